@@ -1,0 +1,67 @@
+# rlx_room(NAME [DEPS room...] [LIBS target...]): one static library per room from every source below
+# rlx/NAME. Sources are globbed: a new file needs no line here.
+#
+# rlx_umbrella(): the INTERFACE target rlx::rlx that users link, and the install rules.
+# rlx_test(NAME [DEPS room...]): one test program from tests/NAME/**/*_test.cpp.
+
+set(RLX_ROOMS "" CACHE INTERNAL "")
+
+add_library(rlx_flags INTERFACE)
+target_compile_options(rlx_flags INTERFACE -Wall -Wextra -Wno-missing-field-initializers)
+if(RLX_WERROR)
+  target_compile_options(rlx_flags INTERFACE -Werror)
+endif()
+if(RLX_SANITIZE)
+  target_compile_options(rlx_flags INTERFACE -fsanitize=${RLX_SANITIZE} -fno-omit-frame-pointer -g1)
+  target_link_options(rlx_flags INTERFACE -fsanitize=${RLX_SANITIZE})
+endif()
+
+function(rlx_room name)
+  cmake_parse_arguments(ARG "" "" "DEPS;LIBS;PRIVATE_LIBS" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/rlx/${name}/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "/isa/")  # compiled once per instruction set, see rlx_isa.cmake
+  string(REPLACE "/" "_" target ${name})
+  add_library(rlx_${target} STATIC ${sources})
+  add_library(rlx::${target} ALIAS rlx_${target})
+  set_target_properties(rlx_${target} PROPERTIES EXPORT_NAME ${target} POSITION_INDEPENDENT_CODE ON)
+  target_compile_features(rlx_${target} PUBLIC cxx_std_20)
+  target_include_directories(rlx_${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+                                                  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  foreach(dep ${ARG_DEPS})
+    target_link_libraries(rlx_${target} PUBLIC rlx_${dep})
+  endforeach()
+  target_link_libraries(rlx_${target} PUBLIC ${ARG_LIBS} PRIVATE ${ARG_PRIVATE_LIBS}
+                        $<BUILD_INTERFACE:rlx_flags>)
+  set(RLX_ROOMS ${RLX_ROOMS} rlx_${target} CACHE INTERNAL "")
+endfunction()
+
+function(rlx_umbrella)
+  add_library(rlx INTERFACE)
+  add_library(rlx::rlx ALIAS rlx)
+  target_link_libraries(rlx INTERFACE ${RLX_ROOMS})
+
+  include(CMakePackageConfigHelpers)
+  install(TARGETS rlx ${RLX_ROOMS} EXPORT rlxTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/rlx DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+          FILES_MATCHING PATTERN "*.h")
+  install(EXPORT rlxTargets NAMESPACE rlx:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/rlx)
+  configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/rlxConfig.cmake.in
+    ${PROJECT_BINARY_DIR}/rlxConfig.cmake INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/rlx)
+  write_basic_package_version_file(${PROJECT_BINARY_DIR}/rlxConfigVersion.cmake
+    COMPATIBILITY SameMinorVersion)
+  install(FILES ${PROJECT_BINARY_DIR}/rlxConfig.cmake ${PROJECT_BINARY_DIR}/rlxConfigVersion.cmake
+          DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/rlx)
+endfunction()
+
+function(rlx_test name)
+  cmake_parse_arguments(ARG "" "" "DEPS;LIBS" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${name}/*_test.cpp)
+  string(REPLACE "/" "_" target ${name})
+  add_executable(test_${target} ${sources})
+  foreach(dep ${ARG_DEPS})
+    target_link_libraries(test_${target} PRIVATE rlx_${dep})
+  endforeach()
+  target_link_libraries(test_${target} PRIVATE ${ARG_LIBS} rlx_test_support rlx_flags GTest::gtest_main)
+  add_test(NAME ${name} COMMAND test_${target} --gtest_brief=1 WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 900)
+endfunction()

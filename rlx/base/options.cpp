@@ -1,0 +1,42 @@
+#include "rlx/base/options.h"
+
+#include <charconv>
+#include <cstdlib>
+
+#include "rlx/base/error.h"
+
+namespace rlx {
+namespace {
+
+constexpr OptionInfo kOptions[] = {
+    {"RLX_THREADS", "all cores", "threads of the pool, the calling one included"},
+    {"RLX_ISA", "best available", "highest instruction set to use: baseline, avx2, avx512, avx512vnni"},
+    {"RLX_DUMP", "", "name of a pass, or 'all': keep the graph text after it"},
+    {"RLX_DATA", "../shared/data", "folder of the test data; used by tests only"},
+};
+
+}  // namespace
+
+std::span<const OptionInfo> option_table() { return kOptions; }
+
+std::optional<std::string> option(std::string_view name) {
+  bool listed = false;
+  for (const OptionInfo& row : kOptions) listed = listed || row.name == name;
+  RLX_CHECK(listed, "option ", name, " is not in the table");
+  const char* value = std::getenv(std::string(name).c_str());
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return std::string(value);
+}
+
+std::optional<int64_t> option_int(std::string_view name) {
+  const auto text = option(name);
+  if (!text) return std::nullopt;
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  if (error != std::errc() || end != text->data() + text->size()) {
+    throw invalid("options: ", name, " is '", *text, "'; it must be a whole number");
+  }
+  return value;
+}
+
+}  // namespace rlx

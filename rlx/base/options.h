@@ -1,0 +1,28 @@
+// Every environment variable the library reads, in one table. Explicit arguments come before the
+// environment; nothing outside this file calls getenv.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace rlx {
+
+struct OptionInfo {
+  std::string_view name;  // as in the environment
+  std::string_view default_value;
+  std::string_view meaning;
+};
+
+std::span<const OptionInfo> option_table();
+
+/// Value of a listed option from the environment, if set and not empty. Asking for a name that is not in
+/// the table is an internal error.
+std::optional<std::string> option(std::string_view name);
+
+/// As above, read as a whole number; a value that is not one is a user error that names the variable.
+std::optional<int64_t> option_int(std::string_view name);
+
+}  // namespace rlx
