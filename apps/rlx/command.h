@@ -1,0 +1,20 @@
+// The sub-commands of `rlx`, one source file each. A command declares its arguments on the CLI11 app and
+// sets a callback; the callback writes to stdout and throws rlx::Error when the input is wrong.
+//
+// Exit codes: 0 done, 1 the input was wrong, 2 wrong usage, 3 internal error.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace rlx::cli {
+
+using AddCommand = void (*)(CLI::App& app);
+
+// Alphabetical, as `rlx --help` lists them.
+void add_options(CLI::App& app);
+
+inline constexpr AddCommand kCommands[] = {
+    add_options,
+};
+
+}  // namespace rlx::cli
