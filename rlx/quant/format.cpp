@@ -1,5 +1,6 @@
 #include "rlx/quant/format.h"
 
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -39,26 +40,26 @@ void encode_bf16(const float* in, std::byte* out, int64_t count) {
 constexpr BlockFormat kFormats[] = {
     {"f32", 0, 1, 4, DType::f32, decode_f32, encode_f32},
     {"f16", 1, 1, 2, DType::f16, decode_f16, encode_f16},
-    {"q4_0", 2, 32, 18, {}, decode_q4_0},
-    {"q4_1", 3, 32, 20, {}, decode_q4_1},
-    {"q5_0", 6, 32, 22, {}, decode_q5_0},
-    {"q5_1", 7, 32, 24, {}, decode_q5_1},
-    {"q8_0", 8, 32, 34, {}, decode_q8_0},
-    {"q8_1", 9, 32, 36, {}, decode_q8_1},
-    {"q2_k", 10, 256, 84, {}, decode_q2_k},
-    {"q3_k", 11, 256, 110, {}, decode_q3_k},
-    {"q4_k", 12, 256, 144, {}, decode_q4_k},
-    {"q5_k", 13, 256, 176, {}, decode_q5_k},
-    {"q6_k", 14, 256, 210, {}, decode_q6_k},
-    {"q8_k", 15, 256, 292, {}, decode_q8_k},
+    {"q4_0", 2, 32, 18, {}, decode_q4_0, encode_q4_0},
+    {"q4_1", 3, 32, 20, {}, decode_q4_1, encode_q4_1},
+    {"q5_0", 6, 32, 22, {}, decode_q5_0, encode_q5_0},
+    {"q5_1", 7, 32, 24, {}, decode_q5_1, encode_q5_1},
+    {"q8_0", 8, 32, 34, {}, decode_q8_0, encode_q8_0},
+    {"q8_1", 9, 32, 36, {}, decode_q8_1, encode_q8_1},
+    {"q2_k", 10, 256, 84, {}, decode_q2_k, encode_q2_k},
+    {"q3_k", 11, 256, 110, {}, decode_q3_k, encode_q3_k},
+    {"q4_k", 12, 256, 144, {}, decode_q4_k, encode_q4_k},
+    {"q5_k", 13, 256, 176, {}, decode_q5_k, encode_q5_k},
+    {"q6_k", 14, 256, 210, {}, decode_q6_k, encode_q6_k},
+    {"q8_k", 15, 256, 292, {}, decode_q8_k, encode_q8_k},
     {"iq2_xxs", 16, 256, 66, {}},
     {"iq2_xs", 17, 256, 74, {}},
     {"iq3_xxs", 18, 256, 98, {}},
     {"iq1_s", 19, 256, 50, {}},
-    {"iq4_nl", 20, 32, 18, {}, decode_iq4_nl},
+    {"iq4_nl", 20, 32, 18, {}, decode_iq4_nl, encode_iq4_nl},
     {"iq3_s", 21, 256, 110, {}},
     {"iq2_s", 22, 256, 82, {}},
-    {"iq4_xs", 23, 256, 136, {}, decode_iq4_xs},
+    {"iq4_xs", 23, 256, 136, {}, decode_iq4_xs, encode_iq4_xs},
     {"i8", 24, 1, 1, DType::i8},
     {"i16", 25, 1, 2, DType::i16},
     {"i32", 26, 1, 4, DType::i32},
@@ -69,13 +70,13 @@ constexpr BlockFormat kFormats[] = {
     {"q4_0_4_4", 31, 32, 18, {}},
     {"q4_0_4_8", 32, 32, 18, {}},
     {"q4_0_8_8", 33, 32, 18, {}},
-    {"tq1_0", 34, 256, 54, {}, decode_tq1_0},
-    {"tq2_0", 35, 256, 66, {}, decode_tq2_0},
+    {"tq1_0", 34, 256, 54, {}, decode_tq1_0, encode_tq1_0},
+    {"tq2_0", 35, 256, 66, {}, decode_tq2_0, encode_tq2_0},
     {"iq4_nl_4_4", 36, 32, 18, {}},
     {"iq4_nl_4_8", 37, 32, 18, {}},
     {"iq4_nl_8_8", 38, 32, 18, {}},
-    {"mxfp4", 39, 32, 17, {}, decode_mxfp4},
-    {"nvfp4", 40, 64, 36, {}, decode_nvfp4},
+    {"mxfp4", 39, 32, 17, {}, decode_mxfp4, encode_mxfp4},
+    {"nvfp4", 40, 64, 36, {}, decode_nvfp4, encode_nvfp4},
     {"q1_0", 41, 128, 18, {}},
 };
 
@@ -154,6 +155,13 @@ void encode(const BlockFormat& f, std::span<const float> in, std::span<std::byte
                   names_of([](const BlockFormat& g) { return g.encode != nullptr; }));
   }
   check_sizes(f, "quant encode", out.size(), in.size());
+  if (!f.is_plain()) {
+    for (size_t i = 0; i < in.size(); ++i) {
+      if (!std::isfinite(in[i])) {
+        throw invalid("quant encode: element ", i, " is ", in[i], "; ", f.name, " holds finite values only");
+      }
+    }
+  }
   f.encode(in.data(), out.data(), int64_t(in.size()));
 }
 

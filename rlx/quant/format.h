@@ -46,7 +46,8 @@ const BlockFormat* format_of(DType);
 int64_t encoded_bytes(const BlockFormat&, int64_t count);
 
 /// Checked conversions: sizes must agree, the format must have a decoder or encoder. User errors name the
-/// format and list those that would do.
+/// format and list those that would do. Block formats take finite values only; those beyond what a block's
+/// scale can express are stored as the largest it can.
 void decode(const BlockFormat&, std::span<const std::byte> in, std::span<float> out);
 void encode(const BlockFormat&, std::span<const float> in, std::span<std::byte> out);
 

@@ -23,6 +23,9 @@ float nvfp4_scale(uint8_t code);
 /// The E2M1 code nearest to `value`; a tie goes to the even code.
 uint8_t e2m1_nearest(float value);
 
+/// The scale code, 0..0x7e, that stores these values with the least squared error.
+uint8_t nvfp4_best_scale(const float* x, int n);
+
 struct BlockMXFP4 {
   uint8_t exponent;
   uint8_t codes[16];

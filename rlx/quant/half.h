@@ -15,6 +15,10 @@ struct Half {
   constexpr float value() const { return f16_to_f32(bits()); }
   static constexpr Half of_bits(uint16_t bits) { return {uint8_t(bits), uint8_t(bits >> 8)}; }
   static constexpr Half of(float value) { return of_bits(f32_to_f16(value)); }
+  /// As `of`, but a value beyond the f16 range becomes the largest finite one: a scale is never infinite.
+  static constexpr Half saturated(float value) {
+    return of(value > 65504.0f ? 65504.0f : value < -65504.0f ? -65504.0f : value);
+  }
 };
 
 static_assert(sizeof(Half) == 2 && alignof(Half) == 1);

@@ -1,6 +1,11 @@
 #include "rlx/quant/ternary.h"
 
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
 #include "rlx/quant/blocks.h"
+#include "rlx/quant/fit.h"
 
 namespace rlx::quant {
 namespace {
@@ -11,7 +16,59 @@ int ternary_digit(uint8_t b, int k) {
   return uint8_t(b * kPower[k]) * 3 >> 8;
 }
 
+// The best scale is exact here. If the k largest magnitudes are kept, d is their mean and the squared error
+// removed is (their sum)^2 / k; take the best k.
+float fit_ternary(const float* x) {
+  float magnitude[256];
+  for (int i = 0; i < 256; ++i) magnitude[i] = std::abs(x[i]);
+  std::sort(magnitude, magnitude + 256, std::greater<>());
+  double sum = 0, best_gain = 0, best = 0;
+  for (int k = 0; k < 256; ++k) {
+    sum += magnitude[k];
+    const double gain = sum * sum / (k + 1);
+    if (gain > best_gain) best_gain = gain, best = sum / (k + 1);
+  }
+  return float(best);
+}
+
+// Codes 0, 1, 2 for -d, 0, d.
+Half encode_ternary(const float* x, uint8_t (&codes)[256]) {
+  const Half d = Half::saturated(fit_ternary(x));
+  const float inverse = inverse_or_zero(d.value());
+  for (int i = 0; i < 256; ++i) codes[i] = uint8_t(nearest_code(x[i] * inverse, -1, 1) + 1);
+  return d;
+}
+
+// Digits t0..t(k-1), first most significant, as a byte b with digit k = ((b * 3^k mod 256) * 3) >> 8: the
+// fraction t/3^5 of 256, rounded up so that truncation finds every digit again.
+uint8_t pack_digits(const uint8_t* codes, int stride, int digits) {
+  int t = 0;
+  for (int k = 0; k < 5; ++k) t = t * 3 + (k < digits ? codes[k * stride] : 0);
+  return uint8_t((t * 256 + 242) / 243);
+}
+
 }  // namespace
+
+void encode_tq1_0(const float* in, std::byte* out, int64_t count) {
+  encode_each<BlockTQ1_0>(in, out, count, 256, [](const float* x, BlockTQ1_0& b) {
+    uint8_t codes[256];
+    b.d = encode_ternary(x, codes);
+    for (int l = 0; l < 32; ++l) b.fives[l] = pack_digits(codes + l, 32, 5);
+    for (int l = 0; l < 16; ++l) b.fives[32 + l] = pack_digits(codes + 160 + l, 16, 5);
+    for (int l = 0; l < 4; ++l) b.fours[l] = pack_digits(codes + 240 + l, 4, 4);
+  });
+}
+
+void encode_tq2_0(const float* in, std::byte* out, int64_t count) {
+  encode_each<BlockTQ2_0>(in, out, count, 256, [](const float* x, BlockTQ2_0& b) {
+    uint8_t codes[256];
+    b.d = encode_ternary(x, codes);
+    for (int i = 0; i < 64; ++i) {
+      const uint8_t* q = codes + 128 * (i / 32) + i % 32;
+      b.codes[i] = uint8_t(q[0] | q[32] << 2 | q[64] << 4 | q[96] << 6);
+    }
+  });
+}
 
 void decode_tq1_0(const std::byte* in, float* out, int64_t count) {
   decode_each<BlockTQ1_0>(in, out, count, 256, [](const BlockTQ1_0& b, float* y) {
