@@ -1,0 +1,30 @@
+# rlx_isa_sources(TARGET): every source under kernels/isa/ of the CPU backend is compiled once per
+# instruction-set level into namespace rlx::cpu::<level>, and joins TARGET. Other machines than x86-64 have the
+# baseline level only. -ffp-contract=off: a level rounds as its source says. GCC 12 sees uninitialised values
+# in its own AVX-512 headers, hence -Wno-maybe-uninitialized.
+add_library(rlx_isa_quiet INTERFACE)  # after rlx_flags: options are passed in the order of linking
+target_compile_options(rlx_isa_quiet INTERFACE -Wno-psabi -Wno-maybe-uninitialized -Wno-uninitialized)
+
+function(rlx_isa_sources target)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/rlx/backend/cpu/kernels/isa/*.cpp)
+  set(flags_baseline "")
+  set(flags_avx2 -mavx2 -mfma -mf16c)
+  set(flags_avx512 ${flags_avx2} -mavx512f -mavx512dq -mavx512bw -mavx512vl -mprefer-vector-width=512)
+  set(flags_avx512vnni ${flags_avx512} -mavx512vnni)
+  set(levels baseline)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    list(APPEND levels avx2 avx512 avx512vnni)
+  endif()
+  set(RLX_ISA_LEVELS ${levels} CACHE INTERNAL "levels compiled")
+  foreach(level ${levels})
+    add_library(rlx_isa_${level} OBJECT ${sources})
+    set_target_properties(rlx_isa_${level} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+    target_compile_features(rlx_isa_${level} PUBLIC cxx_std_20)
+    target_include_directories(rlx_isa_${level} PRIVATE ${PROJECT_SOURCE_DIR})
+    target_compile_definitions(rlx_isa_${level} PRIVATE RLX_ISA=${level})
+    target_compile_options(rlx_isa_${level} PRIVATE -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math
+                           ${flags_${level}})
+    target_link_libraries(rlx_isa_${level} PRIVATE rlx_flags rlx_isa_quiet)
+    target_sources(${target} PRIVATE $<TARGET_OBJECTS:rlx_isa_${level}>)
+  endforeach()
+endfunction()

@@ -1,0 +1,120 @@
+#include "rlx/backend/cpu/isa.h"
+
+#include <atomic>
+#include <vector>
+
+#include "rlx/base/error.h"
+#include "rlx/base/options.h"
+
+namespace rlx::cpu {
+
+namespace baseline {
+const KernelTable& kernel_table();
+}
+#if defined(__x86_64__)
+namespace avx2 {
+const KernelTable& kernel_table();
+}
+namespace avx512 {
+const KernelTable& kernel_table();
+}
+namespace avx512vnni {
+const KernelTable& kernel_table();
+}
+#endif
+
+namespace {
+
+struct Level {
+  Isa isa;
+  std::string_view name;
+  const KernelTable& (*table)();
+};
+
+const Level kLevels[] = {
+    {Isa::baseline, "baseline", baseline::kernel_table},
+#if defined(__x86_64__)
+    {Isa::avx2, "avx2", avx2::kernel_table},
+    {Isa::avx512, "avx512", avx512::kernel_table},
+    {Isa::avx512vnni, "avx512vnni", avx512vnni::kernel_table},
+#endif
+};
+
+bool machine_has(Isa isa) {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  const bool avx2 =
+      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+                      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+  switch (isa) {
+    case Isa::baseline:
+      return true;
+    case Isa::avx2:
+      return avx2;
+    case Isa::avx512:
+      return avx512;
+    case Isa::avx512vnni:
+      return avx512 && __builtin_cpu_supports("avx512vnni");
+  }
+#endif
+  return isa == Isa::baseline;
+}
+
+const std::vector<Isa>& found_isas() {
+  static const std::vector<Isa> found = [] {
+    std::vector<Isa> list;
+    for (const Level& level : kLevels) {
+      if (machine_has(level.isa)) list.push_back(level.isa);
+    }
+    return list;
+  }();
+  return found;
+}
+
+const Level& chosen_at_start() {
+  const auto wanted = option("RLX_ISA");
+  if (!wanted) return kLevels[size_t(found_isas().back())];
+  for (const Level& level : kLevels) {
+    if (level.name != *wanted) continue;
+    if (!machine_has(level.isa)) {
+      throw environment_error("options: RLX_ISA is ", *wanted, ", which this machine lacks; it has up to ",
+                              isa_name(found_isas().back()));
+    }
+    return level;
+  }
+  std::vector<std::string_view> names;
+  for (const Level& level : kLevels) names.push_back(level.name);
+  throw invalid("options: RLX_ISA is '", *wanted, "'; it must be one of ", join(names));
+}
+
+struct Choice {
+  std::atomic<const KernelTable*> table;
+  std::atomic<Isa> isa;
+};
+
+Choice& choice() {
+  static Choice c = [] {
+    const Level& level = chosen_at_start();
+    return Choice{&level.table(), level.isa};
+  }();
+  return c;
+}
+
+}  // namespace
+
+std::string_view isa_name(Isa isa) { return kLevels[size_t(isa)].name; }
+
+std::span<const Isa> available_isas() { return found_isas(); }
+
+Isa current_isa() { return choice().isa; }
+
+void use_isa(Isa isa) {
+  RLX_CHECK(machine_has(isa), "level ", isa_name(isa), " is not available");
+  choice().isa = isa;
+  choice().table = &kLevels[size_t(isa)].table();
+}
+
+const KernelTable& kernels() { return *choice().table.load(std::memory_order_relaxed); }
+
+}  // namespace rlx::cpu

@@ -1,0 +1,11 @@
+#include "rlx/backend/cpu/isa.h"
+#include "rlx/backend/cpu/kernels/isa/tables.h"
+
+namespace rlx::cpu::RLX_ISA {
+
+const KernelTable& kernel_table() {
+  static const KernelTable table = {.unary = unary_kernels()};
+  return table;
+}
+
+}  // namespace rlx::cpu::RLX_ISA

@@ -1,0 +1,17 @@
+// What each source under isa/ offers at its level; table.cpp collects them.
+#pragma once
+
+#include "rlx/backend/cpu/kernels/unary.h"
+
+namespace rlx::cpu::RLX_ISA {
+
+/// 0 ... n-1 as template arguments. Not std::index_sequence: nothing from outside this namespace may be
+/// instantiated here.
+template <int... i>
+struct Indices {};
+template <int n>
+using MakeIndices = Indices<__integer_pack(n)...>;
+
+UnaryKernels unary_kernels();
+
+}  // namespace rlx::cpu::RLX_ISA

@@ -1,0 +1,276 @@
+// Vectors of the widest registers of the instruction set this file is compiled for.
+//
+// Sources under kernels/isa/ are compiled once per level with RLX_ISA set to the level's name; everything
+// here and there lies in namespace rlx::cpu::RLX_ISA, so that no code of one level can be linked into
+// another. Types are compiler vectors: + - * / & | ^ and comparisons work on them, and `mask ? a : b`
+// selects by lane. What the language does not offer is a function below, with an intrinsic for each level
+// and a plain form for the rest (SSE2 and NEON come from 16-byte vectors).
+//
+// Only force-inlined functions: an out-of-line copy would have a name of its own per level, but calls
+// through vectors would be slow.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+#ifndef RLX_ISA
+#error "compiled per instruction set; see cmake/rlx_isa.cmake"
+#endif
+
+#define RLX_INLINE inline __attribute__((always_inline))
+
+namespace rlx::cpu::RLX_ISA {
+
+#if defined(__AVX512F__)
+#define RLX_AVX512 1
+inline constexpr int kVectorBytes = 64;
+inline constexpr int kRegisters = 32;
+#elif defined(__AVX2__) && defined(__FMA__)
+#define RLX_AVX2 1
+inline constexpr int kVectorBytes = 32;
+inline constexpr int kRegisters = 16;
+#elif defined(__aarch64__)
+#define RLX_NEON 1
+inline constexpr int kVectorBytes = 16;
+inline constexpr int kRegisters = 32;
+#else
+inline constexpr int kVectorBytes = 16;
+inline constexpr int kRegisters = 16;
+#endif
+
+#if defined(RLX_AVX512) || defined(RLX_AVX2) || defined(RLX_NEON)
+inline constexpr bool kHasFma = true;
+#else
+inline constexpr bool kHasFma = false;
+#endif
+
+typedef float F32 __attribute__((vector_size(kVectorBytes)));
+typedef double F64 __attribute__((vector_size(kVectorBytes)));
+typedef int32_t I32 __attribute__((vector_size(kVectorBytes)));
+typedef uint32_t U32 __attribute__((vector_size(kVectorBytes)));
+typedef int64_t I64 __attribute__((vector_size(kVectorBytes)));
+// Half-width companions, for conversions.
+typedef float F32Half __attribute__((vector_size(kVectorBytes / 2)));
+typedef int32_t I32Half __attribute__((vector_size(kVectorBytes / 2)));
+typedef uint16_t U16Half __attribute__((vector_size(kVectorBytes / 2)));
+
+inline constexpr int kLanes = kVectorBytes / 4;    // of F32
+inline constexpr int kLanes64 = kVectorBytes / 8;  // of F64
+
+// ---- memory ----
+
+template <class V>
+RLX_INLINE V load_bytes(const void* p) {
+  V v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+RLX_INLINE F32 load(const float* p) { return load_bytes<F32>(p); }
+RLX_INLINE F64 load(const double* p) { return load_bytes<F64>(p); }
+RLX_INLINE I32 load(const int32_t* p) { return load_bytes<I32>(p); }
+RLX_INLINE void store(float* p, F32 v) { std::memcpy(p, &v, sizeof v); }
+RLX_INLINE void store(double* p, F64 v) { std::memcpy(p, &v, sizeof v); }
+RLX_INLINE void store(int32_t* p, I32 v) { std::memcpy(p, &v, sizeof v); }
+
+/// The first n lanes (0 <= n <= lanes); the others are zero and their memory is not touched.
+RLX_INLINE F32 load_n(const float* p, int n) {
+#if defined(RLX_AVX512)
+  return (F32)_mm512_maskz_loadu_ps(__mmask16((1u << n) - 1), p);
+#else
+  F32 v = {};
+  for (int i = 0; i < n; ++i) v[i] = p[i];
+  return v;
+#endif
+}
+RLX_INLINE void store_n(float* p, F32 v, int n) {
+#if defined(RLX_AVX512)
+  _mm512_mask_storeu_ps(p, __mmask16((1u << n) - 1), (__m512)v);
+#else
+  for (int i = 0; i < n; ++i) p[i] = v[i];
+#endif
+}
+RLX_INLINE F64 load_n(const double* p, int n) {
+#if defined(RLX_AVX512)
+  return (F64)_mm512_maskz_loadu_pd(__mmask8((1u << n) - 1), p);
+#else
+  F64 v = {};
+  for (int i = 0; i < n; ++i) v[i] = p[i];
+  return v;
+#endif
+}
+RLX_INLINE void store_n(double* p, F64 v, int n) {
+#if defined(RLX_AVX512)
+  _mm512_mask_storeu_pd(p, __mmask8((1u << n) - 1), (__m512d)v);
+#else
+  for (int i = 0; i < n; ++i) p[i] = v[i];
+#endif
+}
+
+/// Past the caches; p aligned to the vector.
+RLX_INLINE void stream(float* p, F32 v) {
+#if defined(RLX_AVX512)
+  _mm512_stream_ps(p, (__m512)v);
+#elif defined(RLX_AVX2)
+  _mm256_stream_ps(p, (__m256)v);
+#elif defined(__SSE2__)
+  _mm_stream_ps(p, (__m128)v);
+#else
+  store(p, v);
+#endif
+}
+RLX_INLINE void stream_fence() {
+#if defined(__SSE2__)
+  _mm_sfence();
+#endif
+}
+
+// ---- arithmetic ----
+
+RLX_INLINE F32 set1(float x) { return F32{} + x; }
+RLX_INLINE F64 set1(double x) { return F64{} + x; }
+RLX_INLINE I32 set1(int32_t x) { return I32{} + x; }
+
+/// a * b + c; rounded once where the machine can.
+RLX_INLINE F32 fma(F32 a, F32 b, F32 c) {
+#if defined(RLX_AVX512)
+  return (F32)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif defined(RLX_AVX2)
+  return (F32)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#elif defined(RLX_NEON)
+  return (F32)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
+#else
+  return a * b + c;
+#endif
+}
+RLX_INLINE F64 fma(F64 a, F64 b, F64 c) {
+#if defined(RLX_AVX512)
+  return (F64)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+#elif defined(RLX_AVX2)
+  return (F64)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+#elif defined(RLX_NEON)
+  return (F64)vfmaq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b);
+#else
+  return a * b + c;
+#endif
+}
+
+/// The larger lane. `b` when one of them is NaN on x86: pass the value whose NaN must survive as b.
+RLX_INLINE F32 max(F32 a, F32 b) {
+#if defined(RLX_AVX512)
+  return (F32)_mm512_max_ps((__m512)a, (__m512)b);
+#elif defined(RLX_AVX2)
+  return (F32)_mm256_max_ps((__m256)a, (__m256)b);
+#elif defined(__SSE2__)
+  return (F32)_mm_max_ps((__m128)a, (__m128)b);
+#else
+  return a > b ? a : b;
+#endif
+}
+RLX_INLINE F32 min(F32 a, F32 b) {
+#if defined(RLX_AVX512)
+  return (F32)_mm512_min_ps((__m512)a, (__m512)b);
+#elif defined(RLX_AVX2)
+  return (F32)_mm256_min_ps((__m256)a, (__m256)b);
+#elif defined(__SSE2__)
+  return (F32)_mm_min_ps((__m128)a, (__m128)b);
+#else
+  return a < b ? a : b;
+#endif
+}
+RLX_INLINE F64 max(F64 a, F64 b) { return a > b ? a : b; }
+RLX_INLINE F64 min(F64 a, F64 b) { return a < b ? a : b; }
+
+RLX_INLINE F32 sqrt(F32 x) {
+#if defined(RLX_AVX512)
+  return (F32)_mm512_sqrt_ps((__m512)x);
+#elif defined(RLX_AVX2)
+  return (F32)_mm256_sqrt_ps((__m256)x);
+#elif defined(__SSE2__)
+  return (F32)_mm_sqrt_ps((__m128)x);
+#else
+  return (F32)vsqrtq_f32((float32x4_t)x);
+#endif
+}
+
+RLX_INLINE F32 abs(F32 x) { return (F32)((I32)x & 0x7fffffff); }
+RLX_INLINE F64 abs(F64 x) { return (F64)((I64)x & 0x7fffffffffffffff); }
+RLX_INLINE F32 copy_sign(F32 magnitude, F32 sign) {
+  return (F32)(((I32)magnitude & 0x7fffffff) | ((I32)sign & int32_t(0x80000000)));
+}
+
+/// To the nearest integer, half to even, for |x| < 2^22 (2^51 in f64): adding 1.5 * 2^23 leaves no fraction
+/// bits. The integer is also in the low mantissa bits of the sum, see round_to_int.
+RLX_INLINE F32 round_small(F32 x) { return (x + 12582912.0f) - 12582912.0f; }
+RLX_INLINE F64 round_small(F64 x) { return (x + 6755399441055744.0) - 6755399441055744.0; }
+RLX_INLINE I32 round_to_int(F32 x) { return (I32)(x + 12582912.0f) - 0x4b400000; }
+
+RLX_INLINE I32 to_int(F32 x) { return __builtin_convertvector(x, I32); }  // truncates
+RLX_INLINE F32 to_float(I32 x) { return __builtin_convertvector(x, F32); }
+
+/// 2^n for -126 <= n <= 127, and for f64 -1022 <= n <= 1023.
+RLX_INLINE F32 power_of_two(I32 n) { return (F32)((n + 127) << 23); }
+RLX_INLINE F64 power_of_two(I64 n) { return (F64)((n + 1023) << 52); }
+
+// ---- between f32 and f64: the low and high half of the lanes ----
+
+struct F64Pair {
+  F64 low, high;
+};
+RLX_INLINE F64Pair to_double(F32 x) {
+  struct {
+    F32Half low, high;
+  } h;
+  std::memcpy(&h, &x, sizeof x);
+  return {__builtin_convertvector(h.low, F64), __builtin_convertvector(h.high, F64)};
+}
+RLX_INLINE F32 to_float(F64Pair x) {
+  struct {
+    F32Half low, high;
+  } h = {__builtin_convertvector(x.low, F32Half), __builtin_convertvector(x.high, F32Half)};
+  F32 v;
+  std::memcpy(&v, &h, sizeof v);
+  return v;
+}
+
+// ---- across lanes: halves are folded, so the order of additions is fixed per level ----
+
+RLX_INLINE float reduce_add(F32 v) {
+#if defined(RLX_AVX512)
+  return _mm512_reduce_add_ps((__m512)v);
+#else
+  float s[kLanes];
+  store(s, v);
+  for (int half = kLanes / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) s[i] += s[i + half];
+  }
+  return s[0];
+#endif
+}
+RLX_INLINE double reduce_add(F64 v) {
+  double s[kLanes64];
+  store(s, v);
+  for (int half = kLanes64 / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) s[i] += s[i + half];
+  }
+  return s[0];
+}
+RLX_INLINE float reduce_max(F32 v) {
+#if defined(RLX_AVX512)
+  return _mm512_reduce_max_ps((__m512)v);
+#else
+  float s[kLanes];
+  store(s, v);
+  for (int half = kLanes / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) s[i] = s[i] > s[i + half] ? s[i] : s[i + half];
+  }
+  return s[0];
+#endif
+}
+
+}  // namespace rlx::cpu::RLX_ISA

@@ -1,0 +1,185 @@
+#include "rlx/backend/cpu/kernels/unary.h"
+
+#include <bit>
+#include <cstdio>
+#include <limits>
+
+#include "rlx/base/error.h"
+#include "tests/backend/cpu/support.h"
+
+namespace rlx::cpu {
+namespace {
+
+using test::Array;
+
+double truth(Unary op, double x) {
+  switch (op) {
+    case Unary::identity:
+      return x;
+    case Unary::neg:
+      return -x;
+    case Unary::abs:
+      return std::abs(x);
+    case Unary::square:
+      return x * x;
+    case Unary::sqrt:
+      return std::sqrt(x);
+    case Unary::rsqrt:
+      return 1 / std::sqrt(x);
+    case Unary::reciprocal:
+      return 1 / x;
+    case Unary::exp:
+      return std::exp(x);
+    case Unary::expm1:
+      return std::expm1(x);
+    case Unary::log:
+      return std::log(x);
+    case Unary::log1p:
+      return std::log1p(x);
+    case Unary::sin:
+      return std::sin(x);
+    case Unary::cos:
+      return std::cos(x);
+    case Unary::tanh:
+      return std::tanh(x);
+    case Unary::sigmoid:
+      return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x));
+    case Unary::erf:
+      return std::erf(x);
+    case Unary::relu:
+      return std::isnan(x) ? x : std::max(x, 0.0);
+    case Unary::silu:
+      return x == -INFINITY ? -0.0 : x * truth(Unary::sigmoid, x);
+    case Unary::gelu:
+      return x == -INFINITY ? -0.0 : 0.5 * x * std::erfc(-x * M_SQRT1_2);
+    case Unary::gelu_tanh:
+      if (x == -INFINITY) return -0.0;
+      return x * truth(Unary::sigmoid, 2 * 0.7978845608028654 * (x + 0.044715 * x * x * x));
+    case Unary::gelu_quick:
+      return x == -INFINITY ? -0.0 : x * truth(Unary::sigmoid, 1.702 * x);
+    case Unary::softplus:
+      return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
+  }
+  return 0;
+}
+
+// Distance in units of the last place of the true value, subnormal spacing included.
+double ulps(float got, double want) {
+  if (std::isnan(want)) return std::isnan(got) ? 0 : INFINITY;
+  if (std::abs(want) > double(std::numeric_limits<float>::max()) * (1 + 0x1p-25)) {
+    return got == float(want) ? 0 : INFINITY;
+  }
+  if (std::isnan(got) || std::isinf(got)) return INFINITY;
+  const int e = std::max(std::ilogb(want == 0 ? 1e-300 : want), -126);
+  return std::abs(double(got) - want) / std::ldexp(1.0, e - 23);
+}
+
+// Every 1021st bit pattern of f32: all exponents, both signs, infinities and NaN.
+Array<float> sweep() {
+  const int64_t n = (int64_t(1) << 32) / 1021;
+  Array<float> x(n + 6);
+  for (int64_t i = 0; i < n; ++i) x[i] = std::bit_cast<float>(uint32_t(i * 1021));
+  const float extra[] = {0.0f, -0.0f, INFINITY, -INFINITY, NAN, -1.0f};
+  for (int i = 0; i < 6; ++i) x[n + i] = extra[i];
+  return x;
+}
+
+TEST(Unary, every_function_is_within_two_ulp_at_every_level) {
+  const Array<float> x = sweep();
+  Array<float> y(x.size());
+  Pool pool(2);
+  const Isa before = current_isa();
+  std::string table;
+  for (int op = 0; op < kUnaryCount; ++op) {
+    std::vector<double> want(static_cast<size_t>(x.size()));
+    for (int64_t i = 0; i < x.size(); ++i) want[size_t(i)] = truth(Unary(op), double(x[i]));
+    table += std::string(unary_name(Unary(op)));
+    for (Isa isa : available_isas()) {
+      if (isa == Isa::avx512vnni) continue;  // the same code as avx512
+      use_isa(isa);
+      unary(pool, Unary(op), x.data(), y.data(), x.size());
+      double worst = 0;
+      int64_t at = 0;
+      for (int64_t i = 0; i < x.size(); ++i) {
+        const double u = ulps(y[i], want[size_t(i)]);
+        if (!(u <= worst)) worst = u, at = i;
+      }
+      EXPECT_LE(worst, 2.0) << unary_name(Unary(op)) << " at level " << isa_name(isa) << " of x = " << x[at]
+                            << ": got " << y[at] << ", want " << want[size_t(at)];
+      char cell[40];
+      std::snprintf(cell, sizeof cell, " | %.3f", worst);
+      table += cell;
+    }
+    table += "\n";
+  }
+  use_isa(before);
+  RecordProperty("worst_ulp", table);
+  std::printf("worst error in ulp by level\n%s", table.c_str());
+}
+
+TEST(Unary, power_is_within_two_ulp_and_keeps_the_special_cases) {
+  const int64_t n = 400000;
+  Array<float> a(n), b(n), y(n);
+  const float special[] = {0, -0.0f, 1, -1, 2, -2, 0.5f, 3, -3, INFINITY, -INFINITY, NAN, 1e-40f, 1e38f};
+  for (int64_t i = 0; i < n; ++i) {
+    const PhiloxBlock r = philox_block(1, 0, uint64_t(i));
+    a[i] = std::exp2(uniform_from_bits(r[0]) * 40 - 20);
+    b[i] = uniform_from_bits(r[1]) * 12 - 6;
+    if (i % 8 == 0) a[i] = special[r[2] % 14];
+    if (i % 8 <= 1) b[i] = special[r[3] % 14];
+  }
+  Pool pool(2);
+  for (Isa isa : available_isas()) {
+    use_isa(isa);
+    power(pool, a.data(), b.data(), y.data(), n);
+    for (int64_t i = 0; i < n; ++i) {
+      const double want = std::pow(double(a[i]), double(b[i]));
+      ASSERT_LE(ulps(y[i], want), 2.0) << a[i] << " ^ " << b[i] << " at level " << isa_name(isa);
+    }
+  }
+}
+
+TEST(Unary, tails_and_odd_addresses_touch_nothing_else_and_threads_do_not_change_bits) {
+  test::at_every_level([](Team team) {
+    for (int64_t n : {0, 1, 3, 7, 15, 16, 17, 33, 9000}) {
+      for (int offset : {0, 1, 3}) {
+        const Array<float> x = test::random_array(n + 2, 7, -3, 3, offset);
+        const Array<float> w = test::random_array(n, 8, -1, 1, offset), b = test::random_array(n, 9);
+        Array<float> y(n + 2, offset);
+        y[n] = 123;
+        unary(team, Unary::gelu_tanh, x.data(), y.data(), n);
+        EXPECT_EQ(y[n], 123);
+        Pool one(1);
+        Array<float> alone(n);
+        unary(one, Unary::gelu_tanh, x.data(), alone.data(), n);
+        for (int64_t i = 0; i < n; ++i) ASSERT_EQ(y[i], alone[i]);
+        unary_affine(team, Unary::tanh, x.data(), w.data(), b.data(), y.data(), n);
+        EXPECT_EQ(y[n], 123);
+        for (int64_t i = 0; i < n; ++i) {
+          ASSERT_NEAR(y[i], std::tanh(double(x[i]) * double(w[i]) + double(b[i])), 1e-6);
+        }
+      }
+    }
+  });
+}
+
+TEST(Unary, f64_is_within_four_ulp) {
+  Pool pool(2);
+  Array<double> x(4001), y(4001);
+  for (int64_t i = 0; i < x.size(); ++i) x[i] = double(i - 2000) / 100;
+  for (Isa isa : available_isas()) {
+    use_isa(isa);
+    for (int op = 0; op < kUnaryCount; ++op) {
+      unary(pool, Unary(op), x.data(), y.data(), x.size());
+      for (int64_t i = 0; i < x.size(); ++i) {
+        const double want = truth(Unary(op), x[i]);
+        if (std::isnan(want) ? std::isnan(y[i]) : y[i] == want) continue;
+        ASSERT_LE(std::abs(y[i] - want), 8 * 0x1p-53 * std::abs(want) + 1e-300)
+            << unary_name(Unary(op)) << " of " << x[i];
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rlx::cpu
