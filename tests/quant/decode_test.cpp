@@ -1,40 +1,26 @@
 // Every block format of the test data decodes to the stored values, bit for bit.
-#include <cstring>
-#include <nlohmann/json.hpp>
-
-#include "rlx/base/error.h"
-#include "rlx/base/file.h"
+#include "rlx/io/safetensors.h"
 #include "rlx/quant/format.h"
 #include "tests/support/data.h"
+#include "tests/support/errors.h"
 
 namespace rlx::quant {
 namespace {
 
 struct Case {
-  std::string packed;
+  io::SafetensorsFile file;
+  std::span<const std::byte> packed;
   std::vector<float> expected;
-  int type = 0, block = 0, block_bytes = 0;
+  int type, block, block_bytes;
 };
 
 Case read_case(const std::string& path) {
-  const std::string file = read_file(path);
-  uint64_t header = 0;
-  std::memcpy(&header, file.data(), 8);
-  const auto json = nlohmann::json::parse(file.substr(8, header));
-  const auto slice = [&](const char* name) {
-    const uint64_t begin = json[name]["data_offsets"][0], end = json[name]["data_offsets"][1];
-    return file.substr(8 + header + begin, end - begin);
-  };
-  const auto number = [&](const char* key) {
-    return std::stoi(json["__metadata__"][key].get<std::string>());
-  };
-  Case c;
-  c.packed = slice("packed");
-  const std::string expected = slice("expected");
-  c.expected.resize(expected.size() / 4);
-  std::memcpy(c.expected.data(), expected.data(), expected.size());
-  c.type = number("ggml_type"), c.block = number("block"), c.block_bytes = number("block_bytes");
-  return c;
+  io::SafetensorsFile file = io::SafetensorsFile::open(path);
+  const auto number = [&](const char* key) { return std::stoi(*file.find_metadata(key)); };
+  const auto packed = file.tensor("packed").bytes;
+  std::vector<float> expected = io::to_f32(file.tensor("expected"));
+  const int type = number("ggml_type"), block = number("block"), bytes = number("block_bytes");
+  return {std::move(file), packed, std::move(expected), type, block, bytes};
 }
 
 class StoredBlocks : public testing::TestWithParam<const char*> {};
@@ -49,7 +35,7 @@ TEST_P(StoredBlocks, decode_bit_equal) {
   EXPECT_EQ(format->elements, c.block);
   EXPECT_EQ(format->bytes, c.block_bytes);
   std::vector<float> got(c.expected.size());
-  decode(*format, std::as_bytes(std::span(c.packed)), got);
+  decode(*format, c.packed, got);
   for (size_t i = 0; i < got.size(); ++i) {
     ASSERT_EQ(std::bit_cast<uint32_t>(got[i]), std::bit_cast<uint32_t>(c.expected[i]))
         << "element " << i << ": " << got[i] << " and " << c.expected[i];
@@ -65,9 +51,10 @@ INSTANTIATE_TEST_SUITE_P(Quant, StoredBlocks,
 TEST(Quant, decodes_at_any_alignment) {
   RLX_REQUIRE_DATA("quant/q4_k.safetensors");
   const Case c = read_case(test::data_path("quant/q4_k.safetensors"));
-  const std::string shifted = "x" + c.packed;
+  std::vector<std::byte> shifted(c.packed.size() + 1);
+  std::copy(c.packed.begin(), c.packed.end(), shifted.begin() + 1);
   std::vector<float> got(c.expected.size());
-  decode(*find_format("q4_k"), std::as_bytes(std::span(shifted)).subspan(1), got);
+  decode(*find_format("q4_k"), std::span(shifted).subspan(1), got);
   EXPECT_EQ(got, c.expected);
 }
 
@@ -93,25 +80,16 @@ TEST(Quant, table_is_ascending_and_consistent) {
   }
 }
 
-template <class Call>
-std::string message_of(Call call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return e.message();
-  }
-  return "no error";
-}
-
 TEST(Quant, refuses_what_it_cannot_do_and_says_what_it_can) {
   std::vector<float> values(256);
   std::vector<std::byte> bytes(200);
-  EXPECT_EQ(
-      message_of([&] { decode(*find_format("iq2_s"), std::span(bytes).first(82), values); }).substr(0, 57),
-      "quant: format iq2_s has no decoder; supported: f32, f16, ");
-  EXPECT_EQ(message_of([&] { decode(*find_format("q4_k"), std::span(bytes).first(143), values); }),
+  EXPECT_EQ(test::message_of([&] {
+              decode(*find_format("iq2_s"), std::span(bytes).first(82), values);
+            }).substr(0, 57),
+            "quant: format iq2_s has no decoder; supported: f32, f16, ");
+  EXPECT_EQ(test::message_of([&] { decode(*find_format("q4_k"), std::span(bytes).first(143), values); }),
             "quant decode: 256 elements of q4_k take 144 bytes, got 143");
-  EXPECT_EQ(message_of([&] { encoded_bytes(*find_format("q4_0"), 33); }),
+  EXPECT_EQ(test::message_of([&] { encoded_bytes(*find_format("q4_0"), 33); }),
             "quant: 33 elements are no whole number of q4_0 blocks; a block has 32");
 }
 

@@ -3,9 +3,9 @@
 
 #include <cmath>
 
-#include "rlx/base/error.h"
 #include "rlx/base/philox.h"
 #include "rlx/quant/format.h"
+#include "tests/support/errors.h"
 
 namespace rlx::quant {
 namespace {
@@ -133,12 +133,8 @@ TEST(Quant, refuses_to_encode_what_is_not_finite) {
   std::vector<float> x(32, 1.0f);
   x[7] = INFINITY;
   std::vector<std::byte> out(18);
-  try {
-    encode(*find_format("q4_0"), x, out);
-    FAIL();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.message(), "quant encode: element 7 is inf; q4_0 holds finite values only");
-  }
+  EXPECT_EQ(test::message_of([&] { encode(*find_format("q4_0"), x, out); }),
+            "quant encode: element 7 is inf; q4_0 holds finite values only");
 }
 
 }  // namespace

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "rlx/base/error.h"
 #include "rlx/base/philox.h"
+#include "tests/support/errors.h"
 
 namespace rlx::quant {
 namespace {
@@ -121,12 +121,9 @@ TEST(Scheme, refuses_operands_of_the_wrong_size) {
   const std::byte codes[4] = {};
   const float scale[1] = {1};
   float out[4];
-  try {
-    decode_scheme(*scheme_from_text("int8/2"), {.codes = codes, .scale = scale}, 4, 1, out);
-    FAIL();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.message(), "quant scheme int8/2: scale has 1 entries; a weight of 4 x 1 needs 2");
-  }
+  const Scheme scheme = *scheme_from_text("int8/2");
+  EXPECT_EQ(test::message_of([&] { decode_scheme(scheme, {.codes = codes, .scale = scale}, 4, 1, out); }),
+            "quant scheme int8/2: scale has 1 entries; a weight of 4 x 1 needs 2");
   EXPECT_THROW(code_bytes(*scheme_from_text("int8/2"), int64_t(1) << 40, int64_t(1) << 40), Error);
   EXPECT_THROW(code_bytes(*scheme_from_text("int8/2"), -1, 4), Error);
 }

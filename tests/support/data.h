@@ -17,6 +17,6 @@ inline std::string data_path(const std::string& name) {
 
 }  // namespace rlx::test
 
-#define RLX_REQUIRE_DATA(name)                                                                      \
-  if (!std::filesystem::exists(::rlx::test::data_path(name)))                                       \
+#define RLX_REQUIRE_DATA(name)                                \
+  if (!std::filesystem::exists(::rlx::test::data_path(name))) \
   GTEST_SKIP() << "test data not found at " << ::rlx::test::data_path(name) << "; set RLX_DATA"

@@ -1,0 +1,364 @@
+#include "rlx/io/safetensors.h"
+
+#include <simdjson.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <numeric>
+#include <set>
+
+#include "rlx/base/file.h"
+#include "rlx/io/byte_reader.h"
+#include "rlx/io/json_text.h"
+#include "rlx/io/output_file.h"
+
+namespace rlx::io {
+namespace {
+
+namespace json = simdjson::dom;
+
+constexpr uint64_t kMaxHeader = 100'000'000;  // the format's own limit
+constexpr size_t kDataAlignment = 64;
+
+struct TypeName {
+  std::string_view word;
+  StorageType type;
+};
+
+// Every dtype of the format. F4 packs two elements in a byte, F6 four in three bytes.
+const TypeName kTypes[] = {
+    {"BOOL", StorageType::of(DType::bool_)},
+    {"F4", {"f4", 2, 1}},
+    {"F6_E2M3", {"f6e2m3", 4, 3}},
+    {"F6_E3M2", {"f6e3m2", 4, 3}},
+    {"U8", StorageType::of(DType::u8)},
+    {"I8", StorageType::of(DType::i8)},
+    {"F8_E5M2", StorageType::of(DType::f8e5m2)},
+    {"F8_E4M3", StorageType::of(DType::f8e4m3)},
+    {"F8_E8M0", {"f8e8m0", 1, 1}},
+    {"F8_E4M3FNUZ", {"f8e4m3fnuz", 1, 1}},
+    {"F8_E5M2FNUZ", {"f8e5m2fnuz", 1, 1}},
+    {"I16", StorageType::of(DType::i16)},
+    {"U16", {"u16", 1, 2}},
+    {"F16", StorageType::of(DType::f16)},
+    {"BF16", StorageType::of(DType::bf16)},
+    {"I32", StorageType::of(DType::i32)},
+    {"U32", StorageType::of(DType::u32)},
+    {"F32", StorageType::of(DType::f32)},
+    {"C64", StorageType::of(DType::c64)},
+    {"F64", StorageType::of(DType::f64)},
+    {"I64", StorageType::of(DType::i64)},
+    {"U64", {"u64", 1, 8}},
+};
+
+struct Parsed {
+  json::parser parser;
+  json::element root;
+};
+
+void parse_json(Parsed& out, std::string_view text, const std::string& source) {
+  check_json_depth(text, source);
+  // The copy gives simdjson the padding it reads ahead into.
+  const auto error = out.parser.parse(text.data(), text.size(), true).get(out.root);
+  if (error) throw invalid(source, ": JSON is malformed: ", simdjson::error_message(error));
+}
+
+uint64_t whole_number(json::element value, const std::string& source, const std::string& field) {
+  uint64_t number = 0;
+  if (value.get(number)) throw invalid(source, ": ", field, " must be a whole number, not negative");
+  if (number > uint64_t(INT64_MAX)) throw invalid(source, ": ", field, " is ", number, ", too large");
+  return number;
+}
+
+struct Range {
+  uint64_t begin, end;
+};
+
+TensorView read_tensor(std::string_view name, json::element info, const std::string& source, Range& range) {
+  const std::string who = cat("tensor '", name, "'");
+  json::object fields;
+  if (info.get(fields)) throw invalid(source, ": ", who, " must be an object");
+  TensorView t;
+  t.name = name;
+  bool has_type = false, has_shape = false, has_offsets = false;
+  for (const auto [key, value] : fields) {
+    if (key == "dtype" && !has_type) {
+      std::string_view word;
+      if (value.get(word)) throw invalid(source, ": ", who, " dtype must be a string");
+      const auto type =
+          std::find_if(std::begin(kTypes), std::end(kTypes), [&](auto& t) { return t.word == word; });
+      if (type == std::end(kTypes)) throw invalid(source, ": ", who, " has unknown dtype '", word, "'");
+      t.type = type->type;
+      has_type = true;
+    } else if (key == "shape" && !has_shape) {
+      json::array shape;
+      if (value.get(shape)) throw invalid(source, ": ", who, " shape must be an array");
+      for (const json::element extent : shape) {
+        t.dims.push_back(int64_t(whole_number(extent, source, who + " shape")));
+      }
+      has_shape = true;
+    } else if (key == "data_offsets" && !has_offsets) {
+      json::array offsets;
+      if (value.get(offsets) || offsets.size() != 2) {
+        throw invalid(source, ": ", who, " data_offsets must be an array of two numbers");
+      }
+      range = {whole_number(offsets.at(0), source, who + " data_offsets"),
+               whole_number(offsets.at(1), source, who + " data_offsets")};
+      has_offsets = true;
+    } else {
+      throw invalid(source, ": ", who, " has the field '", key,
+                    "'; only dtype, shape and data_offsets, once each, are expected");
+    }
+  }
+  if (!has_type || !has_shape || !has_offsets) {
+    throw invalid(source, ": ", who, " needs dtype, shape and data_offsets");
+  }
+  if (range.begin > range.end) {
+    throw invalid(source, ": ", who, " data_offsets run backwards: ", range.begin, " to ", range.end);
+  }
+  const auto bytes = checked_bytes(t.type, t.dims);
+  if (!bytes) throw invalid(source, ": ", who, " ", t, " has a size that overflows or splits a byte");
+  if (uint64_t(*bytes) != range.end - range.begin) {
+    throw invalid(source, ": ", who, " ", t, " takes ", *bytes, " bytes, data_offsets give ",
+                  range.end - range.begin);
+  }
+  return t;
+}
+
+void place_tensors(std::vector<TensorView>& tensors, const std::vector<Range>& ranges,
+                   std::span<const std::byte> data, const std::string& source) {
+  std::vector<uint32_t> order(tensors.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    return std::pair(ranges[a].begin, ranges[a].end) < std::pair(ranges[b].begin, ranges[b].end);
+  });
+  uint64_t next = 0;
+  for (const uint32_t i : order) {
+    const auto [begin, end] = ranges[i];
+    const auto fail = [&](const auto&... what) {
+      return invalid(source, ": tensor '", tensors[i].name, "' at data offset ", begin, ": ", what...);
+    };
+    if (end > data.size()) throw fail("ends at ", end, ", the data has ", data.size(), " bytes");
+    if (begin < next) throw fail("overlaps the tensor before it, which ends at ", next);
+    if (begin > next) throw fail("leaves a hole after the tensor before it, which ends at ", next);
+    tensors[i].bytes = data.subspan(size_t(begin), size_t(end - begin));
+    next = end;
+  }
+  if (next != data.size()) {
+    throw invalid(source, ": ", data.size() - next,
+                  " bytes follow the last tensor, which ends at data offset ", next);
+  }
+}
+
+// A shard's name must stay in its folder.
+void check_shard_name(std::string_view name, const std::string& source) {
+  if (name.empty() || name == "." || name == ".." || name.find('/') != name.npos ||
+      name.find('\0') != name.npos) {
+    throw invalid(source, ": weight_map names the file '", name, "'; a plain file name expected");
+  }
+}
+
+const StorageType& known_type(const TensorView& t) {
+  if (safetensors_dtype(t.type).empty()) {
+    throw invalid("safetensors write: tensor '", t.name, "' has type ", t.type.name,
+                  ", which the format cannot hold; decode it first");
+  }
+  return t.type;
+}
+
+// The header is padded so that data is aligned for any dtype once the file is mapped.
+std::string header_bytes(std::span<const TensorView> tensors, const Metadata& metadata) {
+  std::string header = "{";
+  const auto comma = [&] {
+    if (header.size() > 1) header += ',';
+  };
+  if (!metadata.empty()) {
+    header += "\"__metadata__\":{";
+    for (size_t i = 0; i < metadata.size(); ++i) {
+      if (i) header += ',';
+      header += json_quote(metadata[i].first) + ":" + json_quote(metadata[i].second);
+    }
+    header += '}';
+  }
+  uint64_t offset = 0;
+  NameIndex names;
+  if (const auto twice =
+          names.build(tensors.size(), [&](uint32_t i) { return std::string_view(tensors[i].name); })) {
+    throw invalid("safetensors write: tensor '", *twice, "' was given twice");
+  }
+  for (const TensorView& t : tensors) {
+    if (t.name == "__metadata__") throw invalid("safetensors write: no tensor may be called __metadata__");
+    const auto bytes = checked_bytes(known_type(t), t.dims);
+    if (!bytes || uint64_t(*bytes) != t.bytes.size()) {
+      throw invalid("safetensors write: tensor '", t.name, "' ", t, " does not fit its ", t.bytes.size(),
+                    " bytes");
+    }
+    comma();
+    header += cat(json_quote(t.name), ":{\"dtype\":\"", safetensors_dtype(t.type), "\",\"shape\":[",
+                  join(t.dims, ","), "],\"data_offsets\":[", offset, ",", offset + t.bytes.size(), "]}");
+    offset += t.bytes.size();
+  }
+  header += '}';
+  const size_t whole = (8 + header.size() + kDataAlignment - 1) / kDataAlignment * kDataAlignment;
+  header.resize(whole - 8, ' ');
+  if (header.size() > kMaxHeader) {
+    throw invalid("safetensors write: the header has ", header.size(), " bytes; at most ", kMaxHeader);
+  }
+  const uint64_t length = header.size();
+  return std::string(reinterpret_cast<const char*>(&length), 8) + header;
+}
+
+}  // namespace
+
+std::string_view safetensors_dtype(const StorageType& type) {
+  for (const TypeName& row : kTypes) {
+    if (row.type == type) return row.word;
+  }
+  return {};
+}
+
+SafetensorsFile SafetensorsFile::parse(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
+                                       std::string_view name) {
+  SafetensorsFile file;
+  file.source_ = cat("safetensors '", name, "'");
+  ByteReader in(bytes, file.source_);
+  const uint64_t length = in.read<uint64_t>("header length");
+  if (length > kMaxHeader) {
+    throw invalid(file.source_, ": header length ", length, " at offset 0 is above the limit of ",
+                  kMaxHeader);
+  }
+  const std::string_view header = as_text(in.take(length, "header"));
+  if (!header.starts_with('{')) throw invalid(file.source_, ": the header at offset 8 must begin with '{'");
+  Parsed parsed;
+  parse_json(parsed, header, file.source_);
+  json::object root;
+  if (parsed.root.get(root)) throw invalid(file.source_, ": the header must be an object");
+
+  std::vector<Range> ranges;
+  bool has_metadata = false;
+  for (const auto [key, value] : root) {
+    if (key == "__metadata__") {
+      json::object entries;
+      if (has_metadata || value.get(entries)) {
+        throw invalid(file.source_, ": __metadata__ must be one object of strings");
+      }
+      has_metadata = true;
+      for (const auto [k, v] : entries) {
+        std::string_view text;
+        if (v.get(text)) throw invalid(file.source_, ": __metadata__ '", k, "' must be a string");
+        file.metadata_.emplace_back(k, text);
+      }
+      continue;
+    }
+    ranges.emplace_back();
+    file.tensors_.push_back(read_tensor(key, value, file.source_, ranges.back()));
+    file.tensors_.back().owner = owner;
+  }
+  NameIndex metadata_index;
+  if (const auto twice = metadata_index.build(
+          file.metadata_.size(), [&](uint32_t i) { return std::string_view(file.metadata_[i].first); })) {
+    throw invalid(file.source_, ": __metadata__ '", *twice, "' occurs twice");
+  }
+  file.index_tensors();
+  place_tensors(file.tensors_, ranges, bytes.subspan(in.offset()), file.source_);
+  return file;
+}
+
+void SafetensorsFile::index_tensors() {
+  if (const auto twice =
+          index_.build(tensors_.size(), [&](uint32_t i) { return std::string_view(tensors_[i].name); })) {
+    throw invalid(source_, ": tensor '", *twice, "' occurs twice");
+  }
+}
+
+SafetensorsFile SafetensorsFile::open(const std::string& path) {
+  namespace fs = std::filesystem;
+  if (fs::is_directory(path)) {
+    const std::string index = path + "/model.safetensors.index.json", single = path + "/model.safetensors";
+    if (fs::exists(index)) return open_index(index);
+    if (fs::exists(single)) return open(single);
+    throw invalid("safetensors '", path,
+                  "': the folder has neither model.safetensors nor model.safetensors.index.json");
+  }
+  if (path.ends_with(".index.json")) return open_index(path);
+  const MappedFile mapped = MappedFile::open(path);
+  return parse(mapped.bytes(), mapped.owner(), path);
+}
+
+SafetensorsFile SafetensorsFile::open_index(const std::string& path) {
+  SafetensorsFile out;
+  out.source_ = cat("safetensors index '", path, "'");
+  const MappedFile mapped = MappedFile::open(path);
+  Parsed parsed;
+  parse_json(parsed, mapped.text(), out.source_);
+  json::object map;
+  if (parsed.root["weight_map"].get(map)) throw invalid(out.source_, ": needs an object 'weight_map'");
+
+  std::vector<std::pair<std::string_view, std::string_view>> places;  // shard, tensor
+  for (const auto [tensor, value] : map) {
+    std::string_view shard;
+    if (value.get(shard)) throw invalid(out.source_, ": weight_map '", tensor, "' must be a string");
+    check_shard_name(shard, out.source_);
+    places.emplace_back(shard, tensor);
+  }
+  std::sort(places.begin(), places.end());
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  out.file_count_ = 0;
+  std::set<Metadata::value_type> seen;
+  for (size_t i = 0; i < places.size();) {
+    const std::string_view shard = places[i].first;
+    const SafetensorsFile part = open((folder.empty() ? "" : folder + "/") + std::string(shard));
+    size_t named = 0;
+    for (; i < places.size() && places[i].first == shard; ++i, ++named) {
+      if (!part.find_tensor(places[i].second)) {
+        throw invalid(out.source_, ": weight_map puts tensor '", places[i].second, "' in '", shard,
+                      "', which does not have it");
+      }
+    }
+    if (named != part.tensors_.size()) {
+      throw invalid(out.source_, ": '", shard, "' holds ", part.tensors_.size(),
+                    " tensors, weight_map names ", named);
+    }
+    out.tensors_.insert(out.tensors_.end(), part.tensors_.begin(), part.tensors_.end());
+    for (const auto& entry : part.metadata_) {
+      if (seen.insert(entry).second) out.metadata_.push_back(entry);
+    }
+    ++out.file_count_;
+  }
+  out.index_tensors();
+  return out;
+}
+
+const std::string* SafetensorsFile::find_metadata(std::string_view key) const {
+  for (const auto& [k, v] : metadata_) {
+    if (k == key) return &v;
+  }
+  return nullptr;
+}
+
+const TensorView* SafetensorsFile::find_tensor(std::string_view name) const {
+  const auto at = index_.find(name, [&](uint32_t i) { return std::string_view(tensors_[i].name); });
+  return at ? &tensors_[*at] : nullptr;
+}
+
+const TensorView& SafetensorsFile::tensor(std::string_view name) const {
+  if (const TensorView* t = find_tensor(name)) return *t;
+  throw missing_tensor(source_, name, tensors_);
+}
+
+void write_safetensors(const std::string& path, std::span<const TensorView> tensors,
+                       const Metadata& metadata) {
+  const std::string header = header_bytes(tensors, metadata);
+  OutputFile out(path);
+  out.write(header);
+  for (const TensorView& t : tensors) out.write(t.bytes);
+  out.finish();
+}
+
+std::string safetensors_bytes(std::span<const TensorView> tensors, const Metadata& metadata) {
+  std::string out = header_bytes(tensors, metadata);
+  for (const TensorView& t : tensors) out.append(as_text(t.bytes));
+  return out;
+}
+
+}  // namespace rlx::io

@@ -1,0 +1,60 @@
+// A tensor inside a file: what it is called, how it is stored, where its bytes lie.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rlx/base/dtype.h"
+#include "rlx/base/error.h"
+#include "rlx/quant/format.h"
+
+namespace rlx::io {
+
+/// How elements are stored: `elements` of them in `bytes` bytes. Files hold more types than tensors of ours
+/// can have: then `dtype` is empty and the bytes can be copied but not computed with.
+struct StorageType {
+  std::string_view name;  // lower-case: a dtype's name, a block format's, or the file's own word
+  int elements = 1, bytes = 0;
+  std::optional<DType> dtype;
+  const quant::BlockFormat* format = nullptr;  // set when GGUF has the type
+
+  static StorageType of(DType);
+  static StorageType of(const quant::BlockFormat&);
+
+  friend bool operator==(const StorageType& a, const StorageType& b) { return a.name == b.name; }
+};
+
+/// Light: copying it copies no tensor data, and `owner` keeps the file mapped.
+struct TensorView {
+  std::string name;
+  StorageType type;
+  std::vector<int64_t> dims;  // row-major, slowest first
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> owner;
+
+  int64_t elements() const;
+};
+
+/// Product of the extents; empty when one is negative or the product does not fit.
+std::optional<int64_t> checked_elements(std::span<const int64_t> dims);
+/// Bytes of a tensor; empty on overflow, or when the last extent (the whole, for sub-byte types) is no
+/// whole number of blocks.
+std::optional<int64_t> checked_bytes(const StorageType&, std::span<const int64_t> dims);
+
+/// Values as f32: block formats decoded, plain real types converted. Complex and unknown types are user
+/// errors that name the tensor and its type.
+std::vector<float> to_f32(const TensorView&);
+
+/// "SOURCE: has no tensor 'NAME'; did you mean 'NEAR'"
+Error missing_tensor(std::string_view source, std::string_view name, std::span<const TensorView> present);
+
+/// "f32[2, 3]"
+void append_text(std::string& out, const TensorView&);
+
+}  // namespace rlx::io
