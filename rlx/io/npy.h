@@ -1,0 +1,35 @@
+// NumPy's .npy (one array) and .npz (a ZIP of them).
+//
+//   "\x93NUMPY" | major, minor | header length u16 (u32 from version 2) |
+//   {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), } and spaces | data
+//
+// Types NumPy has no name for are written as a structure with one named field, which NumPy reads:
+// bf16 as [('bf16', '<u2')], f8e4m3 as [('f8e4m3', '|u1')], f8e5m2 likewise. '<V2', which arrays of
+// ml_dtypes' bfloat16 get, is read as bf16. Big-endian data and Fortran order are converted when read.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rlx/io/tensor_view.h"
+
+namespace rlx::io {
+
+/// The tensor is called like the file without its ending.
+TensorView read_npy(const std::string& path);
+TensorView parse_npy(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
+                     std::string_view name);
+void write_npy(const std::string& path, const TensorView&);
+
+/// In file order, names without ".npy". Stored arrays are views of the mapping, deflated ones own their
+/// bytes.
+std::vector<TensorView> read_npz(const std::string& path);
+std::vector<TensorView> parse_npz(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
+                                  std::string_view name);
+void write_npz(const std::string& path, std::span<const TensorView> tensors, bool deflate = false);
+
+}  // namespace rlx::io
