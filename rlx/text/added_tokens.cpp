@@ -1,0 +1,100 @@
+#include "rlx/text/added_tokens.h"
+
+#include <algorithm>
+
+namespace rlx::text {
+
+AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normalizer* normalizer)
+    : tokens_(std::move(tokens)) {
+  for (size_t i = 0; i < tokens_.size(); ++i) {
+    const AddedToken& t = tokens_[i];
+    by_id_.emplace(t.id, i);
+    std::string content = t.content;
+    if (t.normalized && normalizer) {
+      TrackedText text;
+      text.reset(t.content, 0, false);
+      normalizer->apply(text);
+      content = text.view();
+    }
+    if (content.empty()) continue;
+    Finder& finder = finders_[t.normalized];
+    finder.trie.set(content, int32_t(i));
+    finder.first_bytes[static_cast<unsigned char>(content[0])] = true;
+    finder.any = true;
+  }
+}
+
+const AddedToken* AddedTokens::find(TokenId id) const {
+  const auto it = by_id_.find(id);
+  return it == by_id_.end() ? nullptr : &tokens_[it->second];
+}
+
+const AddedToken* AddedTokens::find(std::string_view content) const {
+  for (const AddedToken& t : tokens_)
+    if (t.content == content) return &t;
+  return nullptr;
+}
+
+namespace {
+
+// The character that ends `text`, which is not empty.
+Decoded last_character(std::string_view text) {
+  for (size_t length = 1; length <= 4 && length <= text.size(); ++length) {
+    const Decoded c = decode_utf8(text, text.size() - length);
+    if (c.code != kBadByte && c.length == length) return c;
+  }
+  return {kBadByte, 1};
+}
+
+bool stands_alone(std::string_view text, size_t begin, size_t end) {
+  const CharClasses classes;
+  if (begin > 0 && (classes[last_character(text.substr(0, begin)).code] & kWord)) return false;
+  return end >= text.size() || !(classes[decode_utf8(text, end).code] & kWord);
+}
+
+}  // namespace
+
+void AddedTokens::split(std::string_view text, bool after, bool special, std::vector<Part>& parts) const {
+  parts.clear();
+  const Finder& finder = finders_[after];
+  const CharClasses classes;
+  size_t done = 0;
+  for (size_t at = 0; finder.any && at < text.size();) {
+    if (!finder.first_bytes[static_cast<unsigned char>(text[at])]) {
+      ++at;
+      continue;
+    }
+    const Trie::Match m = finder.trie.longest(text.substr(at));
+    if (m.length == 0) {
+      ++at;
+      continue;
+    }
+    const AddedToken& token = tokens_[size_t(m.value)];
+    size_t begin = at, end = at + m.length;
+    at = end;
+    if (token.special && !special) continue;
+    if (token.single_word && !stands_alone(text, begin, end)) continue;
+    if (token.left_strip) {
+      while (begin > done) {
+        const Decoded c = last_character(text.substr(0, begin));
+        if (!(classes[c.code] & kSpace)) break;
+        begin -= c.length;
+      }
+    }
+    if (token.right_strip) {
+      while (end < text.size()) {
+        const Decoded c = decode_utf8(text, end);
+        if (!(classes[c.code] & kSpace)) break;
+        end += c.length;
+      }
+      at = end;
+    }
+    begin = std::max(begin, done);
+    if (done < begin) parts.push_back({{uint32_t(done), uint32_t(begin)}, -1});
+    parts.push_back({{uint32_t(begin), uint32_t(end)}, token.id});
+    done = end;
+  }
+  if (done < text.size()) parts.push_back({{uint32_t(done), uint32_t(text.size())}, -1});
+}
+
+}  // namespace rlx::text

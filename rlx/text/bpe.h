@@ -1,0 +1,61 @@
+// Byte pair encoding: start from single characters (or bytes), then merge the neighbouring pair of lowest
+// rank, leftmost first, until no pair has a rank.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "rlx/text/model.h"
+
+namespace rlx::text {
+
+struct Merge {
+  TokenId left, right, result;
+  uint32_t rank;  // pairs may share a rank: then the leftmost goes first
+};
+
+struct BpeOptions {
+  std::optional<TokenId> unknown;  // for characters without a token; without it they vanish
+  bool fuse_unknown = false;       // neighbouring unknown characters give one token
+  bool byte_fallback = false;      // a character without a token becomes the tokens <0xNN> of its bytes
+  bool ignore_merges = false;      // a word that is a token as a whole is that token
+  bool bytes = false;  // words are raw bytes, the vocabulary spells them in the byte-level alphabet
+  std::string continuing_prefix;  // written before each character of a word but the first
+  std::string end_suffix;         // written after the last character of a word
+};
+
+class Bpe final : public Model {
+ public:
+  Bpe(Vocab vocab, std::span<const Merge> merges, BpeOptions options);
+
+ protected:
+  void encode_word(std::string_view word, ModelScratch& scratch, std::vector<Token>& tokens) const override;
+  void encode_long(std::string_view word, ModelScratch& scratch, TokenSink& out) const override;
+
+ private:
+  struct PairSlot {
+    TokenId left = -1, right = -1;
+    uint32_t rank = 0;
+    TokenId result = 0;
+  };
+  const PairSlot* find_pair(TokenId left, TokenId right) const;
+  void first_symbols(std::string_view word, std::vector<Token>& symbols) const;
+  std::optional<TokenId> whole_word(std::string_view word) const;
+  void merge_short(std::vector<Token>& symbols) const;
+  void merge_long(std::vector<Token>& symbols, ModelScratch& scratch) const;
+  void note_joins(std::span<const Merge> merges);
+  bool may_join(char32_t left, char32_t right) const;
+
+  BpeOptions options_;
+  std::vector<PairSlot> pairs_;  // open addressing
+  size_t rank_count_ = 0;
+  std::array<TokenId, 256> byte_tokens_;  // the token of each byte, or of <0xNN>; -1 when there is none
+  bool all_byte_tokens_ = false;
+  std::array<TokenId, 128> ascii_tokens_;    // single ASCII characters, when words are characters
+  std::array<uint64_t, 256> ascii_joins_{};  // bit (a, b): some merge ends in a on its left and begins with b
+  std::vector<uint64_t> joins_;              // the same for other characters; open addressing
+};
+
+}  // namespace rlx::text

@@ -1,0 +1,41 @@
+// Decoders: from the spelling of tokens back to text.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rlx/text/value.h"
+
+namespace rlx::text {
+
+/// One step of a decoder. Steps run one after the other over the list of tokens.
+struct DecodeStep {
+  enum class Kind {
+    each,           // rewrites each token for itself
+    byte_fallback,  // runs of <0xNN> tokens become the characters they spell
+    fuse,           // all tokens become one
+  };
+  Kind kind;
+  std::function<void(std::string& token, bool first)> rewrite;  // for `each`
+};
+
+using Decoder = std::vector<DecodeStep>;
+
+/// From the `decoder` object of a tokenizer.json; `where` is its path in messages.
+Decoder make_decoder(const Value& config, const std::string& where);
+
+/// Runs the steps from `begin` on and joins what is left.
+std::string run_decoder(const Decoder& decoder, size_t begin, std::vector<std::string> tokens);
+
+/// The characters a run of byte tokens spells, or U+FFFD for each byte when they spell none.
+void append_fallback_bytes(std::string& out, std::string_view bytes);
+
+// For loaders of other formats.
+Decoder make_byte_level_decoder();
+Decoder make_wordpiece_decoder(std::string prefix, bool cleanup);
+/// ▁ to space, byte tokens to characters, and one leading space away where the encoder put it.
+Decoder make_sentencepiece_decoder(bool strip_leading_space);
+
+}  // namespace rlx::text

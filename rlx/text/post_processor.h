@@ -1,0 +1,31 @@
+// Post-processors: special tokens around one text or two.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rlx/text/encoding.h"
+#include "rlx/text/value.h"
+
+namespace rlx::text {
+
+class PostProcessor {
+ public:
+  virtual ~PostProcessor() = default;
+  /// How many tokens `process` will add for one text or a pair.
+  virtual size_t added(bool pair) const = 0;
+  /// Turns the encodings of one or two texts into what the model gets; they are joined afterwards.
+  virtual void process(std::vector<Encoding>& texts, const Vocab& vocab, bool add_special) const = 0;
+};
+
+using PostProcessorPtr = std::unique_ptr<PostProcessor>;
+
+/// From the `post_processor` object of a tokenizer.json; `where` is its path in messages.
+PostProcessorPtr make_post_processor(const Value& config, const std::string& where);
+
+// For loaders of other formats: [prefix] A [suffix], and for a pair [prefix] A [middle] B [suffix].
+PostProcessorPtr make_frame(std::vector<TokenId> prefix, std::vector<TokenId> middle,
+                            std::vector<TokenId> suffix, bool second_type_id);
+
+}  // namespace rlx::text

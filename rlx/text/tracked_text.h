@@ -1,0 +1,81 @@
+// A text under rewriting that remembers, where asked, which source bytes each of its bytes stands for.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rlx/text/unicode.h"
+
+namespace rlx::text {
+
+class TrackedText {
+ public:
+  /// Starts from `source`, which lies at byte `offset` of the whole input and must outlive this object.
+  void reset(std::string_view source, uint32_t offset, bool track);
+
+  std::string_view view() const { return rewritten_ ? std::string_view(buffer_) : source_; }
+  bool tracked() const { return track_; }
+  /// Whether this text begins where the whole input does.
+  bool at_input_start() const { return offset_ == 0 && !later_slice_; }
+  /// A part of view() as a text of its own, with the same origins.
+  TrackedText slice(Range part) const;
+
+  /// Source bytes (of the whole input) behind the bytes [r.begin, r.end) of view(); whole characters.
+  Range origin(Range r) const;
+
+ private:
+  friend class Rewriter;
+  std::string_view source_;
+  std::string buffer_;
+  std::vector<Range> origins_;  // one per byte of view(), when tracked and rewritten; relative to source_
+  uint32_t offset_ = 0;
+  bool track_ = false, rewritten_ = false, later_slice_ = false;
+};
+
+/// Writes the next form of a text from left to right; the text changes when finish() is called.
+class Rewriter {
+ public:
+  explicit Rewriter(TrackedText& text) : text_(text), view_(text.view()) {
+    out_.reserve(view_.size() + view_.size() / 8 + 16);
+  }
+
+  std::string_view view() const { return view_; }
+  uint32_t size() const { return uint32_t(out_.size()); }
+  std::string& out() { return out_; }
+
+  /// Copies bytes of the present form.
+  void keep(size_t begin, size_t end) {
+    out_.append(view_.substr(begin, end - begin));
+    if (text_.track_) track_kept(begin, end);
+  }
+  /// `content` stands for the bytes [begin, end) of the present form.
+  void replace(size_t begin, size_t end, std::string_view content) {
+    out_.append(content);
+    if (text_.track_) track_replaced(begin, end);
+  }
+  /// For writers that append to out() themselves: the bytes added since the last call stand for [begin, end).
+  void wrote(size_t begin, size_t end) {
+    if (text_.track_) track_replaced(begin, end);
+  }
+  /// New text that stands for no source byte: an empty range after what was written last.
+  void insert(std::string_view content) {
+    out_.append(content);
+    if (text_.track_) track_inserted();
+  }
+
+  void finish();
+
+ private:
+  Range source_range(size_t begin, size_t end) const;
+  void track_kept(size_t begin, size_t end);
+  void track_replaced(size_t begin, size_t end);
+  void track_inserted();
+
+  TrackedText& text_;
+  std::string_view view_;
+  std::string out_;
+  std::vector<Range> origins_;
+};
+
+}  // namespace rlx::text

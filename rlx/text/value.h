@@ -1,0 +1,115 @@
+// A small dynamic value: what JSON holds, and what chat templates compute with.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace rlx::text {
+
+class Value;
+
+using List = std::vector<Value>;
+/// Keys in the order they were first set.
+class Dict {
+ public:
+  const Value* find(std::string_view key) const;
+  Value* find(std::string_view key);
+  void set(std::string_view key, Value value);
+  size_t size() const { return items_.size(); }
+  bool empty() const { return items_.empty(); }
+  auto begin() const { return items_.begin(); }
+  auto end() const { return items_.end(); }
+  const std::pair<std::string, Value>& operator[](size_t i) const { return items_[i]; }
+
+ private:
+  std::vector<std::pair<std::string, Value>> items_;
+  std::vector<uint32_t> slots_;  // open addressing, index + 1; filled once a linear search would be slow
+};
+
+/// Something a template can call: a macro, a global function, a bound method. Defined by the evaluator.
+class Callable;
+
+/// Lists and dicts are shared, as in Python: a copy of the value is the same list.
+class Value {
+ public:
+  struct Undefined {
+    std::string name;  // what was looked up, for messages
+  };
+  struct None {};
+
+  Value() : data_(None{}) {}
+  Value(bool b) : data_(b) {}
+  Value(int64_t i) : data_(i) {}
+  Value(int i) : data_(int64_t(i)) {}
+  Value(double d) : data_(d) {}
+  Value(std::string s) : data_(std::make_shared<const std::string>(std::move(s))) {}
+  Value(std::string_view s) : Value(std::string(s)) {}
+  Value(const char* s) : Value(std::string(s)) {}
+  Value(List list) : data_(std::make_shared<List>(std::move(list))) {}
+  Value(Dict dict);
+  Value(std::shared_ptr<Callable> callable) : data_(std::move(callable)) {}
+  Value(Undefined undefined) : data_(std::move(undefined)) {}
+  static Value undefined(std::string_view name = {}) { return Value(Undefined{std::string(name)}); }
+
+  bool is_undefined() const { return std::holds_alternative<Undefined>(data_); }
+  bool is_none() const { return std::holds_alternative<None>(data_); }
+  bool is_bool() const { return std::holds_alternative<bool>(data_); }
+  bool is_int() const { return std::holds_alternative<int64_t>(data_); }
+  bool is_double() const { return std::holds_alternative<double>(data_); }
+  bool is_number() const { return is_int() || is_double(); }
+  bool is_string() const { return std::holds_alternative<SharedString>(data_); }
+  bool is_list() const { return std::holds_alternative<std::shared_ptr<List>>(data_); }
+  bool is_dict() const { return std::holds_alternative<std::shared_ptr<Dict>>(data_); }
+  bool is_callable() const { return std::holds_alternative<std::shared_ptr<Callable>>(data_); }
+
+  // Each needs the matching is_...().
+  bool as_bool() const { return std::get<bool>(data_); }
+  int64_t as_int() const { return std::get<int64_t>(data_); }
+  double as_double() const { return is_int() ? double(as_int()) : std::get<double>(data_); }
+  const std::string& as_string() const { return *std::get<SharedString>(data_); }
+  const List& as_list() const { return *std::get<std::shared_ptr<List>>(data_); }
+  List& as_list() { return *std::get<std::shared_ptr<List>>(data_); }
+  const Dict& as_dict() const { return *std::get<std::shared_ptr<Dict>>(data_); }
+  Dict& as_dict() { return *std::get<std::shared_ptr<Dict>>(data_); }
+  const std::shared_ptr<Callable>& as_callable() const { return std::get<std::shared_ptr<Callable>>(data_); }
+  const std::string& undefined_name() const { return std::get<Undefined>(data_).name; }
+
+  /// "string", "list", ... for messages.
+  std::string_view kind_name() const;
+
+ private:
+  using SharedString = std::shared_ptr<const std::string>;
+  std::variant<None, Undefined, bool, int64_t, double, SharedString, std::shared_ptr<List>,
+               std::shared_ptr<Dict>, std::shared_ptr<Callable>>
+      data_;
+};
+
+/// Reads fields of a JSON object with messages that say where: `pre_tokenizer.pattern: expected a string, got
+/// list`. A missing field gives the default where there is one and is an error where there is none.
+class Fields {
+ public:
+  Fields(const Value& value, std::string where);
+
+  const std::string& where() const { return where_; }
+  const Value* find(std::string_view key) const;  // null when absent or JSON null
+  const Value& at(std::string_view key) const;
+  bool boolean(std::string_view key, bool otherwise) const;
+  int64_t integer(std::string_view key, int64_t otherwise) const;
+  std::string string(std::string_view key) const;
+  std::string string(std::string_view key, std::string_view otherwise) const;
+  const List& list(std::string_view key) const;
+  Fields object(std::string_view key) const;
+  std::string path(std::string_view key) const { return where_ + "." + std::string(key); }
+
+ private:
+  const Dict* dict_;
+  Value keep_;
+  std::string where_;
+};
+
+}  // namespace rlx::text

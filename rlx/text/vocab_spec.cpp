@@ -1,0 +1,300 @@
+#include "rlx/text/vocab_spec.h"
+
+#include <algorithm>
+
+#include "rlx/base/error.h"
+#include "rlx/text/bpe.h"
+#include "rlx/text/splitter.h"
+#include "rlx/text/tokenizer_parts.h"
+#include "rlx/text/unigram.h"
+#include "rlx/text/wordpiece.h"
+
+namespace rlx::text {
+
+namespace {
+
+constexpr std::string_view kMark = "\xE2\x96\x81";  // ▁, the spelling of a space in SentencePiece
+
+constexpr std::string_view kO200kPattern =
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kTekkenPattern =
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kDeepseek3Words =
+    R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+
+struct PrePatterns {
+  std::string_view name;
+  std::vector<std::string_view> patterns;  // each cuts the words the one before it left
+  bool ignore_merges = false;
+};
+
+const std::vector<PrePatterns>& pre_table() {
+  static const std::vector<PrePatterns> table = {
+      {"command-r", {R"(\p{N})", kGpt2Pattern}},
+      {"dbrx", {kLlama3Pattern}},
+      {"deepseek-r1-qwen", {kQwen2Pattern}},
+      {"deepseek-v3", {R"(\p{N}{1,3})", "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+", kDeepseek3Words}},
+      {"falcon", {R"([\p{P}\$\+<=>\^~\|`]+)", kGpt2Pattern, "[0-9][0-9][0-9]"}},
+      {"glm4", {kLlama3Pattern}},
+      {"gpt-2", {kGpt2Pattern}},
+      {"gpt-4o", {kO200kPattern}},
+      {"llama-bpe", {kLlama3Pattern}, true},
+      {"llama3", {kLlama3Pattern}, true},
+      {"llama4", {kO200kPattern}},
+      {"mpt", {kGpt2Pattern}},
+      {"olmo", {kGpt2Pattern}},
+      {"phi-2", {kGpt2Pattern}},
+      {"qwen2", {kQwen2Pattern}},
+      {"refact", {R"(\p{N})", kGpt2Pattern}},
+      {"smaug-bpe", {kLlama3Pattern}},
+      {"smollm", {R"(\p{N})", kGpt2Pattern}},
+      {"stablelm2", {kQwen2Pattern}},
+      {"starcoder", {R"(\p{N})", kGpt2Pattern}},
+      {"tekken", {kTekkenPattern}, true},
+  };
+  return table;
+}
+
+TokenType type_of(const VocabSpec& spec, size_t id) {
+  return spec.types.empty() ? TokenType::normal : spec.types[id];
+}
+
+void check(const VocabSpec& spec) {
+  const size_t n = spec.tokens.size();
+  if (n == 0) throw invalid("the vocabulary is empty");
+  if (n > size_t(kMaxTokenId)) throw invalid("the vocabulary has ", n, " tokens; at most ", kMaxTokenId);
+  if (!spec.types.empty() && spec.types.size() != n)
+    throw invalid("there are ", spec.types.size(), " token types for ", n, " tokens");
+  const bool needs_scores = spec.model == "llama" || spec.model == "t5";
+  if (needs_scores && spec.scores.size() != n)
+    throw invalid("there are ", spec.scores.size(), " scores for ", n, " tokens");
+  const auto check_id = [&](std::string_view name, std::optional<TokenId> id) {
+    if (id && (*id < 0 || size_t(*id) >= n))
+      throw invalid("the ", name, " id ", *id, " is outside the ", n, " tokens");
+  };
+  check_id("bos", spec.bos);
+  check_id("eos", spec.eos);
+  check_id("unknown", spec.unknown);
+  check_id("separator", spec.separator);
+  check_id("padding", spec.padding);
+  check_id("cls", spec.cls);
+}
+
+Vocab make_vocab(const std::vector<std::string>& tokens) {
+  Vocab vocab;
+  vocab.reserve(tokens.size(), tokens.size() * 8);
+  for (size_t id = 0; id < tokens.size(); ++id) {
+    if (!vocab.add(tokens[id], TokenId(id)))
+      throw invalid("token ", id, " '", tokens[id], "' is in the vocabulary twice");
+  }
+  return vocab;
+}
+
+std::vector<AddedToken> make_added(const VocabSpec& spec) {
+  std::vector<AddedToken> added;
+  for (size_t id = 0; id < spec.tokens.size(); ++id) {
+    const TokenType type = type_of(spec, id);
+    const bool special = type == TokenType::control || type == TokenType::unknown;
+    if (!special && type != TokenType::user_defined) continue;
+    AddedToken t;
+    t.id = TokenId(id);
+    t.content = spec.tokens[id];
+    t.special = special;
+    added.push_back(std::move(t));
+  }
+  return added;
+}
+
+// The frame of special tokens around a text.
+PostProcessorPtr make_frame_of(const VocabSpec& spec, bool default_bos, bool default_eos) {
+  const auto wanted = [&](std::optional<bool> asked, bool otherwise, std::optional<TokenId> id,
+                          std::string_view name) {
+    if (!asked.value_or(otherwise && id)) return std::vector<TokenId>{};
+    if (!id) throw invalid("the tokenizer adds a ", name, " token and names none");
+    return std::vector<TokenId>{*id};
+  };
+  const bool bert = spec.model == "bert";
+  std::vector<TokenId> first =
+      wanted(spec.add_bos, default_bos, bert && spec.cls ? spec.cls : spec.bos, "bos");
+  std::vector<TokenId> last =
+      wanted(spec.add_eos, default_eos, bert && spec.separator ? spec.separator : spec.eos, "eos");
+  if (first.empty() && last.empty()) return nullptr;
+  // A pair has the closing token after each text, and the opening one before each where nothing closes.
+  std::vector<TokenId> middle = last.empty() ? first : last;
+  return make_frame(std::move(first), std::move(middle), std::move(last), bert);
+}
+
+TokenizerParts byte_level_bpe(const VocabSpec& spec) {
+  TokenizerParts parts;
+  const auto& table = pre_table();
+  const std::string name = spec.pre.empty() || spec.pre == "default" ? "gpt-2" : spec.pre;
+  const auto row = std::find_if(table.begin(), table.end(), [&](const auto& r) { return r.name == name; });
+  if (row == table.end())
+    throw invalid("no pattern is known for the pre-tokenizer '", spec.pre,
+                  "'; known: ", join(known_pre_names()));
+  std::vector<PreTokenizerPtr> steps;
+  for (const std::string_view pattern : row->patterns) steps.push_back(make_split(pattern));
+  steps.push_back(make_byte_level(false, false));
+  parts.pretokenizer = make_pretokenizer_sequence(std::move(steps));
+
+  Vocab vocab = make_vocab(spec.tokens);
+  std::vector<Merge> merges;
+  merges.reserve(spec.merges.size());
+  for (size_t i = 0; i < spec.merges.size(); ++i) {
+    const std::string_view line = spec.merges[i];
+    const size_t space = line.find(' ', 1);  // a space cannot begin a byte-level token
+    if (space == line.npos) throw invalid("merge ", i, " '", line, "' is not two tokens");
+    const std::string_view left = line.substr(0, space), right = line.substr(space + 1);
+    const auto id = [&](std::string_view token) {
+      const auto found = vocab.find(token);
+      if (!found) throw invalid("merge ", i, " '", line, "': token '", token, "' is not in the vocabulary");
+      return *found;
+    };
+    merges.push_back({id(left), id(right), id(cat(left, right)), uint32_t(i)});
+  }
+  BpeOptions options;
+  options.ignore_merges = row->ignore_merges;
+  options.bytes = parts.pretokenizer->leave_bytes();
+  parts.model = std::make_unique<Bpe>(std::move(vocab), merges, options);
+  parts.decoder = make_byte_level_decoder();
+  parts.post_processor = make_frame_of(spec, false, false);
+  return parts;
+}
+
+bool is_mergeable(const VocabSpec& spec, size_t id) {
+  const TokenType type = type_of(spec, id);
+  return type == TokenType::normal || type == TokenType::user_defined;
+}
+
+// SentencePiece has no list of merges: any two neighbours whose concatenation is a token may merge, the
+// highest score first. Written as merges, pairs of equal score share a rank.
+std::vector<Merge> merges_from_scores(const VocabSpec& spec, const Vocab& vocab) {
+  std::vector<Merge> merges;
+  for (size_t id = 0; id < spec.tokens.size(); ++id) {
+    if (!is_mergeable(spec, id)) continue;
+    const std::string_view token = spec.tokens[id];
+    for (size_t cut = 0; cut < token.size();) {
+      cut += decode_utf8(token, cut).length;
+      if (cut >= token.size()) break;
+      const auto left = vocab.find(token.substr(0, cut)), right = vocab.find(token.substr(cut));
+      if (left && right && is_mergeable(spec, size_t(*left)) && is_mergeable(spec, size_t(*right)))
+        merges.push_back({*left, *right, TokenId(id), 0});
+    }
+  }
+  const auto score = [&](const Merge& m) { return spec.scores[size_t(m.result)]; };
+  std::stable_sort(merges.begin(), merges.end(),
+                   [&](const Merge& a, const Merge& b) { return score(a) > score(b); });
+  uint32_t rank = 0;
+  for (size_t i = 0; i < merges.size(); ++i) {
+    if (i > 0 && score(merges[i]) < score(merges[i - 1])) ++rank;
+    merges[i].rank = rank;
+  }
+  return merges;
+}
+
+/// Puts ▁ in front of a text; only at the start of the whole input unless `every_part`.
+class SpacePrefix final : public Normalizer {
+ public:
+  explicit SpacePrefix(bool every_part) : every_part_(every_part) {}
+  void apply(TrackedText& text) const override {
+    if (text.view().empty() || !(every_part_ || text.at_input_start())) return;
+    Rewriter writer(text);
+    writer.insert(kMark);
+    writer.keep(0, writer.view().size());
+    writer.finish();
+  }
+
+ private:
+  bool every_part_;
+};
+
+TokenizerParts sentencepiece(const VocabSpec& spec) {
+  TokenizerParts parts;
+  std::vector<NormalizerPtr> steps;
+  if (!spec.charsmap.empty() || spec.remove_extra_spaces)
+    steps.push_back(make_sentencepiece(spec.charsmap, spec.remove_extra_spaces, "charsmap"));
+  if (spec.add_space_prefix) steps.push_back(std::make_unique<SpacePrefix>(spec.prefix_every_part));
+  steps.push_back(make_replace(" ", std::string(kMark)));
+  parts.normalizer = make_normalizer_sequence(std::move(steps));
+
+  Vocab vocab = make_vocab(spec.tokens);
+  std::optional<TokenId> unknown = spec.unknown;
+  for (size_t id = 0; id < spec.tokens.size(); ++id) {
+    if (type_of(spec, id) == TokenType::unused)
+      throw invalid("token ", id, " '", spec.tokens[id], "' is of type unused, which is not supported");
+    if (!unknown && type_of(spec, id) == TokenType::unknown) unknown = TokenId(id);
+  }
+  if (spec.model == "t5") {
+    // Where no token has a space but at its start, the text falls into words that can be remembered.
+    bool words = true;
+    for (size_t id = 0; id < spec.tokens.size(); ++id)
+      words &= !is_mergeable(spec, id) || spec.tokens[id].find(kMark, 1) == std::string::npos;
+    if (words) parts.pretokenizer = make_metaspace(PrependScheme::never);
+    // Only ordinary tokens may be found in the text.
+    std::vector<double> scores(spec.scores.begin(), spec.scores.end());
+    std::vector<bool> in_text(spec.tokens.size());
+    for (size_t id = 0; id < spec.tokens.size(); ++id) in_text[id] = is_mergeable(spec, id);
+    parts.model =
+        std::make_unique<Unigram>(std::move(vocab), std::move(scores), unknown, spec.byte_fallback, &in_text);
+    parts.post_processor = make_frame_of(spec, false, true);
+  } else {
+    const std::vector<Merge> merges = merges_from_scores(spec, vocab);
+    BpeOptions options;
+    options.unknown = unknown;
+    options.fuse_unknown = true;
+    options.byte_fallback = spec.byte_fallback;
+    parts.model = std::make_unique<Bpe>(std::move(vocab), merges, options);
+    parts.post_processor = make_frame_of(spec, true, false);
+  }
+  parts.decoder = make_sentencepiece_decoder(spec.add_space_prefix);
+  return parts;
+}
+
+// GGUF files mark the tokens that begin a word with ▁ and leave the others bare; WordPiece marks the others.
+TokenizerParts wordpiece(const VocabSpec& spec) {
+  TokenizerParts parts;
+  std::vector<std::string> tokens = spec.tokens;
+  const bool marked =
+      std::any_of(tokens.begin(), tokens.end(), [](const auto& t) { return t.starts_with(kMark); });
+  for (size_t id = 0; marked && id < tokens.size(); ++id) {
+    if (type_of(spec, id) != TokenType::normal) continue;
+    tokens[id] = tokens[id].starts_with(kMark) ? tokens[id].substr(kMark.size()) : "##" + tokens[id];
+  }
+  WordPieceOptions options;
+  if (spec.unknown) options.unknown_token = tokens[size_t(*spec.unknown)];
+  parts.normalizer = make_bert_normalizer(true);
+  parts.pretokenizer = make_bert_pretokenizer();
+  parts.model = std::make_unique<WordPiece>(make_vocab(tokens), options);
+  parts.decoder = make_wordpiece_decoder("##", true);
+  parts.post_processor = make_frame_of(spec, true, true);
+  return parts;
+}
+
+TokenizerParts make_parts(const VocabSpec& spec) {
+  check(spec);
+  if (spec.model == "gpt2") return byte_level_bpe(spec);
+  if (spec.model == "llama" || spec.model == "t5") return sentencepiece(spec);
+  if (spec.model == "bert") return wordpiece(spec);
+  throw invalid("unknown tokenizer model '", spec.model, "'; known: gpt2, llama, t5, bert");
+}
+
+}  // namespace
+
+std::vector<std::string_view> known_pre_names() {
+  std::vector<std::string_view> names;
+  for (const PrePatterns& row : pre_table()) names.push_back(row.name);
+  return names;
+}
+
+Tokenizer make_tokenizer(const VocabSpec& spec, std::string_view where) {
+  try {
+    TokenizerParts parts = make_parts(spec);
+    parts.added = make_added(spec);
+    return Tokenizer(std::move(parts));
+  } catch (Error& e) {
+    e.set_message(cat(where, ": ", e.message()));
+    throw;
+  }
+}
+
+}  // namespace rlx::text

@@ -1,0 +1,44 @@
+// Hugging Face tokenizers' own answers, to the last id.
+#include <gtest/gtest.h>
+
+#include "rlx/base/file.h"
+#include "rlx/text/json.h"
+#include "rlx/text/tokenizer.h"
+#include "tests/support/data.h"
+
+namespace rlx::text {
+namespace {
+
+std::vector<TokenId> ids_of(const Value& list) {
+  std::vector<TokenId> ids;
+  for (const Value& v : list.as_list()) ids.push_back(TokenId(v.as_int()));
+  return ids;
+}
+
+class Cases : public testing::TestWithParam<const char*> {};
+
+TEST_P(Cases, ids_and_decoded_text_are_those_of_the_reference) {
+  const std::string folder = std::string("tokenizers/") + GetParam();
+  RLX_REQUIRE_DATA(folder);
+  const Tokenizer tokenizer = Tokenizer::from_json(read_file(test::data_path(folder + "/tokenizer.json")));
+  const Value cases = parse_json(read_file(test::data_path(folder + "/cases.json")), "cases.json");
+  ASSERT_EQ(cases.as_list().size(), 359u);
+  for (size_t i = 0; i < cases.as_list().size(); ++i) {
+    const Dict& c = cases.as_list()[i].as_dict();
+    const std::string& text = c.find("text")->as_string();
+    const std::vector<TokenId> ids = ids_of(*c.find("ids"));
+    EXPECT_EQ(tokenizer.encode(text).ids, ids) << "case " << i << ": " << text;
+    EXPECT_EQ(tokenizer.encode(text, {.add_special = false}).ids, ids_of(*c.find("ids_no_special")))
+        << "case " << i;
+    EXPECT_EQ(tokenizer.decode(ids, {.replace_invalid = true}), c.find("decoded")->as_string())
+        << "case " << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Text, Cases,
+                         testing::Values("bpe_gpt2", "bpe_llama2", "bpe_llama3", "bpe_qwen", "unigram",
+                                         "wordpiece_bert"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace rlx::text
