@@ -74,7 +74,8 @@ int64_t checked_mul(int64_t a, int64_t b) {
 }
 
 Polynomial polynomial_of(Dim d) {
-  if (d.is_inferred()) throw invalid("dim: -1 has no value here; it is only allowed where a size is inferred");
+  if (d.is_inferred())
+    throw invalid("dim: -1 has no value here; it is only allowed where a size is inferred");
   if (d.is_symbolic()) return expression(d).polynomial;
   Polynomial p;
   if (d.value() != 0) p[{}] = d.value();
@@ -194,7 +195,8 @@ Dim::Dim(int64_t value) : rep_(value) {
 }
 
 Dim Dim::symbol(std::string_view name) {
-  if (!is_identifier(name)) throw invalid("dim: '", name, "' is not a symbol name; letters, digits and _ only");
+  if (!is_identifier(name))
+    throw invalid("dim: '", name, "' is not a symbol name; letters, digits and _ only");
   return intern_atom({AtomKind::symbol, std::string(name), {}, {}, std::string(name)});
 }
 
@@ -331,10 +333,14 @@ Dim bind_atom(uint32_t index, const DimBinding& binding) {
     case AtomKind::symbol:
       if (const auto value = binding.get(a.symbol)) return Dim(*value);
       return Dim::symbol(a.symbol);
-    case AtomKind::floordiv: return floordiv(bind(a.a, binding), bind(a.b, binding));
-    case AtomKind::mod: return mod(bind(a.a, binding), bind(a.b, binding));
-    case AtomKind::max: return max(bind(a.a, binding), bind(a.b, binding));
-    case AtomKind::min: return min(bind(a.a, binding), bind(a.b, binding));
+    case AtomKind::floordiv:
+      return floordiv(bind(a.a, binding), bind(a.b, binding));
+    case AtomKind::mod:
+      return mod(bind(a.a, binding), bind(a.b, binding));
+    case AtomKind::max:
+      return max(bind(a.a, binding), bind(a.b, binding));
+    case AtomKind::min:
+      return min(bind(a.a, binding), bind(a.b, binding));
   }
   return {};
 }

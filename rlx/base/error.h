@@ -66,11 +66,10 @@ namespace detail {
 }  // namespace rlx
 
 /// Internal invariant, checked in every build: RLX_CHECK(a == b, "sizes ", a, " and ", b).
-#define RLX_CHECK(condition, ...)                                                        \
-  do {                                                                                   \
-    if (!(condition)) [[unlikely]]                                                       \
-      ::rlx::detail::check_failed(#condition, ::rlx::cat(__VA_ARGS__),                   \
-                                  std::source_location::current());                      \
+#define RLX_CHECK(condition, ...)                                                                        \
+  do {                                                                                                   \
+    if (!(condition)) [[unlikely]]                                                                       \
+      ::rlx::detail::check_failed(#condition, ::rlx::cat(__VA_ARGS__), std::source_location::current()); \
   } while (false)
 
 /// As RLX_CHECK, for hot loops: gone in release builds.

@@ -39,7 +39,8 @@ MappedFile MappedFile::open(const std::string& path) {
   if (size == 0) return file;
   void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, d.fd, 0);
   if (address == MAP_FAILED) throw file_error(path, "map");
-  file.owner_ = std::shared_ptr<const void>(address, [size](const void* p) { ::munmap(const_cast<void*>(p), size); });
+  file.owner_ =
+      std::shared_ptr<const void>(address, [size](const void* p) { ::munmap(const_cast<void*>(p), size); });
   file.bytes_ = {static_cast<const std::byte*>(address), size};
   return file;
 }
@@ -56,7 +57,8 @@ std::string read_file(const std::string& path, uint64_t limit) {
       throw file_error(path, "read");
     }
     if (got == 0) return out;
-    if (out.size() + size_t(got) > limit) throw invalid("file: '", path, "' is larger than ", limit, " bytes");
+    if (out.size() + size_t(got) > limit)
+      throw invalid("file: '", path, "' is larger than ", limit, " bytes");
     out.append(buffer, size_t(got));
   }
 }

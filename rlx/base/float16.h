@@ -55,9 +55,8 @@ constexpr uint16_t f32_to_f16(float value) {
   const uint16_t sign = uint16_t((u >> 16) & 0x8000u);
   const uint32_t magnitude = u & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return uint16_t(sign | 0x7e00u | ((magnitude >> 13) & 0x3ffu));
-  const uint32_t code = magnitude >= 0x7f800000u
-                            ? 0x7c00u
-                            : detail::round_to_code(std::bit_cast<float>(magnitude), 10, -14);
+  const uint32_t code =
+      magnitude >= 0x7f800000u ? 0x7c00u : detail::round_to_code(std::bit_cast<float>(magnitude), 10, -14);
   return uint16_t(sign | (code > 0x7c00u ? 0x7c00u : code));
 }
 

@@ -14,8 +14,8 @@ constexpr PhiloxBlock philox4x32_10(PhiloxBlock counter, std::array<uint32_t, 2>
   for (int round = 0; round < 10; ++round) {
     const uint64_t p0 = uint64_t(0xD2511F53u) * counter[0];
     const uint64_t p1 = uint64_t(0xCD9E8D57u) * counter[2];
-    counter = {uint32_t(p1 >> 32) ^ counter[1] ^ key[0], uint32_t(p1), uint32_t(p0 >> 32) ^ counter[3] ^ key[1],
-               uint32_t(p0)};
+    counter = {uint32_t(p1 >> 32) ^ counter[1] ^ key[0], uint32_t(p1),
+               uint32_t(p0 >> 32) ^ counter[3] ^ key[1], uint32_t(p0)};
     key[0] += 0x9E3779B9u;
     key[1] += 0xBB67AE85u;
   }

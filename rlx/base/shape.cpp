@@ -44,9 +44,12 @@ void append_text(std::string& out, const Shape& s) {
 
 Shape parse_shape(std::string_view text, size_t& pos) {
   size_t end = pos;
-  while (end < text.size() && ((text[end] >= 'a' && text[end] <= 'z') || (text[end] >= '0' && text[end] <= '9'))) ++end;
+  while (end < text.size() &&
+         ((text[end] >= 'a' && text[end] <= 'z') || (text[end] >= '0' && text[end] <= '9')))
+    ++end;
   const auto dtype = dtype_from_name(text.substr(pos, end - pos));
-  if (!dtype) throw invalid("shape: '", text.substr(pos, end - pos), "' is not a dtype; expected one like f32[2,3]");
+  if (!dtype)
+    throw invalid("shape: '", text.substr(pos, end - pos), "' is not a dtype; expected one like f32[2,3]");
   pos = end;
   if (pos >= text.size() || text[pos] != '[') throw invalid("shape: expected '[' after the dtype");
   ++pos;

@@ -47,8 +47,8 @@ TEST(Dim, equality_is_decided_or_left_open) {
 }
 
 TEST(Dim, text_reads_back_to_the_same_dim) {
-  for (const char* text : {"7", "seq", "2*seq+1", "batch*seq-3", "floordiv(batch*seq, 7)", "max(a, b)+min(4, a)",
-                           "mod(n, 3)*m"}) {
+  for (const char* text : {"7", "seq", "2*seq+1", "batch*seq-3", "floordiv(batch*seq, 7)",
+                           "max(a, b)+min(4, a)", "mod(n, 3)*m"}) {
     const Dim d = parse(text);
     EXPECT_EQ(cat(d), text);
     EXPECT_EQ(parse(cat(d)), d);
@@ -76,7 +76,9 @@ TEST(Dim, refuses_nonsense_with_a_reason) {
   };
   EXPECT_EQ(message([] { Dim(-2); }), "dim: -2 is not a size; sizes are not negative, -1 means inferred");
   EXPECT_EQ(message([] { Dim::seq().value(); }), "dim: seq has no value yet; bind its symbols first");
-  EXPECT_EQ(message([] { bind(parse("seq-3"), {{"seq", 1}}); }),
+  EXPECT_EQ(message([] {
+              bind(parse("seq-3"), {{"seq", 1}});
+            }),
             "bind: seq-3: dim: a size became -2; sizes are not negative");
   EXPECT_EQ(message([] { Dim(1'000'000'000'000) * Dim(1'000'000'000'000); }),
             "dim: 1000000000000 * 1000000000000 does not fit 64 bits");

@@ -1,0 +1,393 @@
+#include "rlx/ir/graph.h"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "rlx/ir/leaves.h"
+
+namespace rlx::ir {
+namespace {
+
+uint16_t next_tag() {
+  static std::atomic<uint32_t> counter{0};
+  return uint16_t(1 + counter.fetch_add(1, std::memory_order_relaxed) % 0xffff);
+}
+
+}  // namespace
+
+const Shape& Tensor::shape() const { return graph->shape(value); }
+
+Graph::Graph(std::string name) : name_(std::move(name)), tag_(next_tag()) {}
+Graph::~Graph() = default;
+
+Graph::Graph(const Graph& other)
+    : name_(other.name_),
+      tag_(other.tag_),
+      live_(other.live_),
+      outputs_(other.outputs_),
+      output_names_(other.output_names_),
+      constraints_(other.constraints_),
+      leaf_of_name_(other.leaf_of_name_),
+      origin_(other.origin_) {
+  nodes_.resize(other.nodes_.size());
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    if (other.nodes_[i]) nodes_[i] = std::make_unique<Node>(*other.nodes_[i]);
+  }
+  for (const Node* n : other.nodes()) order_.push_back(nodes_[n->id].get());
+}
+
+Graph& Graph::operator=(const Graph& other) {
+  if (this != &other) *this = Graph(other);
+  return *this;
+}
+
+Graph::Graph(Graph&& other) noexcept : tag_(other.tag_) { *this = std::move(other); }
+
+Graph& Graph::operator=(Graph&& other) noexcept {
+  name_ = std::move(other.name_);
+  tag_ = other.tag_;
+  nodes_ = std::move(other.nodes_);
+  live_ = std::exchange(other.live_, 0);
+  next_id_ = other.next_id_;
+  outputs_ = std::move(other.outputs_);
+  output_names_ = std::move(other.output_names_);
+  constraints_ = std::move(other.constraints_);
+  leaf_of_name_ = std::move(other.leaf_of_name_);
+  origin_ = std::move(other.origin_);
+  order_ = std::move(other.order_);
+  order_stale_ = other.order_stale_;
+  return *this;
+}
+
+Value Graph::input(const std::string& name, const Shape& shape) {
+  return value(append(def<Input>(), std::make_shared<NamedLeaf>(NamedLeaf{name, shape}), {}));
+}
+
+Value Graph::param(const std::string& name, const Shape& shape) {
+  return value(append(def<Param>(), std::make_shared<NamedLeaf>(NamedLeaf{name, shape}), {}));
+}
+
+Value Graph::constant(const Literal& v) {
+  return value(append(def<Constant>(), std::make_shared<Constant::Attrs>(Constant::Attrs{v}), {}));
+}
+
+void Graph::check_operand(const OpDef& op, size_t i, Value v) const {
+  if (v.tag != 0 && v.tag != tag_) {
+    throw invalid(op.name, ": operand ", i, " belongs to another graph than '", name_, "'");
+  }
+  if (!contains(v.node))
+    throw invalid(op.name, ": operand ", i, " is %", v.node, ", which is not in graph '", name_, "'");
+  if (v.index >= nodes_[v.node]->shapes.size()) {
+    throw invalid(op.name, ": operand ", i, " is result ", v.index, " of %", v.node, ", which has ",
+                  nodes_[v.node]->shapes.size());
+  }
+}
+
+void Graph::check_leaf_name(const OpDef& op, const std::string& name) const {
+  if (leaf_of_name_.contains(name)) {
+    throw invalid(op.name, ": graph '", name_, "' already has an input or param named '", name,
+                  "'; names must be unique");
+  }
+}
+
+NodeId Graph::append(const OpDef& op, AttrsRef attrs, std::span<const Value> inputs, std::string name) {
+  try {
+    const auto count = int(inputs.size());
+    if (count < op.min_operands || (op.max_operands >= 0 && count > op.max_operands)) {
+      throw invalid(op.name, ": ", count, " operands; it takes ", op.min_operands,
+                    op.max_operands < 0                  ? " or more"
+                    : op.max_operands != op.min_operands ? cat(" to ", op.max_operands)
+                                                         : "",
+                    " (", join(op.operands), ")");
+    }
+    Shapes types;
+    types.reserve(inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      check_operand(op, i, inputs[i]);
+      types.push_back(shape(inputs[i]));
+    }
+    // Attributes become canonical here, so they are copied unless this call is their only owner.
+    std::shared_ptr<void> own = attrs && attrs.use_count() == 1
+                                    ? std::const_pointer_cast<void>(std::move(attrs))
+                                    : op.copy_attrs(attrs.get());
+    std::vector<Constraint> constraints;
+    Infer infer(op, types, &constraints);
+    Shapes results = op.infer(infer, own.get());
+    if (op.traits.leaf) check_leaf_name(op, static_cast<const NamedLeaf*>(own.get())->name);
+
+    const NodeId id = next_id_ ? *next_id_ : NodeId(nodes_.size());
+    next_id_.reset();
+    auto node = std::make_unique<Node>();
+    node->id = id;
+    node->op = &op;
+    node->attrs = std::move(own);
+    node->inputs.assign(inputs.begin(), inputs.end());
+    for (Value& v : node->inputs) v.tag = tag_;
+    node->shapes = std::move(results);
+    node->name = std::move(name);
+    node->origin = origin_;
+    if (op.traits.leaf) {
+      const auto& leaf = *static_cast<const NamedLeaf*>(node->attrs.get());
+      leaf_of_name_.emplace(leaf.name, id);
+      if (node->name.empty()) node->name = leaf.name;
+    }
+    for (Constraint& c : constraints) {
+      c.node = id;
+      constraints_.push_back(c);
+    }
+    if (id >= nodes_.size()) nodes_.resize(id + 1);
+    add_uses(*node);
+    order_.push_back(node.get());
+    nodes_[id] = std::move(node);
+    ++live_;
+    return id;
+  } catch (Error& e) {
+    next_id_.reset();
+    if (e.origin().empty() && origin_) e.set_origin(origin_->text());
+    throw;
+  }
+}
+
+void Graph::reserve_id(NodeId id) {
+  RLX_CHECK(!contains(id), "id %", id, " is taken");
+  next_id_ = id;
+}
+
+void Graph::add_uses(Node& n) {
+  for (uint32_t i = 0; i < n.inputs.size(); ++i) nodes_[n.inputs[i].node]->uses.push_back({n.id, i});
+}
+
+void Graph::remove_use(Value v, Use use) {
+  std::vector<Use>& uses = nodes_[v.node]->uses;
+  const auto it = std::find(uses.begin(), uses.end(), use);
+  RLX_CHECK(it != uses.end(), "use list of %", v.node, " misses %", use.user);
+  *it = uses.back();
+  uses.pop_back();
+}
+
+const Node& Graph::node(NodeId id) const {
+  if (!contains(id)) throw invalid("graph '", name_, "': there is no node %", id);
+  return *nodes_[id];
+}
+
+Node& Graph::node_mut(NodeId id) {
+  node(id);
+  return *nodes_[id];
+}
+
+const Shape& Graph::shape(Value v) const {
+  const Node& n = node(v.node);
+  if (v.index >= n.shapes.size()) throw invalid("graph '", name_, "': %", v.node, " has no result ", v.index);
+  return n.shapes[v.index];
+}
+
+size_t Graph::use_count(Value v) const {
+  size_t count = 0;
+  for (const Use& u : node(v.node).uses) {
+    const Value used = u.user == kNoNode ? outputs_[u.operand] : nodes_[u.user]->inputs[u.operand];
+    count += used == v;
+  }
+  return count;
+}
+
+std::span<const Node* const> Graph::nodes() const {
+  const std::lock_guard lock(order_mutex_);
+  if (order_stale_) sort();
+  return order_;
+}
+
+// Depth-first from each node in the old order: what was sorted stays where it was. On a cycle the old order
+// is kept for the nodes on it, and verify reports them.
+void Graph::sort() const {
+  std::vector<const Node*> sorted;
+  sorted.reserve(live_);
+  enum : uint8_t { fresh, open, done };
+  std::vector<uint8_t> state(nodes_.size(), fresh);
+  std::vector<std::pair<const Node*, size_t>> stack;
+  for (const Node* root : order_) {
+    if (root == nullptr || state[root->id] != fresh) continue;
+    stack.push_back({root, 0});
+    state[root->id] = open;
+    while (!stack.empty()) {
+      auto& [n, next] = stack.back();
+      if (next == n->inputs.size()) {
+        state[n->id] = done;
+        sorted.push_back(n);
+        stack.pop_back();
+        continue;
+      }
+      const NodeId operand = n->inputs[next++].node;
+      if (operand < nodes_.size() && nodes_[operand] && state[operand] == fresh) {
+        state[operand] = open;
+        stack.push_back({nodes_[operand].get(), 0});
+      }
+    }
+  }
+  order_ = std::move(sorted);
+  order_stale_ = false;
+}
+
+std::vector<NodeId> Graph::topo_order() const {
+  std::vector<NodeId> ids;
+  ids.reserve(live_);
+  for (const Node* n : nodes()) ids.push_back(n->id);
+  return ids;
+}
+
+std::vector<NodeId> Graph::reverse_topo() const {
+  std::vector<NodeId> ids = topo_order();
+  std::reverse(ids.begin(), ids.end());
+  return ids;
+}
+
+std::vector<NodeId> Graph::leaves() const {
+  std::vector<NodeId> out;
+  for (const Node* n : nodes()) {
+    if (n->op->traits.leaf) out.push_back(n->id);
+  }
+  return out;
+}
+
+std::vector<NodeId> Graph::inputs() const {
+  std::vector<NodeId> out = leaves();
+  std::erase_if(out, [&](NodeId id) { return !node(id).is<Input>(); });
+  return out;
+}
+
+std::vector<NodeId> Graph::params() const {
+  std::vector<NodeId> out = leaves();
+  std::erase_if(out, [&](NodeId id) { return !node(id).is<Param>(); });
+  return out;
+}
+
+std::optional<NodeId> Graph::find_leaf(std::string_view name) const {
+  const auto it = leaf_of_name_.find(name);
+  if (it == leaf_of_name_.end()) return std::nullopt;
+  return it->second;
+}
+
+void Graph::set_outputs(Values outputs, std::vector<std::string> names) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Value v = outputs[i];
+    if ((v.tag != 0 && v.tag != tag_) || !contains(v.node) || v.index >= nodes_[v.node]->shapes.size()) {
+      throw invalid("set_outputs: output ", i, " is %", v.node, "#", v.index,
+                    ", which is not a value of graph '", name_, "'");
+    }
+  }
+  if (!names.empty() && names.size() != outputs.size()) {
+    throw invalid("set_outputs: ", names.size(), " names for ", outputs.size(), " outputs");
+  }
+  std::vector<std::string> sorted = names;
+  std::sort(sorted.begin(), sorted.end());
+  for (size_t i = 1; i < sorted.size(); ++i) {
+    if (!sorted[i].empty() && sorted[i] == sorted[i - 1])
+      throw invalid("set_outputs: two outputs are named '", sorted[i], "'");
+  }
+  for (uint32_t i = 0; i < outputs_.size(); ++i) remove_use(outputs_[i], {kNoNode, i});
+  outputs_ = std::move(outputs);
+  output_names_ = std::move(names);
+  for (uint32_t i = 0; i < outputs_.size(); ++i) {
+    outputs_[i].tag = tag_;
+    nodes_[outputs_[i].node]->uses.push_back({kNoNode, i});
+  }
+}
+
+std::string Graph::output_name(size_t i) const { return output_names()[i]; }
+
+std::vector<std::string> Graph::output_names() const {
+  std::vector<std::string> out(outputs_.size());
+  std::map<std::string, int> count;
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    const bool given = i < output_names_.size() && !output_names_[i].empty();
+    out[i] = given ? output_names_[i] : node(outputs_[i]).name;
+    if (!given && node(outputs_[i]).shapes.size() > 1) out[i].clear();
+    ++count[out[i]];
+  }
+  for (size_t i = 0; i < out.size(); ++i) {
+    const bool given = i < output_names_.size() && !output_names_[i].empty();
+    if (!given && (out[i].empty() || count[out[i]] > 1)) out[i] = cat("output", i);
+  }
+  return out;
+}
+
+void Graph::replace(Value from, Value to) {
+  if (from == to) return;
+  if (shape(from) != shape(to)) {
+    throw invalid("replace: %", from.node, " is ", shape(from), " but %", to.node, " is ", shape(to),
+                  "; types must be equal");
+  }
+  Node& old = *nodes_[from.node];
+  std::vector<Use> kept, moved;
+  for (const Use& u : old.uses) {
+    Value& slot = u.user == kNoNode ? outputs_[u.operand] : nodes_[u.user]->inputs[u.operand];
+    if (slot == from && u.user != to.node) {
+      slot = to;
+      slot.tag = tag_;
+      moved.push_back(u);
+    } else {
+      kept.push_back(u);
+    }
+  }
+  old.uses = std::move(kept);
+  std::vector<Use>& uses = nodes_[to.node]->uses;
+  uses.insert(uses.end(), moved.begin(), moved.end());
+  order_stale_ = true;
+}
+
+void Graph::set_inputs(NodeId id, const Values& inputs) {
+  Node& n = node_mut(id);
+  for (size_t i = 0; i < inputs.size(); ++i) check_operand(*n.op, i, inputs[i]);
+  for (uint32_t i = 0; i < n.inputs.size(); ++i) remove_use(n.inputs[i], {id, i});
+  n.inputs = inputs;
+  for (Value& v : n.inputs) v.tag = tag_;
+  add_uses(n);
+  order_stale_ = true;
+}
+
+void Graph::erase(NodeId id) {
+  const Node& n = node(id);
+  if (!n.uses.empty()) throw invalid("erase: %", id, " still has ", n.uses.size(), " uses");
+  for (uint32_t i = 0; i < n.inputs.size(); ++i) remove_use(n.inputs[i], {id, i});
+  if (n.op->traits.leaf) leaf_of_name_.erase(static_cast<const NamedLeaf*>(n.attrs.get())->name);
+  nodes();  // sorted, so that dropping one pointer is all that is left to do
+  std::replace(order_.begin(), order_.end(), &n, static_cast<const Node*>(nullptr));
+  std::erase(order_, nullptr);
+  std::erase_if(constraints_, [id](const Constraint& c) { return c.node == id; });
+  nodes_[id].reset();
+  --live_;
+}
+
+size_t Graph::erase_dead() {
+  std::vector<bool> needed(nodes_.size(), false);
+  std::vector<NodeId> work;
+  const auto need = [&](NodeId id) {
+    if (!needed[id]) needed[id] = true, work.push_back(id);
+  };
+  for (const Value v : outputs_) need(v.node);
+  for (const auto& [name, id] : leaf_of_name_) need(id);
+  while (!work.empty()) {
+    const NodeId id = work.back();
+    work.pop_back();
+    for (const Value v : nodes_[id]->inputs) need(v.node);
+  }
+  nodes();
+  std::erase_if(order_, [&](const Node* n) { return !needed[n->id]; });
+  std::erase_if(constraints_, [&](const Constraint& c) { return c.node != kNoNode && !needed[c.node]; });
+  size_t gone = 0;
+  for (NodeId id = 0; id < nodes_.size(); ++id) {
+    if (!nodes_[id]) continue;
+    if (needed[id]) {
+      std::erase_if(nodes_[id]->uses, [&](const Use& u) { return u.user != kNoNode && !needed[u.user]; });
+      continue;
+    }
+    ++gone;
+  }
+  for (NodeId id = 0; id < nodes_.size(); ++id) {
+    if (!needed[id]) nodes_[id].reset();
+  }
+  live_ -= gone;
+  return gone;
+}
+
+}  // namespace rlx::ir

@@ -1,0 +1,203 @@
+// The graph: nodes with any number of results, in topological order, with def-use lists.
+//
+// This class is structure only. rlx::Graph (rlx/lang/graph.h) adds a method for every operator; passes,
+// transforms and backends work with this one.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <source_location>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rlx/base/hash.h"
+#include "rlx/ir/op_def.h"
+
+namespace rlx::ir {
+
+/// Where a node came from; shared by the nodes that have it in common.
+struct Origin {
+  const char* file = nullptr;  // the user's source line
+  uint32_t line = 0;
+  std::string label;               // scopes joined by '/': "layer3/attention"
+  std::string block;               // the HIR block it was lowered from
+  std::vector<std::string> notes;  // passes and rules that made or touched it, oldest first
+
+  std::string text() const;  // "model.cpp:12, layer3/attention"
+};
+using OriginRef = std::shared_ptr<const Origin>;
+
+/// Operand `operand` of node `user`, or graph output number `operand` when user is kNoNode.
+struct Use {
+  NodeId user;
+  uint32_t operand;
+  friend bool operator==(Use, Use) = default;
+};
+
+struct Node {
+  NodeId id = kNoNode;
+  const OpDef* op = nullptr;
+  AttrsRef attrs;
+  Values inputs;
+  Shapes shapes;          // one per result
+  std::vector<Use> uses;  // of all results
+  std::string name;       // for people; need not be unique
+  OriginRef origin;
+
+  Value result(uint32_t i = 0) const { return {id, uint16_t(i), 0}; }
+  template <class Op>
+  bool is() const {
+    return op->name == Op::name;
+  }
+  template <class Op>
+  const typename Op::Attrs& as() const {
+    RLX_CHECK(is<Op>(), "node %", id, " is ", op->name, ", not ", Op::name);
+    return *static_cast<const typename Op::Attrs*>(attrs.get());
+  }
+};
+
+struct VerifyError {
+  std::optional<NodeId> node;
+  std::string rule;     // which check: "operands", "order", "types", "uses", "names", "outputs", "body"
+  std::string message;  // in the grammar of rlx/base/error.h
+  std::string origin;
+};
+
+class Graph {
+ public:
+  explicit Graph(std::string name = "main");
+  Graph(const Graph&);
+  Graph& operator=(const Graph&);
+  Graph(Graph&&) noexcept;
+  Graph& operator=(Graph&&) noexcept;
+  ~Graph();
+
+  const std::string& name() const { return name_; }
+  void set_name(std::string name) { name_ = std::move(name); }
+
+  // Making nodes. All checks happen before anything is appended.
+  Value input(const std::string& name, const Shape& shape);
+  Value param(const std::string& name, const Shape& shape);
+  Value constant(const Literal& value);
+  /// Appends a node; result types are inferred. `attrs` may be null for the defaults. Returns its id.
+  NodeId append(const OpDef& op, AttrsRef attrs, std::span<const Value> inputs, std::string name = {});
+
+  // Reading.
+  size_t len() const { return live_; }
+  bool is_empty() const { return live_ == 0; }
+  bool contains(NodeId id) const { return id < nodes_.size() && nodes_[id] != nullptr; }
+  const Node& node(NodeId id) const;
+  const Node& node(Value v) const { return node(v.node); }
+  const Shape& shape(Value v) const;
+  /// Live nodes, operands before users.
+  std::span<const Node* const> nodes() const;
+  std::vector<NodeId> topo_order() const;
+  std::vector<NodeId> reverse_topo() const;
+  std::span<const Use> users(NodeId id) const { return node(id).uses; }
+  size_t use_count(NodeId id) const { return node(id).uses.size(); }
+  size_t use_count(Value v) const;
+  /// Inputs and params in order of appearance.
+  std::vector<NodeId> leaves() const;
+  std::vector<NodeId> inputs() const;
+  std::vector<NodeId> params() const;
+  std::optional<NodeId> find_leaf(std::string_view name) const;
+
+  const Values& outputs() const { return outputs_; }
+  void set_outputs(Values outputs, std::vector<std::string> names = {});
+  /// Given name, else the node's name where it is unique among the outputs, else "output<i>".
+  std::string output_name(size_t i) const;
+  std::vector<std::string> output_names() const;
+
+  // Editing. `verify` finds whatever an edit broke.
+  void replace(Value from, Value to);  // every use, outputs included
+  void set_inputs(NodeId id, const Values& inputs);
+  Node& node_mut(NodeId id);
+  void set_name(NodeId id, std::string name) { node_mut(id).name = std::move(name); }
+  void set_origin(NodeId id, OriginRef origin) { node_mut(id).origin = std::move(origin); }
+  void erase(NodeId id);  // must be unused
+  /// Erases nodes that no output needs; inputs and params stay. Returns how many went.
+  size_t erase_dead();
+
+  // Symbols.
+  bool has_dynamic_dims() const { return !dynamic_symbols().empty(); }
+  std::vector<std::string> dynamic_symbols() const;
+  std::span<const Constraint> constraints() const { return constraints_; }
+  /// A graph with symbols replaced everywhere, bodies included, and every type inferred anew. Unknown
+  /// symbols and violated constraints are errors; symbols left out stay.
+  Graph bind(const DimBinding&) const;
+
+  /// All errors; empty means the graph is sound. Infers every node again and descends into bodies.
+  std::vector<VerifyError> verify() const;
+  /// Throws the first error of verify, with their number.
+  void check() const;
+
+  /// Same computation node by node: operators, attributes, constants, bodies, leaves, outputs and their
+  /// names. Names of other nodes and origins do not count.
+  friend bool operator==(const Graph&, const Graph&);
+  Hash128 hash() const;
+
+  // Where new nodes come from.
+  OriginRef current_origin() const { return origin_; }
+  void set_current_origin(OriginRef origin) { origin_ = std::move(origin); }
+  uint16_t tag() const { return tag_; }
+  Value value(NodeId id, uint32_t result = 0) const { return {id, uint16_t(result), tag_}; }
+
+  /// For readers that keep the ids of a text: the next node gets this id, which must be free.
+  void reserve_id(NodeId id);
+
+ private:
+  void add_uses(Node& n);
+  void remove_use(Value v, Use use);
+  void check_operand(const OpDef& op, size_t i, Value v) const;
+  void check_leaf_name(const OpDef& op, const std::string& name) const;
+  void sort() const;
+
+  std::string name_;
+  uint16_t tag_;
+  std::vector<std::unique_ptr<Node>> nodes_;  // by id; null where erased
+  size_t live_ = 0;
+  std::optional<NodeId> next_id_;
+  Values outputs_;
+  std::vector<std::string> output_names_;
+  std::vector<Constraint> constraints_;
+  std::map<std::string, NodeId, std::less<>> leaf_of_name_;
+  OriginRef origin_;
+
+  // Order of the live nodes. Appending keeps it sorted; edits mark it stale and the next reader sorts.
+  mutable std::mutex order_mutex_;
+  mutable std::vector<const Node*> order_;
+  mutable bool order_stale_ = false;
+};
+
+void append_text(std::string& out, const VerifyError&);
+
+/// The text form; see rlx/ir/text.h for the grammar.
+void append_text(std::string& out, const Graph&);
+
+/// Nodes made while it lives carry this source line; nothing changes when the line is unknown.
+class LocationScope {
+ public:
+  LocationScope(Graph& g, const std::source_location& where);
+  ~LocationScope() { graph_.set_current_origin(std::move(before_)); }
+  LocationScope(const LocationScope&) = delete;
+
+ private:
+  Graph& graph_;
+  OriginRef before_;
+};
+
+/// Nodes made while it lives carry `label`, inside the labels around it.
+class LabelScope {
+ public:
+  LabelScope(Graph& g, std::string_view label);
+  ~LabelScope() { graph_.set_current_origin(std::move(before_)); }
+  LabelScope(const LabelScope&) = delete;
+
+ private:
+  Graph& graph_;
+  OriginRef before_;
+};
+
+}  // namespace rlx::ir

@@ -1,0 +1,316 @@
+#include "rlx/ir/literal.h"
+
+#include <cmath>
+#include <cstring>
+#include <new>
+
+#include "rlx/base/float16.h"
+
+namespace rlx {
+namespace {
+
+struct IntegerRange {
+  int64_t low, high;
+};
+
+IntegerRange range_of(DType t) {
+  switch (t) {
+    case DType::bool_:
+      return {0, 1};
+    case DType::u8:
+      return {0, 255};
+    case DType::i8:
+      return {-128, 127};
+    case DType::i16:
+      return {-32768, 32767};
+    case DType::i32:
+      return {INT32_MIN, INT32_MAX};
+    case DType::u32:
+      return {0, UINT32_MAX};
+    default:
+      return {INT64_MIN, INT64_MAX};
+  }
+}
+
+template <class T>
+T load(const std::byte* p, int64_t i) {
+  T value;
+  std::memcpy(&value, p + size_t(i) * sizeof(T), sizeof(T));
+  return value;
+}
+
+template <class T>
+void store(std::byte* p, int64_t i, T value) {
+  std::memcpy(static_cast<void*>(p + size_t(i) * sizeof(T)), &value, sizeof(T));
+}
+
+// A double on its way to a format narrower than f32 must not round twice. Rounding to odd (truncate, then set
+// the last bit) keeps on which side of every narrower midpoint the value lies.
+float to_f32_keeping_side(double value) {
+  const float f = float(value);
+  if (double(f) == value || !std::isfinite(f)) return f;
+  uint32_t u = std::bit_cast<uint32_t>(f);
+  if (std::fabs(double(f)) > std::fabs(value)) u -= 1;
+  return std::bit_cast<float>(u | 1u);
+}
+
+void store_real(std::byte* p, int64_t i, DType t, double v) {
+  switch (t) {
+    case DType::bool_:
+      store<uint8_t>(p, i, v != 0);
+      return;
+    case DType::u8:
+      store<uint8_t>(p, i, uint8_t(saturate_to(t, v)));
+      return;
+    case DType::i8:
+      store<int8_t>(p, i, int8_t(saturate_to(t, v)));
+      return;
+    case DType::i16:
+      store<int16_t>(p, i, int16_t(saturate_to(t, v)));
+      return;
+    case DType::i32:
+      store<int32_t>(p, i, int32_t(saturate_to(t, v)));
+      return;
+    case DType::i64:
+      store<int64_t>(p, i, saturate_to(t, v));
+      return;
+    case DType::u32:
+      store<uint32_t>(p, i, uint32_t(saturate_to(t, v)));
+      return;
+    case DType::f16:
+      store<uint16_t>(p, i, f32_to_f16(to_f32_keeping_side(v)));
+      return;
+    case DType::bf16:
+      store<uint16_t>(p, i, f32_to_bf16(to_f32_keeping_side(v)));
+      return;
+    case DType::f32:
+      store<float>(p, i, float(v));
+      return;
+    case DType::f64:
+      store<double>(p, i, v);
+      return;
+    case DType::c64:
+      store<complex64>(p, i, complex64(float(v), 0));
+      return;
+    case DType::f8e4m3:
+      store<uint8_t>(p, i, f32_to_f8e4m3(to_f32_keeping_side(v)));
+      return;
+    case DType::f8e5m2:
+      store<uint8_t>(p, i, f32_to_f8e5m2(to_f32_keeping_side(v)));
+      return;
+  }
+}
+
+double load_real(const std::byte* p, int64_t i, DType t) {
+  switch (t) {
+    case DType::bool_:
+      return load<uint8_t>(p, i) != 0;
+    case DType::u8:
+      return load<uint8_t>(p, i);
+    case DType::i8:
+      return load<int8_t>(p, i);
+    case DType::i16:
+      return load<int16_t>(p, i);
+    case DType::i32:
+      return load<int32_t>(p, i);
+    case DType::i64:
+      return double(load<int64_t>(p, i));
+    case DType::u32:
+      return load<uint32_t>(p, i);
+    case DType::f16:
+      return f16_to_f32(load<uint16_t>(p, i));
+    case DType::bf16:
+      return bf16_to_f32(load<uint16_t>(p, i));
+    case DType::f32:
+      return load<float>(p, i);
+    case DType::f64:
+      return load<double>(p, i);
+    case DType::c64:
+      break;
+    case DType::f8e4m3:
+      return f8e4m3_to_f32(load<uint8_t>(p, i));
+    case DType::f8e5m2:
+      return f8e5m2_to_f32(load<uint8_t>(p, i));
+  }
+  throw Error(ErrorKind::internal, "literal: a complex value was read as a real number");
+}
+
+}  // namespace
+
+int64_t saturate_to(DType t, double value) {
+  if (std::isnan(value)) return 0;
+  const IntegerRange r = range_of(t);
+  const double truncated = std::trunc(value);
+  if (truncated <= double(r.low)) return r.low;
+  if (truncated >= double(r.high)) return r.high;
+  return int64_t(truncated);
+}
+
+Literal::Literal(const Shape& shape, std::shared_ptr<const void> owner, const std::byte* data, bool writable)
+    : shape_(shape),
+      elements_(shape.elements()),
+      owner_(std::move(owner)),
+      data_(data),
+      writable_(writable) {}
+
+Literal Literal::zeros(const Shape& shape) {
+  if (!shape.is_static()) throw invalid("literal: ", shape, " has no size yet; bind its symbols first");
+  const size_t size = size_t(shape.size_bytes());
+  constexpr std::align_val_t kAlignment{64};  // suits every vector unit
+  auto* data = static_cast<std::byte*>(::operator new(size + 1, kAlignment, std::nothrow));
+  if (data == nullptr) throw environment_error("literal: out of memory, asked ", size, " bytes for ", shape);
+  std::memset(data, 0, size + 1);
+  std::shared_ptr<const void> owner(
+      data, [](const void* p) { ::operator delete(const_cast<void*>(p), kAlignment); });
+  return Literal(shape, std::move(owner), data, true);
+}
+
+Literal Literal::borrow(const Shape& shape, std::span<const std::byte> bytes,
+                        std::shared_ptr<const void> owner) {
+  if (int64_t(bytes.size()) != shape.size_bytes()) {
+    throw invalid("literal: ", bytes.size(), " bytes for ", shape, "; it has ", shape.size_bytes());
+  }
+  return Literal(shape, std::move(owner), bytes.data(), false);
+}
+
+Literal Literal::copy_of(const Shape& shape, std::span<const std::byte> bytes) {
+  Literal out = borrow(shape, bytes, nullptr);
+  out.mutable_bytes();
+  return out;
+}
+
+std::span<std::byte> Literal::mutable_bytes() {
+  if (!writable_ || owner_.use_count() != 1) {
+    const auto old = bytes();
+    Literal fresh = zeros(shape_);
+    if (!old.empty()) std::memcpy(const_cast<std::byte*>(fresh.data_), old.data(), old.size());
+    *this = std::move(fresh);
+  }
+  return {const_cast<std::byte*>(data_), size_t(elements_) * dtype_size(dtype())};
+}
+
+Literal Literal::reals(const Shape& shape, std::span<const double> values) {
+  Literal out = zeros(shape);
+  RLX_CHECK(int64_t(values.size()) == out.elements_, values.size(), " values for ", shape);
+  std::byte* p = out.mutable_bytes().data();
+  for (int64_t i = 0; i < out.elements_; ++i) store_real(p, i, shape.dtype(), values[size_t(i)]);
+  return out;
+}
+
+Literal Literal::integers(const Shape& shape, std::span<const int64_t> values) {
+  Literal out = zeros(shape);
+  RLX_CHECK(int64_t(values.size()) == out.elements_, values.size(), " values for ", shape);
+  std::byte* p = out.mutable_bytes().data();
+  const DType t = shape.dtype();
+  for (int64_t i = 0; i < out.elements_; ++i) {
+    const int64_t v = values[size_t(i)];
+    switch (t) {  // integer arithmetic wraps: keep the low bits
+      case DType::bool_:
+        store<uint8_t>(p, i, v != 0);
+        break;
+      case DType::u8:
+        store<uint8_t>(p, i, uint8_t(v));
+        break;
+      case DType::i8:
+        store<int8_t>(p, i, int8_t(v));
+        break;
+      case DType::i16:
+        store<int16_t>(p, i, int16_t(v));
+        break;
+      case DType::i32:
+        store<int32_t>(p, i, int32_t(v));
+        break;
+      case DType::i64:
+        store<int64_t>(p, i, v);
+        break;
+      case DType::u32:
+        store<uint32_t>(p, i, uint32_t(v));
+        break;
+      default:
+        store_real(p, i, t, double(v));
+    }
+  }
+  return out;
+}
+
+Literal Literal::complexes(const Shape& shape, std::span<const std::complex<double>> values) {
+  RLX_CHECK(shape.dtype() == DType::c64, "complex values for ", shape);
+  Literal out = zeros(shape);
+  RLX_CHECK(int64_t(values.size()) == out.elements_, values.size(), " values for ", shape);
+  std::byte* p = out.mutable_bytes().data();
+  for (int64_t i = 0; i < out.elements_; ++i) {
+    store<complex64>(p, i, complex64(float(values[size_t(i)].real()), float(values[size_t(i)].imag())));
+  }
+  return out;
+}
+
+Literal Literal::full(const Shape& shape, double value) {
+  return reals(shape, std::vector<double>(size_t(shape.elements()), value));
+}
+
+double Literal::real_at(int64_t i) const { return load_real(data_, i, dtype()); }
+
+int64_t Literal::integer_at(int64_t i) const {
+  if (dtype() == DType::i64) return load<int64_t>(data_, i);
+  return saturate_to(DType::i64, real_at(i));
+}
+
+std::complex<double> Literal::complex_at(int64_t i) const {
+  if (dtype() == DType::c64) return load<complex64>(data_, i);
+  return real_at(i);
+}
+
+std::vector<double> Literal::to_reals() const {
+  std::vector<double> out(static_cast<size_t>(elements_));
+  for (int64_t i = 0; i < elements_; ++i) out[size_t(i)] = real_at(i);
+  return out;
+}
+
+std::vector<int64_t> Literal::to_integers() const {
+  std::vector<int64_t> out(static_cast<size_t>(elements_));
+  for (int64_t i = 0; i < elements_; ++i) out[size_t(i)] = integer_at(i);
+  return out;
+}
+
+std::vector<std::complex<double>> Literal::to_complexes() const {
+  std::vector<std::complex<double>> out(static_cast<size_t>(elements_));
+  for (int64_t i = 0; i < elements_; ++i) out[size_t(i)] = complex_at(i);
+  return out;
+}
+
+Literal Literal::cast(DType to) const {
+  if (to == dtype()) return *this;
+  const Shape shape = shape_.with_dtype(to);
+  if (is_complex(dtype())) {
+    if (to != DType::bool_)
+      throw invalid("cast: a complex value has no ", to, " form; take its real part first");
+    Literal out = zeros(shape);
+    const auto flags = out.mutable_data<bool>();
+    for (int64_t i = 0; i < elements_; ++i) flags[size_t(i)] = complex_at(i) != 0.0;
+    return out;
+  }
+  // Between integers the value saturates like in every other cast, but must not pass through double.
+  if (dtype() == DType::i64 && is_integer(to)) {
+    const IntegerRange r = range_of(to);
+    std::vector<int64_t> values = to_integers();
+    for (int64_t& v : values) v = std::min(std::max(v, r.low), r.high);
+    return integers(shape, values);
+  }
+  return reals(shape, to_reals());
+}
+
+Literal Literal::reshaped(Dims dims) const {
+  const Shape shape = shape_.with_dims(std::move(dims));
+  RLX_CHECK(shape.elements() == elements_, shape_, " seen as ", shape);
+  Literal out = *this;
+  out.shape_ = shape;
+  return out;
+}
+
+bool operator==(const Literal& a, const Literal& b) {
+  if (a.shape_ != b.shape_) return false;
+  const auto x = a.bytes(), y = b.bytes();
+  return x.empty() || x.data() == y.data() || std::memcmp(x.data(), y.data(), x.size()) == 0;
+}
+
+}  // namespace rlx

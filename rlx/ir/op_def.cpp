@@ -1,0 +1,183 @@
+#include "rlx/ir/op_def.h"
+
+#include <algorithm>
+
+#include "rlx/ir/graph.h"
+#include "rlx/ir/leaves.h"
+#include "rlx/ir/op_record.h"
+
+namespace rlx::ir {
+
+const Shape& Infer::in(int i) const {
+  RLX_CHECK(i >= 0 && i < count(), op_.name, " has no operand ", i);
+  return in_[size_t(i)];
+}
+
+void Infer::fail_text(std::string text) const { throw invalid(op_.name, ": ", text); }
+
+std::string Infer::operand_name(int i) const {
+  if (op_.operands.empty()) return cat("operand ", i);
+  const size_t last = op_.operands.size() - 1;
+  std::string name = op_.operands[std::min(size_t(i), last)];
+  if (name.ends_with("...")) return cat(name.substr(0, name.size() - 3), "[", size_t(i) - last, "]");
+  if (name.ends_with("?")) name.pop_back();
+  return name;
+}
+
+Dim Infer::same(Dim a, Dim b, std::string_view what) {
+  const auto decided = decide_equal(a, b);
+  if (decided == false) fail(what, " differ, ", a, " and ", b);
+  if (!decided && constraints_) constraints_->push_back({a, b});
+  return a.is_static() ? a : b.is_static() ? b : a;
+}
+
+Dims Infer::broadcast(const Shape& a, const Shape& b) {
+  const int rank = std::max(a.rank(), b.rank());
+  Dims out(static_cast<size_t>(rank));
+  for (int i = 1; i <= rank; ++i) {
+    const Dim x = i <= a.rank() ? a.dim(-i) : Dim(1), y = i <= b.rank() ? b.dim(-i) : Dim(1);
+    Dim& d = out[size_t(rank - i)];
+    if (x == Dim(1)) {
+      d = y;
+    } else if (y == Dim(1)) {
+      d = x;
+    } else {
+      if (decide_equal(x, y) == false) {
+        fail(a, " and ", b, " do not broadcast; axis ", -i, " has sizes ", x, " and ", y,
+             "; they must be equal or one of them 1");
+      }
+      d = same(x, y, "sizes");
+    }
+  }
+  return out;
+}
+
+int Infer::axis(int axis, int i) const {
+  int canonical = axis;
+  if (!normalize_axis(canonical, in(i).rank())) {
+    fail("axis ", axis, " is out of range for ", operand_name(i), ": ", in(i));
+  }
+  return canonical;
+}
+
+std::vector<int> Infer::axes(std::vector<int> axes, int i) const {
+  for (int& a : axes) a = axis(a, i);
+  std::sort(axes.begin(), axes.end());
+  const auto twice = std::adjacent_find(axes.begin(), axes.end());
+  if (twice != axes.end()) fail("axis ", *twice, " is listed twice for ", operand_name(i), ": ", in(i));
+  return axes;
+}
+
+void Infer::same_dtype(std::initializer_list<int> operands) const {
+  const int first = *operands.begin();
+  for (const int i : operands) {
+    if (i >= count() || in(i).dtype() == in(first).dtype()) continue;
+    fail("dtypes differ, ", operand_name(first), ": ", in(first), " and ", operand_name(i), ": ", in(i),
+         "; cast ", operand_name(i), " to ", in(first).dtype());
+  }
+}
+
+void Infer::require_rank(int i, int rank) const {
+  if (in(i).rank() != rank)
+    fail(operand_name(i), ": ", in(i), " has rank ", in(i).rank(), "; it must have rank ", rank);
+}
+
+void Infer::require_min_rank(int i, int rank) const {
+  if (in(i).rank() < rank) {
+    fail(operand_name(i), ": ", in(i), " has rank ", in(i).rank(), "; it must have rank ", rank, " or more");
+  }
+}
+
+void Infer::require_float(int i) const {
+  const DType t = in(i).dtype();
+  if (!is_float(t) || is_storage_only(t)) {
+    fail(operand_name(i), ": ", in(i), " has dtype ", t, "; it must be f16, bf16, f32 or f64");
+  }
+}
+
+void Infer::require_float_or_complex(int i) const {
+  if (!is_differentiable(in(i).dtype())) {
+    fail(operand_name(i), ": ", in(i), " has dtype ", in(i).dtype(),
+         "; it must be f16, bf16, f32, f64 or c64");
+  }
+}
+
+void Infer::require_numeric(int i) const {
+  const DType t = in(i).dtype();
+  if (t == DType::bool_ || is_storage_only(t)) {
+    fail(operand_name(i), ": ", in(i), " has dtype ", t, "; cast it to a numeric type first");
+  }
+}
+
+void Infer::require_index(int i) const {
+  const DType t = in(i).dtype();
+  if (!is_integer(t) && t != DType::f32 && t != DType::f64) {
+    fail(operand_name(i), ": ", in(i), " has dtype ", t, "; indices are integers");
+  }
+}
+
+const FieldInfo* OpDef::find_field(std::string_view wanted) const {
+  for (const FieldInfo& f : fields) {
+    if (f.name == wanted) return &f;
+  }
+  return nullptr;
+}
+
+void OpTable::add(const OpDef& d) {
+  const bool is_new = by_name_.emplace(std::string(d.name), &d).second;
+  RLX_CHECK(is_new, "operator ", d.name, " is defined twice");
+}
+
+const OpDef* OpTable::find(std::string_view name) const {
+  const auto it = by_name_.find(name);
+  return it == by_name_.end() ? nullptr : it->second;
+}
+
+const OpDef& OpTable::at(std::string_view name) const {
+  if (const OpDef* d = find(name)) return *d;
+  std::vector<std::string> names;
+  for (const auto& [known, d] : by_name_) names.push_back(known);
+  const std::string near = nearest_name(name, names);
+  throw invalid("ops: unknown operator '", name, "'", near.empty() ? "" : cat("; did you mean '", near, "'"));
+}
+
+namespace detail {
+
+std::vector<std::string> split_names(std::string_view list) {
+  std::vector<std::string> out;
+  while (!list.empty()) {
+    const size_t comma = list.find(',');
+    std::string_view name = list.substr(0, comma);
+    while (name.starts_with(' ')) name.remove_prefix(1);
+    while (name.ends_with(' ')) name.remove_suffix(1);
+    out.emplace_back(name);
+    list = comma == std::string_view::npos ? std::string_view{} : list.substr(comma + 1);
+  }
+  return out;
+}
+
+void set_arity(OpDef& d) {
+  d.min_operands = d.max_operands = 0;
+  for (const std::string& name : d.operands) {
+    if (name.ends_with("...")) {
+      d.max_operands = -1;
+    } else {
+      ++d.max_operands;
+      if (!name.ends_with("?")) ++d.min_operands;
+    }
+  }
+}
+
+}  // namespace detail
+
+Tensor Vjp::dy(int i) const {
+  if (has_dy(i)) return cotangents[size_t(i)];
+  return zeros_like(out(i));
+}
+
+Tensor Jvp::dx(int i) const {
+  if (has_dx(i)) return tangents[size_t(i)];
+  return zeros_like(in(i));
+}
+
+}  // namespace rlx::ir

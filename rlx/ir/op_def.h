@@ -1,0 +1,186 @@
+// The record of an operator: everything the rest of the system may ask of it. Records are built from
+// operator structs by rlx/ir/op_record.h; nothing switches on operator names.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rlx/ir/attr.h"
+#include "rlx/ir/value.h"
+
+namespace rlx::ir {
+
+struct OpDef;
+struct Node;
+class Interpreter;
+
+/// Two extents that must be equal at run time, and who asked for it.
+struct Constraint {
+  Dim a, b;
+  NodeId node = kNoNode;
+};
+
+/// What `infer` sees. Operands are types; the rule checks them, brings the attributes into canonical form
+/// and returns the result types.
+class Infer {
+ public:
+  Infer(const OpDef& op, std::span<const Shape> in, std::vector<Constraint>* constraints)
+      : op_(op), in_(in), constraints_(constraints) {}
+
+  int count() const { return int(in_.size()); }
+  const Shape& in(int i) const;
+  std::span<const Shape> in() const { return in_; }
+
+  /// Throws a user error: the operator's name, then the message.
+  template <class... Args>
+  [[noreturn]] void fail(const Args&... args) const {
+    fail_text(cat(args...));
+  }
+  /// The common extent of two axes that must agree: decided now, or recorded for binding. `what` completes
+  /// "what differ, A and B".
+  Dim same(Dim a, Dim b, std::string_view what);
+  /// NumPy broadcasting of extents; the dtypes are not looked at.
+  Dims broadcast(const Shape& a, const Shape& b);
+  /// Canonical axis, or an error naming operand i.
+  int axis(int axis, int i) const;
+  std::vector<int> axes(std::vector<int> axes, int i) const;  // sorted, unique
+  /// All operands listed must have one dtype; the error says what to cast.
+  void same_dtype(std::initializer_list<int> operands) const;
+  void require_rank(int i, int rank) const;
+  void require_min_rank(int i, int rank) const;
+  void require_float(int i) const;  // f16, bf16, f32, f64
+  void require_float_or_complex(int i) const;
+  void require_numeric(int i) const;  // not bool, not fp8
+  /// Index operands: any integer, or for compatibility f32 and f64 holding whole numbers.
+  void require_index(int i) const;
+  std::string operand_name(int i) const;
+
+ private:
+  [[noreturn]] void fail_text(std::string text) const;
+  const OpDef& op_;
+  std::span<const Shape> in_;
+  std::vector<Constraint>* constraints_;
+};
+
+/// What `reference` sees: operand values and the inferred result types, all static.
+struct Eval {
+  std::span<const Literal> operands;
+  std::span<const Shape> results;
+  Interpreter& interpreter;
+
+  const Literal& in(int i) const { return operands[size_t(i)]; }
+  const Shape& out(int i = 0) const { return results[size_t(i)]; }
+  int count() const { return int(operands.size()); }
+  /// Runs a body on positional operands.
+  Literals run(const GraphRef& body, std::span<const Literal> in) const;
+};
+
+/// What `decompose` sees: emit an equivalent in `graph`, return its results.
+struct Lower {
+  Graph& graph;
+  std::span<const Value> operands;
+  std::span<const Shape> results;
+
+  Tensor in(int i) const { return {&graph, operands[size_t(i)]}; }
+  bool has(int i) const { return i < count(); }
+  int count() const { return int(operands.size()); }
+  const Shape& out(int i = 0) const { return results[size_t(i)]; }
+};
+
+/// What `vjp` sees. It returns one gradient per operand; an empty Tensor is zero.
+struct Vjp {
+  Graph& graph;
+  std::span<const Value> operands, results;
+  std::span<const Tensor> cotangents;  // empty Tensor: zero
+  const std::vector<bool>& wanted;     // per operand: somebody asks for this gradient
+
+  Tensor in(int i) const { return {&graph, operands[size_t(i)]}; }
+  Tensor out(int i = 0) const { return {&graph, results[size_t(i)]}; }
+  int count() const { return int(operands.size()); }
+  bool has_dy(int i) const { return bool(cotangents[size_t(i)]); }
+  /// The cotangent of result i, made of zeros when nobody used it.
+  Tensor dy(int i = 0) const;
+  bool wants(int i) const { return i < count() && wanted[size_t(i)]; }
+};
+
+/// What `jvp` sees. It returns one tangent per result; an empty Tensor is zero.
+struct Jvp {
+  Graph& graph;
+  std::span<const Value> operands, results;
+  std::span<const Tensor> tangents;  // empty Tensor: zero
+
+  Tensor in(int i) const { return {&graph, operands[size_t(i)]}; }
+  Tensor out(int i = 0) const { return {&graph, results[size_t(i)]}; }
+  int count() const { return int(operands.size()); }
+  bool has_dx(int i) const { return i < count() && bool(tangents[size_t(i)]); }
+  Tensor dx(int i) const;  // zeros when there is none
+};
+
+/// What `vmap` sees: batched operands carry the batch as axis 0, shared ones do not have it. Every result
+/// must carry it as axis 0.
+struct Vmap {
+  Graph& graph;
+  std::span<const Value> operands;
+  const std::vector<bool>& is_batched;
+  Dim size;
+
+  Tensor in(int i) const { return {&graph, operands[size_t(i)]}; }
+  int count() const { return int(operands.size()); }
+  bool batched(int i) const { return i < count() && is_batched[size_t(i)]; }
+};
+
+/// Properties that generic passes and transforms may rely on.
+struct Traits {
+  bool elementwise = false;  // result element depends on the broadcast-aligned operand elements only
+  bool linear = false;       // jointly linear in all differentiable operands: the tangent is the op itself
+  bool commutative = false;
+  bool pure = true;
+  bool leaf = false;           // input, param
+  bool zero_gradient = false;  // piecewise constant: the derivative is zero where it exists
+};
+
+/// A case for the conformance run. Operands are types with a fill: "f32[2,3]", "f32[3] positive",
+/// "i32[4] <9"; see rlx/ir/sample.h.
+struct Sample {
+  AttrsRef attrs;
+  std::vector<std::string> inputs;
+};
+
+struct OpDef {
+  std::string_view name, summary, doc;
+  std::vector<std::string> operands;  // names; a last "rest..." takes any number, "mask?" may be left out
+  std::vector<std::string> results;
+  int min_operands = 0, max_operands = 0;  // max -1: any number
+  std::vector<FieldInfo> fields;
+  Traits traits;
+
+  std::shared_ptr<void> (*copy_attrs)(const void* attrs);  // null copies the defaults
+  Shapes (*infer)(Infer&, void* attrs) = nullptr;
+  Literals (*reference)(const Eval&, const void* attrs) = nullptr;
+  Tensors (*decompose)(const Lower&, const void* attrs) = nullptr;
+  Tensors (*vjp)(const Vjp&, const void* attrs) = nullptr;
+  Tensors (*jvp)(const Jvp&, const void* attrs) = nullptr;
+  Tensors (*vmap)(const Vmap&, const void* attrs) = nullptr;
+  std::vector<Sample> (*samples)() = nullptr;
+
+  const FieldInfo* find_field(std::string_view name) const;
+  bool is_composite() const { return decompose != nullptr; }
+};
+
+/// Operators by name, for the parser and other readers.
+class OpTable {
+ public:
+  void add(const OpDef& def);
+  const OpDef* find(std::string_view name) const;
+  /// As find, but an unknown name is a user error that suggests the nearest one.
+  const OpDef& at(std::string_view name) const;
+  const std::map<std::string, const OpDef*, std::less<>>& all() const { return by_name_; }
+
+ private:
+  std::map<std::string, const OpDef*, std::less<>> by_name_;
+};
+
+}  // namespace rlx::ir

@@ -1,0 +1,165 @@
+#include <unordered_map>
+
+#include "rlx/ir/leaves.h"
+#include "rlx/ir/text.h"
+
+namespace rlx::ir {
+namespace {
+
+bool is_word(std::string_view s) {
+  if (s.empty() || s.ends_with('.') || s.find("..") != std::string_view::npos) return false;
+  std::string plain(s);
+  for (char& c : plain) c = c == '.' ? '_' : c;
+  return is_identifier(plain) && s[0] != '.';
+}
+
+// Words with a meaning of their own at the start of a statement or leaf.
+bool is_reserved(std::string_view s) { return s == "return" || s == "param" || s == "graph" || s == "none"; }
+
+class Printer {
+ public:
+  Printer(const Graph& g, bool annotated) : g_(g), annotated_(annotated) {
+    std::unordered_map<std::string, int> count;
+    for (const Node* n : g_.nodes()) ++count[n->name];
+    for (const Node* n : g_.nodes()) {
+      const bool leaf = n->op->traits.leaf;
+      const std::string& name = leaf ? static_cast<const NamedLeaf*>(n->attrs.get())->name : n->name;
+      // A leaf is always known by its own name; another node only if nobody else has it.
+      const bool usable = leaf || (!name.empty() && count[name] == 1 && is_word(name) && !is_reserved(name) &&
+                                   !g_.find_leaf(name));
+      names_[n->id] = usable ? quote_name(name) : cat("%", n->id);
+    }
+  }
+
+  void print(std::string& out, int indent, bool with_name) {
+    out += "graph";
+    if (with_name) out += cat(" @", quote_name(g_.name()));
+    out += "(";
+    bool first = true;
+    for (const Node* n : g_.nodes()) {
+      if (!n->op->traits.leaf) continue;
+      if (!first) out += ", ";
+      first = false;
+      if (n->is<Param>()) out += "param ";
+      out += cat(names_[n->id], ": ", n->shapes[0]);
+    }
+    out += ") {\n";
+    const std::string margin(size_t(indent) + 2, ' ');
+    for (const Node* n : g_.nodes()) {
+      if (n->op->traits.leaf) continue;
+      out += margin;
+      statement(out, *n, indent + 2);
+      out += "\n";
+    }
+    out += margin + "return";
+    const auto output_names = g_.output_names();
+    for (size_t i = 0; i < g_.outputs().size(); ++i) {
+      out += i ? ", " : " ";
+      // An output name is printed unless parsing would give the same one anyway.
+      const Value v = g_.outputs()[i];
+      const Node& n = g_.node(v);
+      const bool implied = output_names[i] == cat("output", i)
+                               ? names_[v.node][0] == '%' || n.shapes.size() > 1
+                               : quote_name(output_names[i]) == names_[v.node] && n.shapes.size() == 1;
+      if (!implied) out += quote_name(output_names[i]) + "=";
+      out += reference(v);
+    }
+    out += "\n" + std::string(size_t(indent), ' ') + "}";
+  }
+
+ private:
+  std::string reference(Value v) const {
+    return v.index == 0 ? names_.at(v.node) : cat(names_.at(v.node), "#", v.index);
+  }
+
+  void statement(std::string& out, const Node& n, int indent) {
+    out += names_[n.id];
+    if (n.shapes.size() != 1) out += cat(":", n.shapes.size());
+    out += cat(" = ", n.op->name, "(");
+    bool first = true;
+    for (const Value v : n.inputs) {
+      if (!first) out += ", ";
+      first = false;
+      out += reference(v);
+    }
+    for (const FieldInfo& f : n.op->fields) {
+      const AttrValue v = f.get(n.attrs.get());
+      if (same_value(v, f.default_value)) continue;
+      if (!first) out += ", ";
+      first = false;
+      out += cat(f.name, "=");
+      append_attr(out, f, v, indent);
+    }
+    out += ")";
+    if (!n.shapes.empty()) out += " : " + join(n.shapes);
+    if (annotated_ && n.origin) {
+      const std::string where = n.origin->text();
+      if (!where.empty()) out += "  // " + where;
+    }
+  }
+
+  const Graph& g_;
+  bool annotated_;
+  std::unordered_map<NodeId, std::string> names_;
+};
+
+struct AppendAttr {
+  std::string& out;
+  const FieldInfo& field;
+  int indent;
+
+  void operator()(std::monostate) const { out += "none"; }
+  void operator()(const std::string& v) const { out += field.kind == AttrKind::choice ? v : quote(v); }
+  void operator()(const GraphRef& v) const {
+    if (v == nullptr) {
+      out += "none";
+    } else {
+      Printer(*v, false).print(out, indent, v->name() != "main");
+    }
+  }
+  // In parentheses, so that a list of numbers and a list of extents never look alike.
+  void operator()(const Dims& v) const { out += cat("(", join(v), ")"); }
+  void operator()(const auto& v) const { out += cat(v); }
+};
+
+}  // namespace
+
+std::string quote(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto u = uint8_t(c);
+    if (c == '"' || c == '\\') {
+      out += {'\\', c};
+    } else if (u < 0x20 || u == 0x7f) {
+      constexpr char kHex[] = "0123456789abcdef";
+      out += {'\\', 'x', kHex[u >> 4], kHex[u & 15]};
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+std::string quote_name(std::string_view name) {
+  return is_word(name) && !is_reserved(name) ? std::string(name) : quote(name);
+}
+
+void append_attr(std::string& out, const FieldInfo& f, const AttrValue& v, int indent) {
+  std::visit(AppendAttr{out, f, indent}, v);
+}
+
+std::string to_text(const Graph& g) {
+  std::string out;
+  Printer(g, false).print(out, 0, true);
+  return out + "\n";
+}
+
+std::string to_annotated_text(const Graph& g) {
+  std::string out;
+  Printer(g, true).print(out, 0, true);
+  return out + "\n";
+}
+
+void append_text(std::string& out, const Graph& g) { out += to_text(g); }
+
+}  // namespace rlx::ir

@@ -1,0 +1,39 @@
+// The text form of graphs (.rlx): every graph prints to a text that parses back to an equal graph.
+//
+//   graph @toy(x: f32[batch,4], param w: f32[4,8]) {
+//     h = matmul(x, w) : f32[batch,8]
+//     %3:2 = top_k(h, k=2) : f32[batch,2], i32[batch,2]
+//     return %3, best=%3#1
+//   }
+//
+// A statement is `name = op(operands, attribute=value, ...) : types`; types may be left out and are checked
+// where given. `name:2` has two results, `name` being the first and `name#1` the second. `%3` is a node
+// without a name. An operand may be a nested call. Attributes equal to their default are not printed.
+// Values: true, 7, 0.5, nan, "text", none, f16, [1, 2], (batch, 4) for dims, f32[2,3] for types,
+// f32[2]{1.0, 2.0} for constants, graph(...) {...} for bodies, bare words for choices. A name that is not a
+// plain word is quoted. Comments run from // to the end of the line.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "rlx/ir/graph.h"
+
+namespace rlx::ir {
+
+std::string to_text(const Graph&);
+
+/// Text with one more column per node: where it came from.
+std::string to_annotated_text(const Graph&);
+
+/// Throws a user error with line and column and what was expected.
+Graph parse_graph(std::string_view text, const OpTable&);
+
+/// One attribute value, as in a graph text.
+void append_attr(std::string& out, const FieldInfo&, const AttrValue&, int indent = 0);
+
+/// "name" as is when it is a plain word ([A-Za-z_][A-Za-z0-9_.]*), else in quotes with escapes.
+std::string quote_name(std::string_view name);
+std::string quote(std::string_view text);
+
+}  // namespace rlx::ir

@@ -1,0 +1,42 @@
+// The one list of operators in the system. A new operator is its file pair and its name here.
+#pragma once
+
+#include "rlx/ir/leaves.h"
+#include "rlx/ops/elementwise/activation.h"
+#include "rlx/ops/elementwise/binary.h"
+#include "rlx/ops/elementwise/cast.h"
+#include "rlx/ops/elementwise/compare.h"
+#include "rlx/ops/elementwise/complex.h"
+#include "rlx/ops/elementwise/math.h"
+#include "rlx/ops/elementwise/select.h"
+#include "rlx/ops/linalg/matmul.h"
+#include "rlx/ops/reduce/cumulative.h"
+#include "rlx/ops/reduce/reduce.h"
+#include "rlx/ops/shape/concat.h"
+#include "rlx/ops/shape/expand.h"
+#include "rlx/ops/shape/narrow.h"
+#include "rlx/ops/shape/reshape.h"
+#include "rlx/ops/shape/transpose.h"
+
+namespace rlx::ops {
+
+template <class... Ops>
+struct OpList {};
+
+using All =
+    OpList<Input, Param, Constant, Full,
+           // elementwise
+           Abs, Add, Atan, Cast, Ceil, Compare, ComplexNormSq, Conjugate, Cos, Div, Erf, Exp, Expm1, Floor,
+           Gelu, GeluApprox, ImagPart, Log, Log1p, MakeComplex, Max, Min, Mul, Neg, Pow, RealPart, Relu,
+           Round, Rsqrt, Sigmoid, Sign, Silu, Sin, Softplus, Sqrt, Sub, Tan, Tanh, Where,
+           // reduce
+           Cumprod, Cumsum, LinearRecurrence, Reduce,
+           // shape
+           Concat, Expand, Narrow, Reshape, Transpose,
+           // linalg
+           Matmul>;
+
+/// All of them by name.
+const OpTable& table();
+
+}  // namespace rlx::ops

@@ -1,0 +1,68 @@
+#include "rlx/ops/elementwise/activation.h"
+
+#include <cmath>
+#include <numbers>
+
+#include "rlx/ops/elementwise/binary.h"
+#include "rlx/ops/elementwise/compare.h"
+#include "rlx/ops/elementwise/math.h"
+#include "rlx/ops/elementwise/select.h"
+
+namespace rlx::ops {
+namespace {
+
+constexpr double kCubic = 0.044715;
+const double kSqrt2OverPi = std::sqrt(2 * std::numbers::inv_pi);
+
+}  // namespace
+
+double Sigmoid::eval(double x) { return x >= 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x)); }
+double Silu::eval(double x) { return std::isinf(x) && x < 0 ? -0.0 : x * Sigmoid::eval(x); }
+double Gelu::eval(double x) {
+  if (std::isinf(x) && x < 0) return -0.0;
+  return 0.5 * x * std::erfc(-x / std::numbers::sqrt2);  // erfc: no cancellation for x far below 0
+}
+double GeluApprox::eval(double x) {
+  if (std::isinf(x) && x < 0) return -0.0;
+  return 0.5 * x * (1 + std::tanh(kSqrt2OverPi * (x + kCubic * x * x * x)));
+}
+double Softplus::eval(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }
+
+Tensor Relu::derivative(Tensor x, Tensor) {
+  return where(greater(x, scalar_like(x, 0)), scalar_like(x, 1), scalar_like(x, 0));
+}
+Tensor Sigmoid::derivative(Tensor, Tensor y) { return y * (1.0 - y); }
+Tensor Silu::derivative(Tensor x, Tensor) {
+  const Tensor s = sigmoid(x);
+  return s * (1.0 + x * (1.0 - s));
+}
+Tensor Gelu::derivative(Tensor x, Tensor) {
+  const Tensor cdf = 0.5 * (1.0 + erf(x / std::numbers::sqrt2));
+  const Tensor density = exp(-0.5 * (x * x)) * (std::numbers::inv_sqrtpi / std::numbers::sqrt2);
+  return cdf + x * density;
+}
+Tensor GeluApprox::derivative(Tensor x, Tensor) {
+  const Tensor square = x * x;
+  const Tensor t = tanh(kSqrt2OverPi * (x + kCubic * (square * x)));
+  const Tensor inner = kSqrt2OverPi * (1.0 + 3 * kCubic * square);
+  return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * inner;
+}
+Tensor Softplus::derivative(Tensor x, Tensor) { return sigmoid(x); }
+
+Tensor relu(Tensor x) { return make<Relu>(*x.graph, {}, {x}); }
+Tensor sigmoid(Tensor x) { return make<Sigmoid>(*x.graph, {}, {x}); }
+Tensor silu(Tensor x) { return make<Silu>(*x.graph, {}, {x}); }
+Tensor gelu(Tensor x) { return make<Gelu>(*x.graph, {}, {x}); }
+Tensor gelu_approx(Tensor x) { return make<GeluApprox>(*x.graph, {}, {x}); }
+Tensor softplus(Tensor x) { return make<Softplus>(*x.graph, {}, {x}); }
+
+Tensor activation(Activation kind, Tensor x) {
+  // In the order of the enumerators.
+  constexpr Tensor (*kFunctions[])(Tensor) = {gelu,  gelu_approx, silu, relu, sigmoid, tanh, exp,  log,  sqrt,
+                                              rsqrt, neg,         abs,  sin,  cos,     tan,  atan, round};
+  if (size_t(kind) >= std::size(kFunctions))
+    throw invalid("activation: ", int(kind), " is not an activation");
+  return kFunctions[size_t(kind)](x);
+}
+
+}  // namespace rlx::ops

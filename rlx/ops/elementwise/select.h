@@ -1,0 +1,27 @@
+// Choosing between two tensors element by element.
+#pragma once
+
+#include "rlx/ir/op_record.h"
+#include "rlx/ops/elementwise/broadcast.h"
+
+namespace rlx::ops {
+
+struct Where {
+  static constexpr std::string_view name = "where";
+  static constexpr std::string_view summary = "One of two tensors, chosen by a condition.";
+  static constexpr std::string_view doc =
+      "y = cond ? a : b, all three broadcast; a condition that is not bool counts as cond != 0. The side not "
+      "taken gets gradient 0, whatever it holds";
+  static constexpr std::string_view operands = "cond, a, b";
+  static constexpr Traits traits{.elementwise = true};
+  using Attrs = NoAttrs;
+  static Shapes infer(Infer&, Attrs&);
+  static Literals reference(const Eval&, const Attrs&);
+  static Tensors vjp(const Vjp&, const Attrs&);
+  static Tensors jvp(const Jvp&, const Attrs&);
+  static std::vector<OpSample<Attrs>> samples();
+};
+
+Tensor where(Tensor cond, Tensor a, Tensor b);
+
+}  // namespace rlx::ops

@@ -1,0 +1,96 @@
+#include "rlx/ops/linalg/matmul.h"
+
+#include <complex>
+
+#include "rlx/ops/elementwise/binary.h"
+#include "rlx/ops/elementwise/complex.h"
+#include "rlx/ops/shape/reshape.h"
+#include "rlx/ops/shape/transpose.h"
+
+namespace rlx::ops {
+namespace {
+
+bool is_byte(DType t) { return t == DType::i8 || t == DType::u8; }
+
+Shape batch_of(const Shape& s) { return s.with_dims(Dims(s.dims().begin(), s.dims().end() - 2)); }
+
+// The conjugate transpose of each matrix.
+Tensor adjoint(Tensor t) { return swap_last(is_complex(t.dtype()) ? conjugate(t) : t); }
+
+template <class T>
+std::vector<T> multiply(const std::vector<T>& a, const std::vector<T>& b, const Eval& c) {
+  const Shape &ls = c.in(0).shape(), &rs = c.in(1).shape();
+  const int64_t m = ls.dim(-2).value(), k = ls.dim(-1).value(), n = rs.dim(-1).value();
+  const Dims batch = batch_of(c.out()).dims();
+  const auto at_a = broadcast_positions(batch_of(ls).dims(), batch);
+  const auto at_b = broadcast_positions(batch_of(rs).dims(), batch);
+  std::vector<T> y(size_t(c.out().elements()));
+  for (size_t t = 0; t < at_a.size(); ++t) {
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        T sum = 0;
+        for (int64_t p = 0; p < k; ++p)
+          sum += a[size_t((at_a[t] * m + i) * k + p)] * b[size_t((at_b[t] * k + p) * n + j)];
+        y[(t * size_t(m) + size_t(i)) * size_t(n) + size_t(j)] = sum;
+      }
+    }
+  }
+  return y;
+}
+
+}  // namespace
+
+Shapes Matmul::infer(Infer& c, Attrs&) {
+  const Shape &l = c.in(0), &r = c.in(1);
+  if (!(is_byte(l.dtype()) && is_byte(r.dtype()))) c.same_dtype({0, 1});
+  c.require_numeric(0);
+  c.require_min_rank(0, 2);
+  c.require_min_rank(1, 2);
+  if (decide_equal(l.dim(-1), r.dim(-2)) == false) {
+    c.fail("inner sizes differ, lhs ", l, " x rhs ", r,
+           "; the last axis of lhs must equal the second last of rhs");
+  }
+  c.same(l.dim(-1), r.dim(-2), "inner sizes");
+  Dims dims = c.broadcast(batch_of(l), batch_of(r));
+  dims.push_back(l.dim(-2));
+  dims.push_back(r.dim(-1));
+  return {Shape(is_byte(l.dtype()) ? DType::i32 : l.dtype(), std::move(dims))};
+}
+
+Literals Matmul::reference(const Eval& c, const Attrs&) {
+  if (is_complex(c.out().dtype()))
+    return {Literal::complexes(c.out(), multiply(c.in(0).to_complexes(), c.in(1).to_complexes(), c))};
+  if (is_integer(c.out().dtype()))
+    return {Literal::integers(c.out(), multiply(c.in(0).to_integers(), c.in(1).to_integers(), c))};
+  return {Literal::reals(c.out(), multiply(c.in(0).to_reals(), c.in(1).to_reals(), c))};
+}
+
+Tensors Matmul::vjp(const Vjp& c, const Attrs&) {
+  Tensors out(2);
+  if (c.wants(0)) out[0] = unbroadcast(matmul(c.dy(), adjoint(c.in(1))), c.in(0).shape().dims());
+  if (c.wants(1)) out[1] = unbroadcast(matmul(adjoint(c.in(0)), c.dy()), c.in(1).shape().dims());
+  return out;
+}
+
+Tensors Matmul::jvp(const Jvp& c, const Attrs&) {
+  return {add_or(c.has_dx(0) ? matmul(c.dx(0), c.in(1)) : Tensor{},
+                 c.has_dx(1) ? matmul(c.in(0), c.dx(1)) : Tensor{})};
+}
+
+// Batch axes broadcast, so a batch in front only needs size-1 axes up to the other operand's rank.
+Tensors Matmul::vmap(const Vmap& c, const Attrs&) {
+  const Tensors aligned = align_batched(c);
+  return {matmul(aligned[0], aligned[1])};
+}
+
+std::vector<OpSample<Matmul::Attrs>> Matmul::samples() {
+  return {{{}, {"f32[2,3]", "f32[3,4]"}},   {{}, {"f64[2,1,3,5]", "f64[4,5,2]"}},
+          {{}, {"f32[3,2,5]", "f32[5,1]"}}, {{}, {"f32[0,3]", "f32[3,2]"}},
+          {{}, {"f32[2,0]", "f32[0,2]"}},   {{}, {"f16[1,1]", "f16[1,1]"}},
+          {{}, {"bf16[2,7]", "bf16[7,3]"}}, {{}, {"i8[2,5]", "u8[5,3]"}},
+          {{}, {"c64[2,3]", "c64[3,2]"}},   {{}, {"i32[2,2]", "i32[2,2]"}}};
+}
+
+Tensor matmul(Tensor lhs, Tensor rhs) { return make<Matmul>(*lhs.graph, {}, {lhs, rhs}); }
+
+}  // namespace rlx::ops

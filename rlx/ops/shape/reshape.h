@@ -1,0 +1,39 @@
+// The same elements under other extents.
+#pragma once
+
+#include "rlx/ir/op_record.h"
+
+namespace rlx::ops {
+
+using namespace ir;  // NOLINT
+
+struct Reshape {
+  static constexpr std::string_view name = "reshape",
+                                    summary = "The same elements, row-major, under other extents.",
+                                    operands = "x";
+  static constexpr std::string_view doc =
+      "y[i] = x[i] in row-major order. One entry of `shape` may be -1: it is the number of elements divided "
+      "by the "
+      "others, which must divide it. The number of elements does not change";
+  static constexpr Traits traits{.linear = true};
+  struct Attrs {
+    Dims shape;
+    static constexpr auto fields() {
+      return std::tuple{field("shape", &Attrs::shape, "extents of the result")};
+    }
+  };
+  static Shapes infer(Infer&, Attrs&);
+  static Literals reference(const Eval&, const Attrs&);
+  static Tensors vjp(const Vjp&, const Attrs&);
+  static Tensors vmap(const Vmap&, const Attrs&);
+  static std::vector<OpSample<Attrs>> samples();
+};
+
+/// `x` itself when it has these extents already.
+Tensor reshape(Tensor x, Dims shape);
+/// Inserts an axis of size 1 so that it is `axis` of the result.
+Tensor unsqueeze(Tensor x, int axis);
+/// Removes axes of size 1.
+Tensor squeeze(Tensor x, int axis);
+
+}  // namespace rlx::ops

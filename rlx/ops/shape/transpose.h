@@ -1,0 +1,34 @@
+// Permutation of axes.
+#pragma once
+
+#include "rlx/ir/op_record.h"
+
+namespace rlx::ops {
+
+using namespace ir;  // NOLINT
+
+struct Transpose {
+  static constexpr std::string_view name = "transpose", summary = "Permutation of axes.", operands = "x";
+  static constexpr std::string_view doc = "axis i of y is axis perm[i] of x; an empty perm reverses the axes";
+  static constexpr Traits traits{.linear = true};
+  struct Attrs {
+    std::vector<int> perm;
+    static constexpr auto fields() {
+      return std::tuple{
+          field("perm", &Attrs::perm, "for each axis of the result, the axis of x it comes from")};
+    }
+  };
+  static Shapes infer(Infer&, Attrs&);
+  static Literals reference(const Eval&, const Attrs&);
+  static Tensors vjp(const Vjp&, const Attrs&);
+  static Tensors vmap(const Vmap&, const Attrs&);
+  static std::vector<OpSample<Attrs>> samples();
+};
+
+Tensor transpose(Tensor x, std::vector<int> perm);
+/// Swaps the last two axes.
+Tensor swap_last(Tensor x);
+/// Moves one axis, keeping the order of the others.
+Tensor move_axis(Tensor x, int from, int to);
+
+}  // namespace rlx::ops
