@@ -61,6 +61,7 @@ class Team {
       : pool_(&pool), threads_(threads > 0 ? std::min(threads, pool.threads()) : pool.threads()) {}
 
   int threads() const { return threads_; }
+  Team limited(int threads) const { return Team(*pool_, std::min(threads, threads_)); }
 
   /// body(part) for every part in [0, parts), part i on thread i modulo threads() when all are free.
   template <class Body>

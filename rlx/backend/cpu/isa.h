@@ -7,6 +7,7 @@
 #include <span>
 #include <string_view>
 
+#include "rlx/backend/cpu/kernels/gemm.h"
 #include "rlx/backend/cpu/kernels/unary.h"
 
 namespace rlx::cpu {
@@ -16,6 +17,7 @@ enum class Isa { baseline, avx2, avx512, avx512vnni };
 /// The serial kernels of one level.
 struct KernelTable {
   UnaryKernels unary;
+  GemmKernels gemm;
 };
 
 std::string_view isa_name(Isa);

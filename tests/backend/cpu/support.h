@@ -40,6 +40,10 @@ class Array {
     data_ = base_ + offset;
     for (int64_t i = 0; i < n; ++i) data_[i] = T();
   }
+  Array& operator=(Array&& other) noexcept {
+    std::swap(base_, other.base_), std::swap(data_, other.data_), std::swap(n_, other.n_);
+    return *this;
+  }
   Array(Array&& other) noexcept : base_(other.base_), data_(other.data_), n_(other.n_) {
     other.base_ = nullptr;
   }

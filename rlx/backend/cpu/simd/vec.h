@@ -132,8 +132,9 @@ RLX_INLINE void stream_fence() {
 
 // ---- arithmetic ----
 
-RLX_INLINE F32 set1(float x) { return F32{} + x; }
-RLX_INLINE F64 set1(double x) { return F64{} + x; }
+// x - 0 is x for every x, -0 included, so the compiler emits the broadcast alone.
+RLX_INLINE F32 set1(float x) { return x - F32{}; }
+RLX_INLINE F64 set1(double x) { return x - F64{}; }
 RLX_INLINE I32 set1(int32_t x) { return I32{} + x; }
 
 /// a * b + c; rounded once where the machine can.

@@ -4,7 +4,7 @@
 namespace rlx::cpu::RLX_ISA {
 
 const KernelTable& kernel_table() {
-  static const KernelTable table = {.unary = unary_kernels()};
+  static const KernelTable table = {.unary = unary_kernels(), .gemm = gemm_kernels()};
   return table;
 }
 

@@ -1,6 +1,7 @@
 // What each source under isa/ offers at its level; table.cpp collects them.
 #pragma once
 
+#include "rlx/backend/cpu/kernels/gemm.h"
 #include "rlx/backend/cpu/kernels/unary.h"
 
 namespace rlx::cpu::RLX_ISA {
@@ -13,5 +14,6 @@ template <int n>
 using MakeIndices = Indices<__integer_pack(n)...>;
 
 UnaryKernels unary_kernels();
+GemmKernels gemm_kernels();
 
 }  // namespace rlx::cpu::RLX_ISA

@@ -1,0 +1,41 @@
+"""Runs every benchmark program in a build folder and prints their lines as a table, or as JSON lines.
+
+usage: run.py FOLDER [NAME...] [--json]    NAME selects the results whose name contains it
+"""
+import glob
+import json
+import os
+import subprocess
+import sys
+
+folder, names = sys.argv[1], [a for a in sys.argv[2:] if not a.startswith("--")]
+unknown = [a for a in sys.argv[2:] if a.startswith("--") and a != "--json"]
+if unknown:
+    sys.exit(f"bench: unknown option {unknown[0]}; usage: ./dev bench [NAME...] [--json]")
+as_json = "--json" in sys.argv[2:]
+
+head = f"{'name':34} {'ours':>9} {'unit':8} {'of limit':>8}  {'peer':>9} {'ratio':>6}  goal"
+if not as_json:
+    print(head)
+seen = failed = 0
+for program in sorted(glob.glob(os.path.join(folder, "bench_*"))):
+    if not os.access(program, os.X_OK) or os.path.isdir(program):
+        continue
+    run = subprocess.Popen([program, *names], stdout=subprocess.PIPE, text=True)
+    for line in run.stdout:
+        seen += 1
+        if as_json:
+            print(line, end="", flush=True)
+            continue
+        r = json.loads(line)
+        share = f"{100 * r['share']:.0f} %" if "share" in r else ""
+        peer = f"{r['peer']:9.4g} {r['ratio']:6.2f}" if "peer" in r else " " * 16
+        name = f" ({r['peer_name']})" if "peer_name" in r else ""
+        print(f"{r['name']:34} {r['value']:9.4g} {r['unit']:8} {share:>8}  {peer}  {r.get('goal', '')}{name}",
+              flush=True)
+    if run.wait():
+        failed += 1
+        print(f"bench: {os.path.basename(program)} failed with status {run.returncode}", file=sys.stderr)
+if not seen:
+    sys.exit("bench: nothing matches " + " ".join(names))
+sys.exit(1 if failed else 0)

@@ -1,0 +1,120 @@
+// Matrix products C[m, n] = epilogue(A[m, k] B[k, n]), accumulated in f32 (f64 for f64, c64 for c64).
+//
+// Weights are packed once (PackedMatrix) and used by many products; a product of two activations packs B into
+// its workspace. Element (i, j) of an operand lies at data[i * row_stride + j * column_stride], so transposed
+// operands are a choice of strides. Every element of C is one chain of multiply-adds in the order of k,
+// whatever the number of threads and the tiling: results are bit-equal between them at one level.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "rlx/backend/cpu/kernels/epilogue.h"
+#include "rlx/base/dtype.h"
+#include "rlx/base/pool.h"
+
+namespace rlx::cpu {
+
+struct Matrix {
+  const void* data = nullptr;
+  DType dtype = DType::f32;
+  int64_t row_stride = 0, column_stride = 1;  // in elements
+};
+
+struct FreeAligned {
+  void operator()(std::byte* p) const;
+};
+using AlignedBytes = std::unique_ptr<std::byte[], FreeAligned>;
+/// Memory aligned to 64 bytes; throws an environment error when there is none.
+AlignedBytes allocate_aligned(size_t bytes);
+
+/// B in the order the kernels read it: panels of `panel` columns, each [k][panel], the last one padded with
+/// zeros. Valid for the level it was packed at.
+class PackedMatrix {
+ public:
+  PackedMatrix() = default;
+  /// f32, f16, bf16 sources are stored as `stored` (f32, f16 or bf16); f64 and c64 as themselves.
+  static PackedMatrix pack(Team, const Matrix& b, int64_t k, int64_t n, DType stored);
+  /// Two matrices of one shape whose panels alternate, for the `gate` step.
+  static PackedMatrix pack_pair(Team, const Matrix& b, const Matrix& second, int64_t k, int64_t n,
+                                DType stored);
+
+  int64_t k() const { return k_; }
+  int64_t n() const { return n_; }
+  bool paired() const { return paired_; }
+  DType dtype() const { return dtype_; }
+  int panel() const { return panel_; }
+  const std::byte* data() const { return bytes_.get(); }
+  size_t bytes() const { return size_; }
+
+ private:
+  static PackedMatrix allocate(int64_t k, int64_t n, DType stored, bool paired);
+
+  int64_t k_ = 0, n_ = 0;
+  DType dtype_ = DType::f32;
+  int panel_ = 0;
+  bool paired_ = false;
+  size_t size_ = 0;
+  AlignedBytes bytes_;
+};
+
+struct Gemm {
+  int64_t m = 0, n = 0, k = 0;
+  int64_t batch = 1;
+  Matrix a;
+  int64_t a_batch_stride = 0;  // 0: the same A for every product of the batch
+  // One of the two:
+  const PackedMatrix* packed_b = nullptr;
+  Matrix b;
+  int64_t b_batch_stride = 0;
+  void* c = nullptr;
+  DType c_dtype = DType::f32;  // f32, f16, bf16; f64 and c64 with such operands
+  int64_t c_row_stride = 0;
+  int64_t c_batch_stride = 0;
+  Epilogue epilogue;  // f32 accumulation only
+};
+
+/// Bytes of scratch memory `gemm` needs; 64-byte alignment.
+size_t gemm_workspace(const Gemm&, int threads);
+void gemm(Team, const Gemm&, std::byte* workspace);
+
+// ---- what a level provides ----
+
+/// Rows [row0, row0 + rows) of one product times `panels` panels of B.
+struct GemmBlock {
+  int64_t k = 0;
+  const void* a = nullptr;  // packed tiles [tile][k][tile_rows], the last tile with its own row count
+  int tile_rows = 0;
+  int64_t rows = 0;
+  const void* b = nullptr;  // first panel
+  int64_t panels = 0;
+  bool paired = false;
+  DType b_dtype = DType::f32;
+  int64_t row0 = 0, column0 = 0;  // of the result, for the epilogue
+  int64_t columns = 0;            // valid result columns from column0 on
+  void* c = nullptr;              // element (0, 0) of the whole result
+  DType c_dtype = DType::f32;
+  int64_t c_row_stride = 0;
+  const Epilogue* epilogue = nullptr;
+  int64_t batch_index = 0;
+  void* scratch = nullptr;  // scratch_bytes
+};
+
+struct GemmKernels {
+  int max_tile_rows, panel;  // f32, f16, bf16; c64 uses panel / 2 complex columns
+  int max_tile_rows_f64, panel_f64;
+  int panels_together[16];  // panels one pass over a tile of i + 1 rows covers
+  int64_t max_block_rows;   // rows a block may have
+  size_t scratch_bytes;
+  void (*block_f32)(const GemmBlock&);
+  void (*block_f64)(const GemmBlock&);
+  void (*block_c64)(const GemmBlock&);
+  /// rows x k of A into tiles; c64 rows become pairs (real, imaginary).
+  void (*pack_a)(const Matrix& a, int64_t row0, int64_t rows, int64_t k, int tile_rows, void* out);
+  /// One panel of B: columns [column0, column0 + columns), columns <= panel; c64: real columns, then
+  /// imaginary.
+  void (*pack_b)(const Matrix& b, int64_t column0, int64_t columns, int64_t k, DType stored, void* out);
+};
+
+}  // namespace rlx::cpu
