@@ -8,7 +8,7 @@ set(RLX_ROOMS "" CACHE INTERNAL "")
 
 add_library(rlx_flags INTERFACE)
 target_compile_options(rlx_flags INTERFACE -Wall -Wextra -Wno-missing-field-initializers
-                       -Wno-restrict)  # false alarms of g++ 12 on std::string
+                       $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)  # false alarms of g++ 12 on std::string
 if(RLX_WERROR)
   target_compile_options(rlx_flags INTERFACE -Werror)
 endif()
