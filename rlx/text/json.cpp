@@ -112,7 +112,6 @@ void append_number(std::string& out, double d) {
 }
 
 void write(std::string& out, const Value& value, const JsonStyle& style, size_t depth) {
-  if (depth > kMaxJsonDepth) throw invalid("json: the value nests deeper than ", kMaxJsonDepth, " levels");
   const auto new_line = [&](size_t level) {
     if (style.indent < 0) return;
     out.push_back('\n');

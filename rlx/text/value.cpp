@@ -1,5 +1,6 @@
 #include "rlx/text/value.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "rlx/base/error.h"
@@ -46,7 +47,27 @@ void Dict::set(std::string_view key, Value value) {
   for (size_t i = 0; i < items_.size(); ++i) add(i);
 }
 
-Value::Value(Dict dict) : data_(std::make_shared<Dict>(std::move(dict))) {}
+void Value::set_depth(int depth) {
+  if (depth > kMaxDepth)
+    throw invalid("value: lists and objects are nested deeper than ", kMaxDepth, " levels");
+  depth_ = int16_t(depth);
+}
+
+Value::Value(List list) {
+  int depth = 0;
+  for (const Value& v : list) depth = std::max(depth, v.depth());
+  set_depth(depth + 1);
+  data_ = std::make_shared<List>(std::move(list));
+}
+
+Value::Value(Dict dict) {
+  int depth = 0;
+  for (const auto& [key, v] : dict) depth = std::max(depth, v.depth());
+  set_depth(depth + 1);
+  data_ = std::make_shared<Dict>(std::move(dict));
+}
+
+Value::Value(std::shared_ptr<Object> object, int depth) : data_(std::move(object)) { set_depth(depth); }
 
 std::string_view Value::kind_name() const {
   constexpr std::string_view kNames[] = {"null",   "undefined", "boolean", "integer", "number",

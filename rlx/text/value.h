@@ -31,10 +31,12 @@ class Dict {
   std::vector<uint32_t> slots_;  // open addressing, index + 1; filled once a linear search would be slow
 };
 
-/// Something a template can call: a macro, a global function, a bound method. Defined by the evaluator.
-class Callable;
+/// What only a template knows: a macro, a global function, a bound method, a namespace. See
+/// template/object.h.
+class Object;
 
-/// Lists and dicts are shared, as in Python: a copy of the value is the same list.
+/// Lists and dicts are shared, as in Python: a copy of the value is the same list. They are not changed once
+/// they are part of another value.
 class Value {
  public:
   struct Undefined {
@@ -50,9 +52,10 @@ class Value {
   Value(std::string s) : data_(std::make_shared<const std::string>(std::move(s))) {}
   Value(std::string_view s) : Value(std::string(s)) {}
   Value(const char* s) : Value(std::string(s)) {}
-  Value(List list) : data_(std::make_shared<List>(std::move(list))) {}
+  Value(List list);
   Value(Dict dict);
-  Value(std::shared_ptr<Callable> callable) : data_(std::move(callable)) {}
+  /// `depth` is that of the values the object holds.
+  explicit Value(std::shared_ptr<Object> object, int depth = 0);
   Value(Undefined undefined) : data_(std::move(undefined)) {}
   static Value undefined(std::string_view name = {}) { return Value(Undefined{std::string(name)}); }
 
@@ -65,7 +68,7 @@ class Value {
   bool is_string() const { return std::holds_alternative<SharedString>(data_); }
   bool is_list() const { return std::holds_alternative<std::shared_ptr<List>>(data_); }
   bool is_dict() const { return std::holds_alternative<std::shared_ptr<Dict>>(data_); }
-  bool is_callable() const { return std::holds_alternative<std::shared_ptr<Callable>>(data_); }
+  bool is_object() const { return std::holds_alternative<std::shared_ptr<Object>>(data_); }
 
   // Each needs the matching is_...().
   bool as_bool() const { return std::get<bool>(data_); }
@@ -76,8 +79,13 @@ class Value {
   List& as_list() { return *std::get<std::shared_ptr<List>>(data_); }
   const Dict& as_dict() const { return *std::get<std::shared_ptr<Dict>>(data_); }
   Dict& as_dict() { return *std::get<std::shared_ptr<Dict>>(data_); }
-  const std::shared_ptr<Callable>& as_callable() const { return std::get<std::shared_ptr<Callable>>(data_); }
+  const std::shared_ptr<Object>& as_object() const { return std::get<std::shared_ptr<Object>>(data_); }
   const std::string& undefined_name() const { return std::get<Undefined>(data_).name; }
+
+  /// How deep lists and dicts are nested in this one; 0 for plain values. Deeper than kMaxDepth is an error,
+  /// so that walking a value can be recursive.
+  static constexpr int kMaxDepth = 400;
+  int depth() const { return depth_; }
 
   /// "string", "list", ... for messages.
   std::string_view kind_name() const;
@@ -85,8 +93,10 @@ class Value {
  private:
   using SharedString = std::shared_ptr<const std::string>;
   std::variant<None, Undefined, bool, int64_t, double, SharedString, std::shared_ptr<List>,
-               std::shared_ptr<Dict>, std::shared_ptr<Callable>>
+               std::shared_ptr<Dict>, std::shared_ptr<Object>>
       data_;
+  void set_depth(int depth);
+  int16_t depth_ = 0;
 };
 
 /// Reads fields of a JSON object with messages that say where: `pre_tokenizer.pattern: expected a string, got

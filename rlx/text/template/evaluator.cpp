@@ -1,0 +1,455 @@
+#include "rlx/text/template/evaluator.h"
+
+#include "rlx/text/template/builtins.h"
+#include "rlx/text/template/lexer.h"
+
+namespace rlx::text::jinja {
+
+namespace {
+
+constexpr int kMaxDepth = 1000;  // of nested evaluations; each takes a few hundred bytes of stack
+constexpr int kMaxCalls = 50;    // of macros inside macros
+constexpr int64_t kMaxRange = 100'000;
+
+/// Variables of one scope. Loops and macros open a new one; `if` does not, as in Jinja.
+struct Scope : std::enable_shared_from_this<Scope> {
+  explicit Scope(std::shared_ptr<Scope> outer) : parent(std::move(outer)) {}
+  Dict variables;
+  std::shared_ptr<Scope> parent;
+};
+using ScopePtr = std::shared_ptr<Scope>;
+
+enum class Flow { normal, break_, continue_ };
+
+class Evaluator {
+ public:
+  Evaluator(const Dict& variables, const std::tm& now)
+      : now_(now), globals_(std::make_shared<Scope>(nullptr)) {
+    add_globals();
+    for (const auto& [name, value] : variables) globals_->variables.set(name, value);
+  }
+  // Macros hold the scope they were written in, which holds them; namespaces can hold themselves. Emptying
+  // both breaks the circles, and keeps a long chain of namespaces from being freed by recursion.
+  ~Evaluator() {
+    for (const auto& n : namespaces_) n->values = {};
+    for (const auto& s : captured_) s->variables = {};
+  }
+  Evaluator(const Evaluator&) = delete;
+
+  std::string run(const Block& block) {
+    std::string out;
+    execute(block, std::make_shared<Scope>(globals_), out);
+    return out;
+  }
+
+ private:
+  struct Deeper {
+    Deeper(Evaluator& e, Place place) : evaluator(e) {
+      if (++evaluator.depth_ > kMaxDepth)
+        throw error_at(place, cat("evaluation nests deeper than ", kMaxDepth, " levels"));
+    }
+    ~Deeper() { --evaluator.depth_; }
+    Evaluator& evaluator;
+  };
+
+  Budget& budget() { return runtime_.budget; }
+
+  void add_globals() {
+    const auto add = [&](std::string_view name, Function f) {
+      globals_->variables.set(name, make_function(std::move(f)));
+    };
+    add("raise_exception", [](CallArguments& a) -> Value {
+      const std::string message = a.required_string("message");
+      throw invalid("template: ", message);
+    });
+    add("strftime_now", [this](CallArguments& a) -> Value {
+      const std::string format = a.required_string("format");
+      a.finish();
+      if (format.empty()) return Value("");
+      std::string out(format.size() * 16 + 256, '\0');
+      out.resize(std::strftime(out.data(), out.size(), format.c_str(), &now_));
+      return Value(std::move(out));
+    });
+    add("range", [this](CallArguments& a) { return range(a); });
+    add("dict", [](CallArguments& a) -> Value {
+      Dict d;
+      if (!a.positional.empty()) throw error_at(a.place(), "'dict' takes arguments by name only");
+      for (const auto& [name, value] : a.named) d.set(name, value);
+      return Value(std::move(d));
+    });
+    add("namespace", [this](CallArguments& a) -> Value {
+      auto n = std::make_shared<Namespace>();
+      if (a.positional.size() > 1 || (a.positional.size() == 1 && !a.positional[0].is_dict()))
+        throw error_at(a.place(), "'namespace' takes one object, or arguments by name");
+      if (!a.positional.empty()) n->values = a.positional[0].as_dict();
+      for (const auto& [name, value] : a.named) n->values.set(name, value);
+      namespaces_.push_back(n);
+      return Value(std::shared_ptr<Object>(n));
+    });
+  }
+
+  Value range(CallArguments& a) {
+    const size_t given = a.positional.size();
+    int64_t start = 0, stop = a.integer("start", 0), step = 1;
+    if (given > 1) start = stop, stop = a.integer("stop", 0);
+    if (given > 2) step = a.integer("step", 1);
+    a.finish();
+    if (given == 0) throw error_at(a.place(), "'range' needs an argument");
+    if (step == 0) throw error_at(a.place(), "'range' cannot have step 0");
+    List out;
+    // The span is taken as unsigned: it can be larger than any int64.
+    const uint64_t span = step > 0 ? (stop > start ? uint64_t(stop) - uint64_t(start) : 0)
+                                   : (start > stop ? uint64_t(start) - uint64_t(stop) : 0);
+    const uint64_t stride = step > 0 ? uint64_t(step) : uint64_t(0) - uint64_t(step);
+    const uint64_t count = span == 0 ? 0 : (span - 1) / stride + 1;
+    if (count > uint64_t(kMaxRange))
+      throw error_at(a.place(), cat("'range' of ", count, " items; at most ", kMaxRange));
+    budget().items(a.place(), size_t(count));
+    for (uint64_t i = 0; i < count; ++i) out.emplace_back(start + int64_t(i) * step);
+    return Value(std::move(out));
+  }
+
+  // Statements.
+
+  Flow execute(const Block& block, const ScopePtr& scope, std::string& out) {
+    for (const auto& statement : block) {
+      const Flow flow = execute(*statement, scope, out);
+      if (flow != Flow::normal) return flow;
+    }
+    return Flow::normal;
+  }
+
+  void write(std::string& out, std::string_view text, Place place) {
+    if (out.size() + text.size() > Budget::kMaxText) budget().text(place, out.size() + text.size());
+    budget().step(place, 1 + text.size() / 64);
+    out.append(text);
+  }
+
+  Flow execute(const Stmt& s, const ScopePtr& scope, std::string& out) {
+    const Deeper deeper(*this, s.place);
+    budget().step(s.place);
+    switch (s.kind) {
+      case StmtKind::text:
+        write(out, s.text, s.place);
+        break;
+      case StmtKind::output:
+        write(out, to_text(evaluate(*s.expr, scope), s.expr->place, budget()), s.place);
+        break;
+      case StmtKind::choose:
+        return choose(s, scope, out);
+      case StmtKind::loop:
+        return loop(s, scope, out);
+      case StmtKind::assign:
+        assign(s, scope);
+        break;
+      case StmtKind::capture: {
+        std::string text;
+        const Flow flow = execute(s.bodies[0], std::make_shared<Scope>(scope), text);
+        if (flow != Flow::normal) return flow;
+        scope->variables.set(
+            s.names[0], s.expr ? filtered(*s.expr, Value(std::move(text)), scope) : Value(std::move(text)));
+        break;
+      }
+      case StmtKind::macro:
+        scope->variables.set(s.text, macro(s, scope));
+        break;
+      case StmtKind::call: {
+        const Value caller = macro(s, scope);
+        write(out, to_text(call(*s.expr, scope, &caller), s.place, budget()), s.place);
+        break;
+      }
+      case StmtKind::filter: {
+        std::string text;
+        const Flow flow = execute(s.bodies[0], std::make_shared<Scope>(scope), text);
+        if (flow != Flow::normal) return flow;
+        write(out, to_text(filtered(*s.expr, Value(std::move(text)), scope), s.place, budget()), s.place);
+        break;
+      }
+      case StmtKind::scope: {
+        const auto inner = std::make_shared<Scope>(scope);
+        for (size_t i = 0; i < s.names.size(); ++i)
+          inner->variables.set(s.names[i], evaluate(*s.conditions[i], scope));
+        return execute(s.bodies[0], inner, out);
+      }
+      case StmtKind::break_:
+        return Flow::break_;
+      case StmtKind::continue_:
+        return Flow::continue_;
+    }
+    return Flow::normal;
+  }
+
+  // A filter chain written without its input: the text takes the place of the empty name.
+  Value filtered(const Expr& chain, Value text, const ScopePtr& scope) {
+    const auto inner = std::make_shared<Scope>(scope);
+    inner->variables.set("", std::move(text));
+    return evaluate(chain, inner);
+  }
+
+  Flow choose(const Stmt& s, const ScopePtr& scope, std::string& out) {
+    for (size_t i = 0; i < s.conditions.size(); ++i)
+      if (truth(evaluate(*s.conditions[i], scope))) return execute(s.bodies[i], scope, out);
+    return s.bodies.size() > s.conditions.size() ? execute(s.bodies.back(), scope, out) : Flow::normal;
+  }
+
+  void assign(const Stmt& s, const ScopePtr& scope) {
+    Value value = evaluate(*s.expr, scope);
+    if (s.attribute.empty()) return bind(s.names, std::move(value), *scope, s.place);
+    const Value target = lookup(s.names[0], scope);
+    if (!target.is_object() || !target.as_object()->set(s.attribute, std::move(value)))
+      throw error_at(s.place, cat("'", s.names[0], "' is not a namespace; only its attributes can be set"));
+  }
+
+  void bind(const std::vector<std::string>& names, Value value, Scope& scope, Place place) {
+    if (names.size() == 1) return scope.variables.set(names[0], std::move(value));
+    const List parts = elements(value, place, budget());
+    if (parts.size() != names.size())
+      throw error_at(place, cat("cannot unpack ", parts.size(), " values into ", names.size(), " names"));
+    for (size_t i = 0; i < names.size(); ++i) scope.variables.set(names[i], parts[i]);
+  }
+
+  Flow loop(const Stmt& s, const ScopePtr& scope, std::string& out) {
+    List items = elements(evaluate(*s.expr, scope), s.expr->place, budget());
+    if (s.condition) {
+      List kept;
+      for (Value& v : items) {
+        const auto inner = std::make_shared<Scope>(scope);
+        bind(s.names, v, *inner, s.place);
+        if (truth(evaluate(*s.condition, inner))) kept.push_back(std::move(v));
+      }
+      items.swap(kept);
+    }
+    if (items.empty()) return s.bodies.size() > 1 ? execute(s.bodies[1], scope, out) : Flow::normal;
+    ++loop_depth_;
+    const auto last_seen = std::make_shared<List>();  // for loop.changed
+    for (size_t i = 0; i < items.size(); ++i) {
+      const auto inner = std::make_shared<Scope>(scope);
+      bind(s.names, items[i], *inner, s.place);
+      inner->variables.set("loop", loop_variable(items, i, last_seen));
+      if (execute(s.bodies[0], inner, out) == Flow::break_) break;
+    }
+    --loop_depth_;
+    return Flow::normal;
+  }
+
+  Value loop_variable(const List& items, size_t i, const std::shared_ptr<List>& last_seen) {
+    const auto n = int64_t(items.size()), at = int64_t(i);
+    Dict d;
+    d.set("index", Value(at + 1));
+    d.set("index0", Value(at));
+    d.set("first", Value(i == 0));
+    d.set("last", Value(at + 1 == n));
+    d.set("length", Value(n));
+    d.set("revindex", Value(n - at));
+    d.set("revindex0", Value(n - at - 1));
+    d.set("depth", Value(loop_depth_));
+    d.set("depth0", Value(loop_depth_ - 1));
+    d.set("previtem", i > 0 ? items[i - 1] : Value::undefined("loop.previtem"));
+    d.set("nextitem", i + 1 < items.size() ? items[i + 1] : Value::undefined("loop.nextitem"));
+    d.set("cycle", make_function([at](CallArguments& a) -> Value {
+            if (a.positional.empty()) throw error_at(a.place(), "'cycle' needs an argument");
+            return a.positional[size_t(at) % a.positional.size()];
+          }));
+    d.set("changed", make_function([this, last_seen](CallArguments& a) -> Value {
+            const bool same = !last_seen->empty() &&
+                              equal(last_seen->front(), Value(List(a.positional)), a.place(), budget());
+            if (!same) last_seen->assign(1, Value(List(a.positional)));
+            return Value(!same);
+          }));
+    return Value(std::move(d));
+  }
+
+  // A macro, or the body of a call block, as something to call. The statement outlives the rendering.
+  Value macro(const Stmt& s, const ScopePtr& scope) {
+    if (captured_.empty() || captured_.back() != scope) captured_.push_back(scope);
+    return make_function([this, &s, scope = scope.get()](CallArguments& a) -> Value {
+      if (++calls_ > kMaxCalls)
+        throw error_at(a.place(), cat("macros call each other deeper than ", kMaxCalls, " levels"));
+      const auto inner = std::make_shared<Scope>(scope->shared_from_this());
+      for (const Parameter& p : s.parameters) {
+        const Value* given = a.optional(p.name);
+        inner->variables.set(p.name, given         ? *given
+                                     : p.otherwise ? evaluate(*p.otherwise, inner)
+                                                   : Value::undefined(p.name));
+      }
+      if (const Value* caller = a.optional("caller")) inner->variables.set("caller", *caller);
+      a.finish();
+      std::string text;
+      const int loops = std::exchange(loop_depth_, 0);
+      execute(s.bodies[0], inner, text);
+      loop_depth_ = loops;
+      --calls_;
+      return Value(std::move(text));
+    });
+  }
+
+  // Expressions.
+
+  Value lookup(std::string_view name, const ScopePtr& scope) const {
+    for (const Scope* s = scope.get(); s; s = s->parent.get())
+      if (const Value* v = s->variables.find(name)) return *v;
+    return Value::undefined(name);
+  }
+
+  Value evaluate(const Expr& e, const ScopePtr& scope) {
+    const Deeper deeper(*this, e.place);
+    budget().step(e.place);
+    const auto part = [&](size_t i) { return evaluate(*e.parts[i], scope); };
+    switch (e.kind) {
+      case ExprKind::literal:
+        return e.value;
+      case ExprKind::name:
+        return lookup(e.text, scope);
+      case ExprKind::list:
+        return list(e, scope);
+      case ExprKind::dict:
+        return dict(e, scope);
+      case ExprKind::attribute:
+        return attribute(part(0), e);
+      case ExprKind::subscript:
+        return subscript(part(0), part(1), e.place);
+      case ExprKind::slice: {
+        const auto bound = [&](size_t i) { return e.parts[i] ? part(i) : Value(); };
+        return slice(part(0), bound(1), bound(2), bound(3), e.place, budget());
+      }
+      case ExprKind::call:
+        return call(e, scope, nullptr);
+      case ExprKind::filter: {
+        const Value input = part(0);
+        CallArguments a = arguments(e, scope, e.text);
+        return apply_filter(e.text, input, a, runtime_);
+      }
+      case ExprKind::test: {
+        const Value input = part(0);
+        CallArguments a = arguments(e, scope, e.text);
+        return Value(apply_test(e.text, input, a, runtime_));
+      }
+      case ExprKind::negate:
+        return negated(part(0), e.place);
+      case ExprKind::positive:
+        return arithmetic("+", Value(0), part(0), e.place, budget());
+      case ExprKind::logical_not:
+        return Value(!truth(part(0)));
+      case ExprKind::logical_and: {
+        Value left = part(0);
+        return truth(left) ? part(1) : left;
+      }
+      case ExprKind::logical_or: {
+        Value left = part(0);
+        return truth(left) ? left : part(1);
+      }
+      case ExprKind::binary:
+        return arithmetic(e.text, part(0), part(1), e.place, budget());
+      case ExprKind::compare:
+        return compare(e, scope);
+      case ExprKind::conditional:
+        if (truth(part(0))) return part(1);
+        return e.parts[2] ? part(2) : Value::undefined("the else of a conditional");
+    }
+    return Value();
+  }
+
+  Value list(const Expr& e, const ScopePtr& scope) {
+    List out;
+    for (const ExprPtr& p : e.parts) out.push_back(evaluate(*p, scope));
+    return checked([&] { return Value(std::move(out)); }, e.place);
+  }
+
+  Value dict(const Expr& e, const ScopePtr& scope) {
+    Dict out;
+    for (size_t i = 0; i + 1 < e.parts.size(); i += 2) {
+      const Value key = evaluate(*e.parts[i], scope);
+      if (!key.is_string())
+        throw error_at(e.parts[i]->place, cat("a key must be a string, got ", key.kind_name()));
+      out.set(key.as_string(), evaluate(*e.parts[i + 1], scope));
+    }
+    return checked([&] { return Value(std::move(out)); }, e.place);
+  }
+
+  // Making a value that nests too deep is refused by Value itself, which does not know the place.
+  template <class Make>
+  Value checked(Make make, Place place) {
+    try {
+      return make();
+    } catch (const Error& e) {
+      throw error_at(place, e.message());
+    }
+  }
+
+  Value attribute(const Value& object, const Expr& e) {
+    if (object.is_undefined())
+      throw error_at(e.place, cat("'", object.undefined_name(), "' is undefined, so it has no attribute '",
+                                  e.text, "'"));
+    if (object.is_object()) return object.as_object()->get(e.text);
+    Value method = checked([&] { return find_method(object, e.text, runtime_); }, e.place);
+    return method.is_undefined() ? item(object, Value(e.text), e.place) : method;
+  }
+
+  Value subscript(const Value& object, const Value& key, Place place) {
+    Value found = item(object, key, place);
+    if (found.is_undefined() && key.is_string())
+      return checked([&] { return find_method(object, key.as_string(), runtime_); }, place);
+    return found;
+  }
+
+  CallArguments arguments(const Expr& e, const ScopePtr& scope, std::string_view callee) {
+    CallArguments a(callee, e.place);
+    for (const Argument& argument : e.arguments) {
+      Value v = evaluate(*argument.value, scope);
+      if (argument.name.empty()) {
+        a.positional.push_back(std::move(v));
+      } else {
+        a.named.emplace_back(argument.name, std::move(v));
+      }
+    }
+    return a;
+  }
+
+  Value call(const Expr& e, const ScopePtr& scope, const Value* caller) {
+    const Expr& callee = *e.parts[0];
+    const Value function = evaluate(callee, scope);
+    const std::string name = callee.text.empty() ? "this value" : callee.text;
+    if (!function.is_object()) {
+      throw error_at(e.place, function.is_undefined()
+                                  ? cat("'", name, "' is not a known function or method")
+                                  : cat("'", name, "' is ", function.kind_name(), " and cannot be called"));
+    }
+    CallArguments a = arguments(e, scope, name);
+    if (caller) a.named.emplace_back("caller", *caller);
+    return function.as_object()->call(a);
+  }
+
+  Value compare(const Expr& e, const ScopePtr& scope) {
+    Value left = evaluate(*e.parts[0], scope);
+    for (size_t i = 0; i < e.ops.size(); ++i) {
+      Value right = evaluate(*e.parts[i + 1], scope);
+      if (!holds(e.ops[i], left, right, e.place)) return Value(false);
+      left = std::move(right);
+    }
+    return Value(true);
+  }
+
+  bool holds(std::string_view op, const Value& a, const Value& b, Place place) {
+    if (op == "==") return equal(a, b, place, budget());
+    if (op == "!=") return !equal(a, b, place, budget());
+    if (op == "in") return contains(b, a, place, budget());
+    if (op == "not in") return !contains(b, a, place, budget());
+    const int o = order(a, b, place, budget());
+    return op == "<" ? o < 0 : op == ">" ? o > 0 : op == "<=" ? o <= 0 : o >= 0;
+  }
+
+  Runtime runtime_;
+  std::tm now_;
+  ScopePtr globals_;
+  std::vector<ScopePtr> captured_;
+  std::vector<std::shared_ptr<Namespace>> namespaces_;
+  int depth_ = 0, calls_ = 0, loop_depth_ = 0;
+};
+
+}  // namespace
+
+std::string evaluate(const Block& block, const Dict& variables, const std::tm& now) {
+  return Evaluator(variables, now).run(block);
+}
+
+}  // namespace rlx::text::jinja
