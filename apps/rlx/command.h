@@ -12,9 +12,13 @@ using AddCommand = void (*)(CLI::App& app);
 
 // Alphabetical, as `rlx --help` lists them.
 void add_options(CLI::App& app);
+void add_template(CLI::App& app);
+void add_tokenize(CLI::App& app);
 
 inline constexpr AddCommand kCommands[] = {
     add_options,
+    add_template,
+    add_tokenize,
 };
 
 }  // namespace rlx::cli

@@ -32,6 +32,8 @@ const std::vector<PrePatterns>& pre_table() {
   static const std::vector<PrePatterns> table = {
       {"command-r", {R"(\p{N})", kGpt2Pattern}},
       {"dbrx", {kLlama3Pattern}},
+      {"deepseek-coder",
+       {R"([\r\n])", R"(\s?\p{L}+)", R"(\s?\p{P}+)", "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+", R"(\p{N})"}},
       {"deepseek-r1-qwen", {kQwen2Pattern}},
       {"deepseek-v3", {R"(\p{N}{1,3})", "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+", kDeepseek3Words}},
       {"falcon", {R"([\p{P}\$\+<=>\^~\|`]+)", kGpt2Pattern, "[0-9][0-9][0-9]"}},

@@ -1,0 +1,24 @@
+// The tokenizer and the chat template of a model on disk: a GGUF file, a Hugging Face folder, a
+// tokenizer.json or a SentencePiece model.
+#pragma once
+
+#include <string>
+
+#include "rlx/text/chat_template.h"
+#include "rlx/text/tokenizer.h"
+
+namespace rlx::cli {
+
+bool is_gguf(const std::string& path);
+
+text::Tokenizer load_tokenizer(const std::string& path);
+
+struct ModelTemplate {
+  std::string source;
+  std::string bos_token, eos_token;
+};
+
+/// `name` picks one of several templates; empty is the default one.
+ModelTemplate load_chat_template(const std::string& path, const std::string& name = {});
+
+}  // namespace rlx::cli

@@ -1,0 +1,57 @@
+// rlx template: a conversation to the text a model expects.
+#include <cstdio>
+#include <iostream>
+#include <iterator>
+#include <memory>
+
+#include "apps/rlx/command.h"
+#include "apps/rlx/model_text.h"
+#include "rlx/base/error.h"
+#include "rlx/text/json.h"
+
+namespace rlx::cli {
+
+namespace {
+
+struct TemplateArguments {
+  std::string model, name;
+  bool no_generation_prompt = false;
+};
+
+// Standard input is a list of messages, or an object with `messages` and any other variables of the template.
+void run(const TemplateArguments& a) {
+  const std::string input{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+  const text::Value value = text::parse_json(input, "standard input");
+  const ModelTemplate model = load_chat_template(a.model, a.name);
+  const text::ChatTemplate chat(model.source);
+  text::ChatOptions options;
+  options.add_generation_prompt = !a.no_generation_prompt;
+  options.bos_token = model.bos_token;
+  options.eos_token = model.eos_token;
+  text::Value messages = value;
+  if (value.is_dict()) {
+    const text::Value* list = value.as_dict().find("messages");
+    if (!list) throw invalid("template: standard input has no field 'messages'");
+    messages = *list;
+    for (const auto& [name, v] : value.as_dict())
+      if (name != "messages") options.extra.set(name, v);
+  }
+  const std::string out = chat.render(messages, options);
+  std::fwrite(out.data(), 1, out.size(), stdout);
+}
+
+}  // namespace
+
+void add_template(CLI::App& app) {
+  const auto a = std::make_shared<TemplateArguments>();
+  CLI::App* command = app.add_subcommand(
+      "template", "render the chat template of a model over messages (JSON) from standard input");
+  command->add_option("model", a->model, "GGUF file, model folder or a file with the template itself")
+      ->required();
+  command->add_option("--name", a->name, "one of several templates, such as tool_use");
+  command->add_flag("--no-generation-prompt", a->no_generation_prompt,
+                    "do not open the answer of the assistant");
+  command->callback([a] { run(*a); });
+}
+
+}  // namespace rlx::cli

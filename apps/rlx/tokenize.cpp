@@ -1,0 +1,140 @@
+// rlx tokenize: text to ids and back.
+#include <cstdio>
+#include <iostream>
+#include <iterator>
+#include <memory>
+
+#include "apps/rlx/command.h"
+#include "apps/rlx/model_text.h"
+#include "rlx/base/error.h"
+#include "rlx/text/json.h"
+
+namespace rlx::cli {
+
+namespace {
+
+struct TokenizeArguments {
+  std::string model;
+  bool decode = false, no_special = false, offsets = false, json = false, whole = false;
+};
+
+void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+std::string read_all() {
+  return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+}
+
+text::Value ids_value(const text::Encoding& e) {
+  text::List ids;
+  for (const text::TokenId id : e.ids) ids.emplace_back(int64_t(id));
+  return text::Value(std::move(ids));
+}
+
+// With offsets an entry is {"ids": [...], "offsets": [[begin, end], ...]}.
+text::Value encoding_value(const text::Encoding& e, bool offsets) {
+  if (!offsets) return ids_value(e);
+  text::List ranges;
+  for (const text::Range r : e.offsets)
+    ranges.emplace_back(text::List{text::Value(int64_t(r.begin)), text::Value(int64_t(r.end))});
+  text::Dict d;
+  d.set("ids", ids_value(e));
+  d.set("offsets", text::Value(std::move(ranges)));
+  return text::Value(std::move(d));
+}
+
+void print_line(const text::Encoding& e, bool offsets) {
+  std::string line;
+  for (size_t i = 0; i < e.ids.size(); ++i) {
+    if (i) line.push_back(' ');
+    append_text(line, e.ids[i]);
+    if (offsets) line += cat(":", e.offsets[i].begin, "-", e.offsets[i].end);
+  }
+  line.push_back('\n');
+  print(line);
+}
+
+text::TokenId checked_id(int64_t id) {
+  if (id < 0 || id > text::kMaxTokenId) throw invalid("tokenize: ", id, " is no token id");
+  return text::TokenId(id);
+}
+
+std::vector<text::TokenId> parse_ids(const std::string& line, size_t number) {
+  std::vector<text::TokenId> ids;
+  const char* at = line.data();
+  const char* const end = at + line.size();
+  while (at != end) {
+    if (*at == ' ' || *at == ',' || *at == '\t' || *at == '\r') {
+      ++at;
+      continue;
+    }
+    int64_t id = 0;
+    const auto [next, error] = std::from_chars(at, end, id);
+    if (error != std::errc())
+      throw invalid("tokenize: line ", number, ", column ", at - line.data() + 1, ": expected a token id");
+    ids.push_back(checked_id(id));
+    at = next;
+  }
+  return ids;
+}
+
+void run_json(const text::Tokenizer& tokenizer, const TokenizeArguments& a,
+              const text::EncodeOptions& options, const text::DecodeOptions& decoding) {
+  const text::Value input = text::parse_json(read_all(), "standard input");
+  if (!input.is_list()) throw invalid("tokenize: expected a JSON array, got ", input.kind_name());
+  text::List output;
+  for (const text::Value& item : input.as_list()) {
+    if (!a.decode) {
+      if (!item.is_string()) throw invalid("tokenize: expected strings, got ", item.kind_name());
+      output.push_back(encoding_value(tokenizer.encode(item.as_string(), options), a.offsets));
+      continue;
+    }
+    if (!item.is_list()) throw invalid("tokenize: expected arrays of ids, got ", item.kind_name());
+    std::vector<text::TokenId> ids;
+    for (const text::Value& id : item.as_list()) {
+      if (!id.is_int()) throw invalid("tokenize: expected integers, got ", id.kind_name());
+      ids.push_back(checked_id(id.as_int()));
+    }
+    output.emplace_back(tokenizer.decode(ids, decoding));
+  }
+  std::string out;
+  text::append_json(out, text::Value(std::move(output)));
+  out.push_back('\n');
+  print(out);
+}
+
+void run(const TokenizeArguments& a) {
+  const text::Tokenizer tokenizer = load_tokenizer(a.model);
+  const text::EncodeOptions options{.add_special = !a.no_special, .offsets = a.offsets};
+  const text::DecodeOptions decoding{.skip_special = a.no_special, .replace_invalid = a.json};
+  if (a.json) return run_json(tokenizer, a, options, decoding);
+  if (a.whole && !a.decode) return print_line(tokenizer.encode(read_all(), options), a.offsets);
+  size_t number = 0;
+  for (std::string line; std::getline(std::cin, line);) {
+    ++number;
+    if (a.decode) {
+      print(tokenizer.decode(parse_ids(line, number), decoding) + "\n");
+    } else {
+      print_line(tokenizer.encode(line, options), a.offsets);
+    }
+  }
+}
+
+}  // namespace
+
+void add_tokenize(CLI::App& app) {
+  const auto a = std::make_shared<TokenizeArguments>();
+  CLI::App* command =
+      app.add_subcommand("tokenize", "turn lines of text from standard input into token ids, or back");
+  command->add_option("model", a->model, "GGUF file, model folder, tokenizer.json or SentencePiece model")
+      ->required();
+  command->add_flag("--decode", a->decode, "ids to text");
+  command->add_flag("--no-special", a->no_special, "add no special tokens; with --decode leave them out");
+  CLI::Option* offsets =
+      command->add_flag("--offsets", a->offsets, "also the bytes of the text each token stands for");
+  command->add_flag("--json", a->json, "read a JSON array of strings, write a JSON array of id arrays");
+  command->add_flag("--whole", a->whole, "the whole of standard input is one text")->excludes("--json");
+  offsets->excludes("--decode");
+  command->callback([a] { run(*a); });
+}
+
+}  // namespace rlx::cli
