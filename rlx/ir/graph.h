@@ -142,6 +142,8 @@ class Graph {
   OriginRef current_origin() const { return origin_; }
   void set_current_origin(OriginRef origin) { origin_ = std::move(origin); }
   uint16_t tag() const { return tag_; }
+  /// The id the next node will get; every node so far has a smaller one.
+  NodeId next_id() const { return next_id_ ? *next_id_ : NodeId(nodes_.size()); }
   Value value(NodeId id, uint32_t result = 0) const { return {id, uint16_t(result), tag_}; }
 
   /// For readers that keep the ids of a text: the next node gets this id, which must be free.

@@ -90,12 +90,37 @@ struct Lower {
   const Shape& out(int i = 0) const { return results[size_t(i)]; }
 };
 
+/// Derivatives and batching of bodies. The transforms hand themselves to the rules of control flow through
+/// this, so that operators need not know them.
+class BodyTransforms {
+ public:
+  virtual ~BodyTransforms() = default;
+
+  /// A body cut in two. `forward` maps the leaves to the outputs and then the residuals; `backward` maps the
+  /// leaves, the residuals and one cotangent per seeded output to one gradient per wanted leaf.
+  struct Split {
+    GraphRef forward, backward;
+    Shapes residuals;
+  };
+  /// With `recompute` there are no residuals: backward runs the body again from its leaves.
+  virtual Split split_vjp(const Graph& body, const std::vector<bool>& wanted, const std::vector<bool>& seeded,
+                          bool recompute) const = 0;
+  /// Leaves and one tangent per active leaf -> outputs, then one tangent per differentiable output.
+  virtual GraphRef jvp(const Graph& body, const std::vector<bool>& active) const = 0;
+  /// Batched leaves carry the batch as axis 0; so does every output.
+  virtual GraphRef vmap(const Graph& body, const std::vector<bool>& batched, Dim size) const = 0;
+};
+
 /// What `vjp` sees. It returns one gradient per operand; an empty Tensor is zero.
 struct Vjp {
   Graph& graph;
   std::span<const Value> operands, results;
   std::span<const Tensor> cotangents;  // empty Tensor: zero
   const std::vector<bool>& wanted;     // per operand: somebody asks for this gradient
+  const BodyTransforms& bodies;
+  /// A rule that makes the results anew, together with what its gradient needs, puts them here; they take
+  /// the place of the node's results, which then costs nothing twice.
+  Tensors& replacements;
 
   Tensor in(int i) const { return {&graph, operands[size_t(i)]}; }
   Tensor out(int i = 0) const { return {&graph, results[size_t(i)]}; }
@@ -111,6 +136,8 @@ struct Jvp {
   Graph& graph;
   std::span<const Value> operands, results;
   std::span<const Tensor> tangents;  // empty Tensor: zero
+  const BodyTransforms& bodies;
+  Tensors& replacements;  // as in Vjp
 
   Tensor in(int i) const { return {&graph, operands[size_t(i)]}; }
   Tensor out(int i = 0) const { return {&graph, results[size_t(i)]}; }
@@ -126,6 +153,7 @@ struct Vmap {
   std::span<const Value> operands;
   const std::vector<bool>& is_batched;
   Dim size;
+  const BodyTransforms& bodies;
 
   Tensor in(int i) const { return {&graph, operands[size_t(i)]}; }
   int count() const { return int(operands.size()); }
@@ -137,9 +165,11 @@ struct Traits {
   bool elementwise = false;  // result element depends on the broadcast-aligned operand elements only
   bool linear = false;       // jointly linear in all differentiable operands: the tangent is the op itself
   bool commutative = false;
+  bool contraction = false;  // sums products over an inner size: dear to run again
   bool pure = true;
-  bool leaf = false;           // input, param
-  bool zero_gradient = false;  // piecewise constant: the derivative is zero where it exists
+  bool leaf = false;                // input, param
+  bool zero_gradient = false;       // piecewise constant: the derivative is zero where it exists
+  bool surrogate_gradient = false;  // the derivative is defined by its rule, not by differences
 };
 
 /// A case for the conformance run. Operands are types with a fill: "f32[2,3]", "f32[3] positive",

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "rlx/ir/leaves.h"
+#include "rlx/ops/control/scan.h"
 #include "rlx/ops/elementwise/activation.h"
 #include "rlx/ops/elementwise/binary.h"
 #include "rlx/ops/elementwise/cast.h"
@@ -25,6 +26,8 @@ struct OpList {};
 
 using All =
     OpList<Input, Param, Constant, Full,
+           // control
+           Scan,
            // elementwise
            Abs, Add, Atan, Cast, Ceil, Compare, ComplexNormSq, Conjugate, Cos, Div, Erf, Exp, Expm1, Floor,
            Gelu, GeluApprox, ImagPart, Log, Log1p, MakeComplex, Max, Min, Mul, Neg, Pow, RealPart, Relu,

@@ -2,6 +2,7 @@
 
 #include "rlx/ir/leaves.h"
 #include "rlx/ops/elementwise/binary.h"
+#include "rlx/ops/elementwise/cast.h"
 
 namespace rlx::ops {
 namespace {
@@ -83,8 +84,9 @@ Literals MakeComplex::reference(const Eval& c, const Attrs&) {
   return {Literal::complexes(c.out(), z)};
 }
 Tensors MakeComplex::vjp(const Vjp& c, const Attrs&) {
-  return {unbroadcast(2.0 * real_part(c.dy()), c.in(0).shape().dims()),
-          unbroadcast(2.0 * imag_part(c.dy()), c.in(1).shape().dims())};
+  const DType t = c.in(0).dtype();
+  return {unbroadcast(cast(2.0 * real_part(c.dy()), t), c.in(0).shape().dims()),
+          unbroadcast(cast(2.0 * imag_part(c.dy()), t), c.in(1).shape().dims())};
 }
 Tensors MakeComplex::jvp(const Jvp& c, const Attrs&) { return {make_complex(c.dx(0), c.dx(1))}; }
 std::vector<OpSample<NoAttrs>> MakeComplex::samples() {

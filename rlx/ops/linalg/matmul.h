@@ -14,6 +14,7 @@ struct Matmul {
       "y[.., m, n] = sum over k of lhs[.., m, k] rhs[.., k, n]; leading axes broadcast. i8 and u8 operands "
       "accumulate "
       "and return i32 (and may be mixed); floats accumulate in f32 or wider";
+  static constexpr Traits traits{.contraction = true};
   using Attrs = NoAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);

@@ -1,0 +1,381 @@
+#include "rlx/ops/control/scan.h"
+
+#include <cstring>
+
+#include "rlx/ir/interpreter.h"
+#include "rlx/ir/leaves.h"
+#include "rlx/ops/control/body.h"
+#include "rlx/ops/elementwise/activation.h"
+#include "rlx/ops/elementwise/binary.h"
+#include "rlx/ops/elementwise/broadcast.h"
+#include "rlx/ops/elementwise/math.h"
+#include "rlx/ops/linalg/matmul.h"
+#include "rlx/ops/shape/concat.h"
+#include "rlx/ops/shape/narrow.h"
+#include "rlx/ops/shape/reshape.h"
+#include "rlx/ops/shape/transpose.h"
+
+namespace rlx::ops {
+namespace {
+
+Shape slice_of(const Shape& s) { return s.with_dims(Dims(s.dims().begin() + 1, s.dims().end())); }
+
+Shape stacked(const Shape& s, Dim length) {
+  Dims dims = s.dims();
+  dims.insert(dims.begin(), length);
+  return s.with_dims(std::move(dims));
+}
+
+}  // namespace
+
+Shapes Scan::infer(Infer& c, Attrs& a) {
+  if (a.carries < 0 || a.consts < 0 || a.carries + a.consts > c.count()) {
+    c.fail(a.carries, " carries and ", a.consts, " constants of ", c.count(), " operands");
+  }
+  if (a.length.is_inferred()) c.fail("length is -1; give a number or a symbol");
+  Shapes leaves;
+  for (int i = 0; i < c.count(); ++i) {
+    if (i < a.carries + a.consts) {
+      leaves.push_back(c.in(i));
+      continue;
+    }
+    if (c.in(i).rank() == 0)
+      c.fail("sequence ", i - a.carries - a.consts, " is ", c.in(i), "; it needs a leading axis of ",
+             a.length);
+    if (decide_equal(c.in(i).dim(0), a.length) == false) {
+      c.fail("sequence ", i - a.carries - a.consts, " is ", c.in(i), "; its first axis must be the length ",
+             a.length);
+    }
+    c.same(c.in(i).dim(0), a.length, "lengths");
+    leaves.push_back(slice_of(c.in(i)));
+  }
+  check_body(c, a.body, "body", leaves);
+  const Shapes outputs = output_shapes(*a.body);
+  if (int(outputs.size()) < a.carries) {
+    c.fail("body '", a.body->name(), "' has ", outputs.size(), " outputs; it must return the ", a.carries,
+           " carries first");
+  }
+  Shapes results;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (int(i) < a.carries) {
+      check_same(c, outputs[i], c.in(int(i)), cat("types of carry ", i, " before and after a step differ"));
+      results.push_back(c.in(int(i)));
+    } else {
+      results.push_back(stacked(outputs[i], a.length));
+    }
+  }
+  return results;
+}
+
+Literals Scan::reference(const Eval& c, const Attrs& a) {
+  const int64_t length = a.length.value();
+  Literals carries(c.operands.begin(), c.operands.begin() + a.carries);
+  Literals ys;
+  for (size_t i = size_t(a.carries); i < c.results.size(); ++i) ys.push_back(Literal::zeros(c.results[i]));
+  for (int64_t step = 0; step < length; ++step) {
+    const int64_t t = a.reverse ? length - 1 - step : step;
+    Literals in = carries;
+    for (int i = a.carries; i < c.count(); ++i) {
+      const Literal& x = c.in(i);
+      if (i < a.carries + a.consts) {
+        in.push_back(x);
+        continue;
+      }
+      const Shape slice = slice_of(x.shape());
+      const auto size = size_t(slice.size_bytes());
+      in.push_back(Literal::copy_of(slice, x.bytes().subspan(size_t(t) * size, size)));
+    }
+    const Literals out = c.run(a.body, in);
+    carries.assign(out.begin(), out.begin() + a.carries);
+    for (size_t i = 0; i < ys.size(); ++i) {
+      const auto row = out[size_t(a.carries) + i].bytes();
+      if (!row.empty())
+        std::memcpy(ys[i].mutable_bytes().data() + size_t(t) * row.size(), row.data(), row.size());
+    }
+  }
+  return join_lists<Literal>({carries, ys});
+}
+
+namespace {
+
+// Where the operands of a scan lie, as lists.
+struct Parts {
+  Tensors carries, consts, xs;
+  template <class Context>
+  Parts(const Context& c, const Scan::Attrs& a) {
+    for (int i = 0; i < c.count(); ++i)
+      (i < a.carries ? carries : i < a.carries + a.consts ? consts : xs).push_back(c.in(i));
+  }
+};
+
+Shapes shapes_of(const Tensors& tensors) {
+  Shapes out;
+  for (const Tensor& t : tensors) out.push_back(t.shape());
+  return out;
+}
+
+Shapes slices_of(const Tensors& tensors) {
+  Shapes out;
+  for (const Tensor& t : tensors) out.push_back(slice_of(t.shape()));
+  return out;
+}
+
+Tensors take(const Tensors& all, size_t from, size_t count) {
+  return {all.begin() + long(from), all.begin() + long(from + count)};
+}
+
+Tensors emit(Graph& g, const Tensors& carries, const Tensors& consts, const Tensors& xs, const GraphRef& body,
+             Dim length, bool reverse, ScanSave save) {
+  const Tensors operands = join_lists<Tensor>({carries, consts, xs});
+  return make_all<Scan>(g, {body, length, int(carries.size()), int(consts.size()), reverse, save},
+                        Values(operands.begin(), operands.end()));
+}
+
+}  // namespace
+
+// The forward loop runs once more in the text but not in time: it is emitted with the values the gradient
+// needs as further outputs and takes the place of the original. Then one reverse sweep carries the cotangents
+// of the carries and the sums of the gradients of the constants, and stacks the gradients of the sequences.
+Tensors Scan::vjp(const Vjp& c, const Attrs& a) {
+  const Parts in(c, a);
+  const size_t n = in.carries.size(), total = size_t(c.count());
+  const Shapes outputs = output_shapes(*a.body), leaves = leaf_shapes(*a.body);
+  std::vector<bool> wanted(total), seeded(outputs.size());
+  for (size_t i = 0; i < total; ++i)
+    wanted[i] = is_differentiable(leaves[i].dtype()) && (i < n || c.wants(int(i)));
+  for (size_t i = 0; i < outputs.size(); ++i)
+    seeded[i] = is_differentiable(outputs[i].dtype()) && (i < n || c.has_dy(int(i)));
+  const auto split = c.bodies.split_vjp(*a.body, wanted, seeded, a.save == ScanSave::carries);
+  const auto back_leaves = split.backward->leaves();
+
+  // Forward: carries', ys, residuals, and the incoming carries that the backward body reads.
+  std::vector<size_t> kept;
+  for (size_t i = 0; i < n; ++i) {
+    if (split.backward->use_count(back_leaves[i]) > 0) kept.push_back(i);
+  }
+  const GraphRef forward = make_body(a.body->name(), leaves, [&](Graph& g, const Tensors& x) {
+    Tensors out = inline_graph(g, *split.forward, x);
+    for (const size_t i : kept) out.push_back(x[i]);
+    return out;
+  });
+  const Tensors made = emit(c.graph, in.carries, in.consts, in.xs, forward, a.length, a.reverse, a.save);
+  c.replacements = take(made, 0, outputs.size());
+  const Tensors residuals = take(made, outputs.size(), split.residuals.size());
+  const Tensors carried = take(made, outputs.size() + residuals.size(), kept.size());
+
+  // Backward operands: cotangents of carries, gradient sums of constants | constants | everything per step.
+  Tensors dcarries, sums, dys;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (seeded[i]) (i < n ? dcarries : dys).push_back(c.dy(int(i)));
+  }
+  for (size_t i = n; i < n + in.consts.size(); ++i) {
+    if (wanted[i]) sums.push_back(zeros_like(c.in(int(i))));
+  }
+  const Tensors back_carries = join_lists<Tensor>({dcarries, sums});
+  const Tensors steps = join_lists<Tensor>({carried, in.xs, residuals, dys});
+  const Shapes body_inputs =
+      join_lists<Shape>({shapes_of(back_carries), shapes_of(in.consts), slices_of(steps)});
+  const GraphRef backward =
+      make_body(a.body->name() + "_backward", body_inputs, [&](Graph& g, const Tensors& x) {
+        size_t at = 0;
+        const auto next = [&](size_t count) { return at += count, take(x, at - count, count); };
+        const Tensors d = next(dcarries.size()), sum = next(sums.size()), consts = next(in.consts.size()),
+                      carry = next(kept.size()), xs = next(in.xs.size()), residual = next(residuals.size()),
+                      dy = next(dys.size());
+        // A carry that nobody reads is bound to anything of its type.
+        Tensors all_carries;
+        for (size_t i = 0, k = 0; i < n; ++i) {
+          const bool is_kept = k < kept.size() && kept[k] == i;
+          all_carries.push_back(is_kept ? carry[k++] : full(g, leaves[i], 0));
+        }
+        const Tensors grads =
+            inline_graph(g, *split.backward, join_lists<Tensor>({all_carries, consts, xs, residual, d, dy}));
+        Tensors out;
+        size_t grad = 0, s = 0;
+        for (size_t i = 0; i < total; ++i) {
+          if (!wanted[i]) continue;
+          const bool is_const = i >= n && i < n + in.consts.size();
+          out.push_back(is_const ? sum[s++] + grads[grad] : grads[grad]);
+          ++grad;
+        }
+        return out;
+      });
+  const Tensors results =
+      emit(c.graph, back_carries, in.consts, steps, backward, a.length, !a.reverse, a.save);
+  Tensors grads(total);
+  for (size_t i = 0, r = 0; i < total; ++i) {
+    if (wanted[i]) grads[i] = results[r++];
+  }
+  return grads;
+}
+
+// One loop that carries values and tangents side by side.
+Tensors Scan::jvp(const Jvp& c, const Attrs& a) {
+  const Parts in(c, a);
+  const size_t n = in.carries.size(), total = size_t(c.count());
+  const Shapes outputs = output_shapes(*a.body), leaves = leaf_shapes(*a.body);
+  std::vector<bool> active(total);
+  Tensors dcarries, dconsts, dxs;
+  for (size_t i = 0; i < total; ++i) {
+    active[i] = is_differentiable(leaves[i].dtype()) && (i < n || c.has_dx(int(i)));
+    if (active[i]) (i < n ? dcarries : i < n + in.consts.size() ? dconsts : dxs).push_back(c.dx(int(i)));
+  }
+  const GraphRef body = c.bodies.jvp(*a.body, active);
+  const Tensors carries = join_lists<Tensor>({in.carries, dcarries}),
+                consts = join_lists<Tensor>({in.consts, dconsts}), xs = join_lists<Tensor>({in.xs, dxs});
+  const Shapes inputs = join_lists<Shape>({shapes_of(carries), shapes_of(consts), slices_of(xs)});
+  const GraphRef joint = make_body(a.body->name() + "_jvp", inputs, [&](Graph& g, const Tensors& x) {
+    size_t at = 0;
+    const auto next = [&](size_t count) { return at += count, take(x, at - count, count); };
+    const Tensors p = next(n), dp = next(dcarries.size()), q = next(in.consts.size()),
+                  dq = next(dconsts.size()), s = next(in.xs.size()), ds = next(dxs.size());
+    const Tensors out = inline_graph(g, *body, join_lists<Tensor>({p, q, s, dp, dq, ds}));
+    // out: carries', ys, then the tangents of those that have one; wanted: carries', dcarries', ys, dys.
+    const Tensors primal = take(out, 0, outputs.size()),
+                  tangent = take(out, outputs.size(), out.size() - outputs.size());
+    return join_lists<Tensor>({take(primal, 0, n), take(tangent, 0, dcarries.size()),
+                               take(primal, n, primal.size() - n),
+                               take(tangent, dcarries.size(), tangent.size() - dcarries.size())});
+  });
+  const Tensors out = emit(c.graph, carries, consts, xs, joint, a.length, a.reverse, a.save);
+  Tensors tangents(outputs.size());
+  c.replacements.assign(outputs.size(), Tensor{});
+  size_t dcarry = n, y = n + dcarries.size(), dy = y + (outputs.size() - n);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    c.replacements[i] = i < n ? out[i] : out[y++];
+    if (is_differentiable(outputs[i].dtype())) tangents[i] = i < n ? out[dcarry++] : out[dy++];
+  }
+  return tangents;
+}
+
+// Carries are batched whatever they start as; sequences and stacked outputs have the steps in front.
+Tensors Scan::vmap(const Vmap& c, const Attrs& a) {
+  std::vector<bool> batched;
+  Tensors carries, consts, xs;
+  for (int i = 0; i < c.count(); ++i) {
+    batched.push_back(i < a.carries || c.batched(i));
+    if (i < a.carries) {
+      carries.push_back(lifted(c, i));
+    } else if (i < a.carries + a.consts) {
+      consts.push_back(c.in(i));
+    } else {
+      xs.push_back(c.batched(i) ? move_axis(c.in(i), 0, 1) : c.in(i));
+    }
+  }
+  const GraphRef body = c.bodies.vmap(*a.body, batched, c.size);
+  Tensors out = emit(c.graph, carries, consts, xs, body, a.length, a.reverse, a.save);
+  for (size_t i = size_t(a.carries); i < out.size(); ++i) out[i] = move_axis(out[i], 0, 1);
+  return out;
+}
+
+namespace {
+
+GraphRef sample_body(std::string_view kind) {
+  const auto f = [](const char* s) { return parse_shape(s); };
+  if (kind == "rnn") {  // carry, w, x -> tanh(carry w + x)
+    return make_body("rnn", {f("f32[2,3]"), f("f32[3,3]"), f("f32[2,3]")},
+                     [](Graph&, const Tensors& x) { return Tensors{tanh(matmul(x[0], x[1]) + x[2])}; });
+  }
+  if (kind == "pair") {  // two carries, one output of another size
+    return make_body("pair", {f("f32[2]"), f("f32[]"), f("f32[]")}, [](Graph&, const Tensors& x) {
+      const Tensor next = sin(x[0]) * x[2] + x[1];
+      return Tensors{next, x[1] * 0.5 + x[2], reshape(next * next, {1, 2})};
+    });
+  }
+  if (kind == "count") {  // an integer carry beside a float one
+    return make_body("count", {f("i32[]"), f("f32[3]")}, [](Graph&, const Tensors& x) {
+      return Tensors{x[0] + scalar_like(x[0], 1), sigmoid(x[1])};
+    });
+  }
+  // no carries: a map over slices with a constant
+  return make_body("map", {f("f32[3]"), f("f32[3]")},
+                   [](Graph&, const Tensors& x) { return Tensors{x[0] * exp(x[1])}; });
+}
+
+}  // namespace
+
+std::vector<OpSample<Scan::Attrs>> Scan::samples() {
+  return {{{sample_body("rnn"), 4, 1, 1}, {"f32[2,3]", "f32[3,3]", "f32[4,2,3]"}},
+          {{sample_body("rnn"), 1, 1, 1, true, ScanSave::carries}, {"f32[2,3]", "f32[3,3]", "f32[1,2,3]"}},
+          {{sample_body("rnn"), 0, 1, 1}, {"f32[2,3]", "f32[3,3]", "f32[0,2,3]"}},
+          {{sample_body("pair"), 3, 2, 0, true}, {"f32[2]", "f32[]", "f32[3]"}},
+          {{sample_body("pair"), 3, 2, 1}, {"f32[2]", "f32[]", "f32[]"}},
+          {{sample_body("count"), 5, 2, 0}, {"i32[]", "f32[3]"}},
+          {{sample_body("map"), 3, 0, 1}, {"f32[3]", "f32[3,3]"}}};
+}
+
+Tensors scan_all(Graph& g, const Tensors& init, const Tensors& consts, const Tensors& xs, Graph body,
+                 Dim length, bool reverse, ScanSave save) {
+  return emit(g, init, consts, xs, std::make_shared<const Graph>(std::move(body)), length, reverse, save);
+}
+
+Tensor scan(Tensor init, Graph body, Dim length) {
+  return scan_all(*init.graph, {init}, {}, {}, std::move(body), length)[0];
+}
+
+Tensor scan_with_xs(Tensor init, const Tensors& xs, Graph body, Dim length) {
+  return scan_all(*init.graph, {init}, {}, xs, std::move(body), length)[0];
+}
+
+Tensor scan_with_bcasts_and_xs(Tensor init, const Tensors& bcasts, const Tensors& xs, Graph body,
+                               Dim length) {
+  return scan_all(*init.graph, {init}, bcasts, xs, std::move(body), length)[0];
+}
+
+Tensor scan_trajectory(Tensor init, Graph body, Dim length) {
+  Values outputs = body.outputs();
+  if (outputs.size() != 1)
+    throw invalid("scan_trajectory: the body has ", outputs.size(), " outputs; it must return the carry");
+  outputs.push_back(outputs[0]);
+  body.set_outputs(outputs);
+  return scan_all(*init.graph, {init}, {}, {}, std::move(body), length)[1];
+}
+
+// K segments of L / K steps as an outer loop that keeps its carries only, then the steps that are left.
+Tensors scan_all_checkpointed(Graph& g, const Tensors& init, const Tensors& consts, const Tensors& xs,
+                              Graph body, int64_t length, int64_t k) {
+  if (k < 1) throw invalid("scan_checkpointed: ", k, " checkpoints; at least 1");
+  const auto step = std::make_shared<const Graph>(std::move(body));
+  const size_t n = init.size();
+  const size_t ys = step->outputs().size() - std::min(n, step->outputs().size());
+  if (k >= length) return emit(g, init, consts, xs, step, length, false, ScanSave::residuals);
+  const int64_t segment = length / k, rest = length - k * segment;
+
+  const auto cut = [&](const Tensor& x, int64_t from, int64_t count) {
+    return make<Narrow>(g, {0, Dim(from), Dim(count)}, {x});
+  };
+  Tensors segments;
+  for (const Tensor& x : xs) {
+    Dims dims = x.shape().dims();
+    dims[0] = k;
+    dims.insert(dims.begin() + 1, Dim(segment));
+    segments.push_back(reshape(cut(x, 0, k * segment), dims));
+  }
+  const Shapes inputs = join_lists<Shape>({shapes_of(init), shapes_of(consts), slices_of(segments)});
+  const GraphRef outer = make_body(step->name() + "_segment", inputs, [&](Graph& inner, const Tensors& x) {
+    return emit(inner, take(x, 0, n), take(x, n, consts.size()), take(x, n + consts.size(), xs.size()), step,
+                segment, false, ScanSave::residuals);
+  });
+  Tensors out = emit(g, init, consts, segments, outer, k, false, ScanSave::carries);
+  for (size_t i = n; i < out.size(); ++i) {
+    Dims dims = out[i].shape().dims();
+    dims.erase(dims.begin());
+    dims[0] = k * segment;
+    out[i] = reshape(out[i], dims);
+  }
+  if (rest == 0) return out;
+  Tensors tail;
+  for (const Tensor& x : xs) tail.push_back(cut(x, k * segment, rest));
+  const Tensors last = emit(g, take(out, 0, n), consts, tail, step, rest, false, ScanSave::residuals);
+  Tensors joined = take(last, 0, n);
+  for (size_t i = 0; i < ys; ++i) joined.push_back(concat({out[n + i], last[n + i]}, 0));
+  return joined;
+}
+
+Tensor scan_checkpointed(Tensor init, Graph body, Dim length, int64_t num_checkpoints) {
+  if (!length.is_static()) throw invalid("scan_checkpointed: length ", length, " is symbolic; bind it first");
+  return scan_all_checkpointed(*init.graph, {init}, {}, {}, std::move(body), length.value(),
+                               num_checkpoints)[0];
+}
+
+}  // namespace rlx::ops

@@ -1,0 +1,70 @@
+// A loop of known length with carried values, constants, per-step inputs and per-step outputs.
+#pragma once
+
+#include <array>
+
+#include "rlx/ir/op_record.h"
+
+namespace rlx::ops {
+
+using namespace ir;  // NOLINT
+
+/// What reverse mode keeps from the forward loop.
+enum class ScanSave { residuals, carries };
+constexpr std::array<std::string_view, 2> choice_names(ScanSave) { return {"residuals", "carries"}; }
+
+struct Scan {
+  static constexpr std::string_view name = "scan", summary = "Loop of known length over carries and slices.",
+                                    operands = "operands...", results = "results...";
+  static constexpr std::string_view doc =
+      "operands are `carries` initial carries, `consts` constants, then sequences [length, ...]. Step t runs "
+      "body(carries, "
+      "constants, slices t) -> (new carries, per-step outputs). Results are the final carries, then the "
+      "outputs stacked to "
+      "[length, ...]. With reverse, steps run from the last slice to the first and outputs land at their "
+      "slice";
+  struct Attrs {
+    GraphRef body;
+    Dim length = 0;
+    int carries = 0;
+    int consts = 0;
+    bool reverse = false;
+    ScanSave save = ScanSave::residuals;
+    static constexpr auto fields() {
+      return std::tuple{
+          field("body", &Attrs::body, "one step; its inputs are taken in order"),
+          field("length", &Attrs::length, "number of steps"),
+          field("carries", &Attrs::carries, "how many operands are carried"),
+          field("consts", &Attrs::consts, "how many operands are the same in every step"),
+          field("reverse", &Attrs::reverse, "run from the last slice to the first"),
+          field("save", &Attrs::save,
+                "what reverse mode keeps per step: residuals (nothing runs twice) or carries (the "
+                "body runs again)")};
+    }
+  };
+  static Shapes infer(Infer&, Attrs&);
+  static Literals reference(const Eval&, const Attrs&);
+  static Tensors vjp(const Vjp&, const Attrs&);
+  static Tensors jvp(const Jvp&, const Attrs&);
+  static Tensors vmap(const Vmap&, const Attrs&);
+  static std::vector<OpSample<Attrs>> samples();
+};
+
+/// Final carries, then stacked outputs.
+Tensors scan_all(Graph& g, const Tensors& init, const Tensors& consts, const Tensors& xs, Graph body,
+                 Dim length, bool reverse = false, ScanSave save = ScanSave::residuals);
+
+/// One carry, its final value. The body maps (carry, constants..., slices...) to the next carry.
+Tensor scan(Tensor init, Graph body, Dim length);
+Tensor scan_with_xs(Tensor init, const Tensors& xs, Graph body, Dim length);
+Tensor scan_with_bcasts_and_xs(Tensor init, const Tensors& bcasts, const Tensors& xs, Graph body, Dim length);
+/// All carries stacked: row t is the carry after step t + 1.
+Tensor scan_trajectory(Tensor init, Graph body, Dim length);
+/// As scan; reverse mode keeps `num_checkpoints` carries and recomputes between them. The values are the
+/// same.
+Tensor scan_checkpointed(Tensor init, Graph body, Dim length, int64_t num_checkpoints);
+/// The general form of scan_checkpointed.
+Tensors scan_all_checkpointed(Graph& g, const Tensors& init, const Tensors& consts, const Tensors& xs,
+                              Graph body, int64_t length, int64_t num_checkpoints);
+
+}  // namespace rlx::ops

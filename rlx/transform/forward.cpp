@@ -1,0 +1,155 @@
+#include "rlx/transform/forward.h"
+
+#include "rlx/ir/leaves.h"
+#include "rlx/ops/elementwise/binary.h"
+#include "rlx/transform/reverse.h"
+
+namespace rlx::transform {
+namespace {
+
+class Forward {
+ public:
+  explicit Forward(Graph& g) : g_(g), order_(g.topo_order()) {}
+
+  void set(Value v, Tensor t) {
+    if (t) tangents_[v] = t;
+  }
+
+  void run() {
+    for (const NodeId id : order_) {
+      const Node& n = g_.node(id);
+      Tensors in;
+      bool any = false;
+      for (const Value v : n.inputs) {
+        const auto it = tangents_.find(v);
+        in.push_back(it == tangents_.end() ? Tensor{} : it->second);
+        any = any || in.back();
+      }
+      if (!any || n.op->traits.zero_gradient) continue;
+      apply_rule(id, in);
+    }
+  }
+
+  Tensor tangent(Value v) const {
+    const auto it = tangents_.find(v);
+    return it == tangents_.end() ? Tensor{} : it->second;
+  }
+
+ private:
+  void apply_rule(NodeId id, const Tensors& in) {
+    const Node& n = g_.node(id);
+    const RuleScope scope(g_, n, "jvp");
+    const Values operands = n.inputs;
+    const AttrsRef attrs = n.attrs;
+    const OpDef& op = *n.op;
+    const Shapes shapes = n.shapes;
+    Values results;
+    for (uint32_t i = 0; i < shapes.size(); ++i) results.push_back(g_.value(id, i));
+    Tensors replacements, out;
+    if (op.jvp != nullptr) {
+      out = op.jvp(Jvp{g_, operands, results, in, body_transforms(), replacements}, attrs.get());
+    } else if (op.traits.linear) {
+      out = apply_linear(op, attrs, operands, in);
+    } else if (op.vjp != nullptr) {
+      out = transpose_vjp(op, attrs, operands, results, in);
+    } else {
+      Error e = invalid("jvp: no derivative rule for op '", op.name, "'; wrap its operands in stop_gradient");
+      e.set_node(cat("%", id));
+      throw e;
+    }
+    RLX_CHECK(out.size() == shapes.size(), "jvp of ", op.name, " returned ", out.size(), " tangents");
+    for (uint32_t i = 0; i < out.size(); ++i) {
+      if (!out[i] || !is_differentiable(shapes[i].dtype())) continue;
+      RLX_CHECK(out[i].shape() == shapes[i], "jvp of ", op.name, ": a tangent of ", out[i].shape(), " for ",
+                shapes[i]);
+      // A rule that made the results anew speaks of the new ones.
+      tangents_[i < replacements.size() && replacements[i] ? replacements[i].value : results[i]] = out[i];
+    }
+    for (uint32_t i = 0; i < replacements.size(); ++i) {
+      if (replacements[i]) g_.replace(results[i], replacements[i]);
+    }
+  }
+
+  Tensors apply_linear(const OpDef& op, const AttrsRef& attrs, const Values& operands, const Tensors& in) {
+    Values tangents;
+    for (size_t i = 0; i < operands.size(); ++i) {
+      const bool differentiable = is_differentiable(g_.shape(operands[i]).dtype());
+      tangents.push_back(!differentiable ? operands[i]
+                         : in[i]         ? in[i].value
+                                         : zeros_like({&g_, operands[i]}).value);
+    }
+    const NodeId id = g_.append(op, attrs, tangents);
+    Tensors out;
+    for (uint32_t i = 0; i < g_.node(id).shapes.size(); ++i) out.push_back({&g_, g_.value(id, i)});
+    return out;
+  }
+
+  // vjp is linear in the cotangent u: u -> J'u. Its own reverse mode with seeds dx gives J dx, whatever u is.
+  Tensors transpose_vjp(const OpDef& op, const AttrsRef& attrs, const Values& operands, const Values& results,
+                        const Tensors& in) {
+    const NodeId first = g_.next_id();
+    Tensors u;
+    Values u_values;
+    for (const Value v : results) {
+      const bool differentiable = is_differentiable(g_.shape(v).dtype());
+      u.push_back(differentiable ? zeros_like({&g_, v}) : Tensor{});
+      u_values.push_back(differentiable ? u.back().value : v);
+    }
+    std::vector<bool> wanted;
+    for (const Tensor& t : in) wanted.push_back(bool(t));
+    Tensors replacements;
+    const Tensors grads =
+        op.vjp(Vjp{g_, operands, results, u, wanted, body_transforms(), replacements}, attrs.get());
+    Values outputs;
+    Tensors seeds;
+    for (size_t i = 0; i < grads.size(); ++i) {
+      if (!grads[i] || !in[i]) continue;
+      outputs.push_back(grads[i]);
+      seeds.push_back(in[i]);
+    }
+    // The rule may have used composites; the part it made is expanded like any graph before reverse mode.
+    outputs = expand_range(outputs, first);
+    return backward(g_, outputs, seeds, u_values, first);
+  }
+
+  Values expand_range(Values outputs, NodeId first) {
+    std::vector<NodeId> work;
+    for (NodeId id = first; id < g_.next_id(); ++id) work.push_back(id);
+    for (size_t at = 0; at < work.size(); ++at) {
+      const Node& n = g_.node(work[at]);
+      if (!needs_expansion_for_vjp(n)) continue;
+      const NodeId id = n.id, begin = g_.next_id();
+      const Tensors results = emit_decomposition(g_, n);
+      for (uint32_t i = 0; i < results.size(); ++i) {
+        g_.replace(g_.value(id, i), results[i]);
+        for (Value& v : outputs) {
+          if (v == g_.value(id, i)) v = results[i];
+        }
+      }
+      for (NodeId made = begin; made < g_.next_id(); ++made) work.push_back(made);
+    }
+    return outputs;
+  }
+
+  Graph& g_;
+  std::vector<NodeId> order_;
+  ValueMap<Tensor> tangents_;
+};
+
+}  // namespace
+
+bool needs_expansion_for_jvp(const Node& n) {
+  return n.op->is_composite() && n.op->jvp == nullptr && !n.op->traits.linear && n.op->vjp == nullptr &&
+         !n.op->traits.zero_gradient;
+}
+
+Tensors push_forward(Graph& g, const Values& inputs, const Tensors& tangents) {
+  Forward walk(g);
+  for (size_t i = 0; i < inputs.size(); ++i) walk.set(inputs[i], tangents[i]);
+  walk.run();
+  Tensors out;
+  for (const Value v : g.outputs()) out.push_back(walk.tangent(v));
+  return out;
+}
+
+}  // namespace rlx::transform

@@ -1,0 +1,64 @@
+// Derivatives and batching of graphs. Every function takes a graph and returns a new one; they nest in any
+// order.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rlx/ir/graph.h"
+#include "rlx/transform/partition.h"
+
+namespace rlx::transform {
+
+struct GradOptions {
+  /// Keep the outputs of the graph in front of the gradients.
+  bool with_value = false;
+  /// One output that is a real scalar is seeded with 1. Otherwise, or when this is set, each differentiable
+  /// output i gets an input for its cotangent: "d_output" for a single output, else "d_" and the output's
+  /// name.
+  bool cotangent_inputs = false;
+};
+
+/// Gradients of the outputs with respect to inputs and params by name, in that order, named "d_<name>".
+/// Inputs that do not matter get zeros.
+Graph grad(const Graph& g, const std::vector<std::string>& wrt, GradOptions options = {});
+/// The outputs of `g` first, then the gradients.
+Graph value_and_grad(const Graph& g, const std::vector<std::string>& wrt, GradOptions options = {});
+inline Graph grad_with_loss(const Graph& g, const std::vector<std::string>& wrt) {
+  return value_and_grad(g, wrt, {.cotangent_inputs = true});
+}
+
+/// A joint graph cut into a forward and a backward graph under a policy for what is kept in between.
+Partition grad_partitioned(const Graph& g, const std::vector<std::string>& wrt, SavePolicy policy,
+                           std::optional<int64_t> budget = std::nullopt);
+
+/// Outputs, then their tangents named "d_<output>"; adds an input "tangent_<name>" for each name in `wrt`.
+Graph jvp(const Graph& g, const std::vector<std::string>& wrt);
+
+/// Hessian-vector product of a scalar: [value, gradients..., H v...]; adds "tangent_<name>" inputs.
+Graph hvp(const Graph& g, const std::vector<std::string>& wrt);
+
+/// The Jacobian of the only output with respect to one leaf, of shape output ++ leaf; real numbers only.
+Graph jacfwd(const Graph& g, const std::string& wrt);
+Graph jacrev(const Graph& g, const std::string& wrt);
+/// Second derivatives of a scalar, of shape leaf ++ leaf.
+Graph hessian(const Graph& g, const std::string& wrt);
+
+struct VmapOptions {
+  /// Leaf name -> its batch axis. Leaves not listed, or listed with nothing, are shared.
+  std::map<std::string, std::optional<int>> in_axes;
+  /// Batch axis of each output; one entry serves all. Nothing: the output must not depend on the batch, and
+  /// stays as it is.
+  std::vector<std::optional<int>> out_axes = {0};
+  /// Number of examples; may be a symbol.
+  Dim size = 0;
+};
+
+Graph vmap(const Graph& g, const VmapOptions& options);
+
+/// Expands every composite operator that reverse mode has to see through. grad does this itself.
+Graph prepare_graph_for_ad(const Graph& g);
+
+}  // namespace rlx::transform

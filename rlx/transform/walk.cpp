@@ -1,0 +1,83 @@
+#include "rlx/transform/walk.h"
+
+#include <algorithm>
+
+#include "rlx/ir/leaves.h"
+
+namespace rlx::transform {
+
+RuleScope::RuleScope(Graph& g, const Node& n, std::string_view rule)
+    : graph_(g), before_(g.current_origin()) {
+  auto origin = n.origin ? std::make_shared<Origin>(*n.origin) : std::make_shared<Origin>();
+  origin->notes.push_back(cat(rule, " of %", n.id, " ", n.op->name));
+  g.set_current_origin(std::move(origin));
+}
+
+Tensors emit_decomposition(Graph& g, const Node& n) {
+  const Values operands = n.inputs;  // copies: the node may move while nodes are appended
+  const Shapes shapes = n.shapes;
+  const AttrsRef attrs = n.attrs;
+  Tensors out = n.op->decompose(Lower{g, operands, shapes}, attrs.get());
+  RLX_CHECK(out.size() == shapes.size(), n.op->name, " decomposes into ", out.size(), " results of ",
+            shapes.size());
+  for (size_t i = 0; i < out.size(); ++i) {
+    RLX_CHECK(out[i].shape() == shapes[i], n.op->name, " decomposes into ", out[i].shape(), ", inferred ",
+              shapes[i]);
+  }
+  return out;
+}
+
+void expand_composites(Graph& g, const std::function<bool(const Node&)>& wants) {
+  std::vector<NodeId> work = g.reverse_topo();
+  while (!work.empty()) {
+    const NodeId id = work.back();
+    work.pop_back();
+    const Node& n = g.node(id);
+    if (!n.op->is_composite() || !wants(n)) continue;
+    const RuleScope scope(g, n, "decomposition");
+    const NodeId first = g.next_id();
+    const Tensors results = emit_decomposition(g, n);
+    for (uint32_t i = 0; i < results.size(); ++i) g.replace(g.value(id, i), results[i]);
+    for (NodeId made = g.next_id(); made-- > first;) work.push_back(made);
+  }
+}
+
+namespace {
+
+template <class Taken>
+std::string first_free(const std::string& name, Taken taken) {
+  std::string out = name;
+  for (int i = 2; taken(out); ++i) out = cat(name, "_", i);
+  return out;
+}
+
+}  // namespace
+
+std::string free_leaf_name(const Graph& g, const std::string& name) {
+  return first_free(name, [&](const std::string& n) { return g.find_leaf(n).has_value(); });
+}
+
+std::string free_name(const std::vector<std::string>& taken, const std::string& name) {
+  return first_free(
+      name, [&](const std::string& n) { return std::find(taken.begin(), taken.end(), n) != taken.end(); });
+}
+
+Value differentiable_leaf(const Graph& g, const std::string& name, std::string_view who) {
+  const auto id = g.find_leaf(name);
+  if (!id) {
+    std::vector<std::string> known;
+    for (const NodeId leaf : g.leaves())
+      known.push_back(static_cast<const NamedLeaf*>(g.node(leaf).attrs.get())->name);
+    const std::string near = nearest_name(name, known);
+    throw invalid(who, ": graph '", g.name(), "' has no input or param '", name, "'; ",
+                  near.empty() ? cat("it has ", known.empty() ? "none" : join(known))
+                               : cat("did you mean '", near, "'"));
+  }
+  const Shape& s = g.node(*id).shapes[0];
+  if (!is_differentiable(s.dtype())) {
+    throw invalid(who, ": '", name, "' is ", s, "; only f16, bf16, f32, f64 and c64 inputs have derivatives");
+  }
+  return g.value(*id);
+}
+
+}  // namespace rlx::transform

@@ -1,0 +1,42 @@
+// What the transforms share: maps from values, scopes that record where derivative nodes come from, and
+// the expansion of composite operators that have no rule of their own.
+#pragma once
+
+#include <functional>
+
+#include "rlx/ir/graph.h"
+#include "rlx/ir/inline.h"
+
+namespace rlx::transform {
+
+using namespace ir;  // NOLINT: transforms are written in the vocabulary of the IR
+
+/// Nodes made while it lives carry the forward node's origin and a note such as "vjp of %7 softmax".
+class RuleScope {
+ public:
+  RuleScope(Graph& g, const Node& n, std::string_view rule);
+  ~RuleScope() { graph_.set_current_origin(std::move(before_)); }
+  RuleScope(const RuleScope&) = delete;
+
+ private:
+  Graph& graph_;
+  OriginRef before_;
+};
+
+/// Emits the decomposition of a composite node and returns its results.
+Tensors emit_decomposition(Graph& g, const Node& n);
+
+/// Replaces each composite node for which `wants` holds by its decomposition, and again inside it.
+void expand_composites(Graph& g, const std::function<bool(const Node&)>& wants);
+
+/// The leaf with this name, which must exist and be differentiable; `who` starts the error.
+Value differentiable_leaf(const Graph& g, const std::string& name, std::string_view who);
+
+/// `name`, or with "_2", "_3", ... behind it the first that is not taken: derivatives of derivatives add
+/// inputs and outputs of one name.
+std::string free_leaf_name(const Graph& g, const std::string& name);
+std::string free_name(const std::vector<std::string>& taken, const std::string& name);
+
+const BodyTransforms& body_transforms();
+
+}  // namespace rlx::transform
