@@ -2,6 +2,7 @@
 #pragma once
 
 #include "rlx/ir/leaves.h"
+#include "rlx/ops/attention/attention.h"
 #include "rlx/ops/control/scan.h"
 #include "rlx/ops/elementwise/activation.h"
 #include "rlx/ops/elementwise/binary.h"
@@ -13,6 +14,7 @@
 #include "rlx/ops/linalg/matmul.h"
 #include "rlx/ops/reduce/cumulative.h"
 #include "rlx/ops/reduce/reduce.h"
+#include "rlx/ops/sequence/selective_scan.h"
 #include "rlx/ops/shape/concat.h"
 #include "rlx/ops/shape/expand.h"
 #include "rlx/ops/shape/narrow.h"
@@ -37,7 +39,11 @@ using All =
            // shape
            Concat, Expand, Narrow, Reshape, Transpose,
            // linalg
-           Matmul>;
+           Matmul,
+           // attention
+           Attention, AttentionBackward,
+           // sequence
+           SelectiveScan>;
 
 /// All of them by name.
 const OpTable& table();

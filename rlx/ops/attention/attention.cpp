@@ -1,0 +1,262 @@
+#include "rlx/ops/attention/attention.h"
+
+#include <cmath>
+
+#include "rlx/ops/attention/scores.h"
+#include "rlx/ops/elementwise/binary.h"
+#include "rlx/ops/elementwise/broadcast.h"
+#include "rlx/ops/elementwise/cast.h"
+#include "rlx/ops/elementwise/compare.h"
+#include "rlx/ops/elementwise/math.h"
+#include "rlx/ops/elementwise/select.h"
+#include "rlx/ops/linalg/matmul.h"
+#include "rlx/ops/reduce/reduce.h"
+#include "rlx/ops/require.h"
+#include "rlx/ops/shape/expand.h"
+#include "rlx/ops/shape/reshape.h"
+#include "rlx/ops/shape/transpose.h"
+
+namespace rlx::ops {
+
+using detail::AttentionHeads, detail::compute_dtype;
+
+Shapes Attention::infer(Infer& c, Attrs& a) {
+  const auto e = detail::check_attention(c, a, 3);
+  const Shape& q = c.in(0);
+  const Dims y = head_dims({e.q.batch, e.q.seq, e.q.heads, e.v.head_dim}, a.layout, q.rank());
+  return {q.with_dims(y), Shape(compute_dtype(q.dtype()), {e.q.batch, e.q.heads, e.q.seq})};
+}
+
+namespace {
+
+// Operands of q, k, v followed from `extra` on by mask and bias, either of which may be absent.
+template <class Context>
+AttentionHeads heads_of(const Context& c, const AttentionAttrs& a, int extra) {
+  return AttentionHeads(c.in(0), c.in(1), c.in(2), a.has_mask ? c.in(extra) : Tensor{},
+                        a.has_bias ? c.in(extra + int(a.has_mask)) : Tensor{}, a);
+}
+
+// 0 in place of -inf, and where that was: rows without an allowed key stay finite all the way.
+std::pair<Tensor, Tensor> without_infinity(Tensor x) {
+  const Tensor none = equal(x, scalar_like(x, -INFINITY));
+  return {where(none, scalar_like(x, 0), x), none};
+}
+
+}  // namespace
+
+Tensors Attention::decompose(const Lower& c, const Attrs& a) {
+  const AttentionHeads h = heads_of(c, a, 3);
+  const Tensor s = h.masked(h.capped_scores());
+  const auto [top, none] = without_infinity(reduce_max(s, {3}, true));
+  const Tensor p = exp(s - top);
+  const Tensor sum = where(none, scalar_like(s, 1), reduce_sum(p, {3}, true));
+  const Tensor lse = where(none, scalar_like(s, -INFINITY), top + log(sum));
+  const Tensor y = h.ungrouped(matmul(h.grouped(p / sum), h.v));
+  return {cast(from_heads(y, a.layout, c.in(0).rank()), c.in(0).dtype()), reshape(lse, c.out(1).dims())};
+}
+
+Tensors Attention::vjp(const Vjp& c, const Attrs& a) {
+  const AttentionHeads h = heads_of(c, a, 3);
+  const DType t = compute_dtype(c.in(0).dtype());
+  const Tensor products = h.ungrouped(h.query_heads(cast(c.dy(), t) * cast(c.out(), t)));
+  Tensor delta = reduce_sum(products, {3});
+  if (c.has_dy(1)) delta = delta - c.dy(1);
+  Values operands{c.in(0), c.in(1), c.in(2), c.dy(), c.out(1), delta};
+  for (int i = 3; i < c.count(); ++i) operands.push_back(c.in(i));
+  const Tensors d = make_all<AttentionBackward>(c.graph, a, operands);
+  Tensors out{d[0], d[1], d[2]};
+  if (a.has_mask) out.push_back({});
+  if (a.has_bias) out.push_back(d[3]);
+  return out;
+}
+
+// A batch in front joins the batch axis; [seq, ...] operands get one.
+Tensors Attention::vmap(const Vmap& c, const Attrs& a) {
+  const int rank = c.in(0).rank() - int(c.batched(0));
+  const Dim rows = rank == 2 ? Dim(1) : c.in(0).dim(c.batched(0) ? 1 : 0);
+  Values operands;
+  for (int i = 0; i < c.count(); ++i) {
+    Tensor x = lifted(c, i);
+    Dims dims = x.shape().dims();
+    if (i >= 3 || rank != 2) {
+      if (i >= 3 && dims[1] == Dim(1)) {  // a mask or bias shared by the rows
+        dims[1] = rows;
+        x = expand(x, dims);
+      }
+      dims.erase(dims.begin());
+      dims[0] = c.size * dims[0];
+    }
+    operands.push_back(reshape(x, dims));
+  }
+  Tensors out = make_all<Attention>(c.graph, a, operands);
+  Dims y = out[0].shape().dims(), lse = out[1].shape().dims();
+  if (rank != 2) y[0] = rows, y.insert(y.begin(), c.size);
+  lse[0] = rows, lse.insert(lse.begin(), c.size);
+  return {reshape(out[0], y), reshape(out[1], lse)};
+}
+
+std::vector<OpSample<Attention::Attrs>> Attention::samples() {
+  using enum MaskKind;
+  using enum HeadLayout;
+  return {{{.num_heads = 2, .head_dim = 3}, {"f32[2,3,6]", "f32[2,4,6]", "f32[2,4,6]"}},
+          {{.num_heads = 4, .num_kv_heads = 2, .mask_kind = causal}, {"f64[3,8]", "f64[5,4]", "f64[5,4]"}},
+          {{.num_heads = 3, .num_kv_heads = 1, .mask_kind = sliding_window, .window = 1, .score_scale = 0.3},
+           {"f32[1,4,6]", "f32[1,5,2]", "f32[1,5,2]"}},
+          {{.num_heads = 2, .mask_kind = custom, .attn_logit_softcap = 2.0},
+           {"f32[1,1,4]", "f32[1,3,4]", "f32[1,3,4]", "f32[1,3] in 0.6..1.4"}},
+          {{.num_heads = 2, .mask_kind = bias, .attn_logit_softcap = 1.5, .layout = bhsd},
+           {"f32[2,2,3,2]", "f32[2,2,2,2]", "f32[2,2,2,2]", "f32[1,2,3,2]"}},
+          {{.num_heads = 2,
+            .num_kv_heads = 1,
+            .mask_kind = causal,
+            .has_mask = true,
+            .has_bias = true,
+            .layout = bshd},
+           {"f32[2,3,2,2]", "f32[2,3,1,2]", "f32[2,3,1,3]", "i32[2,1,3,3] in 1..9", "f32[2,2,1,3]"}},
+          {{.num_heads = 2}, {"f32[0,3,4]", "f32[0,2,4]", "f32[0,2,4]"}},
+          {{.num_heads = 1}, {"f16[1,1,1]", "f16[1,1,1]", "f16[1,1,1]"}},
+          {{.num_heads = 1, .mask_kind = causal}, {"bf16[2,2]", "bf16[3,2]", "bf16[3,2]"}}};
+}
+
+Shapes AttentionBackward::infer(Infer& c, Attrs& a) {
+  const auto e = detail::check_attention(c, a, 6);
+  c.same_dtype({0, 3});
+  const Shape& q = c.in(0);
+  require_dims(c, 3, head_dims({e.q.batch, e.q.seq, e.q.heads, e.v.head_dim}, a.layout, q.rank()),
+               "as the output");
+  for (const int i : {4, 5}) {
+    if (c.in(i).dtype() != compute_dtype(q.dtype()))
+      c.fail(c.operand_name(i), ": ", c.in(i), " must have dtype ", compute_dtype(q.dtype()));
+    require_dims(c, i, {e.q.batch, e.q.heads, e.q.seq}, "(batch, heads, queries)");
+  }
+  Shapes out{q, c.in(1), c.in(2)};
+  if (a.has_bias) out.push_back(c.in(6 + int(a.has_mask)));
+  return out;
+}
+
+Tensors AttentionBackward::decompose(const Lower& c, const Attrs& a) {
+  const AttentionHeads h = heads_of(c, a, 6);
+  const DType t = h.q.dtype();
+  const int rank = c.in(0).rank();
+  const Tensor dy = h.query_heads(cast(c.in(3), t));
+  const Tensor lse = without_infinity(unsqueeze(c.in(4), -1)).first, delta = unsqueeze(c.in(5), -1);
+  const Tensor capped = h.capped_scores(), p = exp(h.masked(capped) - lse);
+  const Tensor ds = p * (h.ungrouped(matmul(dy, swap_last(h.v))) - delta);
+  Tensor dz = ds * a.scale();
+  if (a.attn_logit_softcap) dz = dz * (1.0 - square(capped / *a.attn_logit_softcap));
+  dz = h.grouped(dz);
+  const auto laid_out = [&](Tensor x, int like) {
+    return cast(from_heads(x, a.layout, rank), c.out(like).dtype());
+  };
+  Tensors out{laid_out(h.ungrouped(matmul(dz, h.k)), 0), laid_out(matmul(swap_last(dz), h.q), 1),
+              laid_out(matmul(swap_last(h.grouped(p)), dy), 2)};
+  if (a.has_bias) out.push_back(cast(unbroadcast(ds, c.out(3).dims()), c.out(3).dtype()));
+  return out;
+}
+
+std::vector<OpSample<AttentionBackward::Attrs>> AttentionBackward::samples() {
+  using enum MaskKind;
+  return {{{.num_heads = 2},
+           {"f32[2,3,4]", "f32[2,2,4]", "f32[2,2,4]", "f32[2,3,4]", "f32[2,2,3] positive", "f32[2,2,3]"}},
+          {{.num_heads = 2, .num_kv_heads = 1, .mask_kind = causal, .attn_logit_softcap = 2.0},
+           {"f64[2,4]", "f64[3,2]", "f64[3,2]", "f64[2,4]", "f64[1,2,2] positive", "f64[1,2,2]"}},
+          {{.num_heads = 1, .mask_kind = sliding_window, .window = 0, .layout = HeadLayout::bhsd},
+           {"f32[1,1,2,3]", "f32[1,1,2,3]", "f32[1,1,2,1]", "f32[1,1,2,1]", "f32[1,1,2]", "f32[1,1,2]"}},
+          {{.num_heads = 2, .has_mask = true, .has_bias = true, .score_scale = 0.7},
+           {"f32[1,2,2]", "f32[1,3,2]", "f32[1,3,2]", "f32[1,2,2]", "f32[1,2,2]", "f32[1,2,2]", "bool[1,3]",
+            "f32[1,1,2,3]"}},
+          {{.num_heads = 1},
+           {"f16[0,1,2]", "f16[0,1,2]", "f16[0,1,2]", "f16[0,1,2]", "f32[0,1,1]", "f32[0,1,1]"}},
+          {{.num_heads = 1},
+           {"f32[1,1,1]", "f32[1,1,1]", "f32[1,1,1]", "f32[1,1,1]", "f32[1,1,1]", "f32[1,1,1]"}}};
+}
+
+AttentionResult attention_with(Tensor q, Tensor k, Tensor v, Tensor mask, Tensor bias, AttentionAttrs attrs) {
+  attrs.has_mask = bool(mask);
+  attrs.has_bias = bool(bias);
+  if (attrs.mask_kind == MaskKind::custom && !mask)
+    throw invalid("attention: mask_kind is custom and no mask is given");
+  if (attrs.mask_kind == MaskKind::bias && !bias)
+    throw invalid("attention: mask_kind is bias and no bias is given");
+  Values operands{q, k, v};
+  if (mask) operands.push_back(mask);
+  if (bias) operands.push_back(bias);
+  const Tensors out = make_all<Attention>(*q.graph, attrs, operands);
+  return {out[0], out[1]};
+}
+
+Tensor attention(Tensor q, Tensor k, Tensor v, Tensor mask, int64_t num_heads, int64_t head_dim) {
+  return attention_opts(q, k, v, mask, num_heads, head_dim, {}, {});
+}
+
+Tensor attention_opts(Tensor q, Tensor k, Tensor v, Tensor mask, int64_t num_heads, int64_t head_dim,
+                      std::optional<double> score_scale, std::optional<double> attn_logit_softcap) {
+  return attention_with(q, k, v, mask, {},
+                        {.num_heads = num_heads,
+                         .head_dim = head_dim,
+                         .score_scale = score_scale,
+                         .attn_logit_softcap = attn_logit_softcap})
+      .output;
+}
+
+Tensor attention_kind(Tensor q, Tensor k, Tensor v, int64_t num_heads, int64_t head_dim, MaskKind mask_kind,
+                      int64_t window) {
+  return attention_kind_opts(q, k, v, num_heads, head_dim, mask_kind, {}, {}, window);
+}
+
+Tensor attention_kind_opts(Tensor q, Tensor k, Tensor v, int64_t num_heads, int64_t head_dim,
+                           MaskKind mask_kind, std::optional<double> score_scale,
+                           std::optional<double> attn_logit_softcap, int64_t window) {
+  return attention_with(q, k, v, {}, {},
+                        {.num_heads = num_heads,
+                         .head_dim = head_dim,
+                         .mask_kind = mask_kind,
+                         .window = window,
+                         .score_scale = score_scale,
+                         .attn_logit_softcap = attn_logit_softcap})
+      .output;
+}
+
+Tensor attention_bias(Tensor q, Tensor k, Tensor v, Tensor bias, int64_t num_heads, int64_t head_dim) {
+  return attention_with(q, k, v, {}, bias, {.num_heads = num_heads, .head_dim = head_dim}).output;
+}
+
+AttentionGradients attention_gradients(Tensor q, Tensor k, Tensor v, Tensor dy, Tensor mask, Tensor bias,
+                                       AttentionAttrs attrs) {
+  const AttentionResult y = attention_with(q, k, v, mask, bias, attrs);
+  const Node& forward = q.graph->node(y.output);
+  const Values operands = forward.inputs;
+  const AttentionAttrs canonical = forward.as<Attention>();
+  const Values results{y.output, y.lse};
+  const Tensors cotangents{dy, Tensor{}};
+  const Tensors d = Attention::vjp(
+      Vjp{*q.graph, operands, results, cotangents, std::vector<bool>(operands.size(), true)}, canonical);
+  return {d[0], d[1], d[2], bias ? d.back() : Tensor{}};
+}
+
+AttentionGradients attention_backward_all(Tensor q, Tensor k, Tensor v, Tensor dy, int64_t num_heads,
+                                          int64_t head_dim, MaskKind mask_kind, Tensor mask, int64_t window) {
+  const bool is_bias = mask_kind == MaskKind::bias;
+  return attention_gradients(
+      q, k, v, dy, is_bias ? Tensor{} : mask, is_bias ? mask : Tensor{},
+      {.num_heads = num_heads, .head_dim = head_dim, .mask_kind = mask_kind, .window = window});
+}
+
+Tensor attention_backward(AttentionWrt wrt, Tensor q, Tensor k, Tensor v, Tensor dy, int64_t num_heads,
+                          int64_t head_dim, MaskKind mask_kind, Tensor mask, int64_t window) {
+  const auto d = attention_backward_all(q, k, v, dy, num_heads, head_dim, mask_kind, mask, window);
+  switch (wrt) {
+    case AttentionWrt::query:
+      return d.dq;
+    case AttentionWrt::key:
+      return d.dk;
+    case AttentionWrt::value:
+      return d.dv;
+    case AttentionWrt::bias:
+      break;
+  }
+  if (!d.dbias) throw invalid("attention_backward: the gradient of the bias needs mask_kind bias");
+  return d.dbias;
+}
+
+}  // namespace rlx::ops

@@ -1,0 +1,39 @@
+// The formulas that attention and its gradients share, as graph operations on heads. Queries are grouped by
+// the key head they read, [batch, kv_heads, group * queries, head_dim], so that keys are never repeated.
+#pragma once
+
+#include "rlx/ops/attention/attention.h"
+
+namespace rlx::ops::detail {
+
+struct AttentionExtents {
+  HeadView q, k, v;
+};
+
+/// Checks q, k, v and the mask and bias from operand `extra` on, and makes the attributes canonical.
+AttentionExtents check_attention(Infer& c, AttentionAttrs& a, int extra);
+AttentionExtents extents_of(const Shape& q, const Shape& k, const Shape& v, const AttentionAttrs& a);
+
+/// f16 and bf16 compute in f32.
+DType compute_dtype(DType);
+
+/// The operands in grouped form and computing precision.
+struct AttentionHeads {
+  AttentionExtents e;
+  const AttentionAttrs* attrs;
+  Tensor q, k, v, mask, bias;
+
+  AttentionHeads(Tensor q, Tensor k, Tensor v, Tensor mask, Tensor bias, const AttentionAttrs& attrs);
+
+  /// [batch, kv_heads, group * queries, x] <-> [batch, heads, queries, x]
+  Tensor grouped(Tensor x) const;
+  Tensor ungrouped(Tensor x) const;
+  Tensor query_heads(Tensor x) const;  // a tensor laid out like q, in grouped form
+
+  /// scale q k^T under the soft-cap, [batch, heads, queries, keys].
+  Tensor capped_scores() const;
+  /// Those with bias and mask.
+  Tensor masked(Tensor capped) const;
+};
+
+}  // namespace rlx::ops::detail

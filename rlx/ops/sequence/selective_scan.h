@@ -1,0 +1,31 @@
+// The selective state-space recurrence of Mamba.
+#pragma once
+
+#include "rlx/ir/op_record.h"
+
+namespace rlx::ops {
+
+using namespace ir;  // NOLINT
+
+struct SelectiveScan {
+  static constexpr std::string_view name = "selective_scan", summary = "Selective state-space scan.",
+                                    operands = "x, delta, a, b, c";
+  static constexpr std::string_view doc =
+      "x, delta [batch, seq, h]; a [h, n]; b, c [batch, seq, n]. From state 0 for each batch row and "
+      "channel: "
+      "S[t] = exp(delta[t] a) S[t-1] + delta[t] b[t] x[t], y[t] = sum over n of c[t] S[t]";
+  struct Attrs {
+    int64_t state_size = 0;
+    static constexpr auto fields() {
+      return std::tuple{field("state_size", &Attrs::state_size, "n, states of a channel; 0 reads it from a")};
+    }
+  };
+  static Shapes infer(Infer&, Attrs&);
+  static Literals reference(const Eval&, const Attrs&);
+  static Tensors decompose(const Lower&, const Attrs&);
+  static std::vector<OpSample<Attrs>> samples();
+};
+
+Tensor selective_scan(Tensor x, Tensor delta, Tensor a, Tensor b, Tensor c, int64_t state_size);
+
+}  // namespace rlx::ops

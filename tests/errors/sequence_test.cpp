@@ -1,0 +1,22 @@
+#include <gtest/gtest.h>
+
+#include "rlx/ops/sequence/selective_scan.h"
+#include "tests/support/errors.h"
+
+namespace rlx::ops {
+namespace {
+
+using test::message_of;
+
+TEST(SequenceErrors, selective_scan_wants_states_of_one_size) {
+  Graph g;
+  const auto in = [&](const char* type) { return Tensor{&g, g.input(cat("x", g.len()), parse_shape(type))}; };
+  const Tensor x = in("f32[2,3,4]"), a = in("f32[4,5]"), b = in("f32[2,3,6]");
+  EXPECT_EQ(message_of([&] { selective_scan(x, x, a, b, b, 5); }),
+            "selective_scan: b: f32[2,3,6] must be f32[2,3,5] for x: f32[2,3,4] and state_size 5");
+  EXPECT_EQ(message_of([&] { selective_scan(x, x, a, b, b, 6); }),
+            "selective_scan: a: f32[4,5] must be f32[4,6] for x: f32[2,3,4] and state_size 6");
+}
+
+}  // namespace
+}  // namespace rlx::ops

@@ -1,0 +1,25 @@
+// Building a small graph over given values and running it in one call.
+#pragma once
+
+#include "rlx/ir/graph.h"
+#include "rlx/ir/interpreter.h"
+
+namespace rlx::test {
+
+/// Results of `build(operands)` -> Tensor or Tensors, with the operands as graph inputs of these values.
+template <class Build>
+Literals evaluate(const Literals& operands, Build&& build) {
+  ir::Graph g("test");
+  ir::Tensors in;
+  for (size_t i = 0; i < operands.size(); ++i) in.push_back({&g, g.input(cat("x", i), operands[i].shape())});
+  ir::Values outputs;
+  if constexpr (std::is_same_v<decltype(build(in)), ir::Tensor>) {
+    outputs.push_back(build(in));
+  } else {
+    for (const ir::Tensor& t : build(in)) outputs.push_back(t);
+  }
+  g.set_outputs(outputs);
+  return ir::interpret(g, operands);
+}
+
+}  // namespace rlx::test
