@@ -55,15 +55,28 @@ Tensors Attention::decompose(const Lower& c, const Attrs& a) {
   return {cast(from_heads(y, a.layout, c.in(0).rank()), c.in(0).dtype()), reshape(lse, c.out(1).dims())};
 }
 
-Tensors Attention::vjp(const Vjp& c, const Attrs& a) {
-  const AttentionHeads h = heads_of(c, a, 3);
-  const DType t = compute_dtype(c.in(0).dtype());
-  const Tensor products = h.ungrouped(h.query_heads(cast(c.dy(), t) * cast(c.out(), t)));
+namespace {
+
+// The backward node of an attention node; `dlse` may be empty.
+Tensors backward_of(Graph& g, const Values& operands, Tensor y, Tensor lse, Tensor dy, Tensor dlse,
+                    const AttentionAttrs& a) {
+  const DType t = compute_dtype(y.dtype());
+  const Dim lanes = view_heads(y.shape(), a.layout, a.num_heads).head_dim;
+  const Tensor products = to_heads(cast(dy, t) * cast(y, t), a.layout, a.num_heads, lanes);
   Tensor delta = reduce_sum(products, {3});
-  if (c.has_dy(1)) delta = delta - c.dy(1);
-  Values operands{c.in(0), c.in(1), c.in(2), c.dy(), c.out(1), delta};
-  for (int i = 3; i < c.count(); ++i) operands.push_back(c.in(i));
-  const Tensors d = make_all<AttentionBackward>(c.graph, a, operands);
+  if (dlse) delta = delta - dlse;
+  Values all(operands.begin(), operands.begin() + 3);
+  all.insert(all.end(), {dy, lse, delta});
+  all.insert(all.end(), operands.begin() + 3, operands.end());
+  return make_all<AttentionBackward>(g, a, all);
+}
+
+}  // namespace
+
+Tensors Attention::vjp(const Vjp& c, const Attrs& a) {
+  const Values operands(c.operands.begin(), c.operands.end());
+  const Tensors d =
+      backward_of(c.graph, operands, c.out(0), c.out(1), c.dy(), c.has_dy(1) ? c.dy(1) : Tensor{}, a);
   Tensors out{d[0], d[1], d[2]};
   if (a.has_mask) out.push_back({});
   if (a.has_bias) out.push_back(d[3]);
@@ -227,11 +240,8 @@ AttentionGradients attention_gradients(Tensor q, Tensor k, Tensor v, Tensor dy, 
   const Node& forward = q.graph->node(y.output);
   const Values operands = forward.inputs;
   const AttentionAttrs canonical = forward.as<Attention>();
-  const Values results{y.output, y.lse};
-  const Tensors cotangents{dy, Tensor{}};
-  const Tensors d = Attention::vjp(
-      Vjp{*q.graph, operands, results, cotangents, std::vector<bool>(operands.size(), true)}, canonical);
-  return {d[0], d[1], d[2], bias ? d.back() : Tensor{}};
+  const Tensors d = backward_of(*q.graph, operands, y.output, y.lse, dy, {}, canonical);
+  return {d[0], d[1], d[2], bias ? d[3] : Tensor{}};
 }
 
 AttentionGradients attention_backward_all(Tensor q, Tensor k, Tensor v, Tensor dy, int64_t num_heads,
