@@ -11,11 +11,15 @@ namespace rlx::cli {
 using AddCommand = void (*)(CLI::App& app);
 
 // Alphabetical, as `rlx --help` lists them.
+void add_convert(CLI::App& app);
+void add_inspect(CLI::App& app);
 void add_options(CLI::App& app);
 void add_template(CLI::App& app);
 void add_tokenize(CLI::App& app);
 
 inline constexpr AddCommand kCommands[] = {
+    add_convert,
+    add_inspect,
     add_options,
     add_template,
     add_tokenize,

@@ -28,8 +28,9 @@ enum class GgufType : uint32_t { u8, i8, u16, i16, u32, i32, f32, bool_, string,
 
 std::string_view gguf_type_name(GgufType);
 
-/// A metadata value, still encoded: nothing is copied until it is asked for. The bytes were checked when the
-/// file was opened. Asking for another kind than the value has is a user error naming both.
+/// A metadata value, still encoded: nothing is copied until it is asked for, so it must not outlive its file.
+/// The bytes were checked when the file was opened. Asking for another kind than the value has is a user
+/// error naming both.
 class GgufValue {
  public:
   GgufValue(GgufType type, std::span<const std::byte> raw, bool wide) : type_(type), wide_(wide), raw_(raw) {}
@@ -124,15 +125,18 @@ class GgufWriter {
 
   /// The view must stay valid until `write`. Types GGUF does not have are user errors.
   void add_tensor(const TensorView&);
+  /// The bytes come from the loader given to `write`; those of the view are not looked at.
+  void add_tensor_later(const TensorView&);
 
-  void write(const std::string& path) const;
+  void write(const std::string& path, const LoadTensor& load = {}) const;
   /// The whole file in memory.
   std::string to_bytes() const;
 
  private:
   std::string& begin_entry(std::string_view key, GgufType);
+  void check_tensor(const TensorView&, bool loaded_later);
   template <class Sink>
-  void emit(Sink&&) const;
+  void emit(Sink&&, const LoadTensor&) const;
 
   uint64_t alignment_;
   uint64_t entry_count_ = 0;

@@ -101,7 +101,7 @@ void GgufWriter::add_f32s(std::string_view key, std::span<const float> values) {
   for (const float v : values) put(out, v);
 }
 
-void GgufWriter::add_tensor(const TensorView& t) {
+void GgufWriter::check_tensor(const TensorView& t, bool loaded_later) {
   check_name("tensor name", t.name);
   if (!t.type.format) {
     throw invalid("gguf write: tensor '", t.name, "' has type ", t.type.name, ", which GGUF cannot hold");
@@ -110,15 +110,21 @@ void GgufWriter::add_tensor(const TensorView& t) {
     throw invalid("gguf write: tensor '", t.name, "' has ", t.dims.size(), " dimensions; at most ",
                   detail::kGgufMaxRank);
   }
-  const auto bytes = checked_bytes(t.type, t.dims);
-  if (!bytes || uint64_t(*bytes) != t.bytes.size()) {
-    throw invalid("gguf write: tensor '", t.name, "' ", t, " does not fit its ", t.bytes.size(), " bytes");
-  }
+  written_bytes(t, loaded_later, "gguf write");
+}
+
+void GgufWriter::add_tensor(const TensorView& t) {
+  check_tensor(t, false);
   tensors_.push_back(t);
 }
 
+void GgufWriter::add_tensor_later(const TensorView& t) {
+  check_tensor(t, true);
+  tensors_.push_back({t.name, t.type, t.dims, {}, nullptr});
+}
+
 template <class Sink>
-void GgufWriter::emit(Sink&& sink) const {
+void GgufWriter::emit(Sink&& sink, const LoadTensor& load) const {
   NameIndex index;
   if (const auto twice =
           index.build(tensors_.size(), [&](uint32_t i) { return std::string_view(tensors_[i].name); })) {
@@ -144,23 +150,24 @@ void GgufWriter::emit(Sink&& sink) const {
     for (size_t i = t.dims.size(); i-- > 0;) put(head, uint64_t(t.dims[i]));
     put(head, uint32_t(t.type.format->ggml_id));
     put(head, offset);
-    offset = align_up(offset + t.bytes.size(), alignment_);
+    offset = align_up(offset + uint64_t(written_bytes(t, true, "gguf write")), alignment_);
   }
   head.resize(size_t(align_up(head.size(), alignment_)), '\0');
   sink.bytes(std::as_bytes(std::span(head)));
-  for (const TensorView& t : tensors_) {
-    sink.bytes(t.bytes);
-    sink.zeros(align_up(t.bytes.size(), alignment_) - t.bytes.size());
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const auto bytes = bytes_to_write(tensors_, i, load);
+    sink.bytes(bytes);
+    sink.zeros(align_up(bytes.size(), alignment_) - bytes.size());
   }
 }
 
-void GgufWriter::write(const std::string& path) const {
+void GgufWriter::write(const std::string& path, const LoadTensor& load) const {
   struct Sink {
     OutputFile file;
     void bytes(std::span<const std::byte> b) { file.write(b); }
     void zeros(uint64_t n) { file.write_zeros(n); }
   } sink{OutputFile(path)};
-  emit(sink);
+  emit(sink, load);
   sink.file.finish();
 }
 
@@ -170,7 +177,7 @@ std::string GgufWriter::to_bytes() const {
     void bytes(std::span<const std::byte> b) { out.append(as_text(b)); }
     void zeros(uint64_t n) { out.append(size_t(n), '\0'); }
   } sink;
-  emit(sink);
+  emit(sink, {});
   return std::move(sink.out);
 }
 

@@ -193,7 +193,7 @@ void to_row_major(std::span<const std::byte> in, std::byte* out, const std::vect
   }
 }
 
-std::string header_bytes(const TensorView& t) {
+std::string header_bytes(const TensorView& t, bool loaded_later = false) {
   const auto refuse = [&](const auto&... what) {
     return invalid("npy write: tensor '", t.name, "' ", what...);
   };
@@ -207,9 +207,7 @@ std::string header_bytes(const TensorView& t) {
     }
   }
   if (descr.empty()) throw refuse("has type ", t.type.name, ", which .npy cannot hold; decode it first");
-  const auto bytes = checked_bytes(t.type, t.dims);
-  if (!bytes || uint64_t(*bytes) != t.bytes.size())
-    throw refuse(t, " does not fit its ", t.bytes.size(), " bytes");
+  written_bytes(t, loaded_later, "npy write");
   if (t.dims.size() > kMaxRank) throw refuse("has ", t.dims.size(), " dimensions; at most ", kMaxRank);
 
   std::string text = cat("{'descr': ", descr, ", 'fortran_order': False, 'shape': (", join(t.dims),
@@ -310,17 +308,22 @@ std::vector<TensorView> read_npz(const std::string& path) {
   return parse_npz(file.bytes(), file.owner(), path);
 }
 
-void write_npz(const std::string& path, std::span<const TensorView> tensors, bool deflate) {
+void write_npz(const std::string& path, std::span<const TensorView> tensors, bool deflate,
+               const LoadTensor& load) {
   NameIndex names;
   if (const auto twice =
           names.build(tensors.size(), [&](uint32_t i) { return std::string_view(tensors[i].name); })) {
     throw invalid("npz write: tensor '", *twice, "' was given twice");
   }
-  ZipWriter zip(path);
+  std::vector<std::string> headers;
   for (const TensorView& t : tensors) {
     if (t.name.empty()) throw invalid("npz write: a tensor has no name");
-    const std::string header = header_bytes(t);
-    zip.add(t.name + ".npy", std::as_bytes(std::span(header)), t.bytes, deflate);
+    headers.push_back(header_bytes(t, bool(load)));
+  }
+  ZipWriter zip(path);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    zip.add(tensors[i].name + ".npy", std::as_bytes(std::span(headers[i])), bytes_to_write(tensors, i, load),
+            deflate);
   }
   zip.finish();
 }

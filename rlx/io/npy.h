@@ -30,6 +30,7 @@ void write_npy(const std::string& path, const TensorView&);
 std::vector<TensorView> read_npz(const std::string& path);
 std::vector<TensorView> parse_npz(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
                                   std::string_view name);
-void write_npz(const std::string& path, std::span<const TensorView> tensors, bool deflate = false);
+void write_npz(const std::string& path, std::span<const TensorView> tensors, bool deflate = false,
+               const LoadTensor& load = {});
 
 }  // namespace rlx::io

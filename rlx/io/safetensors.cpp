@@ -158,16 +158,8 @@ void check_shard_name(std::string_view name, const std::string& source) {
   }
 }
 
-const StorageType& known_type(const TensorView& t) {
-  if (safetensors_dtype(t.type).empty()) {
-    throw invalid("safetensors write: tensor '", t.name, "' has type ", t.type.name,
-                  ", which the format cannot hold; decode it first");
-  }
-  return t.type;
-}
-
 // The header is padded so that data is aligned for any dtype once the file is mapped.
-std::string header_bytes(std::span<const TensorView> tensors, const Metadata& metadata) {
+std::string header_bytes(std::span<const TensorView> tensors, const Metadata& metadata, bool loaded_later) {
   std::string header = "{";
   const auto comma = [&] {
     if (header.size() > 1) header += ',';
@@ -188,15 +180,15 @@ std::string header_bytes(std::span<const TensorView> tensors, const Metadata& me
   }
   for (const TensorView& t : tensors) {
     if (t.name == "__metadata__") throw invalid("safetensors write: no tensor may be called __metadata__");
-    const auto bytes = checked_bytes(known_type(t), t.dims);
-    if (!bytes || uint64_t(*bytes) != t.bytes.size()) {
-      throw invalid("safetensors write: tensor '", t.name, "' ", t, " does not fit its ", t.bytes.size(),
-                    " bytes");
+    if (safetensors_dtype(t.type).empty()) {
+      throw invalid("safetensors write: tensor '", t.name, "' has type ", t.type.name,
+                    ", which the format cannot hold; decode it first");
     }
+    const uint64_t bytes = uint64_t(written_bytes(t, loaded_later, "safetensors write"));
     comma();
     header += cat(json_quote(t.name), ":{\"dtype\":\"", safetensors_dtype(t.type), "\",\"shape\":[",
-                  join(t.dims, ","), "],\"data_offsets\":[", offset, ",", offset + t.bytes.size(), "]}");
-    offset += t.bytes.size();
+                  join(t.dims, ","), "],\"data_offsets\":[", offset, ",", offset + bytes, "]}");
+    offset += bytes;
   }
   header += '}';
   const size_t whole = (8 + header.size() + kDataAlignment - 1) / kDataAlignment * kDataAlignment;
@@ -346,17 +338,17 @@ const TensorView& SafetensorsFile::tensor(std::string_view name) const {
   throw missing_tensor(source_, name, tensors_);
 }
 
-void write_safetensors(const std::string& path, std::span<const TensorView> tensors,
-                       const Metadata& metadata) {
-  const std::string header = header_bytes(tensors, metadata);
+void write_safetensors(const std::string& path, std::span<const TensorView> tensors, const Metadata& metadata,
+                       const LoadTensor& load) {
+  const std::string header = header_bytes(tensors, metadata, bool(load));
   OutputFile out(path);
   out.write(header);
-  for (const TensorView& t : tensors) out.write(t.bytes);
+  for (size_t i = 0; i < tensors.size(); ++i) out.write(bytes_to_write(tensors, i, load));
   out.finish();
 }
 
 std::string safetensors_bytes(std::span<const TensorView> tensors, const Metadata& metadata) {
-  std::string out = header_bytes(tensors, metadata);
+  std::string out = header_bytes(tensors, metadata, false);
   for (const TensorView& t : tensors) out.append(as_text(t.bytes));
   return out;
 }

@@ -55,7 +55,7 @@ class SafetensorsFile {
 /// Writes the tensors in the given order. Types the format does not have, names that repeat and sizes that do
 /// not fit are user errors. The same arguments give the same bytes; data starts at a multiple of 64.
 void write_safetensors(const std::string& path, std::span<const TensorView> tensors,
-                       const Metadata& metadata = {});
+                       const Metadata& metadata = {}, const LoadTensor& load = {});
 std::string safetensors_bytes(std::span<const TensorView> tensors, const Metadata& metadata = {});
 
 /// The format's word for a type ("F32", "BF16"), or empty when it has none.

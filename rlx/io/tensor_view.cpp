@@ -57,6 +57,24 @@ std::optional<int64_t> checked_bytes(const StorageType& type, std::span<const in
   return bytes;
 }
 
+int64_t written_bytes(const TensorView& t, bool loaded_later, std::string_view where) {
+  const auto bytes = checked_bytes(t.type, t.dims);
+  if (!bytes) throw invalid(where, ": tensor '", t.name, "' ", t, " has no whole size");
+  if (!loaded_later && uint64_t(*bytes) != t.bytes.size()) {
+    throw invalid(where, ": tensor '", t.name, "' ", t, " does not fit its ", t.bytes.size(), " bytes");
+  }
+  return *bytes;
+}
+
+std::span<const std::byte> bytes_to_write(std::span<const TensorView> tensors, size_t index,
+                                          const LoadTensor& load) {
+  const auto bytes = load ? load(index) : tensors[index].bytes;
+  const int64_t size = written_bytes(tensors[index], true, "io");
+  RLX_CHECK(int64_t(bytes.size()) == size, "tensor '", tensors[index].name, "' loaded ", bytes.size(),
+            " bytes, not ", size);
+  return bytes;
+}
+
 std::vector<float> to_f32(const TensorView& t) {
   std::vector<float> out(static_cast<size_t>(t.elements()));
   if (t.type.format && t.type.format->decode) {

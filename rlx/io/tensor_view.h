@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -41,11 +42,21 @@ struct TensorView {
   int64_t elements() const;
 };
 
+/// Gives writers the bytes of tensor `index` when they come to it, valid until the next call: a conversion
+/// then holds one tensor in memory, not the model.
+using LoadTensor = std::function<std::span<const std::byte>(size_t index)>;
+
 /// Product of the extents; empty when one is negative or the product does not fit.
 std::optional<int64_t> checked_elements(std::span<const int64_t> dims);
 /// Bytes of a tensor; empty on overflow, or when the last extent (the whole, for sub-byte types) is no
 /// whole number of blocks.
 std::optional<int64_t> checked_bytes(const StorageType&, std::span<const int64_t> dims);
+
+/// The size of a tensor to be written. A shape that has none, and bytes of another size (unless they will be
+/// loaded), are user errors.
+int64_t written_bytes(const TensorView&, bool loaded_later, std::string_view where);
+/// The bytes of tensor `index`, loaded if there is a loader. A loader that gives another size is a bug.
+std::span<const std::byte> bytes_to_write(std::span<const TensorView>, size_t index, const LoadTensor&);
 
 /// Values as f32: block formats decoded, plain real types converted. Complex and unknown types are user
 /// errors that name the tensor and its type.

@@ -1,0 +1,143 @@
+// rlx inspect: what is in a file or folder, by its content.
+#include <algorithm>
+#include <cstdio>
+
+#include "apps/rlx/command.h"
+#include "rlx/base/error.h"
+#include "rlx/io/model_file.h"
+
+namespace rlx::cli {
+namespace {
+
+void print(const std::string& line) { std::fwrite(line.data(), 1, line.size(), stdout); }
+
+std::string readable_bytes(int64_t bytes) {
+  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double value = double(bytes);
+  size_t unit = 0;
+  while (value >= 1024 && unit + 1 < std::size(kUnits)) value /= 1024, ++unit;
+  char text[32];
+  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.2f %s", value, kUnits[unit]);
+  return text;
+}
+
+std::string padded(std::string_view text, size_t width) {
+  std::string out(text);
+  out.resize(std::max(out.size() + 1, width), ' ');
+  return out;
+}
+
+// One line of a metadata value, long ones cut at a character.
+std::string readable_value(const io::GgufValue& v) {
+  constexpr size_t kLongest = 60;
+  const auto shortened = [](std::string_view text) {
+    std::string out(text.substr(0, kLongest));
+    if (text.size() > kLongest) {
+      while (!out.empty() && (out.back() & 0xc0) == 0x80) out.pop_back();
+      if (!out.empty() && (out.back() & 0x80)) out.pop_back();
+      out += "...";
+    }
+    for (char& c : out) {
+      if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+    }
+    return out;
+  };
+  switch (v.type()) {
+    case io::GgufType::string:
+      return cat('"', shortened(v.string()), '"');
+    case io::GgufType::bool_:
+      return cat(v.boolean());
+    case io::GgufType::array:
+      return cat(io::gguf_type_name(v.element_type()), "[", v.size(), "]");
+    case io::GgufType::f32: {
+      char text[32];
+      std::snprintf(text, sizeof text, "%.7g", v.real());
+      return text;
+    }
+    case io::GgufType::f64:
+    case io::GgufType::u64:
+      return cat(v.real());
+    default:
+      return cat(v.integer());
+  }
+}
+
+void inspect_model(const std::string& path, bool json) {
+  const io::ModelFile file = io::ModelFile::open(path);
+  if (json) return print(io::describe_json(file) + "\n");
+
+  int64_t parameters = 0, bytes = 0;
+  const auto totals = io::totals_by_type(file.tensors);
+  for (const io::TypeTotal& t : totals) parameters += t.parameters, bytes += t.bytes;
+  print(cat("kind          ", io::file_kind_name(file.kind),
+            file.gguf ? cat(" version ", file.gguf->version()) : std::string(),
+            file.files > 1 ? cat(", ", file.files, " files") : std::string(), "\n"));
+  if (!file.architecture().empty()) print(cat("architecture  ", file.architecture(), "\n"));
+  print(cat("tensors       ", file.tensors.size(), "\n"));
+  print(cat("parameters    ", parameters, "\n"));
+  print(cat("size          ", readable_bytes(bytes), "\n"));
+
+  if (!totals.empty()) print("\ntype         tensors    parameters        size\n");
+  for (const io::TypeTotal& t : totals) {
+    char line[128];
+    std::snprintf(line, sizeof line, "%-11s %8lld %13lld %11s\n", std::string(t.type).c_str(),
+                  (long long)t.tensors, (long long)t.parameters, readable_bytes(t.bytes).c_str());
+    print(line);
+  }
+  if (file.gguf && !file.gguf->entries().empty()) {
+    print("\nmetadata\n");
+    for (const io::GgufEntry& e : file.gguf->entries()) {
+      print(cat("  ", padded(e.key, 44), readable_value(e.value), "\n"));
+    }
+  }
+  if (!file.metadata.empty()) {
+    print("\nmetadata\n");
+    for (const auto& [key, value] : file.metadata) {
+      print(cat("  ", padded(key, 24), value.size() > 60 ? cat(value.size(), " bytes") : value, "\n"));
+    }
+  }
+  size_t widest = 0;
+  for (const io::TensorView& t : file.tensors) widest = std::max(widest, t.name.size());
+  if (!file.tensors.empty()) print("\ntensors\n");
+  for (const io::TensorView& t : file.tensors) {
+    print(cat("  ", padded(t.name, widest + 2), padded(cat(t), 28), readable_bytes(int64_t(t.bytes.size())),
+              "\n"));
+  }
+}
+
+bool is_model(const std::string& path) { return io::recognise_file(path).has_value(); }
+
+// The first kind that recognises the path shows it.
+struct Kind {
+  bool (*recognises)(const std::string& path);
+  void (*inspect)(const std::string& path, bool json);
+};
+constexpr Kind kKinds[] = {
+    {is_model, inspect_model},
+};
+
+}  // namespace
+
+void add_inspect(CLI::App& app) {
+  struct Arguments {
+    std::string path;
+    bool json = false;
+  };
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand("inspect", "show what a model file or folder holds");
+  command
+      ->add_option("PATH", arguments->path,
+                   "GGUF, safetensors, .npy or .npz file, safetensors index, or model folder")
+      ->required();
+  command->add_flag("--json", arguments->json,
+                    "print one JSON object; long metadata arrays are given by type and size");
+  command->callback([arguments] {
+    for (const Kind& kind : kKinds) {
+      if (kind.recognises(arguments->path)) return kind.inspect(arguments->path, arguments->json);
+    }
+    throw invalid("inspect: '", arguments->path,
+                  "' is nothing this command knows; model files and folders expected");
+  });
+}
+
+}  // namespace rlx::cli
