@@ -37,34 +37,53 @@ double number(std::string_view text) {
   return v;
 }
 
+using Complex = std::complex<double>;
+
+double conj_of(double x) { return x; }
+Complex conj_of(Complex x) { return std::conj(x); }
+
 // Applies `fix` to each matrix of the last two axes.
-template <class Fix>
-void each_matrix(const Shape& s, std::vector<double>& v, Fix fix) {
+template <class T, class Fix>
+void each_matrix(const Shape& s, std::vector<T>& v, Fix fix) {
   const auto n = size_t(s.dim(-1).value());
   RLX_CHECK(s.dim(-2).value() == int64_t(n), "sample: ", s, " is not square");
   for (size_t at = 0; n > 0 && at < v.size(); at += n * n) fix(v.data() + at, n);
 }
 
-void make_spd(double* a, size_t n) {
-  std::vector<double> b(a, a + n * n);
+template <class T>
+void make_spd(T* a, size_t n) {
+  std::vector<T> b(a, a + n * n);
   for (size_t i = 0; i < n; ++i) {
     for (size_t j = 0; j < n; ++j) {
-      double sum = i == j ? double(n) : 0;
-      for (size_t k = 0; k < n; ++k) sum += b[i * n + k] * b[j * n + k];
+      T sum = i == j ? double(n) : 0;
+      for (size_t k = 0; k < n; ++k) sum += b[i * n + k] * conj_of(b[j * n + k]);
       a[i * n + j] = sum;
     }
   }
 }
 
-void make_lower(double* a, size_t n) {
+template <class T>
+void make_lower(T* a, size_t n) {
   for (size_t i = 0; i < n; ++i) {
     for (size_t j = i + 1; j < n; ++j) a[i * n + j] = 0;
-    a[i * n + i] = 1.5 + std::fabs(a[i * n + i]);
+    a[i * n + i] = 1.5 + std::abs(a[i * n + i]);
   }
 }
 
-void make_solvable(double* a, size_t n) {
-  for (size_t i = 0; i < n; ++i) a[i * n + i] += a[i * n + i] < 0 ? -double(n) : double(n);
+template <class T>
+void make_solvable(T* a, size_t n) {
+  for (size_t i = 0; i < n; ++i) a[i * n + i] += std::real(a[i * n + i]) < 0 ? -double(n) : double(n);
+}
+
+// Fills that give matrices a property; the values are normal before.
+template <class T>
+void shape_matrices(const Shape& s, std::string_view fill, std::vector<T>& v) {
+  const auto fix = fill == "spd"        ? make_spd<T>
+                   : fill == "lower"    ? make_lower<T>
+                   : fill == "solvable" ? make_solvable<T>
+                                        : nullptr;
+  RLX_CHECK(fix != nullptr, "sample: unknown fill '", fill, "'");
+  each_matrix(s, v, fix);
 }
 
 std::vector<double> fill_reals(const Shape& s, std::string_view fill, Stream& r) {
@@ -98,12 +117,7 @@ std::vector<double> fill_reals(const Shape& s, std::string_view fill, Stream& r)
       v[order[i]] = double(i) - double(v.size()) / 2 + (whole ? 0 : 0.3 * r.uniform());
   } else {
     for (double& x : v) x = r.normal();
-    const auto fix = fill == "spd"        ? make_spd
-                     : fill == "lower"    ? make_lower
-                     : fill == "solvable" ? make_solvable
-                                          : nullptr;
-    RLX_CHECK(fix != nullptr, "sample: unknown fill '", fill, "'");
-    each_matrix(s, v, fix);
+    shape_matrices(s, fill, v);
   }
   return v;
 }
@@ -121,6 +135,7 @@ Literal sample_literal(std::string_view spec, uint64_t seed, std::optional<DType
   if (is_complex(shape.dtype())) {
     std::vector<std::complex<double>> v(size_t(shape.elements()));
     for (auto& z : v) z = {r.normal(), r.normal()};
+    if (!fill.empty()) shape_matrices(shape, fill, v);
     return Literal::complexes(shape, v);
   }
   return Literal::reals(shape, fill_reals(shape, fill, r));

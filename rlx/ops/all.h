@@ -11,7 +11,17 @@
 #include "rlx/ops/elementwise/complex.h"
 #include "rlx/ops/elementwise/math.h"
 #include "rlx/ops/elementwise/select.h"
+#include "rlx/ops/fft/fft.h"
+#include "rlx/ops/linalg/cholesky.h"
+#include "rlx/ops/linalg/det.h"
+#include "rlx/ops/linalg/dot_general.h"
+#include "rlx/ops/linalg/eigh.h"
+#include "rlx/ops/linalg/einsum.h"
 #include "rlx/ops/linalg/matmul.h"
+#include "rlx/ops/linalg/qr.h"
+#include "rlx/ops/linalg/solve.h"
+#include "rlx/ops/linalg/svd.h"
+#include "rlx/ops/linalg/triangular_solve.h"
 #include "rlx/ops/reduce/cumulative.h"
 #include "rlx/ops/reduce/reduce.h"
 #include "rlx/ops/sequence/selective_scan.h"
@@ -39,7 +49,10 @@ using All =
            // shape
            Concat, Expand, Narrow, Reshape, Transpose,
            // linalg
-           Matmul,
+           BatchedDenseSolve, Cholesky, DenseSolve, Det, DotGeneral, Eigh, EighValues, Einsum, Inverse,
+           Logdet, Matmul, Qr, Slogdet, Svd, SvdValues, TriangularSolve,
+           // fft
+           Fft,
            // attention
            Attention, AttentionBackward,
            // sequence

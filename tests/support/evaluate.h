@@ -22,4 +22,15 @@ Literals evaluate(const Literals& operands, Build&& build) {
   return ir::interpret(g, operands);
 }
 
+/// As evaluate, for one result, as numbers.
+template <class Build>
+std::vector<double> numbers(const Literals& operands, Build&& build) {
+  return evaluate(operands, build)[0].to_reals();
+}
+
+/// An input of the given type in a graph that is never run, for calls that must be refused.
+inline ir::Tensor typed(ir::Graph& g, std::string_view type) {
+  return {&g, g.input(cat("x", g.len()), parse_shape(type))};
+}
+
 }  // namespace rlx::test

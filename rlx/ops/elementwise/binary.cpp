@@ -58,8 +58,6 @@ Tensors finish_jvp(const Jvp& c, Tensor dy) { return {dy ? expand(dy, c.out().sh
 
 namespace {
 
-Tensor conj_of(Tensor t) { return is_complex(t.dtype()) ? conjugate(t) : t; }
-
 // The share of each operand where one of them was picked: 1 if it was, 1/2 on a tie.
 Tensor share(Tensor picked, Tensor other, Tensor y) {
   const Tensor half = scalar_like(y, 0.5), one = scalar_like(y, 1), zero = scalar_like(y, 0);

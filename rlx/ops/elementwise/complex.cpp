@@ -98,6 +98,7 @@ std::vector<OpSample<NoAttrs>> MakeComplex::samples() {
 }
 
 Tensor conjugate(Tensor z) { return make<Conjugate>(*z.graph, {}, {z}); }
+Tensor conj_of(Tensor t) { return is_complex(t.dtype()) ? conjugate(t) : t; }
 Tensor complex_norm_sq(Tensor z) { return make<ComplexNormSq>(*z.graph, {}, {z}); }
 Tensor real_part(Tensor z) { return make<RealPart>(*z.graph, {}, {z}); }
 Tensor imag_part(Tensor z) { return make<ImagPart>(*z.graph, {}, {z}); }

@@ -72,6 +72,8 @@ struct MakeComplex {
 };
 
 Tensor conjugate(Tensor z);
+/// The conjugate of complex tensors; real ones as they are.
+Tensor conj_of(Tensor t);
 Tensor complex_norm_sq(Tensor z);
 Tensor real_part(Tensor z);
 Tensor imag_part(Tensor z);

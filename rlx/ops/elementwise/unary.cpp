@@ -28,8 +28,6 @@ std::vector<OpSample<NoAttrs>> unary_samples(UnaryDomain domain, bool integers, 
 
 Tensor scale_by(Tensor factor, Tensor dy) { return mul(dy, factor); }
 
-Tensor scale_by_conj(Tensor factor, Tensor dy) {
-  return mul(dy, is_complex(factor.dtype()) ? conjugate(factor) : factor);
-}
+Tensor scale_by_conj(Tensor factor, Tensor dy) { return mul(dy, conj_of(factor)); }
 
 }  // namespace rlx::ops::detail

@@ -3,19 +3,14 @@
 #include <complex>
 
 #include "rlx/ops/elementwise/binary.h"
-#include "rlx/ops/elementwise/complex.h"
+#include "rlx/ops/linalg/dot_general.h"
+#include "rlx/ops/linalg/matrix.h"
 #include "rlx/ops/shape/reshape.h"
-#include "rlx/ops/shape/transpose.h"
 
 namespace rlx::ops {
 namespace {
 
-bool is_byte(DType t) { return t == DType::i8 || t == DType::u8; }
-
 Shape batch_of(const Shape& s) { return s.with_dims(Dims(s.dims().begin(), s.dims().end() - 2)); }
-
-// The conjugate transpose of each matrix.
-Tensor adjoint(Tensor t) { return swap_last(is_complex(t.dtype()) ? conjugate(t) : t); }
 
 template <class T>
 std::vector<T> multiply(const std::vector<T>& a, const std::vector<T>& b, const Eval& c) {
@@ -42,8 +37,7 @@ std::vector<T> multiply(const std::vector<T>& a, const std::vector<T>& b, const 
 
 Shapes Matmul::infer(Infer& c, Attrs&) {
   const Shape &l = c.in(0), &r = c.in(1);
-  if (!(is_byte(l.dtype()) && is_byte(r.dtype()))) c.same_dtype({0, 1});
-  c.require_numeric(0);
+  require_product(c);
   c.require_min_rank(0, 2);
   c.require_min_rank(1, 2);
   if (decide_equal(l.dim(-1), r.dim(-2)) == false) {
@@ -54,7 +48,7 @@ Shapes Matmul::infer(Infer& c, Attrs&) {
   Dims dims = c.broadcast(batch_of(l), batch_of(r));
   dims.push_back(l.dim(-2));
   dims.push_back(r.dim(-1));
-  return {Shape(is_byte(l.dtype()) ? DType::i32 : l.dtype(), std::move(dims))};
+  return {Shape(product_dtype(l.dtype()), std::move(dims))};
 }
 
 Literals Matmul::reference(const Eval& c, const Attrs&) {

@@ -72,8 +72,6 @@ Tensor shift_back(Tensor x, int axis, bool reverse, double fill) {
   return concat({narrow(x, axis, 1, n - Dim(1)), edge}, axis);
 }
 
-Tensor conj_of(Tensor t) { return is_complex(t.dtype()) ? conjugate(t) : t; }
-
 }  // namespace
 
 Shapes Cumsum::infer(Infer& c, Attrs& a) { return infer_cumulative(c, a); }

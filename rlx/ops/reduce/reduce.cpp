@@ -133,7 +133,7 @@ Tensors Reduce::vjp(const Vjp& c, const Attrs& a) {
   if (a.kind == ReduceOp::sum) return {dy};
   if (a.kind == ReduceOp::mean) return {dy / count_like(x, a.axes)};
   const Tensor f = factors(x, c.out(), a);
-  return {dy * (is_complex(f.dtype()) ? conjugate(f) : f)};
+  return {dy * conj_of(f)};
 }
 
 Tensors Reduce::jvp(const Jvp& c, const Attrs& a) {

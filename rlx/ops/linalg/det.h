@@ -1,0 +1,54 @@
+// Determinants.
+#pragma once
+
+#include "rlx/ir/op_record.h"
+
+namespace rlx::ops {
+
+using namespace ir;  // NOLINT
+
+struct Det {
+  static constexpr std::string_view name = "det", summary = "Determinant of square matrices.", operands = "a";
+  static constexpr std::string_view doc =
+      "y = det a for each a[.., N, N]; da = dy conj(y) a^-H, an error where a is singular";
+  using Attrs = NoAttrs;
+  static Shapes infer(Infer&, Attrs&);
+  static Literals reference(const Eval&, const Attrs&);
+  static Tensors vjp(const Vjp&, const Attrs&);
+  static Tensors vmap(const Vmap&, const Attrs&);
+  static std::vector<OpSample<Attrs>> samples();
+};
+
+struct Slogdet {
+  static constexpr std::string_view name = "slogdet", summary = "Sign and logarithm of the determinant.",
+                                    operands = "a", results = "sign, logabs";
+  static constexpr std::string_view doc =
+      "det a = sign exp(logabs) for each a[.., N, N]; a singular matrix has sign 0 and logabs -inf. "
+      "da = dlogabs a^-T, an error where a is singular";
+  using Attrs = NoAttrs;
+  static Shapes infer(Infer&, Attrs&);
+  static Literals reference(const Eval&, const Attrs&);
+  static Tensors vjp(const Vjp&, const Attrs&);
+  static Tensors vmap(const Vmap&, const Attrs&);
+  static std::vector<OpSample<Attrs>> samples();
+};
+
+struct Logdet {
+  static constexpr std::string_view name = "logdet", summary = "Logarithm of the determinant.",
+                                    operands = "a";
+  static constexpr std::string_view doc =
+      "y = ln det a for each a[.., N, N]; NaN where the determinant is negative, -inf where it is 0";
+  using Attrs = NoAttrs;
+  static Shapes infer(Infer&, Attrs&);
+  static Tensors decompose(const Lower&, const Attrs&);
+  static std::vector<OpSample<Attrs>> samples();
+};
+
+struct SlogdetResult {
+  Tensor sign, logabs;
+};
+Tensor det(Tensor a);
+SlogdetResult slogdet(Tensor a);
+Tensor logdet(Tensor a);
+
+}  // namespace rlx::ops

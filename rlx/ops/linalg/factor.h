@@ -1,0 +1,49 @@
+// Matrix factorisations in double precision, for reference rules: plain, in place, row-major.
+#pragma once
+
+#include <complex>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace rlx::ops {
+
+/// P A = L U with partial pivoting; L has a unit diagonal and shares the storage with U.
+template <class T>
+struct Lu {
+  int64_t n;
+  std::vector<T> lu;
+  std::vector<int64_t> row;           // row i of P A is row row[i] of A
+  int sign = 1;                       // determinant of P
+  std::optional<int64_t> zero_pivot;  // the first column without a pivot: A is singular
+
+  Lu(const T* a, int64_t n);
+  /// B <- A^-1 B for B[n, k].
+  void solve(T* b, int64_t k) const;
+};
+
+/// B <- op(A)^-1 B for triangular A[n, n] and B[n, k]; op transposes when asked. Only the triangle is read.
+/// Returns a row with a zero on the diagonal, if there is one; B is then unfinished.
+template <class T>
+std::optional<int64_t> solve_triangular(const T* a, int64_t n, T* b, int64_t k, bool lower, bool transpose,
+                                        bool unit_diagonal);
+
+/// A = L L^H; A becomes L, zero above the diagonal. Returns the first row whose pivot is not positive.
+template <class T>
+std::optional<int64_t> factor_cholesky(T* a, int64_t n);
+
+/// A[m, n] = Q[m, k] R[k, n], k = min(m, n), by Householder reflections; diagonal of R not negative.
+void factor_qr(const double* a, int64_t m, int64_t n, double* q, double* r);
+
+/// Symmetric A = V diag(w) V^T, w ascending, by cyclic Jacobi rotations. The entry of largest modulus of each
+/// column of V is positive.
+void factor_eigen(const double* a, int64_t n, double* w, double* v);
+
+/// A[m, n] = U[m, k] diag(s) Vt[k, n], k = min(m, n), s descending, by one-sided Jacobi rotations. The entry
+/// of largest modulus of each column of U is positive.
+void factor_svd(const double* a, int64_t m, int64_t n, double* u, double* s, double* vt);
+
+extern template struct Lu<double>;
+extern template struct Lu<std::complex<double>>;
+
+}  // namespace rlx::ops

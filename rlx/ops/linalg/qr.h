@@ -1,0 +1,32 @@
+// Orthogonal-triangular factorisation.
+#pragma once
+
+#include "rlx/ir/op_record.h"
+
+namespace rlx::ops {
+
+using namespace ir;  // NOLINT
+
+struct Qr {
+  static constexpr std::string_view name = "qr", summary = "Reduced QR factorisation of matrices.",
+                                    operands = "a", results = "q, r";
+  static constexpr std::string_view doc =
+      "a[.., M, N] = q[.., M, K] r[.., K, N], K = min(M, N); q^T q = 1, r upper triangular with a diagonal "
+      "that "
+      "is not negative, which makes both unique for full rank. The gradient needs the first K columns of a "
+      "to "
+      "be independent";
+  using Attrs = NoAttrs;
+  static Shapes infer(Infer&, Attrs&);
+  static Literals reference(const Eval&, const Attrs&);
+  static Tensors vjp(const Vjp&, const Attrs&);
+  static Tensors vmap(const Vmap&, const Attrs&);
+  static std::vector<OpSample<Attrs>> samples();
+};
+
+struct QrResult {
+  Tensor q, r;
+};
+QrResult qr(Tensor a);
+
+}  // namespace rlx::ops

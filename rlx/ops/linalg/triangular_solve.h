@@ -1,0 +1,40 @@
+// Linear systems with a triangular matrix.
+#pragma once
+
+#include "rlx/ir/op_record.h"
+
+namespace rlx::ops {
+
+using namespace ir;  // NOLINT
+
+struct TriangularSolve {
+  static constexpr std::string_view name = "triangular_solve",
+                                    summary = "Solutions of triangular linear systems.", operands = "a, b";
+  static constexpr std::string_view doc =
+      "op(a) x = b for each a[.., N, N] and b[.., N] or [.., N, K]; op is the transpose (not conjugated) "
+      "when "
+      "asked. Only the lower (or upper) triangle of a is read; with unit_diagonal its diagonal counts as "
+      "ones. "
+      "A zero on the diagonal is an error";
+  struct Attrs {
+    bool lower = true;
+    bool transpose = false;
+    bool unit_diagonal = false;
+    static constexpr auto fields() {
+      return std::tuple{field("lower", &Attrs::lower, "a is lower triangular, else upper"),
+                        field("transpose", &Attrs::transpose, "solve with the transpose of a"),
+                        field("unit_diagonal", &Attrs::unit_diagonal, "take the diagonal of a as ones")};
+    }
+  };
+  static Shapes infer(Infer&, Attrs&);
+  static Literals reference(const Eval&, const Attrs&);
+  static Tensors vjp(const Vjp&, const Attrs&);
+  static Tensors jvp(const Jvp&, const Attrs&);
+  static Tensors vmap(const Vmap&, const Attrs&);
+  static std::vector<OpSample<Attrs>> samples();
+};
+
+Tensor triangular_solve(Tensor a, Tensor b, bool lower = true, bool transpose = false,
+                        bool unit_diagonal = false);
+
+}  // namespace rlx::ops
