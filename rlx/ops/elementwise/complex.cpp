@@ -72,8 +72,9 @@ std::vector<OpSample<NoAttrs>> ImagPart::samples() { return complex_samples(); }
 
 Shapes MakeComplex::infer(Infer& c, Attrs&) {
   c.same_dtype({0, 1});
-  if (c.in(0).dtype() != DType::f32)
-    c.fail("re: ", c.in(0), " has dtype ", c.in(0).dtype(), "; it must be f32");
+  if (c.in(0).dtype() != DType::f32 && c.in(0).dtype() != DType::f64) {
+    c.fail("re: ", c.in(0), " has dtype ", c.in(0).dtype(), "; it must be f32 or f64");
+  }
   return {Shape(DType::c64, c.broadcast(c.in(0), c.in(1)))};
 }
 Literals MakeComplex::reference(const Eval& c, const Attrs&) {
