@@ -197,16 +197,20 @@ std::span<const Node* const> Graph::nodes() const {
   return order_;
 }
 
-// Depth-first from each node in the old order: what was sorted stays where it was. On a cycle the old order
-// is kept for the nodes on it, and verify reports them.
+// Leaves first, in the order they were made: callers bind them by position. Then depth-first from each node
+// in the old order, so that what was sorted stays where it was. On a cycle the old order is kept for the
+// nodes on it, and verify reports them.
 void Graph::sort() const {
   std::vector<const Node*> sorted;
   sorted.reserve(live_);
   enum : uint8_t { fresh, open, done };
   std::vector<uint8_t> state(nodes_.size(), fresh);
   std::vector<std::pair<const Node*, size_t>> stack;
+  for (const Node* n : order_) {
+    if (n->op->traits.leaf) sorted.push_back(n), state[n->id] = done;
+  }
   for (const Node* root : order_) {
-    if (root == nullptr || state[root->id] != fresh) continue;
+    if (state[root->id] != fresh) continue;
     stack.push_back({root, 0});
     state[root->id] = open;
     while (!stack.empty()) {

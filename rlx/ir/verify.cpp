@@ -94,11 +94,7 @@ class Verifier {
       if (f.kind != AttrKind::graph) continue;
       const AttrValue v = f.get(node_->attrs.get());
       const auto* body = std::get_if<GraphRef>(&v);
-      if (body == nullptr) continue;
-      if (*body == nullptr) {
-        report("body", cat(node_->op->name, ": ", f.name, " is missing"));
-        continue;
-      }
+      if (body == nullptr || *body == nullptr) continue;  // whether a body may be absent is for infer to say
       if (depth >= kMaxBodyDepth) {
         report("body", cat(node_->op->name, ": bodies nest deeper than ", kMaxBodyDepth));
         continue;

@@ -3,7 +3,11 @@
 
 #include "rlx/ir/leaves.h"
 #include "rlx/ops/attention/attention.h"
+#include "rlx/ops/control/custom.h"
+#include "rlx/ops/control/custom_fn.h"
+#include "rlx/ops/control/if.h"
 #include "rlx/ops/control/scan.h"
+#include "rlx/ops/control/while.h"
 #include "rlx/ops/elementwise/activation.h"
 #include "rlx/ops/elementwise/binary.h"
 #include "rlx/ops/elementwise/cast.h"
@@ -39,7 +43,7 @@ struct OpList {};
 using All =
     OpList<Input, Param, Constant, Full,
            // control
-           Scan,
+           Custom, CustomFn, If, Scan, While,
            // elementwise
            Abs, Add, Atan, Cast, Ceil, Compare, ComplexNormSq, Conjugate, Cos, Div, Erf, Exp, Expm1, Floor,
            Gelu, GeluApprox, ImagPart, Log, Log1p, MakeComplex, Max, Min, Mul, Neg, Pow, RealPart, Relu,

@@ -1,0 +1,176 @@
+#include "rlx/ops/control/if.h"
+
+#include "rlx/ir/leaves.h"
+#include "rlx/ops/control/body.h"
+#include "rlx/ops/elementwise/binary.h"
+#include "rlx/ops/elementwise/broadcast.h"
+#include "rlx/ops/elementwise/math.h"
+#include "rlx/ops/elementwise/select.h"
+#include "rlx/ops/reduce/reduce.h"
+#include "rlx/ops/shape/reshape.h"
+
+namespace rlx::ops {
+
+Shapes If::infer(Infer& c, Attrs& a) {
+  if (c.in(0).rank() != 0 || is_complex(c.in(0).dtype())) {
+    c.fail("predicate: ", c.in(0), " must be a real or boolean scalar; reduce it with all or any first");
+  }
+  const Shapes captures(c.in().begin() + 1, c.in().end());
+  check_body(c, a.then_body, "then_body", captures);
+  check_body(c, a.else_body, "else_body", captures);
+  const Shapes yes = output_shapes(*a.then_body), no = output_shapes(*a.else_body);
+  if (yes.size() != no.size()) c.fail("then_body has ", yes.size(), " outputs and else_body ", no.size());
+  for (size_t i = 0; i < yes.size(); ++i)
+    check_same(c, yes[i], no[i], cat("types of output ", i, " of the bodies differ"));
+  return yes;
+}
+
+Literals If::reference(const Eval& c, const Attrs& a) {
+  const bool yes = c.in(0).real_at(0) != 0;
+  return c.run(yes ? a.then_body : a.else_body, c.operands.subspan(1));
+}
+
+namespace {
+
+Tensors emit(Graph& g, Tensor predicate, const Tensors& captures, GraphRef yes, GraphRef no) {
+  Values operands{predicate};
+  for (const Tensor& t : captures) operands.push_back(t);
+  return make_all<If>(g, {std::move(yes), std::move(no)}, operands);
+}
+
+Tensors rest(const auto& c) {
+  Tensors out;
+  for (int i = 1; i < c.count(); ++i) out.push_back(c.in(i));
+  return out;
+}
+
+Shapes shapes_of(const Tensors& tensors) {
+  Shapes out;
+  for (const Tensor& t : tensors) out.push_back(t.shape());
+  return out;
+}
+
+Tensors zeros(Graph& g, const Shapes& shapes) {
+  Tensors out;
+  for (const Shape& s : shapes) out.push_back(full(g, s, 0));
+  return out;
+}
+
+Tensors slice(const Tensors& all, size_t from, size_t count) {
+  return {all.begin() + long(from), all.begin() + long(from + count)};
+}
+
+}  // namespace
+
+// Both branches return their residuals, the one not taken as zeros, so that the gradient is again a branch
+// and the taken body runs once.
+Tensors If::vjp(const Vjp& c, const Attrs& a) {
+  const Tensors captures = rest(c);
+  const Shapes outputs = output_shapes(*a.then_body), in = shapes_of(captures);
+  std::vector<bool> wanted(captures.size()), seeded(outputs.size());
+  Tensors cotangents;
+  for (size_t i = 0; i < wanted.size(); ++i)
+    wanted[i] = c.wants(int(i) + 1) && is_differentiable(in[i].dtype());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    seeded[i] = c.has_dy(int(i)) && is_differentiable(outputs[i].dtype());
+    if (seeded[i]) cotangents.push_back(c.dy(int(i)));
+  }
+  const auto yes = c.bodies.split_vjp(*a.then_body, wanted, seeded, false);
+  const auto no = c.bodies.split_vjp(*a.else_body, wanted, seeded, false);
+  const size_t n = outputs.size(), ny = yes.residuals.size(), nn = no.residuals.size();
+
+  const GraphRef then_forward = make_body(a.then_body->name(), in, [&](Graph& g, const Tensors& x) {
+    return join_lists<Tensor>({inline_graph(g, *yes.forward, x), zeros(g, no.residuals)});
+  });
+  const GraphRef else_forward = make_body(a.else_body->name(), in, [&](Graph& g, const Tensors& x) {
+    const Tensors out = inline_graph(g, *no.forward, x);
+    return join_lists<Tensor>({slice(out, 0, n), zeros(g, yes.residuals), slice(out, n, nn)});
+  });
+  const Tensors forward = emit(c.graph, c.in(0), captures, then_forward, else_forward);
+  c.replacements = slice(forward, 0, n);
+
+  const Tensors back_in =
+      join_lists<Tensor>({captures, slice(forward, n, ny), slice(forward, n + ny, nn), cotangents});
+  const auto back = [&](const BodyTransforms::Split& split, size_t from, size_t count,
+                        const std::string& name) {
+    return make_body(name + "_backward", shapes_of(back_in), [&](Graph& g, const Tensors& x) {
+      return inline_graph(
+          g, *split.backward,
+          join_lists<Tensor>({slice(x, 0, captures.size()), slice(x, captures.size() + from, count),
+                              slice(x, captures.size() + ny + nn, cotangents.size())}));
+    });
+  };
+  const Tensors results = emit(c.graph, c.in(0), back_in, back(yes, 0, ny, a.then_body->name()),
+                               back(no, ny, nn, a.else_body->name()));
+  Tensors grads(size_t(c.count()));
+  for (size_t i = 0, r = 0; i < wanted.size(); ++i) {
+    if (wanted[i]) grads[i + 1] = results[r++];
+  }
+  return grads;
+}
+
+Tensors If::jvp(const Jvp& c, const Attrs& a) {
+  Tensors captures = rest(c), tangents;
+  std::vector<bool> active(captures.size());
+  for (size_t i = 0; i < active.size(); ++i) {
+    active[i] = c.has_dx(int(i) + 1);
+    if (active[i]) tangents.push_back(c.dx(int(i) + 1));
+  }
+  const Tensors out = emit(c.graph, c.in(0), join_lists<Tensor>({captures, tangents}),
+                           c.bodies.jvp(*a.then_body, active), c.bodies.jvp(*a.else_body, active));
+  const Shapes outputs = output_shapes(*a.then_body);
+  Tensors result(outputs.size());
+  c.replacements = slice(out, 0, outputs.size());
+  size_t next = outputs.size();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (is_differentiable(outputs[i].dtype())) result[i] = out[next++];
+  }
+  return result;
+}
+
+// One predicate for all examples stays a branch; one per example needs both bodies and a choice.
+Tensors If::vmap(const Vmap& c, const Attrs& a) {
+  const Tensors captures = rest(c);
+  std::vector<bool> batched;
+  for (int i = 1; i < c.count(); ++i) batched.push_back(c.batched(i));
+  const GraphRef yes = c.bodies.vmap(*a.then_body, batched, c.size),
+                 no = c.bodies.vmap(*a.else_body, batched, c.size);
+  if (!c.batched(0)) return emit(c.graph, c.in(0), captures, yes, no);
+  const Tensors then_out = inline_graph(c.graph, *yes, captures),
+                else_out = inline_graph(c.graph, *no, captures);
+  Tensors out;
+  for (size_t i = 0; i < then_out.size(); ++i) {
+    Dims dims(size_t(then_out[i].rank()), Dim(1));
+    dims[0] = c.size;
+    out.push_back(where(reshape(c.in(0), dims), then_out[i], else_out[i]));
+  }
+  return out;
+}
+
+std::vector<OpSample<If::Attrs>> If::samples() {
+  const auto f = [](const char* s) { return parse_shape(s); };
+  const GraphRef twice = make_body("twice", {f("f32[3]"), f("f32[]")}, [](Graph&, const Tensors& x) {
+    return Tensors{x[0] * 2.0, sin(x[1])};
+  });
+  const GraphRef square = make_body("square", {f("f32[3]"), f("f32[]")}, [](Graph&, const Tensors& x) {
+    return Tensors{x[0] * x[0] * x[1], x[1]};
+  });
+  const GraphRef first =
+      make_body("first", {f("f32[0]")}, [](Graph&, const Tensors& x) { return Tensors{x[0]}; });
+  const GraphRef number = make_body(
+      "number", {}, [](Graph& g, const Tensors&) { return Tensors{full(g, Shape(DType::i32, {2}), 7)}; });
+  const GraphRef other = make_body(
+      "other", {}, [](Graph& g, const Tensors&) { return Tensors{full(g, Shape(DType::i32, {2}), 8)}; });
+  return {{{twice, square}, {"bool[]", "f32[3]", "f32[]"}},
+          {{square, twice}, {"i32[] <2", "f32[3]", "f32[]"}},
+          {{square, square}, {"bool[]", "f32[3]", "f32[]"}},
+          {{first, first}, {"bool[]", "f32[0]"}},
+          {{number, other}, {"i64[] <2"}}};
+}
+
+Tensors if_else(Tensor predicate, const Tensors& captures, Graph then_body, Graph else_body) {
+  return emit(*predicate.graph, predicate, captures, std::make_shared<const Graph>(std::move(then_body)),
+              std::make_shared<const Graph>(std::move(else_body)));
+}
+
+}  // namespace rlx::ops

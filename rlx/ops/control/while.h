@@ -1,0 +1,43 @@
+// A loop whose length the data decide.
+#pragma once
+
+#include <optional>
+
+#include "rlx/ir/op_record.h"
+
+namespace rlx::ops {
+
+using namespace ir;  // NOLINT
+
+struct While {
+  static constexpr std::string_view name = "while", summary = "Loop while a condition holds.",
+                                    operands = "operands...", results = "carries...";
+  static constexpr std::string_view doc =
+      "operands are `carries` carried values, then constants. While all elements of cond(carries, constants) "
+      "are not 0 and "
+      "max_iterations are not used up: carries = body(carries, constants). Reverse mode needs "
+      "max_iterations; forward mode "
+      "does not";
+  struct Attrs {
+    GraphRef cond, body;
+    int carries = 0;
+    std::optional<int64_t> max_iterations;
+    static constexpr auto fields() {
+      return std::tuple{field("cond", &Attrs::cond, "whether to go on"),
+                        field("body", &Attrs::body, "one step"),
+                        field("carries", &Attrs::carries, "how many operands are carried"),
+                        field("max_iterations", &Attrs::max_iterations, "most steps; none means no bound")};
+    }
+  };
+  static Shapes infer(Infer&, Attrs&);
+  static Literals reference(const Eval&, const Attrs&);
+  static Tensors decompose(const Lower&, const Attrs&);
+  static Tensors jvp(const Jvp&, const Attrs&);
+  static Tensors vmap(const Vmap&, const Attrs&);
+  static std::vector<OpSample<Attrs>> samples();
+};
+
+Tensors while_loop(Graph& g, const Tensors& init, const Tensors& consts, Graph cond, Graph body,
+                   std::optional<int64_t> max_iterations = std::nullopt);
+
+}  // namespace rlx::ops
