@@ -40,6 +40,7 @@ void expand_composites(Graph& g, const std::function<bool(const Node&)>& wants) 
     for (uint32_t i = 0; i < results.size(); ++i) g.replace(g.value(id, i), results[i]);
     for (NodeId made = g.next_id(); made-- > first;) work.push_back(made);
   }
+  g.erase_dead();
 }
 
 namespace {
