@@ -12,17 +12,25 @@ using AddCommand = void (*)(CLI::App& app);
 
 // Alphabetical, as `rlx --help` lists them.
 void add_convert(CLI::App& app);
+void add_fmt(CLI::App& app);
 void add_inspect(CLI::App& app);
+void add_ops(CLI::App& app);
 void add_options(CLI::App& app);
+void add_run(CLI::App& app);
 void add_template(CLI::App& app);
 void add_tokenize(CLI::App& app);
+void add_verify(CLI::App& app);
 
 inline constexpr AddCommand kCommands[] = {
     add_convert,
+    add_fmt,
     add_inspect,
+    add_ops,
     add_options,
+    add_run,
     add_template,
     add_tokenize,
+    add_verify,
 };
 
 }  // namespace rlx::cli

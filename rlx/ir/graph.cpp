@@ -18,6 +18,11 @@ uint16_t next_tag() {
 
 const Shape& Tensor::shape() const { return graph->shape(value); }
 
+Node::operator Value() const {
+  if (shapes.size() != 1) throw invalid(op->name, ": %", id, " has ", shapes.size(), " results; name one");
+  return result();
+}
+
 Graph::Graph(std::string name) : name_(std::move(name)), tag_(next_tag()) {}
 Graph::~Graph() = default;
 

@@ -47,6 +47,8 @@ struct Node {
   OriginRef origin;
 
   Value result(uint32_t i = 0) const { return {id, uint16_t(i), 0}; }
+  /// The result of a node that has one.
+  operator Value() const;  // NOLINT: implicit on purpose
   template <class Op>
   bool is() const {
     return op->name == Op::name;

@@ -143,7 +143,8 @@ class Cursor {
 
 class GraphParser {
  public:
-  GraphParser(Cursor& in, const OpTable& ops, int depth) : in_(in), ops_(ops), depth_(depth) {}
+  GraphParser(Cursor& in, const OpTable& ops, const FetchLiteral* fetch, int depth)
+      : in_(in), ops_(ops), fetch_(fetch), depth_(depth) {}
 
   Graph parse() {
     if (depth_ > kMaxDepth) in_.fail(cat("bodies nest deeper than ", kMaxDepth));
@@ -363,11 +364,29 @@ class GraphParser {
       case AttrKind::shape:
         return in_.read([](auto t, auto& p) { return parse_shape(t, p); });
       case AttrKind::literal:
-        return in_.read([](auto t, auto& p) { return parse_literal(t, p); });
+        return literal();
       case AttrKind::graph:
-        return std::make_shared<const Graph>(GraphParser(in_, ops_, depth_ + 1).parse());
+        return std::make_shared<const Graph>(GraphParser(in_, ops_, fetch_, depth_ + 1).parse());
     }
     in_.fail("unknown kind of attribute");
+  }
+
+  // The contents, or the name under which they are kept elsewhere.
+  Literal literal() {
+    in_.skip();
+    const size_t start = in_.pos();
+    const Shape shape = in_.read([](auto t, auto& p) { return parse_shape(t, p); });
+    if (!in_.accept("@")) {
+      in_.rewind(start);
+      return in_.read([](auto t, auto& p) { return parse_literal(t, p); });
+    }
+    const std::string name = in_.name("the name of a stored constant");
+    if (fetch_ == nullptr)
+      in_.fail_at(start, cat("'", name, "' is kept outside of this text; load its file"));
+    Literal value;
+    guarded(start, [&] { value = (*fetch_)(name); });
+    if (value.shape() != shape) in_.fail_at(start, cat("'", name, "' is ", value.shape(), ", not ", shape));
+    return value;
   }
 
   template <class T, class Item>
@@ -415,19 +434,25 @@ class GraphParser {
 
   Cursor& in_;
   const OpTable& ops_;
+  const FetchLiteral* fetch_;
   int depth_;
   Graph g_;
   std::optional<NodeId> pending_id_;
   std::unordered_map<std::string, std::pair<Value, uint64_t>> values_;
 };
 
-}  // namespace
-
-Graph parse_graph(std::string_view text, const OpTable& ops) {
+Graph parse(std::string_view text, const OpTable& ops, const FetchLiteral* fetch) {
   Cursor in(text);
-  Graph g = GraphParser(in, ops, 0).parse();
+  Graph g = GraphParser(in, ops, fetch, 0).parse();
   if (!in.at_end()) in.fail(cat("expected the end of the text, found ", in.found()));
   return g;
+}
+
+}  // namespace
+
+Graph parse_graph(std::string_view text, const OpTable& ops) { return parse(text, ops, nullptr); }
+Graph parse_graph(std::string_view text, const OpTable& ops, const FetchLiteral& fetch) {
+  return parse(text, ops, &fetch);
 }
 
 }  // namespace rlx::ir

@@ -18,7 +18,8 @@ bool is_reserved(std::string_view s) { return s == "return" || s == "param" || s
 
 class Printer {
  public:
-  Printer(const Graph& g, bool annotated) : g_(g), annotated_(annotated) {
+  Printer(const Graph& g, bool annotated, const StoreLiteral* store)
+      : g_(g), annotated_(annotated), store_(store) {
     std::unordered_map<std::string, int> count;
     for (const Node* n : g_.nodes()) ++count[n->name];
     for (const Node* n : g_.nodes()) {
@@ -88,7 +89,7 @@ class Printer {
       if (!first) out += ", ";
       first = false;
       out += cat(f.name, "=");
-      append_attr(out, f, v, indent);
+      append(out, f, v, indent);
     }
     out += ")";
     if (!n.shapes.empty()) out += " : " + join(n.shapes);
@@ -98,8 +99,11 @@ class Printer {
     }
   }
 
+  void append(std::string& out, const FieldInfo& f, const AttrValue& v, int indent);
+
   const Graph& g_;
   bool annotated_;
+  const StoreLiteral* store_;
   std::unordered_map<NodeId, std::string> names_;
 };
 
@@ -107,6 +111,7 @@ struct AppendAttr {
   std::string& out;
   const FieldInfo& field;
   int indent;
+  const StoreLiteral* store;
 
   void operator()(std::monostate) const { out += "none"; }
   void operator()(const std::string& v) const { out += field.kind == AttrKind::choice ? v : quote(v); }
@@ -114,13 +119,21 @@ struct AppendAttr {
     if (v == nullptr) {
       out += "none";
     } else {
-      Printer(*v, false).print(out, indent, v->name() != "main");
+      Printer(*v, false, store).print(out, indent, v->name() != "main");
     }
   }
   // In parentheses, so that a list of numbers and a list of extents never look alike.
   void operator()(const Dims& v) const { out += cat("(", join(v), ")"); }
+  void operator()(const Literal& v) const {
+    const std::string stored = store ? (*store)(v) : std::string();
+    out += stored.empty() ? cat(v) : cat(v.shape(), "@", quote(stored));
+  }
   void operator()(const auto& v) const { out += cat(v); }
 };
+
+void Printer::append(std::string& out, const FieldInfo& f, const AttrValue& v, int indent) {
+  std::visit(AppendAttr{out, f, indent, store_}, v);
+}
 
 }  // namespace
 
@@ -145,18 +158,24 @@ std::string quote_name(std::string_view name) {
 }
 
 void append_attr(std::string& out, const FieldInfo& f, const AttrValue& v, int indent) {
-  std::visit(AppendAttr{out, f, indent}, v);
+  std::visit(AppendAttr{out, f, indent, nullptr}, v);
 }
 
 std::string to_text(const Graph& g) {
   std::string out;
-  Printer(g, false).print(out, 0, true);
+  Printer(g, false, nullptr).print(out, 0, true);
+  return out + "\n";
+}
+
+std::string to_text(const Graph& g, const StoreLiteral& store) {
+  std::string out;
+  Printer(g, false, &store).print(out, 0, true);
   return out + "\n";
 }
 
 std::string to_annotated_text(const Graph& g) {
   std::string out;
-  Printer(g, true).print(out, 0, true);
+  Printer(g, true, nullptr).print(out, 0, true);
   return out + "\n";
 }
 

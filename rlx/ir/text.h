@@ -10,10 +10,12 @@
 // where given. `name:2` has two results, `name` being the first and `name#1` the second. `%3` is a node
 // without a name. An operand may be a nested call. Attributes equal to their default are not printed.
 // Values: true, 7, 0.5, nan, "text", none, f16, [1, 2], (batch, 4) for dims, f32[2,3] for types,
-// f32[2]{1.0, 2.0} for constants, graph(...) {...} for bodies, bare words for choices. A name that is not a
-// plain word is quoted. Comments run from // to the end of the line.
+// f32[2]{1.0, 2.0} for constants, f32[2]@"name" for constants kept elsewhere, graph(...) {...} for bodies,
+// bare words for choices. A name that is not a plain word is quoted. Comments run from // to the end of the
+// line.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -22,6 +24,13 @@
 namespace rlx::ir {
 
 std::string to_text(const Graph&);
+
+/// Constants kept outside of the text. Storing returns the name to write, or empty to write the contents.
+using StoreLiteral = std::function<std::string(const Literal&)>;
+using FetchLiteral = std::function<Literal(const std::string& name)>;
+
+std::string to_text(const Graph&, const StoreLiteral&);
+Graph parse_graph(std::string_view text, const OpTable&, const FetchLiteral&);
 
 /// Text with one more column per node: where it came from.
 std::string to_annotated_text(const Graph&);

@@ -42,3 +42,15 @@ struct Tensor {
 using Tensors = std::vector<Tensor>;
 
 }  // namespace rlx::ir
+
+// Inside the library these names mean the IR's types, also where rlx::Graph and rlx::Tensor are in sight.
+namespace rlx::ops {
+using ir::Graph;
+using ir::Tensor;
+using ir::Tensors;
+}  // namespace rlx::ops
+namespace rlx::transform {
+using ir::Graph;
+using ir::Tensor;
+using ir::Tensors;
+}  // namespace rlx::transform

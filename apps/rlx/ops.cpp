@@ -1,0 +1,127 @@
+// rlx ops: the operators, for people, programs and the documents.
+#include <cstdio>
+
+#include "apps/rlx/command.h"
+#include "rlx/io/json_text.h"
+#include "rlx/ir/text.h"
+#include "rlx/ops/all.h"
+
+namespace rlx::cli {
+namespace {
+
+using ir::FieldInfo;
+using ir::OpDef;
+
+std::string_view kind_name(ir::AttrKind kind) {
+  constexpr std::string_view kNames[] = {"bool",  "int", "real", "string", "choice",  "dtype", "ints",
+                                         "reals", "dim", "dims", "shape",  "literal", "graph"};
+  return kNames[size_t(kind)];
+}
+
+std::string default_text(const FieldInfo& f) {
+  std::string out;
+  ir::append_attr(out, f, f.default_value);
+  return out;
+}
+
+std::string signature(const OpDef& op) {
+  return cat(op.name, "(", join(op.operands), ") -> ", join(op.results));
+}
+
+std::vector<std::string> traits(const OpDef& op) {
+  std::vector<std::string> out;
+  const auto add = [&](bool has, const char* name) {
+    if (has) out.emplace_back(name);
+  };
+  add(op.traits.leaf, "leaf");
+  add(op.is_composite(), "composite");
+  add(op.traits.elementwise, "elementwise");
+  add(op.traits.linear, "linear");
+  add(op.traits.commutative, "commutative");
+  add(!op.traits.pure, "impure");
+  return out;
+}
+
+std::string json_list(const auto& items) {
+  std::vector<std::string> quoted;
+  for (const auto& item : items) quoted.push_back(io::json_quote(std::string(item)));
+  return cat("[", join(quoted), "]");
+}
+
+std::string as_json(const OpDef& op) {
+  std::vector<std::string> fields;
+  for (const FieldInfo& f : op.fields) {
+    std::string out =
+        cat("{\"name\": ", io::json_quote(f.name), ", \"kind\": \"", kind_name(f.kind),
+            "\", \"optional\": ", f.optional, ", \"default\": ", io::json_quote(default_text(f)));
+    if (!f.choices.empty()) out += cat(", \"choices\": ", json_list(f.choices));
+    fields.push_back(cat(out, ", \"doc\": ", io::json_quote(f.doc), "}"));
+  }
+  return cat("{\"name\": ", io::json_quote(op.name), ", \"summary\": ", io::json_quote(op.summary),
+             ", \"doc\": ", io::json_quote(op.doc), ",\n   \"operands\": ", json_list(op.operands),
+             ", \"results\": ", json_list(op.results), ", \"traits\": ", json_list(traits(op)),
+             ",\n   \"attributes\": [", join(fields, ",\n     "), "]}");
+}
+
+std::string as_markdown(const OpDef& op) {
+  std::string out = cat("## ", op.name, "\n\n", op.summary, "\n\n    ", signature(op), "\n\n", op.doc, ".\n");
+  if (const auto words = traits(op); !words.empty()) out += cat("\n", join(words), "\n");
+  if (op.fields.empty()) return out;
+  out += "\n| attribute | kind | default | meaning |\n|---|---|---|---|\n";
+  for (const FieldInfo& f : op.fields) {
+    out +=
+        cat("| `", f.name, "` | ", f.choices.empty() ? std::string(kind_name(f.kind)) : join(f.choices, " "),
+            " | ", f.kind == ir::AttrKind::literal ? "" : default_text(f), " | ", f.doc, " |\n");
+  }
+  return out;
+}
+
+std::string as_text(const OpDef& op) {
+  std::string out = cat(signature(op), "\n  ", op.summary, "\n  ", op.doc, "\n");
+  if (const auto words = traits(op); !words.empty()) out += cat("  ", join(words), "\n");
+  for (const FieldInfo& f : op.fields) {
+    out += cat("  ", f.name, ": ", f.choices.empty() ? std::string(kind_name(f.kind)) : join(f.choices, "|"),
+               " = ", default_text(f), "  ", f.doc, "\n");
+  }
+  return out;
+}
+
+}  // namespace
+
+void add_ops(CLI::App& app) {
+  struct Options {
+    bool json = false, markdown = false;
+    std::string name;
+  };
+  CLI::App* command = app.add_subcommand("ops", "list the operators, or explain one");
+  auto o = std::make_shared<Options>();
+  auto* json = command->add_flag("--json", o->json, "as JSON");
+  command->add_flag("--markdown", o->markdown, "as the document docs/ops.md")->excludes(json);
+  command->add_option("NAME", o->name, "one operator");
+  command->callback([o] {
+    std::vector<const OpDef*> shown;
+    if (!o->name.empty()) {
+      shown.push_back(&ops::table().at(o->name));
+    } else {
+      for (const auto& [name, op] : ops::table().all()) shown.push_back(op);
+    }
+    std::vector<std::string> parts;
+    for (const OpDef* op : shown) {
+      if (o->json) {
+        parts.push_back(as_json(*op));
+      } else if (o->markdown) {
+        parts.push_back(as_markdown(*op));
+      } else if (o->name.empty()) {
+        parts.push_back(cat(op->name, std::string(op->name.size() < 28 ? 28 - op->name.size() : 1, ' '),
+                            op->summary, "\n"));
+      } else {
+        parts.push_back(as_text(*op));
+      }
+    }
+    const std::string out =
+        o->json ? cat("[\n  ", join(parts, ",\n  "), "\n]\n") : join(parts, o->markdown ? "\n" : "");
+    std::fputs(out.c_str(), stdout);
+  });
+}
+
+}  // namespace rlx::cli

@@ -1,0 +1,130 @@
+#include "rlx/lang/graph_file.h"
+
+#include <gtest/gtest.h>
+
+#include "rlx/base/file.h"
+#include "rlx/io/safetensors.h"
+#include "rlx/ir/text.h"
+#include "rlx/lang/trace.h"
+#include "tests/support/compare.h"
+#include "tests/support/errors.h"
+#include "tests/support/scratch.h"
+
+namespace rlx {
+namespace {
+
+Graph with_constants() {
+  return trace("saved", [](Tracer& t) {
+    const Tensor x = t.input_dyn("x", {Dim::batch(), 128}), w = t.param("w", {128});
+    std::vector<float> table(128);
+    for (size_t i = 0; i < table.size(); ++i) table[i] = float(i) / 3;
+    const Tensor big = t.constant(Literal::of<float>({128}, table));
+    const Tensor small = t.constant(Literal::of<float>({2}, {1.5f, NAN}));
+    return Tensors{x * w + big, small};
+  });
+}
+
+TEST(GraphFile, loads_to_an_equal_graph) {
+  const test::Scratch scratch;
+  const Graph g = with_constants();
+  g.save(scratch.path("g.rlx"));
+  const Graph back = Graph::load(scratch.path("g.rlx"));
+  EXPECT_TRUE(back == g);
+  EXPECT_EQ(back.to_text(), g.to_text());
+  EXPECT_TRUE(back.hash() == g.hash());
+}
+
+TEST(GraphFile, large_constants_are_tensors_and_small_ones_text) {
+  const test::Scratch scratch;
+  with_constants().save(scratch.path("g.rlx"));
+  const auto file = io::SafetensorsFile::open(scratch.path("g.rlx"));
+  ASSERT_EQ(file.tensors().size(), 1u);
+  EXPECT_EQ(file.tensors()[0].name, "constant/0");
+  EXPECT_NE(file.find_metadata("rlx.text")->find("f32[128]@\"constant/0\""), std::string::npos);
+}
+
+TEST(GraphFile, carries_weights_and_checks_them) {
+  const test::Scratch scratch;
+  const Graph g = with_constants();
+  const Literal w = Literal::full(Shape(DType::f32, {128}), 0.5);
+  g.save(scratch.path("g.rlx"), {{"w", w}});
+  const GraphFile back = load_graph(scratch.path("g.rlx"));
+  ASSERT_EQ(back.weights.size(), 1u);
+  EXPECT_TRUE(back.weights.at("w") == w);
+  EXPECT_EQ(test::message_of([&] {
+              g.save(scratch.path("h.rlx"), {{"x", w}});
+            }),
+            "save: 'x' is not a param of graph 'saved'");
+  EXPECT_EQ(test::message_of([&] {
+              g.save(scratch.path("h.rlx"), {{"w", Literal()}});
+            }),
+            "save: param 'w' is f32[128], the weight is f32[]");
+}
+
+TEST(GraphFile, refuses_other_versions_and_other_files) {
+  const test::Scratch scratch;
+  const auto write = [&](const io::Metadata& metadata) {
+    io::write_safetensors(scratch.path("f"), {}, metadata);
+    return test::message_of([&] { load_graph(scratch.path("f")); });
+  };
+  const std::string text = "graph @g() {\n  return\n}\n", at = scratch.path("f");
+  EXPECT_EQ(write({}), at + ": it has no 'rlx.format' in its metadata; not a saved graph");
+  EXPECT_EQ(write({{"rlx.format", "graph"}, {"rlx.version", "7"}, {"rlx.stage", "mir"}, {"rlx.text", text}}),
+            at + ": version 7 is unknown; this program reads 1");
+  EXPECT_EQ(write({{"rlx.format", "graph"}, {"rlx.version", "1"}, {"rlx.stage", "xir"}, {"rlx.text", text}}),
+            at + ": stage 'xir' is unknown; known: hir, mir, lir");
+  EXPECT_EQ(write({{"rlx.format", "graph"}, {"rlx.version", "1"}, {"rlx.stage", "mir"}, {"rlx.text", text}}),
+            "no error");
+}
+
+TEST(GraphFile, a_missing_or_different_constant_is_an_error) {
+  const test::Scratch scratch;
+  const std::string text = "graph @g() {\n  c = constant(value=f32[3]@\"constant/0\")\n  return c\n}\n";
+  const io::Metadata metadata = {
+      {"rlx.format", "graph"}, {"rlx.version", "1"}, {"rlx.stage", "mir"}, {"rlx.text", text}};
+  io::write_safetensors(scratch.path("f"), {}, metadata);
+  EXPECT_EQ(test::message_of([&] { load_graph(scratch.path("f")); }),
+            "parse: safetensors '" + scratch.path("f") + "': has no tensor 'constant/0'");
+  const std::vector<float> two(2);
+  const io::TensorView tensor{
+      "constant/0", io::StorageType::of(DType::f32), {2}, std::as_bytes(std::span(two)), {}};
+  io::write_safetensors(scratch.path("f"), {&tensor, 1}, metadata);
+  EXPECT_EQ(test::message_of([&] { load_graph(scratch.path("f")); }),
+            "parse: 'constant/0' is f32[2], not f32[3]");
+}
+
+TEST(GraphFile, a_text_with_kept_constants_needs_its_file) {
+  EXPECT_EQ(test::message_of([] {
+              Graph::parse("graph() {\n  c = constant(value=f32[3]@\"constant/0\")\n  return c\n}");
+            }),
+            "parse: 'constant/0' is kept outside of this text; load its file");
+}
+
+TEST(GraphFile, reads_text_json_and_saved_files_alike) {
+  const test::Scratch scratch;
+  const Graph g = with_constants();
+  write_file(scratch.path("a.rlx"), g.to_text());
+  write_file(scratch.path("b.json"), g.to_json(2));
+  g.save(scratch.path("c.rlx"));
+  for (const char* name : {"a.rlx", "b.json", "c.rlx"})
+    EXPECT_TRUE(read_graph(scratch.path(name)).graph == g) << name;
+}
+
+// Files of every version of the format stay readable: this one was written by version 1.
+TEST(GraphFile, reads_the_files_of_version_1) {
+  const GraphFile file = load_graph("tests/lang/data/graph_v1.safetensors");
+  EXPECT_EQ(file.graph.name(), "mlp");
+  EXPECT_EQ(file.stage, "mir");
+  ASSERT_EQ(file.weights.size(), 1u);
+  NamedLiterals in = file.weights;
+  in.emplace("x", Literal::full(Shape(DType::f32, {1, 4}), 1));
+  const auto out = ir::interpret(file.graph, in);
+  // w[i][j] = (i - j) / 2, table[j] = j / 4: relu(sum over i of w[i][j] + table[j]), j < 80.
+  const Literal& y = out.at("y");
+  ASSERT_EQ(cat(y.shape()), "f32[1,80]");
+  for (int64_t j = 0; j < 80; ++j)
+    EXPECT_EQ(y.real_at(j), std::max(0.0, 3.0 - 2.0 * double(j) + double(j) / 4));
+}
+
+}  // namespace
+}  // namespace rlx

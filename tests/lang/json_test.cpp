@@ -1,0 +1,92 @@
+#include "rlx/ir/json.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "rlx/ir/leaves.h"
+#include "rlx/lang/trace.h"
+#include "tests/support/errors.h"
+
+namespace rlx {
+namespace {
+
+std::string document(const std::string& nodes, const std::string& outputs = "[]") {
+  return R"({"format": "rlx.graph", "version": 1, "graph": {"name": "g", "nodes": [)" + nodes +
+         R"(], "outputs": )" + outputs + "}}";
+}
+
+std::string refusal(const std::string& text) {
+  return test::message_of([&] { Graph::from_json(text); });
+}
+
+const std::string kX = R"({"id": 0, "op": "input", "attrs": {"name": "x", "shape": "f32[2,3]"}})";
+
+TEST(Json, round_trips_symbols_names_ids_and_several_outputs) {
+  const Graph g = Graph::parse(R"(graph @toy(x: f32[batch,2*seq+1], param "a b": f32[]) {
+    %7 = mul(x, "a b")
+    named = exp(%7)
+    return first=named, %7
+  })");
+  const Graph back = Graph::from_json(g.to_json());
+  EXPECT_TRUE(back == g);
+  EXPECT_EQ(back.to_text(), g.to_text());
+}
+
+TEST(Json, keeps_reals_that_json_has_no_number_for) {
+  Graph g("g");
+  for (const double v : {double(INFINITY), -double(INFINITY), double(NAN), -0.0, 0.1, 1e300})
+    ir::full(g, Shape(DType::f64, {}), v);
+  const std::string text = g.to_json();
+  EXPECT_NE(text.find(R"("value":"-inf")"), std::string::npos) << text;
+  EXPECT_TRUE(Graph::from_json(text) == g);
+}
+
+TEST(Json, keeps_the_bits_of_constants) {
+  Graph g("g");
+  g.constant(Literal::of<float>({3}, {NAN, -0.0f, INFINITY}));
+  EXPECT_TRUE(Graph::from_json(g.to_json(2)) == g);
+}
+
+TEST(Json, says_where_a_document_is_wrong) {
+  EXPECT_TRUE(refusal("{").starts_with("json: malformed: "));
+  EXPECT_EQ(refusal("[]"), "json: document: it is array; an object expected");
+  EXPECT_EQ(refusal(R"({"format": "x", "version": 1, "graph": {}})"),
+            "json: document.format: 'x' is not 'rlx.graph'");
+  EXPECT_EQ(refusal(R"({"format": "rlx.graph", "version": 9, "graph": {}})"),
+            "json: document.version: version 9 is unknown; this program reads 1");
+  EXPECT_EQ(refusal(R"({"format": "rlx.graph", "version": 1})"),
+            "json: document: the key 'graph' is missing");
+  EXPECT_EQ(refusal(R"({"format": "rlx.graph", "format": "rlx.graph"})"),
+            "json: the key 'format' occurs twice in one object");
+  EXPECT_EQ(refusal(document(R"({"id": 0, "op": "inptu"})")),
+            "json: document.graph.nodes[0].op: ops: unknown operator 'inptu'; did you mean 'input'");
+  EXPECT_EQ(refusal(document(R"({"id": 0, "op": "exp", "inputs": [[3, 0]]})")),
+            "json: document.graph.nodes[0].inputs[0]: node 3 is not defined before its use");
+  EXPECT_EQ(refusal(document(kX + R"(, {"id": 0, "op": "exp", "inputs": [[0, 0]]})")),
+            "json: document.graph.nodes[1].id: there are two nodes 0");
+  EXPECT_EQ(refusal(document(kX + R"(, {"id": 1, "op": "exp", "inputs": [[0, 1]]})")),
+            "json: document.graph.nodes[1].inputs[0]: node 0 has 1 results");
+  EXPECT_EQ(refusal(document(kX + R"(, {"id": 1, "op": "exp", "inputs": [[0, 0]], "colour": 1})")),
+            "json: document.graph.nodes[1].colour: unknown key; known: id, op, inputs, attrs, types, name");
+  EXPECT_EQ(
+      refusal(document(kX + R"(, {"id": 1, "op": "cumsum", "inputs": [[0, 0]], "attrs": {"axis": 5}})")),
+      "json: document.graph.nodes[1]: cumsum: axis 5 is out of range for x: f32[2,3]");
+  EXPECT_EQ(refusal(document(kX + R"(, {"id": 1, "op": "exp", "inputs": [[0, 0]], "types": ["f32[2]"]})")),
+            "json: document.graph.nodes[1].types: exp: declared f32[2], its operands give f32[2,3]");
+  EXPECT_EQ(
+      refusal(document(kX + R"(, {"id": 1, "op": "reduce", "inputs": [[0, 0]], "attrs": {"kind": "sun"}})")),
+      "json: document.graph.nodes[1].attrs.kind: 'sun' is not a choice; known: sum, mean, max, min, prod");
+  EXPECT_EQ(refusal(document(R"({"id": 99999999, "op": "exp"})")),
+            "json: document.graph.nodes[0].id: 99999999 is out of range");
+}
+
+TEST(Json, refuses_a_name_that_is_not_utf8) {
+  Graph g("g");
+  g.input("\xff", Shape(DType::f32, {}));
+  EXPECT_TRUE(
+      test::message_of([&] { g.to_json(); }).starts_with("to_json: graph 'g' has a name that is not UTF-8"));
+}
+
+}  // namespace
+}  // namespace rlx
