@@ -7,7 +7,9 @@
 #include <span>
 #include <string_view>
 
+#include "rlx/backend/cpu/kernels/copy.h"
 #include "rlx/backend/cpu/kernels/gemm.h"
+#include "rlx/backend/cpu/kernels/rows.h"
 #include "rlx/backend/cpu/kernels/unary.h"
 
 namespace rlx::cpu {
@@ -18,6 +20,8 @@ enum class Isa { baseline, avx2, avx512, avx512vnni };
 struct KernelTable {
   UnaryKernels unary;
   GemmKernels gemm;
+  RowKernels rows;
+  CopyKernels copy;
 };
 
 std::string_view isa_name(Isa);

@@ -55,9 +55,7 @@ typedef double F64 __attribute__((vector_size(kVectorBytes)));
 typedef int32_t I32 __attribute__((vector_size(kVectorBytes)));
 typedef uint32_t U32 __attribute__((vector_size(kVectorBytes)));
 typedef int64_t I64 __attribute__((vector_size(kVectorBytes)));
-// Half-width companions, for conversions.
-typedef float F32Half __attribute__((vector_size(kVectorBytes / 2)));
-typedef int32_t I32Half __attribute__((vector_size(kVectorBytes / 2)));
+// Half-width companion, for conversions.
 typedef uint16_t U16Half __attribute__((vector_size(kVectorBytes / 2)));
 
 inline constexpr int kLanes = kVectorBytes / 4;    // of F32
@@ -184,8 +182,24 @@ RLX_INLINE F32 min(F32 a, F32 b) {
   return a < b ? a : b;
 #endif
 }
-RLX_INLINE F64 max(F64 a, F64 b) { return a > b ? a : b; }
-RLX_INLINE F64 min(F64 a, F64 b) { return a < b ? a : b; }
+RLX_INLINE F64 max(F64 a, F64 b) {
+#if defined(RLX_AVX512)
+  return (F64)_mm512_max_pd((__m512d)a, (__m512d)b);
+#elif defined(RLX_AVX2)
+  return (F64)_mm256_max_pd((__m256d)a, (__m256d)b);
+#else
+  return a > b ? a : b;
+#endif
+}
+RLX_INLINE F64 min(F64 a, F64 b) {
+#if defined(RLX_AVX512)
+  return (F64)_mm512_min_pd((__m512d)a, (__m512d)b);
+#elif defined(RLX_AVX2)
+  return (F64)_mm256_min_pd((__m256d)a, (__m256d)b);
+#else
+  return a < b ? a : b;
+#endif
+}
 
 RLX_INLINE F32 sqrt(F32 x) {
 #if defined(RLX_AVX512)
@@ -224,19 +238,31 @@ struct F64Pair {
   F64 low, high;
 };
 RLX_INLINE F64Pair to_double(F32 x) {
-  struct {
-    F32Half low, high;
-  } h;
-  std::memcpy(&h, &x, sizeof x);
-  return {__builtin_convertvector(h.low, F64), __builtin_convertvector(h.high, F64)};
+#if defined(RLX_AVX512)
+  const __m512 v = (__m512)x;
+  return {(F64)_mm512_cvtps_pd(_mm512_castps512_ps256(v)),
+          (F64)_mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1))};
+#elif defined(RLX_AVX2)
+  const __m256 v = (__m256)x;
+  return {(F64)_mm256_cvtps_pd(_mm256_castps256_ps128(v)), (F64)_mm256_cvtps_pd(_mm256_extractf128_ps(v, 1))};
+#elif defined(__SSE2__)
+  return {(F64)_mm_cvtps_pd((__m128)x), (F64)_mm_cvtps_pd(_mm_movehl_ps((__m128)x, (__m128)x))};
+#else
+  return {(F64)vcvt_f64_f32(vget_low_f32((float32x4_t)x)), (F64)vcvt_high_f64_f32((float32x4_t)x)};
+#endif
 }
 RLX_INLINE F32 to_float(F64Pair x) {
-  struct {
-    F32Half low, high;
-  } h = {__builtin_convertvector(x.low, F32Half), __builtin_convertvector(x.high, F32Half)};
-  F32 v;
-  std::memcpy(&v, &h, sizeof v);
-  return v;
+#if defined(RLX_AVX512)
+  return (F32)_mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps((__m512d)x.low)),
+                                 _mm512_cvtpd_ps((__m512d)x.high), 1);
+#elif defined(RLX_AVX2)
+  return (F32)_mm256_insertf128_ps(_mm256_castps128_ps256(_mm256_cvtpd_ps((__m256d)x.low)),
+                                   _mm256_cvtpd_ps((__m256d)x.high), 1);
+#elif defined(__SSE2__)
+  return (F32)_mm_movelh_ps(_mm_cvtpd_ps((__m128d)x.low), _mm_cvtpd_ps((__m128d)x.high));
+#else
+  return (F32)vcvt_high_f32_f64(vcvt_f32_f64((float64x2_t)x.low), (float64x2_t)x.high);
+#endif
 }
 
 // ---- across lanes: halves are folded, so the order of additions is fixed per level ----

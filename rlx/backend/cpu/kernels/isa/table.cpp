@@ -4,7 +4,8 @@
 namespace rlx::cpu::RLX_ISA {
 
 const KernelTable& kernel_table() {
-  static const KernelTable table = {.unary = unary_kernels(), .gemm = gemm_kernels()};
+  static const KernelTable table = {
+      .unary = unary_kernels(), .gemm = gemm_kernels(), .rows = row_kernels(), .copy = copy_kernels()};
   return table;
 }
 

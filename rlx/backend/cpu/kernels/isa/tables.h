@@ -1,7 +1,9 @@
 // What each source under isa/ offers at its level; table.cpp collects them.
 #pragma once
 
+#include "rlx/backend/cpu/kernels/copy.h"
 #include "rlx/backend/cpu/kernels/gemm.h"
+#include "rlx/backend/cpu/kernels/rows.h"
 #include "rlx/backend/cpu/kernels/unary.h"
 
 namespace rlx::cpu::RLX_ISA {
@@ -15,5 +17,7 @@ using MakeIndices = Indices<__integer_pack(n)...>;
 
 UnaryKernels unary_kernels();
 GemmKernels gemm_kernels();
+RowKernels row_kernels();
+CopyKernels copy_kernels();
 
 }  // namespace rlx::cpu::RLX_ISA

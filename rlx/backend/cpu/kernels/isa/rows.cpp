@@ -1,0 +1,312 @@
+// Plan: a row is read from memory once and then lives in L1 (a row of 8192 elements is 32 KiB), so each
+// further pass over it is cheap: norms take three (sum, centred squares, result), softmax three (maximum,
+// exponentials with their sum, scaling). Four independent sums hide the latency of addition. Bound: one read
+// and one write of memory per element.
+#include "rlx/backend/cpu/kernels/rows.h"
+#include "rlx/backend/cpu/kernels/isa/tables.h"
+#include "rlx/backend/cpu/simd/math.h"
+
+namespace rlx::cpu::RLX_ISA {
+namespace {
+
+struct Add {
+  RLX_INLINE F32 operator()(F32 a, F32 b) const { return a + b; }
+};
+struct Mul {
+  RLX_INLINE F32 operator()(F32 a, F32 b) const { return a * b; }
+};
+// A NaN on either side wins: max returns its second operand when either is one.
+struct Max {
+  RLX_INLINE F32 operator()(F32 a, F32 b) const { return a == a ? max(a, b) : a; }
+};
+struct Min {
+  RLX_INLINE F32 operator()(F32 a, F32 b) const { return a == a ? min(a, b) : a; }
+};
+
+/// combine over i of value(i, lanes) for i in steps of one vector; the tail is filled with `neutral`.
+template <class Combine, class Value>
+RLX_INLINE F32 gather_row(int64_t n, F32 neutral, Combine combine, Value value) {
+  F32 s0 = neutral, s1 = neutral, s2 = neutral, s3 = neutral;
+  int64_t i = 0;
+  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+    s0 = combine(s0, value(i, kLanes));
+    s1 = combine(s1, value(i + kLanes, kLanes));
+    s2 = combine(s2, value(i + 2 * kLanes, kLanes));
+    s3 = combine(s3, value(i + 3 * kLanes, kLanes));
+  }
+  for (; i + kLanes <= n; i += kLanes) s0 = combine(s0, value(i, kLanes));
+  if (i < n) s1 = combine(s1, value(i, int(n - i)));
+  return combine(combine(s0, s1), combine(s2, s3));
+}
+
+RLX_INLINE I32 lane_index() {
+  I32 v;
+  for (int i = 0; i < kLanes; ++i) v[i] = i;
+  return v;
+}
+RLX_INLINE F32 fetch(const float* p, int lanes) { return lanes == kLanes ? load(p) : load_n(p, lanes); }
+RLX_INLINE F32 fetch_or(const float* p, int lanes, F32 other) {
+  return lanes == kLanes ? load(p) : (lane_index() < lanes ? load_n(p, lanes) : other);
+}
+RLX_INLINE void put(float* p, F32 v, int lanes) {
+  if (lanes == kLanes) {
+    store(p, v);
+  } else {
+    store_n(p, v, lanes);
+  }
+}
+
+template <class Value>
+RLX_INLINE float sum_row(int64_t n, Value value) {
+  return reduce_add(gather_row(n, F32{}, Add{}, value));
+}
+template <class Body>
+RLX_INLINE void each(int64_t n, Body body) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) body(i, kLanes);
+  if (i < n) body(i, int(n - i));
+}
+
+struct Moments {
+  float mean, inverse_deviation;
+};
+RLX_INLINE Moments moments(NormKind kind, const float* x, int64_t n, float epsilon) {
+  Moments m{0, 0};
+  if (kind == NormKind::layer)
+    m.mean = sum_row(n, [&](int64_t i, int l) { return fetch(x + i, l); }) / float(n);
+  const F32 mean = set1(m.mean);
+  const float squares = sum_row(n, [&](int64_t i, int l) {
+    const F32 d = fetch_or(x + i, l, mean) - mean;
+    return d * d;
+  });
+  m.inverse_deviation = 1.0f / __builtin_sqrtf(squares / float(n) + epsilon);
+  return m;
+}
+
+void norm(const Norm& p, int64_t begin, int64_t end) {
+  for (int64_t row = begin; row < end; ++row) {
+    const float* x = p.x + row * p.x_stride;
+    float* y = p.y + row * p.y_stride;
+    if (p.residual != nullptr) {
+      const float* r = p.residual + row * p.x_stride;
+      float* sum = p.sum != nullptr ? p.sum + row * p.y_stride : y;
+      each(p.n, [&](int64_t i, int l) { put(sum + i, fetch(x + i, l) + fetch(r + i, l), l); });
+      x = sum;
+    }
+    const Moments m = moments(p.kind, x, p.n, p.epsilon);
+    if (p.mean != nullptr) p.mean[row] = m.mean;
+    if (p.inverse_deviation != nullptr) p.inverse_deviation[row] = m.inverse_deviation;
+    const F32 mean = set1(m.mean), scale = set1(m.inverse_deviation), offset = set1(p.gamma_offset);
+    if (p.gamma == nullptr && p.beta == nullptr) {
+      each(p.n, [&](int64_t i, int l) { put(y + i, (fetch(x + i, l) - mean) * scale, l); });
+    } else {
+      each(p.n, [&](int64_t i, int l) {
+        const F32 g = p.gamma != nullptr ? fetch(p.gamma + i, l) + offset : set1(1.0f);
+        const F32 b = p.beta != nullptr ? fetch(p.beta + i, l) : F32{};
+        put(y + i, fma((fetch(x + i, l) - mean) * scale, g, b), l);
+      });
+    }
+  }
+}
+
+// With h = (x - mean) r and g = dy gamma:  dx = r (g - mean(g) - h mean(g h)), without mean(g) for rms.
+void norm_backward(const NormBackward& p, int64_t begin, int64_t end, float* dgamma, float* dbeta) {
+  for (int64_t row = begin; row < end; ++row) {
+    const float* x = p.x + row * p.n;
+    const float* dy = p.dy + row * p.n;
+    float* dx = p.dx + row * p.n;
+    const Moments m = moments(p.kind, x, p.n, p.epsilon);
+    const F32 mean = set1(m.mean), r = set1(m.inverse_deviation), offset = set1(p.gamma_offset);
+    const auto g = [&](int64_t i, int l) {
+      return p.gamma != nullptr ? fetch(dy + i, l) * (fetch(p.gamma + i, l) + offset) : fetch(dy + i, l);
+    };
+    const auto h = [&](int64_t i, int l) { return (fetch(x + i, l) - mean) * r; };
+    const float n = float(p.n);
+    const F32 mean_gh = set1(sum_row(p.n, [&](int64_t i, int l) { return g(i, l) * h(i, l); }) / n);
+    const F32 mean_g = p.kind == NormKind::layer ? set1(sum_row(p.n, g) / n) : F32{};
+    if (dgamma != nullptr) {
+      each(p.n, [&](int64_t i, int l) {
+        put(dgamma + i, fma(fetch(dy + i, l), h(i, l), fetch(dgamma + i, l)), l);
+      });
+    }
+    if (dbeta != nullptr) {
+      each(p.n, [&](int64_t i, int l) { put(dbeta + i, fetch(dbeta + i, l) + fetch(dy + i, l), l); });
+    }
+    each(p.n, [&](int64_t i, int l) { put(dx + i, r * (g(i, l) - mean_g - h(i, l) * mean_gh), l); });
+  }
+}
+
+RLX_INLINE float row_max(const float* x, int64_t n) {
+  const F32 lowest = set1(-__builtin_inff());
+  return reduce_max(
+      gather_row(n, lowest, Max{}, [&](int64_t i, int l) { return fetch_or(x + i, l, lowest); }));
+}
+
+/// y = exp(scale x - top), its sum; the lanes beyond n count nothing.
+RLX_INLINE float exponentials(const float* x, float* y, int64_t n, float scale, float top) {
+  const F32 s = set1(scale), t = set1(-top), lowest = set1(-__builtin_inff());
+  return sum_row(n, [&](int64_t i, int l) {
+    const F32 e = exp(fma(fetch_or(x + i, l, lowest), s, t));
+    const F32 kept = l == kLanes ? e : (lane_index() < l ? e : F32{});
+    put(y + i, kept, l);
+    return kept;
+  });
+}
+
+void softmax(const Softmax& p, int64_t begin, int64_t end) {
+  for (int64_t row = begin; row < end; ++row) {
+    const float* x = p.x + row * p.x_stride;
+    float* y = p.y + row * p.y_stride;
+    const float top = row_max(x, p.n) * p.scale;
+    if (top == -__builtin_inff()) {
+      each(p.n, [&](int64_t i, int l) { put(y + i, p.logarithm ? set1(-__builtin_inff()) : F32{}, l); });
+      continue;
+    }
+    if (p.logarithm) {
+      const F32 s = set1(p.scale), t = set1(-top);
+      const float sum = sum_row(p.n, [&](int64_t i, int l) {
+        const F32 e = exp(fma(fetch(x + i, l), s, t));
+        return l == kLanes ? e : (lane_index() < l ? e : F32{});
+      });
+      const F32 shift = set1(-(top + __builtin_logf(sum)));
+      each(p.n, [&](int64_t i, int l) { put(y + i, fma(fetch(x + i, l), s, shift), l); });
+      continue;
+    }
+    const F32 inverse = set1(1.0f / exponentials(x, y, p.n, p.scale, top));
+    each(p.n, [&](int64_t i, int l) { put(y + i, fetch(y + i, l) * inverse, l); });
+  }
+}
+
+void softmax_backward(const SoftmaxBackward& p, int64_t begin, int64_t end) {
+  const F32 scale = set1(p.scale);
+  for (int64_t row = begin; row < end; ++row) {
+    const float* y = p.y + row * p.n;
+    const float* dy = p.dy + row * p.n;
+    float* dx = p.dx + row * p.n;
+    if (p.logarithm) {
+      const F32 sum = set1(sum_row(p.n, [&](int64_t i, int l) { return fetch(dy + i, l); }));
+      each(p.n, [&](int64_t i, int l) {
+        put(dx + i, scale * (fetch(dy + i, l) - exp(fetch(y + i, l)) * sum), l);
+      });
+    } else {
+      const F32 dot =
+          set1(sum_row(p.n, [&](int64_t i, int l) { return fetch(y + i, l) * fetch(dy + i, l); }));
+      each(p.n,
+           [&](int64_t i, int l) { put(dx + i, scale * fetch(y + i, l) * (fetch(dy + i, l) - dot), l); });
+    }
+  }
+}
+
+void cross_entropy(const CrossEntropy& p, int64_t begin, int64_t end) {
+  for (int64_t row = begin; row < end; ++row) {
+    const float* x = p.x + row * p.n;
+    float* dx = p.dx != nullptr ? p.dx + row * p.n : nullptr;
+    const int64_t target = p.target[row];
+    if (target == p.ignored) {
+      p.loss[row] = 0;
+      if (dx != nullptr) each(p.n, [&](int64_t i, int l) { put(dx + i, F32{}, l); });
+      continue;
+    }
+    const float top = row_max(x, p.n), chosen = x[target];
+    float sum;
+    if (dx != nullptr) {
+      sum = exponentials(x, dx, p.n, 1.0f, top);
+      const float weight = p.weight != nullptr ? p.weight[row] : 1.0f;
+      const F32 factor = set1(weight / sum);
+      each(p.n, [&](int64_t i, int l) { put(dx + i, fetch(dx + i, l) * factor, l); });
+      dx[target] -= weight;
+    } else {
+      sum = sum_row(p.n, [&](int64_t i, int l) {
+        const F32 e = exp(fetch(x + i, l) - top);
+        return l == kLanes ? e : (lane_index() < l ? e : F32{});
+      });
+    }
+    p.loss[row] = top - chosen + __builtin_logf(sum);
+  }
+}
+
+template <class Combine>
+RLX_INLINE float fold(F32 v, Combine combine) {
+  float lanes[kLanes];
+  for (int half = kLanes / 2; half > 0; half /= 2) {
+    store(lanes, v);
+    F32 moved = v;
+    for (int i = 0; i < half; ++i) moved[i] = lanes[i + half];
+    v = combine(v, moved);
+  }
+  return v[0];
+}
+
+float reduce_row(Reduction kind, const float* x, int64_t n) {
+  const float infinity = __builtin_inff();
+  const auto plain = [&](F32 neutral) {
+    return [x, neutral](int64_t i, int l) { return fetch_or(x + i, l, neutral); };
+  };
+  switch (kind) {
+    case Reduction::sum:
+    case Reduction::mean:
+      return sum_row(n, plain(F32{}));
+    case Reduction::sum_of_squares:
+      return sum_row(n, [&](int64_t i, int l) { return fetch(x + i, l) * fetch(x + i, l); });
+    case Reduction::prod:
+      return fold(gather_row(n, set1(1.0f), Mul{}, plain(set1(1.0f))), Mul{});
+    case Reduction::max:
+      return fold(gather_row(n, set1(-infinity), Max{}, plain(set1(-infinity))), Max{});
+    case Reduction::min:
+      return fold(gather_row(n, set1(infinity), Min{}, plain(set1(infinity))), Min{});
+  }
+  return 0;
+}
+
+template <class Combine, class Value>
+RLX_INLINE void combine_columns(const float* x, int64_t stride, int64_t begin, int64_t end, int64_t width,
+                                float neutral, float* y, Combine combine, Value value) {
+  // Four columns of vectors at a time stay in registers while the rows go by.
+  int64_t i = 0;
+  for (; i + 4 * kLanes <= width; i += 4 * kLanes) {
+    F32 s[4] = {set1(neutral), set1(neutral), set1(neutral), set1(neutral)};
+    for (int64_t j = begin; j < end; ++j) {
+      const float* row = x + j * stride + i;
+#pragma GCC unroll 4
+      for (int c = 0; c < 4; ++c) s[c] = combine(s[c], value(load(row + c * kLanes)));
+    }
+    for (int c = 0; c < 4; ++c) store(y + i + c * kLanes, s[c]);
+  }
+  for (; i < width; i += kLanes) {
+    const int l = int(width - i < kLanes ? width - i : kLanes);
+    F32 s = set1(neutral);
+    for (int64_t j = begin; j < end; ++j) s = combine(s, value(fetch(x + j * stride + i, l)));
+    put(y + i, s, l);
+  }
+}
+
+void reduce_columns(Reduction kind, const float* x, int64_t stride, int64_t begin, int64_t end, int64_t width,
+                    float* y) {
+  const float infinity = __builtin_inff();
+  const auto same = [](F32 v) { return v; };
+  switch (kind) {
+    case Reduction::sum:
+    case Reduction::mean:
+      return combine_columns(x, stride, begin, end, width, 0, y, Add{}, same);
+    case Reduction::sum_of_squares:
+      return combine_columns(x, stride, begin, end, width, 0, y, Add{}, [](F32 v) { return v * v; });
+    case Reduction::prod:
+      return combine_columns(x, stride, begin, end, width, 1, y, Mul{}, same);
+    case Reduction::max:
+      return combine_columns(x, stride, begin, end, width, -infinity, y, Max{}, same);
+    case Reduction::min:
+      return combine_columns(x, stride, begin, end, width, infinity, y, Min{}, same);
+  }
+}
+
+void add(const float* x, float* y, int64_t n) {
+  each(n, [&](int64_t i, int l) { put(y + i, fetch(y + i, l) + fetch(x + i, l), l); });
+}
+
+}  // namespace
+
+RowKernels row_kernels() {
+  return {norm, norm_backward, softmax, softmax_backward, cross_entropy, reduce_columns, reduce_row, add};
+}
+
+}  // namespace rlx::cpu::RLX_ISA

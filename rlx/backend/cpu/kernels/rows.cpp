@@ -1,0 +1,127 @@
+#include "rlx/backend/cpu/kernels/rows.h"
+
+#include <cmath>
+
+#include "rlx/backend/cpu/isa.h"
+#include "rlx/base/error.h"
+
+namespace rlx::cpu {
+namespace {
+
+// Elements below which a second thread costs more than it brings.
+constexpr int64_t kSerialElements = 8192;
+// Sums over rows are made of this many partial sums whatever the threads, so their bits do not change.
+constexpr int64_t kSlices = 16;
+
+int64_t rows_per_part(int64_t n) { return std::max<int64_t>(1, kSerialElements / std::max<int64_t>(1, n)); }
+
+int64_t slice_count(int64_t rows, int64_t n) {
+  return std::clamp<int64_t>(rows * n / (4 * kSerialElements), 1, kSlices);
+}
+
+float combine(Reduction kind, float a, float b) {
+  switch (kind) {
+    case Reduction::prod:
+      return a * b;
+    case Reduction::max:
+      return std::isnan(a) || a > b ? a : b;
+    case Reduction::min:
+      return std::isnan(a) || a < b ? a : b;
+    default:
+      return a + b;
+  }
+}
+
+// One long row is cut into slices of this length, reduced separately.
+constexpr int64_t kRowSlice = int64_t(1) << 16;
+
+}  // namespace
+
+void norm(Team team, const Norm& p) {
+  const auto run = kernels().rows.norm;
+  team.parallel_for(p.rows, rows_per_part(p.n), [&](int64_t b, int64_t e) { run(p, b, e); });
+}
+
+size_t norm_backward_workspace(const NormBackward& p) {
+  return size_t(slice_count(p.rows, p.n) * 2 * p.n) * sizeof(float);
+}
+
+void norm_backward(Team team, const NormBackward& p, std::byte* workspace) {
+  const RowKernels& k = kernels().rows;
+  const int slices = int(slice_count(p.rows, p.n));
+  float* sums = reinterpret_cast<float*>(workspace);
+  team.run(slices, [&](int slice) {
+    float* dgamma = sums + slice * 2 * p.n;
+    std::fill_n(dgamma, 2 * p.n, 0.0f);
+    const Range r = split_range(p.rows, 1, slices, slice);
+    k.norm_backward(p, r.begin, r.end, p.dgamma != nullptr ? dgamma : nullptr,
+                    p.dbeta != nullptr ? dgamma + p.n : nullptr);
+  });
+  for (int which = 0; which < 2; ++which) {
+    float* out = which == 0 ? p.dgamma : p.dbeta;
+    if (out != nullptr) k.reduce_columns(Reduction::sum, sums + which * p.n, 2 * p.n, 0, slices, p.n, out);
+  }
+}
+
+void softmax(Team team, const Softmax& p) {
+  RLX_CHECK(p.scale > 0, "softmax with scale ", p.scale);
+  const auto run = kernels().rows.softmax;
+  team.parallel_for(p.rows, rows_per_part(p.n), [&](int64_t b, int64_t e) { run(p, b, e); });
+}
+
+void softmax_backward(Team team, const SoftmaxBackward& p) {
+  const auto run = kernels().rows.softmax_backward;
+  team.parallel_for(p.rows, rows_per_part(p.n), [&](int64_t b, int64_t e) { run(p, b, e); });
+}
+
+void cross_entropy(Team team, const CrossEntropy& p) {
+  const auto run = kernels().rows.cross_entropy;
+  team.parallel_for(p.rows, rows_per_part(p.n), [&](int64_t b, int64_t e) { run(p, b, e); });
+}
+
+size_t reduce_workspace(const Reduce& p) {
+  const int64_t per_row =
+      p.inner == 1 ? (p.n + kRowSlice - 1) / kRowSlice : slice_count(p.n, p.inner) * p.inner;
+  return size_t(p.outer * std::max<int64_t>(1, per_row)) * sizeof(float);
+}
+
+void reduce(Team team, const Reduce& p, std::byte* workspace) {
+  const RowKernels& k = kernels().rows;
+  float* partial = reinterpret_cast<float*>(workspace);
+  if (p.inner == 1) {
+    const int64_t slices = std::max<int64_t>(1, (p.n + kRowSlice - 1) / kRowSlice);
+    team.parallel_for(p.outer * slices, std::max<int64_t>(1, kSerialElements / std::max<int64_t>(1, p.n)),
+                      [&](int64_t b, int64_t e) {
+                        for (int64_t i = b; i < e; ++i) {
+                          const int64_t at = i % slices * kRowSlice;
+                          partial[i] = k.reduce_row(p.kind, p.x + i / slices * p.n + at,
+                                                    std::min(kRowSlice, p.n - at));
+                        }
+                      });
+    for (int64_t o = 0; o < p.outer; ++o) {
+      float v = partial[o * slices];
+      for (int64_t s = 1; s < slices; ++s) v = combine(p.kind, v, partial[o * slices + s]);
+      p.y[o] = v;
+    }
+  } else {
+    const int slices = int(slice_count(p.n, p.inner));
+    team.parallel_for(p.outer * slices,
+                      std::max<int64_t>(1, kSerialElements / std::max<int64_t>(1, p.n * p.inner)),
+                      [&](int64_t b, int64_t e) {
+                        for (int64_t i = b; i < e; ++i) {
+                          const Range r = split_range(p.n, 1, slices, int(i % slices));
+                          k.reduce_columns(p.kind, p.x + i / slices * p.n * p.inner, p.inner, r.begin, r.end,
+                                           p.inner, partial + i * p.inner);
+                        }
+                      });
+    const Reduction again = p.kind == Reduction::sum_of_squares ? Reduction::sum : p.kind;
+    for (int64_t o = 0; o < p.outer; ++o) {
+      k.reduce_columns(again, partial + o * slices * p.inner, p.inner, 0, slices, p.inner, p.y + o * p.inner);
+    }
+  }
+  if (p.kind == Reduction::mean) {
+    for (int64_t i = 0; i < p.outer * p.inner; ++i) p.y[i] /= float(p.n);
+  }
+}
+
+}  // namespace rlx::cpu

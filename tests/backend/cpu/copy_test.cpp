@@ -1,0 +1,103 @@
+#include "rlx/backend/cpu/kernels/copy.h"
+
+#include <cstring>
+#include <numeric>
+
+#include "tests/backend/cpu/support.h"
+
+namespace rlx::cpu {
+namespace {
+
+// Permutes an array of the given sizes and compares with a walk over all indices.
+void check_permutation(Team team, std::vector<int64_t> size, std::vector<int> order, int element) {
+  SCOPED_TRACE(testing::Message() << "element " << element << " first axis " << order[0]);
+  const int rank = int(size.size());
+  int64_t count = 1;
+  std::vector<int64_t> from_stride(size.size());
+  for (int d = rank - 1; d >= 0; --d) from_stride[size_t(d)] = count, count *= size[size_t(d)];
+  test::Array<std::byte> from(count * element, element), to(count * element + 1, 2 * element);
+  for (int64_t i = 0; i < count * element; ++i) from[i] = std::byte(i * 37 % 251);
+  StridedCopy c{.rank = rank, .element_bytes = element, .from = from.data(), .to = to.data()};
+  int64_t stride = count;
+  for (int d = 0; d < rank; ++d) {
+    const size_t axis = size_t(order[size_t(d)]);
+    stride /= std::max<int64_t>(1, size[axis]);
+    c.size[d] = size[axis];
+    c.from_stride[d] = from_stride[axis];
+    c.to_stride[d] = stride;
+  }
+  strided_copy(team, c);
+  std::vector<int64_t> index(static_cast<size_t>(rank));
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t rest = i, f = 0;
+    for (int d = 0; d < rank; ++d) {
+      f += rest / c.to_stride[d] * c.from_stride[d];
+      rest %= c.to_stride[d];
+    }
+    ASSERT_EQ(std::memcmp(to.data() + i * element, from.data() + f * element, size_t(element)), 0)
+        << "element " << i;
+  }
+}
+
+TEST(Copy, every_permutation_moves_every_element) {
+  test::at_every_level([](Team team) {
+    for (int element : {1, 2, 4, 8, 16}) {
+      for (const std::vector<int64_t>& size :
+           {std::vector<int64_t>{1, 1, 1}, {5, 3, 2}, {17, 40, 33}, {2, 130, 70}}) {
+        std::vector<int> order = {0, 1, 2};
+        do check_permutation(team, size, order, element);
+        while (std::next_permutation(order.begin(), order.end()));
+      }
+    }
+    check_permutation(team, {2, 3, 4, 5, 6}, {4, 1, 3, 0, 2}, 4);
+    check_permutation(team, {200, 301}, {1, 0}, 4);
+    check_permutation(team, {100000}, {0}, 4);
+  });
+}
+
+TEST(Copy, a_large_transpose_streams_past_the_caches_and_is_right) {
+  Pool pool(2);
+  const Isa before = current_isa();
+  for (Isa isa : available_isas()) {
+    use_isa(isa);
+    const int64_t rows = 2900, columns = 3200;  // 37 MB; rows are no multiple of a vector
+    test::Array<float> from(rows * columns), to(rows * columns);
+    for (int64_t i = 0; i < rows * columns; ++i) from[i] = float(i % 1000003);
+    for (int64_t stride : {rows, rows + 12}) {
+      test::Array<float> wide(columns * stride);
+      strided_copy(pool, {.rank = 2,
+                          .size = {rows, columns},
+                          .from_stride = {columns, 1},
+                          .to_stride = {1, stride},
+                          .from = from.data(),
+                          .to = wide.data()});
+      for (int64_t j = 0; j < columns; ++j) {
+        for (int64_t i = 0; i < rows; ++i) ASSERT_EQ(wide[j * stride + i], from[i * columns + j]);
+      }
+    }
+  }
+  use_isa(before);
+}
+
+TEST(Copy, slices_and_pads_leave_the_rest_alone) {
+  test::at_every_level([](Team team) {
+    test::Array<float> from = test::random_array(20 * 30, 1), to(12 * 50);
+    for (int64_t i = 0; i < to.size(); ++i) to[i] = 9;
+    strided_copy(team, {.rank = 2,
+                        .size = {10, 25},
+                        .from_stride = {60, 1},
+                        .to_stride = {50, 2},
+                        .from = from.data() + 3,
+                        .to = to.data() + 51});
+    for (int64_t i = 0; i < 12; ++i) {
+      for (int64_t j = 0; j < 50; ++j) {
+        const bool inside = i >= 1 && i <= 10 && j % 2 == 1;
+        ASSERT_EQ(to[i * 50 + j], inside ? from[(i - 1) * 60 + 3 + j / 2] : 9.0f);
+      }
+    }
+    strided_copy(team, {.rank = 2, .size = {0, 25}, .from_stride = {60, 1}, .to_stride = {50, 2}});
+  });
+}
+
+}  // namespace
+}  // namespace rlx::cpu

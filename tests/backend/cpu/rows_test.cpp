@@ -1,0 +1,253 @@
+#include "rlx/backend/cpu/kernels/rows.h"
+
+#include "tests/backend/cpu/support.h"
+
+namespace rlx::cpu {
+namespace {
+
+using test::Array;
+using test::random_array;
+
+std::vector<std::byte> bytes(size_t n) { return std::vector<std::byte>(n + 64); }
+
+struct Stats {
+  double mean = 0, inverse = 0;
+};
+Stats stats(NormKind kind, const float* x, int64_t n, double epsilon) {
+  Stats s;
+  for (int64_t i = 0; i < n && kind == NormKind::layer; ++i) s.mean += double(x[i]) / double(n);
+  double squares = 0;
+  for (int64_t i = 0; i < n; ++i) squares += (double(x[i]) - s.mean) * (double(x[i]) - s.mean);
+  s.inverse = 1 / std::sqrt(squares / double(n) + epsilon);
+  return s;
+}
+
+TEST(Rows, norms_agree_with_a_plain_loop) {
+  test::at_every_level([](Team team) {
+    for (NormKind kind : {NormKind::layer, NormKind::rms}) {
+      for (int64_t n : {1, 5, 16, 64, 67, 1000}) {
+        for (int64_t rows : {0, 1, 3, 40}) {
+          const int64_t stride = n + 3;
+          const Array<float> x = random_array(rows * stride, 1, -2, 3, 1),
+                             r = random_array(rows * stride, 2, -1, 1, 2);
+          const Array<float> gamma = random_array(n, 3), beta = random_array(n, 4);
+          Array<float> y(rows * stride + 1), sum(rows * stride + 1), mean(rows), inverse(rows);
+          Norm p{.kind = kind,
+                 .rows = rows,
+                 .n = n,
+                 .gamma_offset = 1,
+                 .x = x.data(),
+                 .x_stride = stride,
+                 .residual = r.data(),
+                 .sum = sum.data(),
+                 .gamma = gamma.data(),
+                 .beta = beta.data(),
+                 .y = y.data(),
+                 .y_stride = stride,
+                 .mean = mean.data(),
+                 .inverse_deviation = inverse.data()};
+          norm(team, p);
+          for (int64_t i = 0; i < rows; ++i) {
+            std::vector<float> h(static_cast<size_t>(n));
+            for (int64_t j = 0; j < n; ++j) h[size_t(j)] = x[i * stride + j] + r[i * stride + j];
+            const Stats s = stats(kind, h.data(), n, 1e-5);
+            ASSERT_NEAR(mean[i], s.mean, 1e-5);
+            for (int64_t j = 0; j < n; ++j) {
+              ASSERT_EQ(sum[i * stride + j], h[size_t(j)]);
+              const double scale = n == 1 ? 400 : 1;  // one element: the deviation is all rounding
+              ASSERT_NEAR(
+                  y[i * stride + j],
+                  (double(h[size_t(j)]) - s.mean) * s.inverse * (double(gamma[j]) + 1) + double(beta[j]),
+                  2e-5 * scale);
+            }
+            ASSERT_EQ(y[i * stride + n], 0);
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST(Rows, norm_gradients_agree_with_the_formula_in_double) {
+  test::at_every_level([](Team team) {
+    for (NormKind kind : {NormKind::layer, NormKind::rms}) {
+      for (auto [rows, n] : {std::pair<int64_t, int64_t>{1, 7}, {5, 33}, {300, 130}}) {
+        const Array<float> x = random_array(rows * n, 5), dy = random_array(rows * n, 6),
+                           gamma = random_array(n, 7);
+        Array<float> dx(rows * n), dgamma(n), dbeta(n);
+        NormBackward p{.kind = kind,
+                       .rows = rows,
+                       .n = n,
+                       .x = x.data(),
+                       .gamma = gamma.data(),
+                       .dy = dy.data(),
+                       .dx = dx.data(),
+                       .dgamma = dgamma.data(),
+                       .dbeta = dbeta.data()};
+        auto workspace = bytes(norm_backward_workspace(p));
+        norm_backward(team, p, workspace.data());
+        std::vector<double> dg(static_cast<size_t>(n)), db(static_cast<size_t>(n));
+        for (int64_t i = 0; i < rows; ++i) {
+          const Stats s = stats(kind, x.data() + i * n, n, 1e-5);
+          double mean_g = 0, mean_gh = 0;
+          for (int64_t j = 0; j < n; ++j) {
+            const double h = (double(x[i * n + j]) - s.mean) * s.inverse, d = double(dy[i * n + j]);
+            dg[size_t(j)] += d * h;
+            db[size_t(j)] += d;
+            mean_g += d * double(gamma[j]) / double(n);
+            mean_gh += d * double(gamma[j]) * h / double(n);
+          }
+          for (int64_t j = 0; j < n; ++j) {
+            const double h = (double(x[i * n + j]) - s.mean) * s.inverse,
+                         g = double(dy[i * n + j]) * double(gamma[j]);
+            ASSERT_NEAR(dx[i * n + j], s.inverse * (g - (kind == NormKind::layer ? mean_g : 0) - h * mean_gh),
+                        2e-5);
+          }
+        }
+        test::expect_near(dgamma.data(), dg.data(), n, 3e-4, "dgamma");
+        test::expect_near(dbeta.data(), db.data(), n, 3e-4, "dbeta");
+      }
+    }
+  });
+}
+
+TEST(Rows, softmax_and_its_gradient_agree_with_a_plain_loop) {
+  test::at_every_level([](Team team) {
+    for (bool logarithm : {false, true}) {
+      for (int64_t n : {1, 3, 16, 50, 257}) {
+        const int64_t rows = 9;
+        Array<float> x = random_array(rows * n, 8, -30, 30, 1);
+        for (int64_t j = 0; j < n; ++j) x[4 * n + j] = -INFINITY;
+        if (n > 1) x[5 * n] = -INFINITY;
+        const Array<float> dy = random_array(rows * n, 9);
+        Array<float> y(rows * n + 1), dx(rows * n);
+        softmax(team, {.rows = rows,
+                       .n = n,
+                       .x = x.data(),
+                       .x_stride = n,
+                       .y = y.data(),
+                       .y_stride = n,
+                       .scale = 0.5f,
+                       .logarithm = logarithm});
+        softmax_backward(team, {.rows = rows,
+                                .n = n,
+                                .y = y.data(),
+                                .dy = dy.data(),
+                                .dx = dx.data(),
+                                .scale = 0.5f,
+                                .logarithm = logarithm});
+        ASSERT_EQ(y[rows * n], 0);
+        for (int64_t i = 0; i < rows; ++i) {
+          if (i == 4) {
+            for (int64_t j = 0; j < n; ++j) ASSERT_EQ(y[i * n + j], logarithm ? -INFINITY : 0.0f);
+            continue;
+          }
+          double top = -INFINITY, sum = 0, dot = 0;
+          for (int64_t j = 0; j < n; ++j) top = std::max(top, 0.5 * double(x[i * n + j]));
+          for (int64_t j = 0; j < n; ++j) sum += std::exp(0.5 * double(x[i * n + j]) - top);
+          const auto p = [&](int64_t j) { return std::exp(0.5 * double(x[i * n + j]) - top) / sum; };
+          for (int64_t j = 0; j < n; ++j) dot += double(dy[i * n + j]) * (logarithm ? 1 : p(j));
+          for (int64_t j = 0; j < n; ++j) {
+            const double want = logarithm ? 0.5 * double(x[i * n + j]) - top - std::log(sum) : p(j);
+            if (std::isinf(want)) {
+              ASSERT_EQ(y[i * n + j], -INFINITY);
+            } else {
+              ASSERT_NEAR(y[i * n + j], want, logarithm ? 2e-5 : 1e-6);
+            }
+            const double slope =
+                logarithm ? double(dy[i * n + j]) - p(j) * dot : p(j) * (double(dy[i * n + j]) - dot);
+            ASSERT_NEAR(dx[i * n + j], 0.5 * slope, 2e-5);
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST(Rows, cross_entropy_and_its_gradient_agree_with_a_plain_loop) {
+  test::at_every_level([](Team team) {
+    for (int64_t n : {1, 10, 300}) {
+      const int64_t rows = 20;
+      const Array<float> x = random_array(rows * n, 10, -5, 5), weight = random_array(rows, 11, 0, 2);
+      Array<float> loss(rows), plain(rows), dx(rows * n);
+      std::vector<int64_t> target(static_cast<size_t>(rows));
+      for (int64_t i = 0; i < rows; ++i) target[size_t(i)] = i == 3 ? -100 : i * 7 % n;
+      CrossEntropy p{.rows = rows,
+                     .n = n,
+                     .x = x.data(),
+                     .target = target.data(),
+                     .loss = loss.data(),
+                     .dx = dx.data(),
+                     .weight = weight.data()};
+      cross_entropy(team, p);
+      p.dx = nullptr, p.loss = plain.data();
+      cross_entropy(team, p);
+      for (int64_t i = 0; i < rows; ++i) {
+        double sum = 0;
+        for (int64_t j = 0; j < n; ++j) sum += std::exp(double(x[i * n + j]));
+        const bool ignored = i == 3;
+        const double want = ignored ? 0 : std::log(sum) - double(x[i * n + target[size_t(i)]]);
+        ASSERT_NEAR(loss[i], want, 1e-5);
+        ASSERT_NEAR(plain[i], want, 1e-5);
+        for (int64_t j = 0; j < n; ++j) {
+          const double q = std::exp(double(x[i * n + j])) / sum - (j == target[size_t(i)] ? 1 : 0);
+          ASSERT_NEAR(dx[i * n + j], ignored ? 0 : q * double(weight[i]), 1e-6);
+        }
+      }
+    }
+  });
+}
+
+TEST(Rows, reductions_over_any_axis_agree_with_a_plain_loop) {
+  test::at_every_level([](Team team) {
+    for (Reduction kind : {Reduction::sum, Reduction::mean, Reduction::max, Reduction::min, Reduction::prod,
+                           Reduction::sum_of_squares}) {
+      for (auto [outer, n, inner] : {std::array<int64_t, 3>{1, 1, 1},
+                                     {3, 7, 1},
+                                     {1, 200000, 1},
+                                     {2, 33, 5},
+                                     {1, 700, 130},
+                                     {4, 3, 64}}) {
+        const Array<float> x = random_array(outer * n * inner, 12, 0.9f, 1.1f, 1);
+        Array<float> y(outer * inner);
+        const Reduce p{.kind = kind, .outer = outer, .n = n, .inner = inner, .x = x.data(), .y = y.data()};
+        auto workspace = bytes(reduce_workspace(p));
+        reduce(team, p, workspace.data());
+        for (int64_t o = 0; o < outer; ++o) {
+          for (int64_t i = 0; i < inner; ++i) {
+            double sum = 0, squares = 0, top = -INFINITY, low = INFINITY, product = 1;
+            for (int64_t j = 0; j < n; ++j) {
+              const double v = double(x[(o * n + j) * inner + i]);
+              sum += v, squares += v * v, product *= v, top = std::max(top, v), low = std::min(low, v);
+            }
+            const double want[] = {sum, sum / double(n), top, low, product, squares};
+            const double w = want[int(kind)];
+            ASSERT_NEAR(y[o * inner + i], w,
+                        std::abs(w) * 0x1p-23 * (kind == Reduction::prod ? double(n) + 1 : 200) + 1e-37)
+                << int(kind) << " n " << n << " inner " << inner;
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST(Rows, maximum_and_minimum_pass_nan_on) {
+  test::at_every_level([](Team team) {
+    for (int64_t at : {0, 5, 39, 99}) {
+      for (int64_t inner : {1, 10}) {
+        Array<float> x = random_array(100 * inner, 13), y(inner);
+        for (int64_t i = 0; i < inner; ++i) x[at * inner + i] = NAN;
+        for (Reduction kind : {Reduction::max, Reduction::min}) {
+          const Reduce p{.kind = kind, .n = 100, .inner = inner, .x = x.data(), .y = y.data()};
+          auto workspace = bytes(reduce_workspace(p));
+          reduce(team, p, workspace.data());
+          for (int64_t i = 0; i < inner; ++i) ASSERT_TRUE(std::isnan(y[i])) << at << " " << inner;
+        }
+      }
+    }
+  });
+}
+
+}  // namespace
+}  // namespace rlx::cpu
