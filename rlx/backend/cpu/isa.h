@@ -7,6 +7,7 @@
 #include <span>
 #include <string_view>
 
+#include "rlx/backend/cpu/kernels/attention.h"
 #include "rlx/backend/cpu/kernels/copy.h"
 #include "rlx/backend/cpu/kernels/gemm.h"
 #include "rlx/backend/cpu/kernels/rows.h"
@@ -22,6 +23,7 @@ struct KernelTable {
   GemmKernels gemm;
   RowKernels rows;
   CopyKernels copy;
+  AttentionKernels attention;
 };
 
 std::string_view isa_name(Isa);

@@ -8,6 +8,7 @@
 // block. The sums of a block (rows * 128 bytes) wait in the buffer between the cuts. Bound: multiply-add rate
 // for M above about 8, memory bandwidth of B below.
 #include "rlx/backend/cpu/kernels/isa/epilogue.h"
+#include "rlx/backend/cpu/kernels/isa/gemm_tile.h"
 #include "rlx/backend/cpu/kernels/isa/tables.h"
 #include "rlx/backend/cpu/simd/narrow.h"
 #include "rlx/backend/cpu/simd/transpose.h"
@@ -15,8 +16,8 @@
 namespace rlx::cpu::RLX_ISA {
 namespace {
 
-constexpr int kSums = kRegisters == 32 ? (kVectorBytes == 64 ? 28 : 24) : 12;
-constexpr int kMaxRows = kSums / 2;
+constexpr int kSums = kTileSums;
+constexpr int kMaxRows = kTileRows;
 constexpr int kMaxPanels = 8;
 constexpr int64_t kDepth = 1024;
 constexpr int64_t kBlockRows = 16 * kMaxRows;  // more rows per pass over B; half as many measured 2 % slower
@@ -40,8 +41,8 @@ constexpr int kPanel = 2 * kVectorBytes / int(sizeof(T));
 
 /// sums[p][r][0..1] += A tile * B panels over k steps; `first` starts from zero instead of the buffer.
 template <class T, class B, int R, int P>
-void micro(const T* __restrict a, const B* __restrict b, int64_t panel_stride, int64_t k, T* __restrict sums,
-           int64_t sums_stride, int64_t row_stride, bool first) {
+void micro(const T* __restrict a, int64_t a_step, const B* __restrict b, int64_t panel_stride, int64_t k,
+           T* __restrict sums, int64_t sums_stride, int64_t row_stride, bool first) {
   using V = typename VectorOf<T>::type;
   constexpr int lanes = kVectorBytes / int(sizeof(T));
   V s[P][R][2];
@@ -70,7 +71,7 @@ void micro(const T* __restrict a, const B* __restrict b, int64_t panel_stride, i
         s[p][r][1] = fma(x, w[p][1], s[p][r][1]);
       }
     }
-    a += R;
+    a += a_step;
     b += 2 * lanes;
   }
 #pragma GCC unroll 8
@@ -85,7 +86,7 @@ void micro(const T* __restrict a, const B* __restrict b, int64_t panel_stride, i
 }
 
 template <class T, class B>
-using Micro = void (*)(const T*, const B*, int64_t, int64_t, T*, int64_t, int64_t, bool);
+using Micro = void (*)(const T*, int64_t, const B*, int64_t, int64_t, T*, int64_t, int64_t, bool);
 
 template <class T, class B>
 struct MicroTable {
@@ -95,6 +96,9 @@ template <class T, class B, int... i>
 constexpr MicroTable<T, B> micro_table(Indices<i...>) {
   return {{micro<T, B, i + 1, panels_for(i + 1)>...}, {micro<T, B, i + 1, 1>...}};
 }
+
+template <class T, class B>
+constexpr MicroTable<T, B> kMicroTable = micro_table<T, B>(MakeIndices<kMaxRows>());
 
 // Where the sums of one group of panels go: the buffer, or C itself when nothing is left to do to them.
 template <class T>
@@ -106,7 +110,7 @@ struct Sums {
 // Sums of `panels` panels for all rows of the block.
 template <class T, class B>
 RLX_INLINE void multiply(const GemmBlock& g, const B* b, int panels, Sums<T> sums) {
-  static constexpr MicroTable<T, B> table = micro_table<T, B>(MakeIndices<kMaxRows>());
+  const MicroTable<T, B>& table = kMicroTable<T, B>;
   constexpr int64_t width = kPanel<T>;
   const int64_t panel_stride = g.k * width;
   const bool wide = panels == panels_for(g.tile_rows) && g.rows <= g.tile_rows;
@@ -117,13 +121,13 @@ RLX_INLINE void multiply(const GemmBlock& g, const B* b, int panels, Sums<T> sum
       const T* a = static_cast<const T*>(g.a) + row * g.k + k0 * rows;
       T* out = sums.data + row * sums.row_stride;
       if (wide) {
-        table.wide[rows - 1](a, b + k0 * width, panel_stride, depth, out, sums.panel_stride, sums.row_stride,
-                             k0 == 0);
+        table.wide[rows - 1](a, rows, b + k0 * width, panel_stride, depth, out, sums.panel_stride,
+                             sums.row_stride, k0 == 0);
         continue;
       }
       for (int p = 0; p < panels; ++p) {
-        table.narrow[rows - 1](a, b + p * panel_stride + k0 * width, 0, depth, out + p * sums.panel_stride, 0,
-                               sums.row_stride, k0 == 0);
+        table.narrow[rows - 1](a, rows, b + p * panel_stride + k0 * width, 0, depth,
+                               out + p * sums.panel_stride, 0, sums.row_stride, k0 == 0);
       }
     }
   }
@@ -382,6 +386,11 @@ void pack_b(const Matrix& b, int64_t column0, int64_t columns, int64_t k, DType 
 }
 
 }  // namespace
+
+void tile_f32(int rows, const float* a, int64_t a_step, const float* b, int64_t k, float* sums,
+              int64_t row_stride, bool first) {
+  kMicroTable<float, float>.narrow[rows - 1](a, a_step, b, 0, k, sums, 0, row_stride, first);
+}
 
 GemmKernels gemm_kernels() {
   static_assert(kMaxRows <= 16);

@@ -4,8 +4,11 @@
 namespace rlx::cpu::RLX_ISA {
 
 const KernelTable& kernel_table() {
-  static const KernelTable table = {
-      .unary = unary_kernels(), .gemm = gemm_kernels(), .rows = row_kernels(), .copy = copy_kernels()};
+  static const KernelTable table = {.unary = unary_kernels(),
+                                    .gemm = gemm_kernels(),
+                                    .rows = row_kernels(),
+                                    .copy = copy_kernels(),
+                                    .attention = attention_kernels()};
   return table;
 }
 

@@ -1,6 +1,7 @@
 // What each source under isa/ offers at its level; table.cpp collects them.
 #pragma once
 
+#include "rlx/backend/cpu/kernels/attention.h"
 #include "rlx/backend/cpu/kernels/copy.h"
 #include "rlx/backend/cpu/kernels/gemm.h"
 #include "rlx/backend/cpu/kernels/rows.h"
@@ -19,5 +20,6 @@ UnaryKernels unary_kernels();
 GemmKernels gemm_kernels();
 RowKernels row_kernels();
 CopyKernels copy_kernels();
+AttentionKernels attention_kernels();
 
 }  // namespace rlx::cpu::RLX_ISA
