@@ -10,6 +10,7 @@
 #include "rlx/backend/cpu/kernels/attention.h"
 #include "rlx/backend/cpu/kernels/copy.h"
 #include "rlx/backend/cpu/kernels/gemm.h"
+#include "rlx/backend/cpu/kernels/quant_product.h"
 #include "rlx/backend/cpu/kernels/rows.h"
 #include "rlx/backend/cpu/kernels/unary.h"
 
@@ -24,6 +25,7 @@ struct KernelTable {
   RowKernels rows;
   CopyKernels copy;
   AttentionKernels attention;
+  QuantProductKernels quant_product;
 };
 
 std::string_view isa_name(Isa);

@@ -1,13 +1,11 @@
 #include "rlx/backend/cpu/kernels/attention.h"
 
 #include "rlx/backend/cpu/isa.h"
+#include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/base/error.h"
 
 namespace rlx::cpu {
 namespace {
-
-constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-constexpr size_t round_up(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 int64_t rows_per_kv_head(const Attention& p) { return p.q_heads / p.kv_heads * p.q_len; }
 bool few_queries(const Attention& p) { return rows_per_kv_head(p) <= kAttentionFewRows && p.q_len <= 4; }

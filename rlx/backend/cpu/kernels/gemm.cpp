@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "rlx/backend/cpu/isa.h"
+#include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/base/error.h"
 
 namespace rlx::cpu {
@@ -10,9 +11,6 @@ namespace {
 
 // Fewer multiply-adds than this take less time than waking another thread.
 constexpr int64_t kSerialWork = 16384;
-
-constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-constexpr size_t round_up(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 bool accumulates_f32(DType t) { return t == DType::f32 || t == DType::f16 || t == DType::bf16; }
 

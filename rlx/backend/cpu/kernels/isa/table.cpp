@@ -8,7 +8,8 @@ const KernelTable& kernel_table() {
                                     .gemm = gemm_kernels(),
                                     .rows = row_kernels(),
                                     .copy = copy_kernels(),
-                                    .attention = attention_kernels()};
+                                    .attention = attention_kernels(),
+                                    .quant_product = quant_product_kernels()};
   return table;
 }
 

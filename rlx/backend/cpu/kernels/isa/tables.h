@@ -4,6 +4,7 @@
 #include "rlx/backend/cpu/kernels/attention.h"
 #include "rlx/backend/cpu/kernels/copy.h"
 #include "rlx/backend/cpu/kernels/gemm.h"
+#include "rlx/backend/cpu/kernels/quant_product.h"
 #include "rlx/backend/cpu/kernels/rows.h"
 #include "rlx/backend/cpu/kernels/unary.h"
 
@@ -21,5 +22,6 @@ GemmKernels gemm_kernels();
 RowKernels row_kernels();
 CopyKernels copy_kernels();
 AttentionKernels attention_kernels();
+QuantProductKernels quant_product_kernels();
 
 }  // namespace rlx::cpu::RLX_ISA
