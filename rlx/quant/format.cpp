@@ -146,7 +146,7 @@ void decode(const BlockFormat& f, std::span<const std::byte> in, std::span<float
     throw invalid("quant: format ", f.name, " has no decoder; supported: ", decodable_names());
   }
   check_sizes(f, "quant decode", in.size(), out.size());
-  f.decode(in.data(), out.data(), int64_t(out.size()));
+  if (!out.empty()) f.decode(in.data(), out.data(), int64_t(out.size()));  // null pointers go nowhere
 }
 
 void encode(const BlockFormat& f, std::span<const float> in, std::span<std::byte> out) {
@@ -162,7 +162,7 @@ void encode(const BlockFormat& f, std::span<const float> in, std::span<std::byte
       }
     }
   }
-  f.encode(in.data(), out.data(), int64_t(in.size()));
+  if (!in.empty()) f.encode(in.data(), out.data(), int64_t(in.size()));
 }
 
 std::string decodable_names() {
