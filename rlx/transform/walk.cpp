@@ -38,6 +38,7 @@ void expand_composites(Graph& g, const std::function<bool(const Node&)>& wants) 
     const NodeId first = g.next_id();
     const Tensors results = emit_decomposition(g, n);
     for (uint32_t i = 0; i < results.size(); ++i) g.replace(g.value(id, i), results[i]);
+    g.erase(id);  // a walk over all nodes must not meet it again
     for (NodeId made = g.next_id(); made-- > first;) work.push_back(made);
   }
   g.erase_dead();
