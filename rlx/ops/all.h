@@ -26,6 +26,10 @@
 #include "rlx/ops/linalg/solve.h"
 #include "rlx/ops/linalg/svd.h"
 #include "rlx/ops/linalg/triangular_solve.h"
+#include "rlx/ops/quant/dequant_matmul.h"
+#include "rlx/ops/quant/dequantize_blocks.h"
+#include "rlx/ops/quant/q_matmul.h"
+#include "rlx/ops/quant/quantize.h"
 #include "rlx/ops/reduce/cumulative.h"
 #include "rlx/ops/reduce/reduce.h"
 #include "rlx/ops/sequence/selective_scan.h"
@@ -57,6 +61,9 @@ using All =
            Logdet, Matmul, Qr, Slogdet, Svd, SvdValues, TriangularSolve,
            // fft
            Fft,
+           // quant
+           DequantMatmul, DequantMoeWeights, Dequantize, DequantizeBlocks, DequantizePerChannel, QMatmul,
+           Quantize, QuantizePerChannel,
            // attention
            Attention, AttentionBackward,
            // sequence

@@ -1,0 +1,210 @@
+#include "rlx/ops/quant/dequant_matmul.h"
+
+#include "rlx/ops/elementwise/binary.h"
+#include "rlx/ops/elementwise/cast.h"
+#include "rlx/ops/elementwise/compare.h"
+#include "rlx/ops/elementwise/select.h"
+#include "rlx/ops/linalg/matmul.h"
+#include "rlx/ops/quant/dequantize_blocks.h"
+#include "rlx/ops/shape/expand.h"
+#include "rlx/ops/shape/narrow.h"
+#include "rlx/ops/shape/reshape.h"
+
+namespace rlx::ops {
+namespace {
+
+using quant::Scheme;
+using quant::SchemeKind;
+
+// The size of the contracted axis, which the number of blocks depends on.
+int64_t require_features(const Infer& c) {
+  c.require_float(0);
+  c.require_min_rank(0, 2);
+  const Dim k = c.in(0).dim(-1);
+  if (!k.is_static())
+    c.fail("x: ", c.in(0), " has a symbolic last axis; the blocks of the weights need its size");
+  return k.value();
+}
+
+void require_operand(const Infer& c, const std::string& scheme, int i, const Shape& want,
+                     std::optional<DType> also = {}) {
+  if (i >= c.count()) c.fail(scheme, " needs ", c.operand_name(i), ": ", want);
+  const Shape& have = c.in(i);
+  bool fits = have.rank() == want.rank() && (have.dtype() == want.dtype() || have.dtype() == also);
+  for (int axis = 0; fits && axis < want.rank(); ++axis)
+    fits = decide_equal(have.dim(axis), want.dim(axis)) != false;
+  if (!fits) c.fail(c.operand_name(i), ": ", have, " does not fit ", scheme, "; it must be ", want);
+}
+
+void require_count(const Infer& c, const std::string& scheme, int most) {
+  if (c.count() > most) c.fail(scheme, " has no ", c.operand_name(most), "; leave it out");
+}
+
+// Columns of packed GGUF rows of k elements in that many bytes.
+Dim packed_columns(const Infer& c, const Scheme& s, const std::string& text, int64_t k, Dim bytes) {
+  if (k % s.block != 0) c.fail("k = ", k, " is no multiple of ", s.block, ", the block of ", text);
+  const int64_t row = quant::code_bytes(s, k, 1);
+  const auto columns = row == 0 ? std::optional<Dim>(0) : exact_div(bytes, row);
+  if (!columns)
+    c.fail("packed: ", bytes, " bytes are no whole number of ", text, " columns of ", row, " bytes");
+  return *columns;
+}
+
+Dim require_gguf(Infer& c, const Scheme& s, const std::string& text, int64_t k) {
+  require_count(c, text, 2);
+  if (c.in(1).dtype() != DType::u8)
+    c.fail("w: ", c.in(1), " has dtype ", c.in(1).dtype(), "; packed weights are bytes, u8");
+  return packed_columns(c, s, text, k, c.in(1).num_elements());
+}
+
+Dim require_scaled(Infer& c, const Scheme& s, const std::string& text, int64_t k) {
+  const DType real = c.count() > 2 && c.in(2).dtype() == DType::f64 ? DType::f64 : DType::f32;
+  const bool nvfp4 = s.kind == SchemeKind::nvfp4_block, flat = s.kind == SchemeKind::int4_block;
+  if (flat && (c.count() < 3 || c.in(2).rank() != 2))
+    c.fail(text, " needs scale: f32[", ceildiv(k, s.block), ", n]");
+  if (!flat) c.require_rank(1, 2);
+  const Dim n = flat ? c.in(2).dim(1) : c.in(1).dim(1);
+  const Dim groups = s.block > 0 ? ceildiv(k, s.block) : Dim(1);
+  switch (s.kind) {
+    case SchemeKind::int8_block:
+    case SchemeKind::int8_block_asym:
+      require_operand(c, text, 1, Shape(DType::i8, {k, n}));
+      require_operand(c, text, 2, Shape(real, {groups, n}));
+      break;
+    case SchemeKind::int4_block: {
+      if (!n.is_static()) c.fail("scale: ", c.in(2), " has a symbolic size; the packed codes need it");
+      const int64_t bytes = quant::code_bytes(s, k, n.value());
+      if (c.in(1).dtype() != DType::u8 || decide_equal(c.in(1).num_elements(), bytes) == false)
+        c.fail("w: ", c.in(1), " does not fit ", text, "; it must hold ", bytes, " bytes, u8");
+      require_operand(c, text, 2, Shape(real, {groups, n}));
+      break;
+    }
+    case SchemeKind::fp8_e4m3:
+    case SchemeKind::fp8_e5m2:
+      require_operand(c, text, 1, Shape(DType::u8, {k, n}),
+                      s.kind == SchemeKind::fp8_e4m3 ? DType::f8e4m3 : DType::f8e5m2);
+      require_operand(c, text, 2, Shape(real, {n}));
+      break;
+    case SchemeKind::nvfp4_block:
+      require_operand(c, text, 1, Shape(DType::u8, {ceildiv(k, 2), n}));
+      require_operand(c, text, 2, Shape(DType::u8, {groups, n}), DType::f8e4m3);
+      break;
+    case SchemeKind::gguf:
+      break;
+  }
+  if (nvfp4) {
+    require_operand(c, text, 3, Shape(DType::f32, {1}), DType::f64);
+  } else if (!s.has_zero_point()) {
+    require_count(c, text, 3);
+  } else if (c.count() > 3 || !flat) {
+    require_operand(c, text, 3, Shape(real, {groups, n}));
+  }
+  return n;
+}
+
+// Codes or bytes as numbers, [k, n].
+Tensor decoded(Tensor codes, const std::string& scheme, Dims shape, DType t) {
+  if (codes.dtype() == DType::u8) return cast(dequantize_blocks(codes, scheme, std::move(shape)), t);
+  return cast(codes, t);
+}
+
+// One row per group of `block` rows, repeated for each row of the first k.
+Tensor per_row(Tensor groups, int64_t block, int64_t k) {
+  const Dim g = groups.dim(0), n = groups.dim(1);
+  const Tensor repeated = reshape(expand(reshape(groups, {g, 1, n}), {g, block, n}), {g * Dim(block), n});
+  return narrow(repeated, 0, 0, k);
+}
+
+// W[k, n] of a scheme with scales beside the codes.
+Tensor scaled_weights(const Lower& c, const Scheme& s, const std::string& text, int64_t k, Dim n, DType t) {
+  const Tensor codes = decoded(c.in(1), text, {k, n}, t);
+  if (s.kind == SchemeKind::nvfp4_block) {
+    const Tensor scale = decoded(c.in(2), "fp8e4m3", c.in(2).shape().dims(), t);
+    const Tensor safe = where(equal(scale, scale), scale, scalar_like(scale, 0));
+    return codes * per_row(safe, s.block, k) * cast(c.in(3), t);
+  }
+  const Tensor scale = cast(c.in(2), t);
+  if (s.block == 0) return codes * scale;
+  if (!s.has_zero_point()) return codes * per_row(scale, s.block, k);
+  const Tensor zero = c.has(3) ? per_row(cast(c.in(3), t), s.block, k) : scalar_like(codes, 8);
+  return (codes - zero) * per_row(scale, s.block, k);
+}
+
+}  // namespace
+
+Shapes DequantMatmul::infer(Infer& c, Attrs& a) {
+  const Scheme s = require_scheme(c, a.scheme);
+  const int64_t k = require_features(c);
+  const Dim n = s.is_gguf() ? require_gguf(c, s, a.scheme, k) : require_scaled(c, s, a.scheme, k);
+  return {c.in(0).with_dim(-1, n)};
+}
+
+Tensors DequantMatmul::decompose(const Lower& c, const Attrs& a) {
+  const Scheme s = *quant::scheme_from_text(a.scheme);
+  const Tensor x = c.in(0);
+  const int64_t k = x.dim(-1).value();
+  const Dim n = c.out().dim(-1);
+  // Weights are made in f32 also for narrower activations, and rounded once.
+  const DType t = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  const Tensor w =
+      s.is_gguf() ? dequantize_blocks(c.in(1), a.scheme, {k, n}) : scaled_weights(c, s, a.scheme, k, n, t);
+  return {matmul(x, cast(w, x.dtype()))};
+}
+
+std::vector<OpSample<DequantMatmul::Attrs>> DequantMatmul::samples() {
+  return {{{"gguf_q4_0"}, {"f32[2,32]", "u8[54] <60"}},
+          {{"gguf_q8_0"}, {"f64[1,3,64]", "u8[2,68] <60"}},
+          {{"int8/4"}, {"f32[2,6]", "i8[6,3]", "f32[2,3]"}},
+          {{"int8a/2"}, {"f64[2,4]", "i8[4,2]", "f64[2,2]", "f64[2,2]"}},
+          {{"int4/4"}, {"f32[3,5]", "u8[8] bytes", "f32[2,3]"}},
+          {{"int4/2"}, {"f32[1,2]", "u8[1] bytes", "f32[1,1]", "f32[1,1]"}},
+          {{"fp8e4m3"}, {"f32[0,3]", "u8[3,2] <120", "f32[2]"}},
+          {{"fp8e5m2"}, {"f16[2,3]", "u8[3,2] <120", "f32[2]"}},
+          {{"nvfp4/16"}, {"f32[2,18]", "u8[9,2] bytes", "u8[2,2] <120", "f32[1] positive"}}};
+}
+
+Shapes DequantMoeWeights::infer(Infer& c, Attrs& a) {
+  const Scheme s = require_scheme(c, a.scheme);
+  if (!s.is_gguf())
+    c.fail("scheme '", a.scheme, "' keeps scales beside its codes; expert slabs are gguf_TYPE");
+  if (a.shape.size() != 3) c.fail("shape has ", a.shape.size(), " axes; it must be experts, k, n");
+  DequantizeBlocks::Attrs blocks{a.scheme, a.shape};
+  return DequantizeBlocks::infer(c, blocks);
+}
+
+Tensors DequantMoeWeights::decompose(const Lower& c, const Attrs& a) {
+  return {dequantize_blocks(c.in(0), a.scheme, a.shape)};
+}
+
+std::vector<OpSample<DequantMoeWeights::Attrs>> DequantMoeWeights::samples() {
+  return {{{"gguf_q4_0", {2, 32, 2}}, {"u8[2,36] <60"}},
+          {{"gguf_q8_0", {3, 32, 1}}, {"u8[102] <60"}},
+          {{"gguf_q5_1", {1, 32, 1}}, {"u8[1,24] <60"}},
+          {{"gguf_q6k", {1, 256, 1}}, {"u8[210] <60"}},
+          {{"gguf_q4_1", {0, 32, 2}}, {"u8[0,40]"}}};
+}
+
+Tensor dequant_matmul(Tensor x, Tensor w_q, Tensor scale, Tensor zp, const std::string& scheme) {
+  if (zp && !scale) throw invalid("dequant_matmul: zp is given without scale; they come together");
+  Values operands{x, w_q};
+  if (scale) operands.push_back(scale);
+  if (zp) operands.push_back(zp);
+  return make<DequantMatmul>(*x.graph, {scheme}, operands);
+}
+
+Tensor dequant_matmul_packed(Tensor x, Tensor packed_w, const std::string& scheme) {
+  if (!scheme.starts_with("gguf_"))
+    throw invalid("dequant_matmul_packed: scheme '", scheme,
+                  "' has scales beside its codes; use dequant_matmul");
+  return dequant_matmul(x, packed_w, {}, {}, scheme);
+}
+
+Tensor dequant_matmul_nvfp4(Tensor x, Tensor w_q, Tensor block_scales, Tensor global_scale) {
+  return dequant_matmul(x, w_q, block_scales, global_scale, "nvfp4/16");
+}
+
+Tensor dequant_moe_weights(Tensor packed, const std::string& scheme, Dims shape) {
+  return make<DequantMoeWeights>(*packed.graph, {scheme, std::move(shape)}, {packed});
+}
+
+}  // namespace rlx::ops

@@ -1,0 +1,94 @@
+// Products with quantised weights: dequantise, then multiply.
+#pragma once
+
+#include <optional>
+
+#include "rlx/ir/op_record.h"
+
+namespace rlx::ops {
+
+using namespace ir;  // NOLINT
+
+struct DequantMatmul {
+  static constexpr std::string_view name = "dequant_matmul",
+                                    summary = "Matrix product with quantised weights.",
+                                    operands = "x, w, scale?, zp?";
+  static constexpr std::string_view doc =
+      "y[.., n] = sum over k of x[.., k] W[k, n], with g = k / B:\n"
+      "  gguf_TYPE  w u8, blocks of W transposed, [n, k] row-major\n"
+      "  int8/B     W = w scale[g, n], w i8[k, n]\n"
+      "  int8a/B    W = (w - zp[g, n]) scale[g, n], w i8[k, n]\n"
+      "  int4/B     W = (code - zp[g, n]) scale[g, n], codes 0 .. 15 of flat element k N + n, two to a byte, "
+      "low "
+      "nibble first; zp is 8 when left out\n"
+      "  fp8e4m3, fp8e5m2  W = w scale[n], w u8 or f8 [k, n]\n"
+      "  nvfp4/16   W = e2m1(code) e4m3(scale[g, n]) zp[0], codes of rows 2i and 2i + 1 in byte [i, n], low "
+      "nibble "
+      "first; scale is u8 or f8e4m3 (NaN codes count as 0), zp the one global scale\n"
+      "Codes are frozen: x, scale and zp have gradients, w has none";
+  struct Attrs {
+    std::string scheme;
+    static constexpr auto fields() {
+      return std::tuple{
+          field("scheme", &Attrs::scheme, "how weights are stored: gguf_q4k, int8/32, nvfp4/16, ..")};
+    }
+  };
+  static Shapes infer(Infer&, Attrs&);
+  static Tensors decompose(const Lower&, const Attrs&);
+  static std::vector<OpSample<Attrs>> samples();
+};
+
+struct DequantMoeWeights {
+  static constexpr std::string_view name = "dequant_moe_weights",
+                                    summary = "Packed expert weights decoded to one tensor.",
+                                    operands = "packed";
+  static constexpr std::string_view doc =
+      "y[e, k, n] = weight (k, n) of expert e, f32; each expert is one slab of blocks of its weights "
+      "transposed, "
+      "[n, k] row-major, of any gguf_TYPE with a decoder";
+  static constexpr Traits traits{.zero_gradient = true};
+  struct Attrs {
+    std::string scheme;
+    Dims shape;
+    static constexpr auto fields() {
+      return std::tuple{field("scheme", &Attrs::scheme, "gguf_TYPE"),
+                        field("shape", &Attrs::shape, "extents of the result, [experts, k, n]")};
+    }
+  };
+  static Shapes infer(Infer&, Attrs&);
+  static Tensors decompose(const Lower&, const Attrs&);
+  static std::vector<OpSample<Attrs>> samples();
+};
+
+struct DequantGroupedMatmul {
+  static constexpr std::string_view name = "dequant_grouped_matmul",
+                                    summary = "Product of each row with the packed weights of its expert.",
+                                    operands = "x, packed, experts";
+  static constexpr std::string_view doc =
+      "y[i, n] = sum over k of x[i, k] W[experts[i], k, n], W as in dequant_moe_weights; an expert out of "
+      "range is "
+      "an error. Packed weights are frozen: only x has a gradient";
+  struct Attrs {
+    std::string scheme;
+    Dim num_experts = 0;
+    static constexpr auto fields() {
+      return std::tuple{field("scheme", &Attrs::scheme, "gguf_TYPE"),
+                        field("num_experts", &Attrs::num_experts,
+                              "how many slabs `packed` holds; 0: the size of its first axis")};
+    }
+  };
+  static Shapes infer(Infer&, Attrs&);
+  static Tensors decompose(const Lower&, const Attrs&);
+  static std::vector<OpSample<Attrs>> samples();
+};
+
+/// scale and zp are empty where the scheme has none.
+Tensor dequant_matmul(Tensor x, Tensor w_q, Tensor scale, Tensor zp, const std::string& scheme);
+/// GGUF blocks.
+Tensor dequant_matmul_packed(Tensor x, Tensor packed_w, const std::string& scheme);
+Tensor dequant_matmul_nvfp4(Tensor x, Tensor w_q, Tensor block_scales, Tensor global_scale);
+Tensor dequant_moe_weights(Tensor packed, const std::string& scheme, Dims shape);
+Tensor dequant_grouped_matmul(Tensor x, Tensor packed, Tensor experts, const std::string& scheme,
+                              Dim num_experts = 0);
+
+}  // namespace rlx::ops

@@ -1,0 +1,56 @@
+// Integer products with requantised results.
+#pragma once
+
+#include <array>
+
+#include "rlx/ir/op_record.h"
+
+namespace rlx::ops {
+
+using namespace ir;  // NOLINT
+
+enum class Rounding { half_even, half_away };
+constexpr std::array<std::string_view, 2> choice_names(Rounding) { return {"half_even", "half_away"}; }
+
+struct Requantize {
+  int64_t x_zp = 0, w_zp = 0, out_zp = 0;
+  double mult = 1;
+  Rounding rounding = Rounding::half_even;
+  /// As attributes of a struct that has these among others.
+  template <class Attrs>
+  static constexpr auto fields_of() {
+    return std::tuple{
+        field("x_zp", static_cast<int64_t Attrs::*>(&Requantize::x_zp), "the code of 0 in x"),
+        field("w_zp", static_cast<int64_t Attrs::*>(&Requantize::w_zp), "the code of 0 in w"),
+        field("out_zp", static_cast<int64_t Attrs::*>(&Requantize::out_zp), "the code of 0 in y"),
+        field("mult", static_cast<double Attrs::*>(&Requantize::mult),
+              "scale of x times scale of w over scale of y"),
+        field("rounding", static_cast<Rounding Attrs::*>(&Requantize::rounding), "what becomes of halves")};
+  }
+};
+
+struct QMatmul {
+  static constexpr std::string_view name = "q_matmul", summary = "Product of i8 codes, requantised to i8.",
+                                    operands = "x, w, bias";
+  static constexpr std::string_view doc =
+      "acc[.., n] = bias[n] + sum over k of (x[.., k] - x_zp)(w[k, n] - w_zp) in i32; y = round(acc mult) + "
+      "out_zp, "
+      "saturated to -128 .. 127";
+  static constexpr Traits traits{.zero_gradient = true};
+  struct Attrs : Requantize {
+    static constexpr auto fields() { return fields_of<Attrs>(); }
+  };
+  static Shapes infer(Infer&, Attrs&);
+  static Tensors decompose(const Lower&, const Attrs&);
+  static std::vector<OpSample<Attrs>> samples();
+};
+
+Tensor q_matmul(Tensor x, Tensor w, Tensor bias, int64_t x_zp, int64_t w_zp, int64_t out_zp, double mult,
+                Rounding rounding = Rounding::half_even);
+
+/// Checks the dtypes of x, w, bias and the attributes they share.
+void require_requantize(Infer& c, const Requantize& a);
+/// round(acc mult) + out_zp as i8.
+Tensor requantized(Tensor acc, const Requantize& a);
+
+}  // namespace rlx::ops

@@ -1,0 +1,104 @@
+// Calls of the quantisation operators that must be refused, with their messages.
+#include <gtest/gtest.h>
+
+#include "rlx/ops/quant/dequant_matmul.h"
+#include "rlx/ops/quant/dequantize_blocks.h"
+#include "rlx/ops/quant/q_matmul.h"
+#include "rlx/ops/quant/quantize.h"
+#include "tests/support/errors.h"
+#include "tests/support/evaluate.h"
+
+namespace rlx::ops {
+namespace {
+
+using test::message_of;
+using test::typed;
+
+TEST(QuantRefusal, quantize_wants_floats_and_a_scale_that_means_something) {
+  Graph g("g");
+  const Tensor x = typed(g, "f32[2,3]"), q = typed(g, "i8[2,3]");
+  EXPECT_EQ(message_of([&] { quantize(q, 1, 0); }),
+            "quantize: x: i8[2,3] has dtype i8; it must be f16, bf16, f32 or f64");
+  EXPECT_EQ(message_of([&] { quantize(x, 0, 0); }), "quantize: scale 0.0 must be positive and finite");
+  EXPECT_EQ(message_of([&] { quantize(x, 1, 200); }), "quantize: zero point 200 is no i8 code; -128 .. 127");
+  EXPECT_EQ(message_of([&] {
+              quantize_per_channel(x, 1, {1, 2}, {0, 0});
+            }),
+            "quantize_per_channel: 2 scales for 3 channels on axis 1 of x: f32[2,3]");
+  EXPECT_EQ(message_of([&] {
+              quantize_per_channel(x, 0, {1, 2}, {0});
+            }),
+            "quantize_per_channel: 2 scales and 1 zero points; each channel has one of each");
+  EXPECT_EQ(message_of([&] { dequantize(x, 1, 0); }), "dequantize: q: f32[2,3] has dtype f32; codes are i8");
+  EXPECT_EQ(message_of([&] { dequantize_per_channel(q, 2, {}, {}); }),
+            "dequantize_per_channel: axis 2 is out of range for q: i8[2,3]");
+}
+
+TEST(QuantRefusal, q_matmul_wants_codes_that_fit) {
+  Graph g("g");
+  const Tensor x = typed(g, "i8[2,3]"), w = typed(g, "i8[3,4]"), bias = typed(g, "i32[4]"),
+               f = typed(g, "f32[3,4]");
+  EXPECT_EQ(message_of([&] { q_matmul(x, f, bias, 0, 0, 0, 1); }),
+            "q_matmul: w: f32[3,4] has dtype f32; codes are i8");
+  EXPECT_EQ(message_of([&] { q_matmul(x, x, bias, 0, 0, 0, 1); }),
+            "q_matmul: inner sizes differ, x: i8[2,3] and w: i8[2,3]; the last axis of x must equal the "
+            "first of w");
+  EXPECT_EQ(message_of([&] { q_matmul(x, w, typed(g, "i32[5]"), 0, 0, 0, 1); }),
+            "q_matmul: bias: i32[5] does not fit w: i8[3,4]");
+  EXPECT_EQ(message_of([&] { q_matmul(x, w, bias, 0, 0, 0, -1); }),
+            "q_matmul: mult -1.0 must be positive and finite");
+}
+
+TEST(QuantRefusal, packed_weights_want_a_known_scheme_and_the_right_number_of_bytes) {
+  Graph g("g");
+  const Tensor p = typed(g, "u8[18]"), x = typed(g, "f32[2,32]");
+  const std::string unknown = message_of([&] { dequantize_blocks(p, "gguf_q9", {32, 1}); });
+  EXPECT_TRUE(
+      unknown.starts_with("dequantize_blocks: scheme 'gguf_q9' is not known; int8/B, int8a/B, int4/B, "))
+      << unknown;
+  EXPECT_EQ(message_of([&] {
+              dequantize_blocks(p, "gguf_q4_0", {32, 2});
+            }),
+            "dequantize_blocks: packed: u8[18] has 18 bytes; gguf_q4_0 weights f32[32,2] take 36");
+  EXPECT_EQ(message_of([&] {
+              dequantize_blocks(p, "gguf_q4_0", {16, 2});
+            }),
+            "dequantize_blocks: k = 16 is no multiple of 32, the block of gguf_q4_0");
+  EXPECT_EQ(message_of([&] {
+              dequantize_blocks(x, "gguf_q4_0", {32, 1});
+            }),
+            "dequantize_blocks: packed: f32[2,32] has dtype f32; packed weights are bytes, u8");
+  EXPECT_EQ(
+      message_of([&] {
+        dequant_moe_weights(p, "int4/32", {1, 6, 6});
+      }),
+      "dequant_moe_weights: scheme 'int4/32' keeps scales beside its codes; expert slabs are gguf_TYPE");
+  EXPECT_EQ(message_of([&] { dequant_matmul_packed(x, p, "int4/32"); }),
+            "dequant_matmul_packed: scheme 'int4/32' has scales beside its codes; use dequant_matmul");
+}
+
+TEST(QuantRefusal, dequant_matmul_wants_exactly_the_operands_of_its_scheme) {
+  Graph g("g");
+  const Tensor x = typed(g, "f32[2,8]"), w = typed(g, "i8[8,3]"), scale = typed(g, "f32[2,3]"), none;
+  EXPECT_EQ(message_of([&] { dequant_matmul(x, w, none, none, "int8/4"); }),
+            "dequant_matmul: int8/4 needs scale: f32[2,3]");
+  EXPECT_EQ(message_of([&] { dequant_matmul(x, w, scale, scale, "int8/4"); }),
+            "dequant_matmul: int8/4 has no zp; leave it out");
+  EXPECT_EQ(message_of([&] { dequant_matmul(x, w, scale, none, "int8a/4"); }),
+            "dequant_matmul: int8a/4 needs zp: f32[2,3]");
+  EXPECT_EQ(message_of([&] { dequant_matmul(x, w, scale, none, "int8/8"); }),
+            "dequant_matmul: scale: f32[2,3] does not fit int8/8; it must be f32[1,3]");
+  EXPECT_EQ(message_of([&] { dequant_matmul(x, w, none, scale, "int8/4"); }),
+            "dequant_matmul: zp is given without scale; they come together");
+  EXPECT_EQ(message_of([&] { dequant_matmul(x, typed(g, "u8[5]"), scale, none, "int4/4"); }),
+            "dequant_matmul: w: u8[5] does not fit int4/4; it must hold 12 bytes, u8");
+  EXPECT_EQ(
+      message_of([&] { dequant_matmul(typed(g, "f32[2,seq]"), w, scale, none, "int8/4"); }),
+      "dequant_matmul: x: f32[2,seq] has a symbolic last axis; the blocks of the weights need its size");
+  EXPECT_EQ(
+      message_of([&] { dequant_matmul_packed(typed(g, "f32[1,32]"), typed(g, "u8[19]"), "gguf_q4_0"); }),
+      "dequant_matmul: packed: 19 bytes are no whole number of gguf_q4_0 columns of 18 bytes");
+}
+
+}  // namespace
+}  // namespace rlx::ops
