@@ -11,10 +11,14 @@
 #include "rlx/ops/elementwise/activation.h"
 #include "rlx/ops/elementwise/binary.h"
 #include "rlx/ops/elementwise/cast.h"
+#include "rlx/ops/elementwise/clamp.h"
+#include "rlx/ops/elementwise/classify.h"
 #include "rlx/ops/elementwise/compare.h"
 #include "rlx/ops/elementwise/complex.h"
+#include "rlx/ops/elementwise/logical.h"
 #include "rlx/ops/elementwise/math.h"
 #include "rlx/ops/elementwise/select.h"
+#include "rlx/ops/elementwise/stop_gradient.h"
 #include "rlx/ops/fft/fft.h"
 #include "rlx/ops/linalg/cholesky.h"
 #include "rlx/ops/linalg/det.h"
@@ -44,30 +48,31 @@ namespace rlx::ops {
 template <class... Ops>
 struct OpList {};
 
-using All =
-    OpList<Input, Param, Constant, Full,
-           // control
-           Custom, CustomFn, If, Scan, While,
-           // elementwise
-           Abs, Add, Atan, Cast, Ceil, Compare, ComplexNormSq, Conjugate, Cos, Div, Erf, Exp, Expm1, Floor,
-           Gelu, GeluApprox, ImagPart, Log, Log1p, MakeComplex, Max, Min, Mul, Neg, Pow, RealPart, Relu,
-           Round, Rsqrt, Sigmoid, Sign, Silu, Sin, Softplus, Sqrt, Sub, Tan, Tanh, Where,
-           // reduce
-           Cumprod, Cumsum, LinearRecurrence, Reduce,
-           // shape
-           Concat, Expand, Narrow, Reshape, Transpose,
-           // linalg
-           BatchedDenseSolve, Cholesky, DenseSolve, Det, DotGeneral, Eigh, EighValues, Einsum, Inverse,
-           Logdet, Matmul, Qr, Slogdet, Svd, SvdValues, TriangularSolve,
-           // fft
-           Fft,
-           // quant
-           DequantMatmul, DequantMoeWeights, Dequantize, DequantizeBlocks, DequantizePerChannel, QMatmul,
-           Quantize, QuantizePerChannel,
-           // attention
-           Attention, AttentionBackward,
-           // sequence
-           SelectiveScan>;
+using All = OpList<Input, Param, Constant, Full,
+                   // control
+                   Custom, CustomFn, If, Scan, While,
+                   // elementwise
+                   Abs, Add, Atan, BitwiseAnd, BitwiseNot, BitwiseOr, BitwiseXor, Cast, Ceil, Clamp, Compare,
+                   ComplexNormSq, Conjugate, Cos, Div, Erf, Exp, Expm1, Floor, Gelu, GeluApprox, ImagPart,
+                   IsFinite, IsNan, Log, Log1p, LogicalAnd, LogicalNot, LogicalOr, LogicalXor, MakeComplex,
+                   Max, Min, Mul, Neg, Pow, RealPart, Relu, Rem, Round, Rsqrt, ShiftLeft, ShiftRight, Sigmoid,
+                   Sign, Silu, Sin, Softplus, Sqrt, StopGradient, Sub, Tan, Tanh, Where,
+                   // reduce
+                   Cumprod, Cumsum, LinearRecurrence, Reduce,
+                   // shape
+                   Concat, Expand, Narrow, Reshape, Transpose,
+                   // linalg
+                   BatchedDenseSolve, Cholesky, DenseSolve, Det, DotGeneral, Eigh, EighValues, Einsum,
+                   Inverse, Logdet, Matmul, Qr, Slogdet, Svd, SvdValues, TriangularSolve,
+                   // fft
+                   Fft,
+                   // quant
+                   Dequantize, DequantizeBlocks, DequantizePerChannel, DequantMatmul, DequantMoeWeights,
+                   QMatmul, Quantize, QuantizePerChannel,
+                   // attention
+                   Attention, AttentionBackward,
+                   // sequence
+                   SelectiveScan>;
 
 /// All of them by name.
 const OpTable& table();

@@ -128,6 +128,20 @@ Tensor Pow::tangent(Tensor a, Tensor b, Tensor y, Tensor da, Tensor db) {
   return add_or(da ? da * pow_by_base(a, b) : da, db ? db * pow_by_exponent(a, b, y) : db);
 }
 
+double Rem::eval(double a, double b) { return std::fmod(a, b); }
+
+namespace {
+
+// trunc(a / b), recovered from the exact remainder: dividing and truncating could miss by one.
+Tensor whole_part(Tensor a, Tensor b, Tensor y) { return round((a - y) / b); }
+
+}  // namespace
+
+Pair Rem::gradients(Tensor a, Tensor b, Tensor y, Tensor dy) { return {dy, -(dy * whole_part(a, b, y))}; }
+Tensor Rem::tangent(Tensor a, Tensor b, Tensor y, Tensor da, Tensor db) {
+  return add_or(da, db ? -(db * whole_part(a, b, y)) : db);
+}
+
 Tensor add(Tensor a, Tensor b) { return make<Add>(*a.graph, {}, {a, b}); }
 Tensor sub(Tensor a, Tensor b) { return make<Sub>(*a.graph, {}, {a, b}); }
 Tensor mul(Tensor a, Tensor b) { return make<Mul>(*a.graph, {}, {a, b}); }
@@ -135,6 +149,7 @@ Tensor div(Tensor a, Tensor b) { return make<Div>(*a.graph, {}, {a, b}); }
 Tensor max(Tensor a, Tensor b) { return make<Max>(*a.graph, {}, {a, b}); }
 Tensor min(Tensor a, Tensor b) { return make<Min>(*a.graph, {}, {a, b}); }
 Tensor pow(Tensor a, Tensor b) { return make<Pow>(*a.graph, {}, {a, b}); }
+Tensor rem(Tensor a, Tensor b) { return make<Rem>(*a.graph, {}, {a, b}); }
 
 Tensor binary(BinaryOp op, Tensor a, Tensor b) {
   switch (op) {

@@ -186,6 +186,18 @@ struct Pow : Binary<Pow> {
   static Tensor tangent(Tensor a, Tensor b, Tensor y, Tensor da, Tensor db);
 };
 
+struct Rem : Binary<Rem> {
+  static constexpr std::string_view name = "rem";
+  static constexpr std::string_view summary = "Remainder of a division, with the sign of the dividend.";
+  static constexpr std::string_view doc =
+      "y = a - b trunc(a / b); integers have x rem 0 = 0, floats NaN. da = dy, db = -dy trunc(a / b)";
+  static constexpr bool positive = true;
+  static double eval(double a, double b);
+  static int64_t eval(int64_t a, int64_t b) { return b == 0 || b == -1 ? 0 : a % b; }
+  static Pair gradients(Tensor a, Tensor b, Tensor y, Tensor dy);
+  static Tensor tangent(Tensor a, Tensor b, Tensor y, Tensor da, Tensor db);
+};
+
 Tensor add(Tensor a, Tensor b);
 Tensor sub(Tensor a, Tensor b);
 Tensor mul(Tensor a, Tensor b);
@@ -193,6 +205,7 @@ Tensor div(Tensor a, Tensor b);
 Tensor max(Tensor a, Tensor b);
 Tensor min(Tensor a, Tensor b);
 Tensor pow(Tensor a, Tensor b);
+Tensor rem(Tensor a, Tensor b);
 Tensor binary(BinaryOp op, Tensor a, Tensor b);
 
 /// A scalar constant of t's dtype in t's graph.

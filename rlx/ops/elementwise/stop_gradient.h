@@ -1,0 +1,25 @@
+// A wall for derivatives.
+#pragma once
+
+#include "rlx/ir/op_record.h"
+#include "rlx/ops/elementwise/broadcast.h"
+
+namespace rlx::ops {
+
+struct StopGradient {
+  static constexpr std::string_view name = "stop_gradient",
+                                    summary = "The operand, held constant for derivatives.",
+                                    doc = "y = x; the derivative is defined as 0, in both modes",
+                                    operands = "x";
+  static constexpr Traits traits{.elementwise = true, .zero_gradient = true};
+  using Attrs = NoAttrs;
+  static Shapes infer(Infer&, Attrs&);
+  static Literals reference(const Eval&, const Attrs&);
+  static Tensors vjp(const Vjp&, const Attrs&);
+  static Tensors jvp(const Jvp&, const Attrs&);
+  static std::vector<OpSample<Attrs>> samples();
+};
+
+Tensor stop_gradient(Tensor x);
+
+}  // namespace rlx::ops
