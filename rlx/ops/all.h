@@ -20,6 +20,9 @@
 #include "rlx/ops/elementwise/select.h"
 #include "rlx/ops/elementwise/stop_gradient.h"
 #include "rlx/ops/fft/fft.h"
+#include "rlx/ops/index/gather.h"
+#include "rlx/ops/index/scatter.h"
+#include "rlx/ops/index/take_along.h"
 #include "rlx/ops/linalg/cholesky.h"
 #include "rlx/ops/linalg/det.h"
 #include "rlx/ops/linalg/dot_general.h"
@@ -34,13 +37,23 @@
 #include "rlx/ops/quant/dequantize_blocks.h"
 #include "rlx/ops/quant/q_matmul.h"
 #include "rlx/ops/quant/quantize.h"
+#include "rlx/ops/reduce/any_all.h"
 #include "rlx/ops/reduce/cumulative.h"
+#include "rlx/ops/reduce/extreme.h"
 #include "rlx/ops/reduce/reduce.h"
+#include "rlx/ops/reduce/softmax.h"
+#include "rlx/ops/reduce/sort.h"
+#include "rlx/ops/reduce/variance.h"
 #include "rlx/ops/sequence/selective_scan.h"
 #include "rlx/ops/shape/concat.h"
+#include "rlx/ops/shape/dynamic_slice.h"
 #include "rlx/ops/shape/expand.h"
+#include "rlx/ops/shape/flip.h"
+#include "rlx/ops/shape/iota.h"
 #include "rlx/ops/shape/narrow.h"
+#include "rlx/ops/shape/pad.h"
 #include "rlx/ops/shape/reshape.h"
+#include "rlx/ops/shape/slice.h"
 #include "rlx/ops/shape/transpose.h"
 
 namespace rlx::ops {
@@ -58,9 +71,11 @@ using All = OpList<Input, Param, Constant, Full,
                    Max, Min, Mul, Neg, Pow, RealPart, Relu, Rem, Round, Rsqrt, ShiftLeft, ShiftRight, Sigmoid,
                    Sign, Silu, Sin, Softplus, Sqrt, StopGradient, Sub, Tan, Tanh, Where,
                    // reduce
-                   Cumprod, Cumsum, LinearRecurrence, Reduce,
+                   AllOf, AnyOf, Argmax, Argmin, Argsort, Cummax, Cummin, Cumprod, Cumsum, CumsumBackward,
+                   LinearRecurrence, LogSoftmax, Logsumexp, Reduce, Softmax, Sort, TopK, Variance,
                    // shape
-                   Concat, Expand, Narrow, Reshape, Transpose,
+                   Concat, DynamicSlice, DynamicUpdateSlice, Expand, Flip, Iota, Narrow, OneHot, Pad, Reshape,
+                   Slice, Transpose,
                    // linalg
                    BatchedDenseSolve, Cholesky, DenseSolve, Det, DotGeneral, Eigh, EighValues, Einsum,
                    Inverse, Logdet, Matmul, Qr, Slogdet, Svd, SvdValues, TriangularSolve,
@@ -72,7 +87,9 @@ using All = OpList<Input, Param, Constant, Full,
                    // attention
                    Attention, AttentionBackward,
                    // sequence
-                   SelectiveScan>;
+                   SelectiveScan,
+                   // index
+                   BatchedGather, Gather, GatherBackward, Scatter, ScatterAdd, TakeAlong>;
 
 /// All of them by name.
 const OpTable& table();

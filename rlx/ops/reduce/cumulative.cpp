@@ -101,6 +101,19 @@ Tensors Cumprod::vjp(const Vjp& c, const Attrs& a) {
   return {cumprod(x, a.axis, true, a.reverse) * r};
 }
 
+Shapes CumsumBackward::infer(Infer& c, Attrs& a) {
+  c.require_numeric(0);
+  a.axis = c.axis(a.axis, 0);
+  return {c.in(0)};
+}
+Tensors CumsumBackward::decompose(const Lower& c, const Attrs& a) {
+  return {cumsum(c.in(0), a.axis, a.exclusive, true)};
+}
+std::vector<OpSample<CumsumBackward::Attrs>> CumsumBackward::samples() {
+  return {{{0}, {"f32[4,6]"}}, {{-1, true}, {"f64[3,5]"}}, {{1}, {"f16[2,3,2]"}},
+          {{0}, {"f32[0,3]"}}, {{0, true}, {"f32[1]"}},    {{0}, {"c64[4]"}}};
+}
+
 Shapes LinearRecurrence::infer(Infer& c, Attrs& a) {
   c.same_dtype({0, 1});
   c.require_float_or_complex(0);
@@ -154,6 +167,9 @@ Tensor cumsum(Tensor x, int axis, bool exclusive, bool reverse) {
 }
 Tensor cumprod(Tensor x, int axis, bool exclusive, bool reverse) {
   return make<Cumprod>(*x.graph, {axis, exclusive, reverse}, {x});
+}
+Tensor cumsum_backward(Tensor dy, int axis, bool exclusive) {
+  return make<CumsumBackward>(*dy.graph, {axis, exclusive}, {dy});
 }
 Tensor linear_recurrence(Tensor a, Tensor b, int axis, bool reverse) {
   return make<LinearRecurrence>(*a.graph, {axis, reverse}, {a, b});

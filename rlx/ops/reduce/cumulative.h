@@ -70,8 +70,28 @@ struct LinearRecurrence {
   static std::vector<OpSample<Attrs>> samples();
 };
 
+struct CumsumBackward {
+  static constexpr std::string_view name = "cumsum_backward", summary = "Gradient of cumsum.",
+                                    operands = "dy";
+  static constexpr std::string_view doc =
+      "dx[i] = sum of dy[j] over j >= i (j > i when exclusive): the running sum from the other end";
+  struct Attrs {
+    int axis = -1;
+    bool exclusive = false;
+    static constexpr auto fields() {
+      return std::tuple{
+          field("axis", &Attrs::axis, "axis of the running sum; negative counts from the end"),
+          field("exclusive", &Attrs::exclusive, "whether the running sum left x[i] out of y[i]")};
+    }
+  };
+  static Shapes infer(Infer&, Attrs&);
+  static Tensors decompose(const Lower&, const Attrs&);
+  static std::vector<OpSample<Attrs>> samples();
+};
+
 Tensor cumsum(Tensor x, int axis, bool exclusive = false, bool reverse = false);
 Tensor cumprod(Tensor x, int axis, bool exclusive = false, bool reverse = false);
+Tensor cumsum_backward(Tensor dy, int axis, bool exclusive = false);
 Tensor linear_recurrence(Tensor a, Tensor b, int axis, bool reverse = false);
 
 }  // namespace rlx::ops

@@ -23,21 +23,7 @@ Shapes Reduce::infer(Infer& c, Attrs& a) {
   if (is_complex(x.dtype()) && (a.kind == ReduceOp::max || a.kind == ReduceOp::min)) {
     c.fail("x: ", x, " is complex and has no order; reduce its real part or modulus");
   }
-  // No axes means all of them: in canonical form they are listed, except for a scalar.
-  if (a.axes.empty()) {
-    for (int i = 0; i < x.rank(); ++i) a.axes.push_back(i);
-  }
-  a.axes = c.axes(a.axes, 0);
-  Dims dims;
-  for (int i = 0; i < x.rank(); ++i) {
-    const bool reduced = std::binary_search(a.axes.begin(), a.axes.end(), i);
-    if (!reduced) {
-      dims.push_back(x.dim(i));
-    } else if (a.keep_dim) {
-      dims.push_back(1);
-    }
-  }
-  return {x.with_dims(std::move(dims))};
+  return {reduced_type(c, a.axes, a.keep_dim)};
 }
 
 namespace {
@@ -163,6 +149,31 @@ std::vector<OpSample<Reduce::Attrs>> Reduce::samples() {
 
 Tensor reduce(Tensor x, ReduceOp kind, std::vector<int> axes, bool keep_dim) {
   return make<Reduce>(*x.graph, {kind, std::move(axes), keep_dim}, {x});
+}
+
+Shape reduced_type(const Infer& c, std::vector<int>& axes, bool keep_dim) {
+  const Shape& x = c.in(0);
+  // No axes means all of them: in canonical form they are listed, except for a scalar.
+  if (axes.empty()) {
+    for (int i = 0; i < x.rank(); ++i) axes.push_back(i);
+  }
+  axes = c.axes(axes, 0);
+  Dims dims;
+  for (int i = 0; i < x.rank(); ++i) {
+    const bool reduced = std::binary_search(axes.begin(), axes.end(), i);
+    if (!reduced) {
+      dims.push_back(x.dim(i));
+    } else if (keep_dim) {
+      dims.push_back(1);
+    }
+  }
+  return x.with_dims(std::move(dims));
+}
+
+ReducedBatch reduced_batch(const Vmap& c, std::vector<int> axes) {
+  if (axes.empty()) return {unsqueeze(c.in(0), 1), {1}};
+  for (int& axis : axes) ++axis;
+  return {c.in(0), std::move(axes)};
 }
 
 Tensor keep_reduced(Tensor y, const std::vector<int>& axes, bool kept) {

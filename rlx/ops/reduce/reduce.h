@@ -52,6 +52,18 @@ inline Tensor reduce_max(Tensor x, std::vector<int> axes, bool keep = false) {
   return reduce(x, ReduceOp::max, std::move(axes), keep);
 }
 
+/// The type of operand 0 reduced over axes, which are brought into canonical form: none listed means all of
+/// them, and they are listed then (except for a scalar, which has none).
+Shape reduced_type(const Infer& c, std::vector<int>& axes, bool keep_dim);
+
+/// Operand and axes of a reduction under vmap. A batch of scalars, whose list of axes is empty, gets an axis
+/// of size 1 to reduce.
+struct ReducedBatch {
+  Tensor x;
+  std::vector<int> axes;
+};
+ReducedBatch reduced_batch(const Vmap& c, std::vector<int> axes);
+
 /// y seen with the reduced axes put back with size 1, ready to broadcast against x.
 Tensor keep_reduced(Tensor y, const std::vector<int>& axes, bool kept);
 
