@@ -37,6 +37,9 @@
 #include "rlx/ops/quant/dequantize_blocks.h"
 #include "rlx/ops/quant/q_matmul.h"
 #include "rlx/ops/quant/quantize.h"
+#include "rlx/ops/random/dropout.h"
+#include "rlx/ops/random/random.h"
+#include "rlx/ops/random/sample.h"
 #include "rlx/ops/reduce/any_all.h"
 #include "rlx/ops/reduce/cumulative.h"
 #include "rlx/ops/reduce/extreme.h"
@@ -89,7 +92,9 @@ using All = OpList<Input, Param, Constant, Full,
                    // sequence
                    SelectiveScan,
                    // index
-                   BatchedGather, Gather, GatherBackward, Scatter, ScatterAdd, TakeAlong>;
+                   BatchedGather, Gather, GatherBackward, Scatter, ScatterAdd, TakeAlong,
+                   // random
+                   Dropout, RandomBits, RandomNormal, RandomUniform, SampleTokens>;
 
 /// All of them by name.
 const OpTable& table();

@@ -1,0 +1,41 @@
+#include "rlx/ops/random/dropout.h"
+
+#include <cmath>
+
+#include "rlx/ops/elementwise/binary.h"
+#include "rlx/ops/elementwise/compare.h"
+#include "rlx/ops/elementwise/select.h"
+#include "rlx/ops/random/random.h"
+
+namespace rlx::ops {
+
+Shapes Dropout::infer(Infer& c, Attrs& a) {
+  c.require_float_or_complex(0);
+  if (!(a.rate >= 0 && a.rate < 1)) c.fail("rate is ", a.rate, "; it must be at least 0 and below 1");
+  for (int i = 1; i < 3; ++i) {
+    c.require_rank(i, 0);
+    if (!is_integer(c.in(i).dtype()))
+      c.fail(c.operand_name(i), ": ", c.in(i), " has dtype ", c.in(i).dtype(), "; it must be an integer");
+  }
+  return {c.in(0)};
+}
+
+// The mask compares words, not floats, so it does not depend on the dtype of x.
+Tensors Dropout::decompose(const Lower& c, const Attrs& a) {
+  const Tensor x = c.in(0), bits = random_bits(c.in(1), c.in(2), x.shape().dims());
+  const double threshold = std::min(std::nearbyint(a.rate * 0x1p32), 0x1p32 - 1);
+  const Tensor kept = compare(CompareOp::ge, bits, scalar_like(bits, threshold));
+  return {where(kept, x * (1 / (1 - a.rate)), scalar_like(x, 0))};
+}
+
+std::vector<OpSample<Dropout::Attrs>> Dropout::samples() {
+  return {{{0.5}, {"f32[4,5]", "i64[]", "i64[]"}}, {{0.1}, {"f64[7]", "u32[]", "i64[]"}},
+          {{0}, {"f32[3]", "i64[]", "u32[]"}},     {{0.9}, {"f16[0]", "i32[]", "i64[]"}},
+          {{0.25}, {"f32[]", "i64[]", "i64[]"}},   {{0.5}, {"c64[3]", "i64[]", "i64[]"}}};
+}
+
+Tensor dropout(Tensor x, Tensor key, Tensor counter, double rate) {
+  return make<Dropout>(*x.graph, {rate}, {x, key, counter});
+}
+
+}  // namespace rlx::ops

@@ -1,0 +1,90 @@
+#include "rlx/ops/random/sample.h"
+
+#include <cmath>
+#include <limits>
+
+#include "rlx/ops/elementwise/binary.h"
+#include "rlx/ops/elementwise/cast.h"
+#include "rlx/ops/elementwise/compare.h"
+#include "rlx/ops/elementwise/select.h"
+#include "rlx/ops/index/take_along.h"
+#include "rlx/ops/random/random.h"
+#include "rlx/ops/reduce/cumulative.h"
+#include "rlx/ops/reduce/extreme.h"
+#include "rlx/ops/reduce/softmax.h"
+#include "rlx/ops/reduce/sort.h"
+#include "rlx/ops/shape/iota.h"
+#include "rlx/ops/shape/narrow.h"
+#include "rlx/ops/shape/reshape.h"
+
+namespace rlx::ops {
+
+Shapes SampleTokens::infer(Infer& c, Attrs& a) {
+  const Shape& logits = c.in(0);
+  c.require_float(0);
+  c.require_min_rank(0, 1);
+  for (int i = 1; i < 3; ++i) {
+    c.require_rank(i, 0);
+    if (!is_integer(c.in(i).dtype()))
+      c.fail(c.operand_name(i), ": ", c.in(i), " has dtype ", c.in(i).dtype(), "; it must be an integer");
+  }
+  if (logits.dim(-1) == Dim(0)) c.fail("logits: ", logits, " has an empty vocabulary");
+  if (a.top_k < 0) c.fail("top_k is ", a.top_k, "; it must not be negative; 0 keeps all");
+  if (!(a.top_p > 0 && a.top_p <= 1)) c.fail("top_p is ", a.top_p, "; it must be above 0 and at most 1");
+  if (!(a.temperature >= 0) || std::isinf(a.temperature))
+    c.fail("temperature is ", a.temperature, "; it must be finite and not negative; 0 takes the largest");
+  return {Shape(DType::i32, Dims(logits.dims().begin(), logits.dims().end() - 1))};
+}
+
+Tensors SampleTokens::decompose(const Lower& c, const Attrs& a) {
+  const Tensor given = c.in(0);
+  if (a.temperature == 0) return {argmax(given, -1)};
+  const DType wide = given.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  const Tensor logits = cast(given, wide) / a.temperature;
+  const Dim size = logits.dim(-1);
+  const int last = logits.rank() - 1;
+
+  Tensor p;  // in order of the vocabulary; not normalised when mass was cut off
+  const bool cut_k = a.top_k > 0 && !(size.is_static() && a.top_k >= size.value());
+  if (!cut_k && a.top_p == 1) {
+    p = softmax(logits, last);
+  } else {
+    const Tensors sorted = sort(logits, last, true);
+    Tensor descending = sorted[0];
+    if (cut_k) {
+      Dims dims(size_t(last) + 1, Dim(1));
+      dims[size_t(last)] = size;
+      const Tensor rank = iota(c.graph, Shape(DType::i64, dims), last);
+      const Tensor none = scalar_like(descending, -std::numeric_limits<double>::infinity());
+      descending = where(less(rank, scalar_like(rank, double(a.top_k))), descending, none);
+    }
+    Tensor kept = softmax(descending, last);
+    const Tensor mass_before = cumsum(kept, last, true);
+    kept = where(less(mass_before, scalar_like(kept, a.top_p)), kept, scalar_like(kept, 0));
+    p = put_along(kept, sorted[1], last, size);
+  }
+
+  const Tensor running = cumsum(p, last);
+  const Tensor seed{&c.graph, c.graph.constant(Literal::of<int64_t>({}, {a.seed}))};
+  const Tensor u =
+      random_uniform(cast(c.in(1), DType::i64) + seed, c.in(2), Shape(DType::f32, c.out().dims()));
+  const Tensor point = unsqueeze(cast(u, wide), last) * narrow(running, last, size - Dim(1), 1);
+  return {argmax(cast(less(point, running), DType::u8), last)};  // the first that lies above
+}
+
+std::vector<OpSample<SampleTokens::Attrs>> SampleTokens::samples() {
+  return {{{}, {"f32[3,7]", "i64[]", "i64[]"}},
+          {{4, 1, 0.7}, {"f64[2,9]", "u32[]", "i64[]"}},
+          {{0, 0.8, 1.5, 42}, {"f32[5]", "i64[]", "i64[] <1000"}},
+          {{3, 0.5}, {"f16[2,2,6]", "i32[]", "u32[]"}},
+          {{0, 1, 0}, {"f32[4,5]", "i64[]", "i64[]"}},
+          {{}, {"f32[0,3]", "i64[]", "i64[]"}},
+          {{1}, {"bf16[1,1]", "i64[]", "i64[]"}}};
+}
+
+Tensor sample(Tensor logits, Tensor key, Tensor counter, int64_t top_k, double top_p, double temperature,
+              int64_t seed) {
+  return make<SampleTokens>(*logits.graph, {top_k, top_p, temperature, seed}, {logits, key, counter});
+}
+
+}  // namespace rlx::ops
