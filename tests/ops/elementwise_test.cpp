@@ -38,8 +38,10 @@ TEST(Clamp, saturates_bounds_beyond_the_integer_type) {
 }
 
 TEST(Rem, has_the_sign_of_the_dividend) {
-  EXPECT_EQ(of_two(vec<int32_t>({7, -7, 7, -7}), vec<int32_t>({3, 3, -3, -3}), rem), vec<int32_t>({1, -1, 1, -1}));
-  expect_close(of_two(vec<double>({5.5, -5.5, 5.5}), vec<double>({2, 2, -2}), rem), vec<double>({1.5, -1.5, 1.5}), 0);
+  EXPECT_EQ(of_two(vec<int32_t>({7, -7, 7, -7}), vec<int32_t>({3, 3, -3, -3}), rem),
+            vec<int32_t>({1, -1, 1, -1}));
+  expect_close(of_two(vec<double>({5.5, -5.5, 5.5}), vec<double>({2, 2, -2}), rem),
+               vec<double>({1.5, -1.5, 1.5}), 0);
 }
 
 TEST(Rem, by_zero_is_zero_for_integers_and_nan_for_floats) {
@@ -52,7 +54,8 @@ TEST(Logical, follows_the_truth_tables) {
   EXPECT_EQ(of_two(a, b, logical_and), vec<bool>({false, false, false, true}));
   EXPECT_EQ(of_two(a, b, logical_or), vec<bool>({false, true, true, true}));
   EXPECT_EQ(of_two(a, b, logical_xor), vec<bool>({false, true, true, false}));
-  EXPECT_EQ(evaluate({a}, [](const Tensors& t) { return logical_not(t[0]); })[0], vec<bool>({true, true, false, false}));
+  EXPECT_EQ(evaluate({a}, [](const Tensors& t) { return logical_not(t[0]); })[0],
+            vec<bool>({true, true, false, false}));
 }
 
 TEST(Bitwise, works_on_every_bit_of_the_type) {
@@ -67,7 +70,8 @@ TEST(Bitwise, works_on_every_bit_of_the_type) {
 }
 
 TEST(Shift, drops_what_leaves_the_type_and_is_defined_for_every_amount) {
-  EXPECT_EQ(of_two(vec<uint8_t>({0x81, 1, 1}), vec<uint8_t>({1, 7, 8}), shift_left), vec<uint8_t>({2, 128, 0}));
+  EXPECT_EQ(of_two(vec<uint8_t>({0x81, 1, 1}), vec<uint8_t>({1, 7, 8}), shift_left),
+            vec<uint8_t>({2, 128, 0}));
   EXPECT_EQ(of_two(vec<int32_t>({1, 1, 1, -1}), vec<int32_t>({31, 32, -1, 4}), shift_left),
             vec<int32_t>({INT32_MIN, 0, 0, -16}));
   EXPECT_EQ(of_two(vec<int32_t>({-8, -8, 8, 8}), vec<int32_t>({1, 99, 1, -1}), shift_right),

@@ -37,7 +37,8 @@ TEST(Gather, keeps_integer_indices_exact_above_two_to_the_24) {
   // f32 would round 16777217 to 16777216 and pick the neighbour.
   Literal table = Literal::zeros(Shape(DType::u8, {16777218}));
   table.mutable_data<uint8_t>()[16777217] = 7;
-  const auto y = evaluate({table, ints({1}, {16777217})}, [](const Tensors& t) { return gather(t[0], t[1], 0); });
+  const auto y =
+      evaluate({table, ints({1}, {16777217})}, [](const Tensors& t) { return gather(t[0], t[1], 0); });
   EXPECT_EQ(y[0], Literal::of<uint8_t>({1}, {7}));
 }
 
@@ -103,8 +104,10 @@ TEST(ScatterAdd, sums_rows_with_the_same_index) {
 }
 
 TEST(GatherBackward, adds_up_what_each_row_of_the_table_gave) {
-  const auto y = evaluate({Literal::of<double>({2, 3}, {1, 2, 3, 4, 5, 6}), ints({3}, {1, 1, 0})},
-                          [](const Tensors& t) { return gather_backward(t[0], t[1], {2, 4}, 1); });
+  const auto y =
+      evaluate({Literal::of<double>({2, 3}, {1, 2, 3, 4, 5, 6}), ints({3}, {1, 1, 0})}, [](const Tensors& t) {
+        return gather_backward(t[0], t[1], {2, 4}, 1);
+      });
   EXPECT_EQ(y[0], Literal::of<double>({2, 4}, {3, 3, 0, 0, 6, 9, 0, 0}));
 }
 

@@ -49,8 +49,9 @@ TEST(Slice, steps_through_the_box) {
 }
 
 Literal sliced_at(Ints starts) {
-  return evaluate({kMatrix, Literal::of<int32_t>({2}, starts)},
-                  [](const Tensors& t) { return dynamic_slice(t[0], t[1], {1, 2}); })[0];
+  return evaluate({kMatrix, Literal::of<int32_t>({2}, starts)}, [](const Tensors& t) {
+    return dynamic_slice(t[0], t[1], {1, 2});
+  })[0];
 }
 
 TEST(DynamicSlice, limits_the_start_so_that_the_box_lies_inside) {
@@ -60,8 +61,9 @@ TEST(DynamicSlice, limits_the_start_so_that_the_box_lies_inside) {
 }
 
 TEST(DynamicSlice, takes_whole_numbers_in_floats_as_starts) {
-  const auto y = evaluate({kMatrix, Literal::of<float>({2}, {1, 0})},
-                          [](const Tensors& t) { return dynamic_slice(t[0], t[1], {1, 2}); });
+  const auto y = evaluate({kMatrix, Literal::of<float>({2}, {1, 0})}, [](const Tensors& t) {
+    return dynamic_slice(t[0], t[1], {1, 2});
+  });
   EXPECT_EQ(y[0], Literal::of<int32_t>({1, 2}, {4, 5}));
 }
 
@@ -73,7 +75,8 @@ TEST(DynamicUpdateSlice, replaces_the_box_only) {
 
 TEST(Iota, counts_along_one_axis) {
   const auto y = evaluate({kMatrix}, [](const Tensors& t) {
-    return Tensors{iota(*t[0].graph, Shape(DType::i32, {2, 3}), 1), iota(*t[0].graph, Shape(DType::f32, {2, 2}), 0)};
+    return Tensors{iota(*t[0].graph, Shape(DType::i32, {2, 3}), 1),
+                   iota(*t[0].graph, Shape(DType::f32, {2, 2}), 0)};
   });
   EXPECT_EQ(y[0], Literal::of<int32_t>({2, 3}, {0, 1, 2, 0, 1, 2}));
   EXPECT_EQ(y[1], Literal::of<float>({2, 2}, {0, 0, 1, 1}));

@@ -5,6 +5,7 @@
 
 #include "rlx/ops/elementwise/broadcast.h"
 #include "rlx/ops/index/scatter.h"
+#include "rlx/ops/require.h"
 #include "rlx/ops/shape/reshape.h"
 #include "rlx/ops/shape/transpose.h"
 
@@ -135,22 +136,14 @@ std::vector<OpSample<BatchedGather::Attrs>> BatchedGather::samples() {
 }
 
 Shapes GatherBackward::infer(Infer& c, Attrs& a) {
-  const Shape &dy = c.in(0), &indices = c.in(1);
   c.require_float_or_complex(0);
   c.require_index(1);
   const int asked = a.axis;
   if (!normalize_axis(a.axis, int(a.table_shape.size())))
     c.fail("axis ", asked, " is out of range for table_shape ", a.table_shape);
-  const Dims want = gathered_dims(a.table_shape, indices.dims(), a.axis, 0);
-  if (int(want.size()) != dy.rank())
-    c.fail("dy: ", dy, " has rank ", dy.rank(), "; gathering from ", a.table_shape, " gives ", want);
-  for (int i = 0; i < dy.rank(); ++i) {
-    if (decide_equal(dy.dim(i), want[size_t(i)]) == false)
-      c.fail("dy: ", dy, " has size ", dy.dim(i), " on axis ", i, "; gathering from ", a.table_shape,
-             " gives ", want);
-    c.same(dy.dim(i), want[size_t(i)], "sizes");
-  }
-  return {dy.with_dims(a.table_shape)};
+  require_dims(c, 0, gathered_dims(a.table_shape, c.in(1).dims(), a.axis, 0),
+               cat("(gathered from ", a.table_shape, ")"));
+  return {c.in(0).with_dims(a.table_shape)};
 }
 
 Tensors GatherBackward::decompose(const Lower& c, const Attrs& a) {

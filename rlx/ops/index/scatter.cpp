@@ -6,6 +6,7 @@
 #include "rlx/ops/elementwise/compare.h"
 #include "rlx/ops/elementwise/select.h"
 #include "rlx/ops/index/gather.h"
+#include "rlx/ops/require.h"
 #include "rlx/ops/shape/expand.h"
 #include "rlx/ops/shape/iota.h"
 #include "rlx/ops/shape/reshape.h"
@@ -15,17 +16,11 @@ namespace {
 
 // Checks indices [b.., U] against updates [b.., U, t..].
 void check_updates(Infer& c, int indices, int updates, int batch_dims) {
-  const Shape &i = c.in(indices), &u = c.in(updates);
+  if (batch_dims < 0) c.fail("batch_dims is ", batch_dims, "; it must not be negative");
   c.require_index(indices);
-  if (batch_dims < 0 || i.rank() != batch_dims + 1)
-    c.fail("indices: ", i, " has rank ", i.rank(), "; with batch_dims ", batch_dims, " it must be ",
-           batch_dims + 1);
   c.require_min_rank(updates, batch_dims + 1);
-  for (int k = 0; k <= batch_dims; ++k) {
-    if (decide_equal(i.dim(k), u.dim(k)) == false)
-      c.fail("sizes of axis ", k, " differ, indices: ", i, " and updates: ", u);
-    c.same(i.dim(k), u.dim(k), "sizes");
-  }
+  const Dims& dims = c.in(updates).dims();
+  require_dims(c, indices, Dims(dims.begin(), dims.begin() + batch_dims + 1), "(one index for each update)");
 }
 
 template <class T>
@@ -60,20 +55,14 @@ std::vector<T> scatter_values(std::vector<T> y, const std::vector<T>& updates,
 }  // namespace
 
 Shapes Scatter::infer(Infer& c, Attrs& a) {
-  const Shape &base = c.in(0), &updates = c.in(2);
+  const Shape& base = c.in(0);
   c.same_dtype({0, 2});
   if (a.kind != ScatterKind::set) c.require_numeric(0);
   if (is_complex(base.dtype()) && (a.kind == ScatterKind::max || a.kind == ScatterKind::min))
     c.fail("base: ", base, " is complex and has no order");
   check_updates(c, 1, 2, a.batch_dims);
-  if (updates.rank() != base.rank())
-    c.fail("ranks differ, base: ", base, " and updates: ", updates, "; an update is a whole row of base");
-  for (int k = 0; k < base.rank(); ++k) {
-    if (k == a.batch_dims) continue;
-    if (decide_equal(base.dim(k), updates.dim(k)) == false)
-      c.fail("sizes of axis ", k, " differ, base: ", base, " and updates: ", updates);
-    c.same(base.dim(k), updates.dim(k), "sizes");
-  }
+  c.require_min_rank(0, a.batch_dims + 1);
+  require_dims(c, 2, base.with_dim(a.batch_dims, c.in(2).dim(a.batch_dims)).dims(), "(whole rows of base)");
   return {base};
 }
 

@@ -3,6 +3,7 @@
 #include "rlx/ops/elementwise/broadcast.h"
 #include "rlx/ops/index/gather.h"
 #include "rlx/ops/index/scatter.h"
+#include "rlx/ops/require.h"
 #include "rlx/ops/shape/transpose.h"
 
 namespace rlx::ops {
@@ -11,14 +12,9 @@ Shapes TakeAlong::infer(Infer& c, Attrs& a) {
   const Shape &x = c.in(0), &indices = c.in(1);
   c.require_index(1);
   a.axis = c.axis(a.axis, 0);
-  if (x.rank() != indices.rank()) c.fail("ranks differ, x: ", x, " and indices: ", indices);
-  for (int i = 0; i < x.rank(); ++i) {
-    if (i == a.axis) continue;
-    if (decide_equal(x.dim(i), indices.dim(i)) == false)
-      c.fail("sizes of axis ", i, " differ, x: ", x, " and indices: ", indices, "; only axis ", a.axis,
-             " may differ");
-    c.same(x.dim(i), indices.dim(i), "sizes");
-  }
+  Dims want = x.dims();
+  if (indices.rank() == x.rank()) want[size_t(a.axis)] = indices.dim(a.axis);
+  require_dims(c, 1, want, cat("(as x but along axis ", a.axis, ")"));
   return {x.with_dim(a.axis, indices.dim(a.axis))};
 }
 

@@ -12,11 +12,9 @@ namespace rlx::ops {
 Shapes Dropout::infer(Infer& c, Attrs& a) {
   c.require_float_or_complex(0);
   if (!(a.rate >= 0 && a.rate < 1)) c.fail("rate is ", a.rate, "; it must be at least 0 and below 1");
-  for (int i = 1; i < 3; ++i) {
-    c.require_rank(i, 0);
-    if (!is_integer(c.in(i).dtype()))
-      c.fail(c.operand_name(i), ": ", c.in(i), " has dtype ", c.in(i).dtype(), "; it must be an integer");
-  }
+  require_stream(c, 1);
+  c.require_rank(1, 0);
+  c.require_rank(2, 0);
   return {c.in(0)};
 }
 

@@ -12,14 +12,19 @@
 #include "rlx/ops/shape/reshape.h"
 
 namespace rlx::ops {
+
+void require_stream(const Infer& c, int i) {
+  for (const int k : {i, i + 1}) {
+    if (!is_integer(c.in(k).dtype()))
+      c.fail(c.operand_name(k), ": ", c.in(k), " has dtype ", c.in(k).dtype(), "; it must be an integer");
+  }
+}
+
 namespace {
 
 // Extents of the streams, then those drawn from each.
 Dims drawn_dims(Infer& c, const Dims& shape) {
-  for (int i = 0; i < 2; ++i) {
-    if (!is_integer(c.in(i).dtype()))
-      c.fail(c.operand_name(i), ": ", c.in(i), " has dtype ", c.in(i).dtype(), "; it must be an integer");
-  }
+  require_stream(c, 0);
   for (const Dim d : shape) {
     if (d.is_inferred()) c.fail("shape ", shape, " has an axis of size -1; give a size or a symbol");
   }

@@ -77,6 +77,9 @@ struct RandomNormal {
   static std::vector<OpSample<Attrs>> samples();
 };
 
+/// Refuses a key or counter, operands i and i + 1, that is not of integers.
+void require_stream(const Infer& c, int i);
+
 Tensor random_bits(Tensor key, Tensor counter, Dims shape);
 Tensor random_uniform(Tensor key, Tensor counter, const Shape& shape, double low = 0, double high = 1);
 Tensor random_normal(Tensor key, Tensor counter, const Shape& shape, double mean = 0, double stddev = 1);

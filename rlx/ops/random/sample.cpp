@@ -23,11 +23,9 @@ Shapes SampleTokens::infer(Infer& c, Attrs& a) {
   const Shape& logits = c.in(0);
   c.require_float(0);
   c.require_min_rank(0, 1);
-  for (int i = 1; i < 3; ++i) {
-    c.require_rank(i, 0);
-    if (!is_integer(c.in(i).dtype()))
-      c.fail(c.operand_name(i), ": ", c.in(i), " has dtype ", c.in(i).dtype(), "; it must be an integer");
-  }
+  require_stream(c, 1);
+  c.require_rank(1, 0);
+  c.require_rank(2, 0);
   if (logits.dim(-1) == Dim(0)) c.fail("logits: ", logits, " has an empty vocabulary");
   if (a.top_k < 0) c.fail("top_k is ", a.top_k, "; it must not be negative; 0 keeps all");
   if (!(a.top_p > 0 && a.top_p <= 1)) c.fail("top_p is ", a.top_p, "; it must be above 0 and at most 1");
