@@ -59,7 +59,7 @@ TEST(Variance, divides_by_the_count_less_the_correction) {
   });
   expect_close(y[0], reals({2}, {2, 0}), 1e-15);
   expect_close(y[1], reals({2, 1}, {8.0 / 3, 0}), 1e-15);
-  expect_close(y[2], reals({}, {3.5}), 1e-15);
+  expect_close(y[2], reals({}, {3.25}), 1e-15);
   expect_close(y[3], reals({2}, {kInf, NAN}), 0);
 }
 

@@ -11,7 +11,7 @@ struct StopGradient {
                                     summary = "The operand, held constant for derivatives.",
                                     doc = "y = x; the derivative is defined as 0, in both modes",
                                     operands = "x";
-  static constexpr Traits traits{.elementwise = true, .zero_gradient = true};
+  static constexpr Traits traits{.elementwise = true, .zero_gradient = true, .surrogate_gradient = true};
   using Attrs = NoAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
