@@ -19,8 +19,14 @@ struct Bf16 {
 namespace RLX_ISA {
 
 RLX_INLINE F32 load(const Bf16* p) {
+#if defined(RLX_AVX512)
+  return (F32)((U32)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)p)) << 16);
+#elif defined(RLX_AVX2)
+  return (F32)((U32)_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i*)p)) << 16);
+#else
   const U16Half h = load_bytes<U16Half>(p);
   return (F32)(__builtin_convertvector(h, U32) << 16);
+#endif
 }
 RLX_INLINE F32 load(const F16* p) {
 #if defined(RLX_AVX512)

@@ -74,11 +74,20 @@ void round_rows(const float* x, int64_t x_stride, const QuantRows& rows, int64_t
 
 RLX_INLINE U32 word(const std::byte* p) { return load_bytes<U32>(p); }
 RLX_INLINE F32 halves(const std::byte* p) { return load(reinterpret_cast<const F16*>(p)); }
+// GCC 12 widens bytes through a conversion of vectors one by one, hence the intrinsics.
 RLX_INLINE F32 bytes(const std::byte* p, bool is_signed) {
+#if defined(RLX_AVX512)
+  const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  return to_float((I32)(is_signed ? _mm512_cvtepi8_epi32(v) : _mm512_cvtepu8_epi32(v)));
+#elif defined(RLX_AVX2)
+  const __m128i v = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+  return to_float((I32)(is_signed ? _mm256_cvtepi8_epi32(v) : _mm256_cvtepu8_epi32(v)));
+#else
   typedef uint8_t U8 __attribute__((vector_size(kLanes)));
   typedef int8_t I8 __attribute__((vector_size(kLanes)));
   if (is_signed) return to_float(__builtin_convertvector(load_bytes<I8>(p), I32));
   return to_float(__builtin_convertvector(load_bytes<U8>(p), I32));
+#endif
 }
 
 // What one block needs of x: words, scales and sums of row m from block `b` of `elements` on.
