@@ -109,6 +109,14 @@ std::vector<double> fill_reals(const Shape& s, std::string_view fill, Stream& r)
     const double low = number(fill.substr(3, dots - 3)), high = number(fill.substr(dots + 2));
     for (double& x : v)
       x = whole ? std::floor(low + r.uniform() * (high + 1 - low)) : low + r.uniform() * (high - low);
+  } else if (fill.starts_with("near ")) {
+    std::string_view rest = fill.substr(5);
+    for (double& x : v) {
+      const size_t end = std::min(rest.find(' '), rest.size());
+      x = number(rest.substr(0, end)) + 0.01 * r.uniform();
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    RLX_CHECK(rest.empty(), "sample: more values than ", s, " holds in '", fill, "'");
   } else if (fill == "distinct") {
     std::vector<size_t> order(v.size());
     std::iota(order.begin(), order.end(), size_t(0));

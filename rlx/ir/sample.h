@@ -5,6 +5,7 @@
 //   f32[4] unit         0 .. 1
 //   f32[4] in -3..7     uniform
 //   i32[5] <9           whole numbers 0 .. 8; also for floats that carry indices
+//   f32[3] near 1 0 -2  these values, each moved by less than 0.01
 //   f32[6] distinct     a shuffled ladder with steps of about one: no ties, far from each other
 //   f32[4,4] spd        symmetric positive definite in the last two axes
 //   f32[4,4] lower      lower triangular, diagonal away from zero
