@@ -3,6 +3,7 @@
 
 #include "rlx/ir/leaves.h"
 #include "rlx/ops/attention/attention.h"
+#include "rlx/ops/attention/rope.h"
 #include "rlx/ops/control/custom.h"
 #include "rlx/ops/control/custom_fn.h"
 #include "rlx/ops/control/if.h"
@@ -47,6 +48,7 @@
 #include "rlx/ops/reduce/softmax.h"
 #include "rlx/ops/reduce/sort.h"
 #include "rlx/ops/reduce/variance.h"
+#include "rlx/ops/sequence/gated_delta_net.h"
 #include "rlx/ops/sequence/selective_scan.h"
 #include "rlx/ops/shape/concat.h"
 #include "rlx/ops/shape/dynamic_slice.h"
@@ -58,6 +60,10 @@
 #include "rlx/ops/shape/reshape.h"
 #include "rlx/ops/shape/slice.h"
 #include "rlx/ops/shape/transpose.h"
+#include "rlx/ops/splat/lists.h"
+#include "rlx/ops/splat/prepare.h"
+#include "rlx/ops/splat/rasterize.h"
+#include "rlx/ops/splat/render.h"
 
 namespace rlx::ops {
 
@@ -88,13 +94,15 @@ using All = OpList<Input, Param, Constant, Full,
                    Dequantize, DequantizeBlocks, DequantizePerChannel, DequantMatmul, DequantMoeWeights,
                    QMatmul, Quantize, QuantizePerChannel,
                    // attention
-                   Attention, AttentionBackward,
+                   Attention, AttentionBackward, AxialRope2d, Rope, RopeBackward,
                    // sequence
-                   SelectiveScan,
+                   GatedDeltaNet, GatedDeltaNetCarry, SelectiveScan,
                    // index
                    BatchedGather, Gather, GatherBackward, Scatter, ScatterAdd, TakeAlong,
                    // random
-                   Dropout, RandomBits, RandomNormal, RandomUniform, SampleTokens>;
+                   Dropout, RandomBits, RandomNormal, RandomUniform, SampleTokens,
+                   // splat
+                   GaussianSplatLists, GaussianSplatPrepare, GaussianSplatRasterize, GaussianSplatRender>;
 
 /// All of them by name.
 const OpTable& table();
