@@ -57,6 +57,12 @@ class Value {
   /// `depth` is that of the values the object holds.
   explicit Value(std::shared_ptr<Object> object, int depth = 0);
   Value(Undefined undefined) : data_(std::move(undefined)) {}
+  /// A list that Python would show in parentheses.
+  static Value tuple(List list) {
+    Value v(std::move(list));
+    v.tuple_ = true;
+    return v;
+  }
   static Value undefined(std::string_view name = {}) { return Value(Undefined{std::string(name)}); }
 
   bool is_undefined() const { return std::holds_alternative<Undefined>(data_); }
@@ -67,6 +73,7 @@ class Value {
   bool is_number() const { return is_int() || is_double(); }
   bool is_string() const { return std::holds_alternative<SharedString>(data_); }
   bool is_list() const { return std::holds_alternative<std::shared_ptr<List>>(data_); }
+  bool is_tuple() const { return tuple_; }
   bool is_dict() const { return std::holds_alternative<std::shared_ptr<Dict>>(data_); }
   bool is_object() const { return std::holds_alternative<std::shared_ptr<Object>>(data_); }
 
@@ -97,6 +104,7 @@ class Value {
       data_;
   void set_depth(int depth);
   int16_t depth_ = 0;
+  bool tuple_ = false;
 };
 
 /// Reads fields of a JSON object with messages that say where: `pre_tokenizer.pattern: expected a string, got

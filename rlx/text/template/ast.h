@@ -29,6 +29,7 @@ enum class ExprKind {
   literal,      // value
   name,         // text
   list,         // parts
+  tuple,        // parts
   dict,         // parts: key, value, key, value, ...
   attribute,    // parts[0] . text
   subscript,    // parts[0] [ parts[1] ]

@@ -223,6 +223,7 @@ class Evaluator {
     ++loop_depth_;
     const auto last_seen = std::make_shared<List>();  // for loop.changed
     for (size_t i = 0; i < items.size(); ++i) {
+      budget().step(s.place, 20);  // the loop variable alone is a dozen values
       const auto inner = std::make_shared<Scope>(scope);
       bind(s.names, items[i], *inner, s.place);
       inner->variables.set("loop", loop_variable(items, i, last_seen));
@@ -301,6 +302,7 @@ class Evaluator {
       case ExprKind::name:
         return lookup(e.text, scope);
       case ExprKind::list:
+      case ExprKind::tuple:
         return list(e, scope);
       case ExprKind::dict:
         return dict(e, scope);
@@ -352,7 +354,9 @@ class Evaluator {
   Value list(const Expr& e, const ScopePtr& scope) {
     List out;
     for (const ExprPtr& p : e.parts) out.push_back(evaluate(*p, scope));
-    return checked([&] { return Value(std::move(out)); }, e.place);
+    return checked(
+        [&] { return e.kind == ExprKind::tuple ? Value::tuple(std::move(out)) : Value(std::move(out)); },
+        e.place);
   }
 
   Value dict(const Expr& e, const ScopePtr& scope) {

@@ -234,7 +234,7 @@ Value items_of(const Value& v, Place place) {
   List out;
   if (v.is_undefined()) return Value(std::move(out));
   if (!v.is_dict()) throw error_at(place, cat("'items' needs an object, got ", v.kind_name()));
-  for (const auto& [key, value] : v.as_dict()) out.push_back(Value(List{Value(key), value}));
+  for (const auto& [key, value] : v.as_dict()) out.push_back(Value::tuple({Value(key), value}));
   return Value(std::move(out));
 }
 

@@ -164,7 +164,7 @@ const std::map<std::string_view, Method>& dict_methods() {
       {"items",
        [](const Input& in) {
          List out;
-         for (const auto& [key, value] : in.self.as_dict()) out.push_back(Value(List{Value(key), value}));
+         for (const auto& [key, value] : in.self.as_dict()) out.push_back(Value::tuple({Value(key), value}));
          in.budget.items(in.place(), out.size());
          return Value(std::move(out));
        }},

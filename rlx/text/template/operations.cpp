@@ -155,14 +155,15 @@ void append_repr(std::string& out, const Value& v, Place place, Budget& budget) 
   } else if (v.is_string()) {
     append_repr_string(out, v.as_string());
   } else if (v.is_list()) {
-    out.push_back('[');
+    out.push_back(v.is_tuple() ? '(' : '[');
     bool first = true;
     for (const Value& x : v.as_list()) {
       if (!first) out.append(", ");
       first = false;
       append_repr(out, x, place, budget);
     }
-    out.push_back(']');
+    if (v.is_tuple() && v.as_list().size() == 1) out.push_back(',');
+    out.push_back(v.is_tuple() ? ')' : ']');
   } else if (v.is_dict()) {
     out.push_back('{');
     bool first = true;

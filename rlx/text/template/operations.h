@@ -12,7 +12,7 @@ namespace rlx::text::jinja {
 /// Bounds the work of one rendering; every operation that can grow a value spends here.
 class Budget {
  public:
-  static constexpr uint64_t kSteps = 20'000'000;
+  static constexpr uint64_t kSteps = 10'000'000;
   static constexpr size_t kMaxText = size_t(32) << 20;  // bytes of one string
   static constexpr size_t kMaxItems = 1'000'000;        // of one list
 

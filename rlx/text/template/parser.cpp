@@ -302,12 +302,12 @@ class Parser {
   }
   ExprPtr empty_name() const { return node(ExprKind::name, now().place); }
 
-  // One expression, or several separated by commas, which are a list.
+  // One expression, or several separated by commas.
   ExprPtr tuple(bool conditional = true) {
     const Place place = now().place;
     ExprPtr first = conditional ? expression() : logical_or();
     if (!is_op(",")) return first;
-    ExprPtr list = node(ExprKind::list, place, std::move(first));
+    ExprPtr list = node(ExprKind::tuple, place, std::move(first));
     while (skip_op(",")) {
       if (now().kind == Tok::block_end || now().kind == Tok::output_end || is_op(")")) break;
       list->add(conditional ? expression() : logical_or());
@@ -479,7 +479,7 @@ class Parser {
     return e;
   }
   ExprPtr parenthesis(Place place) {
-    if (skip_op(")")) return node(ExprKind::list, place);
+    if (skip_op(")")) return node(ExprKind::tuple, place);
     ExprPtr e = tuple();
     expect_op(")");
     return e;
