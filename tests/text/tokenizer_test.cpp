@@ -1,0 +1,271 @@
+// Behaviour that the stored cases do not show, and every refusal of a bad file.
+#include "rlx/text/tokenizer.h"
+
+#include <gtest/gtest.h>
+
+#include "rlx/base/error.h"
+#include "rlx/text/vocab_spec.h"
+
+namespace rlx::text {
+namespace {
+
+// A character-level BPE with two merges; `extra` goes between the braces of the file.
+std::string small_bpe(const std::string& extra = "") {
+  return R"({"added_tokens":[{"id":9,"content":"<x>","special":true,"lstrip":true},
+                             {"id":10,"content":"mask","single_word":true,"normalized":false}],
+             "model":{"type":"BPE","vocab":{"a":0,"b":1,"c":2,"ab":3,"abc":4," ":5,"?":6},
+                      "merges":["a b",["ab","c"]],"unk_token":"?"})" +
+         extra + "}";
+}
+
+std::vector<TokenId> ids(const Tokenizer& t, std::string_view text) { return t.encode(text).ids; }
+using Ids = std::vector<TokenId>;
+
+std::string refusal(const std::string& json) {
+  try {
+    (void)Tokenizer::from_json(json, "f");
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::user) << e.what();
+    return e.what();
+  }
+  return "accepted";
+}
+
+TEST(Tokenizer, merges_pairs_by_rank_and_replaces_unknown_characters) {
+  const Tokenizer t = Tokenizer::from_json(small_bpe());
+  EXPECT_EQ(ids(t, "abcab"), (Ids{4, 3}));
+  EXPECT_EQ(ids(t, "az"), (Ids{0, 6}));
+  EXPECT_EQ(ids(t, ""), Ids{});
+  EXPECT_EQ(t.vocab_size(), 11u);
+  EXPECT_EQ(t.token_to_id("<x>"), 9);
+  EXPECT_EQ(t.id_to_token(4), "abc");
+  EXPECT_EQ(t.id_to_token(8), "");
+}
+
+TEST(Tokenizer, added_tokens_keep_their_flags) {
+  const Tokenizer t = Tokenizer::from_json(small_bpe());
+  EXPECT_EQ(ids(t, "a  <x>b"), (Ids{0, 9, 1}));      // takes the spaces before it
+  EXPECT_EQ(ids(t, "a mask"), (Ids{0, 5, 10}));      // a word of its own
+  EXPECT_EQ(ids(t, "amask"), (Ids{0, 6, 0, 6, 6}));  // part of a word
+  EXPECT_EQ(t.encode("<x>", {.parse_special = false}).ids, (Ids{6, 6, 6}));
+  EXPECT_EQ(t.decode(Ids{0, 9, 1}), "a b");
+  EXPECT_EQ(t.decode(Ids{0, 9, 1}, {.skip_special = false}), "a <x> b");
+}
+
+TEST(Tokenizer, decoding_an_id_without_a_token_is_an_error) {
+  const Tokenizer t = Tokenizer::from_json(small_bpe());
+  EXPECT_THROW((void)t.decode(Ids{8}), Error);
+  EXPECT_THROW((void)t.decode(Ids{-1}), Error);
+  EXPECT_THROW((void)t.decode(Ids{1000000}), Error);
+}
+
+TEST(Tokenizer, truncates_and_pads_as_the_file_says) {
+  const Tokenizer t =
+      Tokenizer::from_json(small_bpe(R"(,"truncation":{"max_length":3,"strategy":"LongestFirst"},
+                  "padding":{"strategy":"BatchLongest","pad_id":7,"pad_to_multiple_of":4,"direction":"Left"})"));
+  EXPECT_EQ(ids(t, "a a a a"), (Ids{7, 0, 5, 0}));
+  const Encoding e = t.encode("b");
+  EXPECT_EQ(e.attention_mask, (std::vector<uint8_t>{0, 0, 0, 1}));
+  const std::vector<std::string> texts{"a", "c c"};
+  const auto batch = t.encode_batch(texts, {}, 2);
+  EXPECT_EQ(batch[0].ids, (Ids{7, 7, 7, 0}));
+  EXPECT_EQ(batch[1].ids, (Ids{7, 2, 5, 2}));
+  EXPECT_THROW((void)t.encode_batch(texts, {}, 0), Error);
+}
+
+TEST(Tokenizer, a_pair_gets_the_frame_and_types_of_the_template) {
+  Tokenizer t = Tokenizer::from_json(
+      small_bpe(R"(,"post_processor":{"type":"BertProcessing","sep":["b",1],"cls":["a",0]})"));
+  const Encoding e = t.encode_pair("c", "cc");
+  EXPECT_EQ(e.ids, (Ids{0, 2, 1, 2, 2, 1}));
+  EXPECT_EQ(e.type_ids, (std::vector<uint8_t>{0, 0, 0, 1, 1, 1}));
+  EXPECT_EQ(e.special_mask, (std::vector<uint8_t>{1, 0, 1, 0, 0, 1}));
+  t.set_truncation(Truncation{.max_length = 5});
+  EXPECT_EQ(t.encode_pair("cc", "cc").ids, (Ids{0, 2, 1, 2, 1}));
+  t.set_truncation(Truncation{.max_length = 4, .strategy = Truncation::Strategy::only_second});
+  EXPECT_THROW((void)t.encode_pair("ccc", "c"), Error);
+}
+
+TEST(Tokenizer, offsets_point_into_the_text_through_normalisation) {
+  const Tokenizer t = Tokenizer::from_json(
+      small_bpe(R"(,"normalizer":{"type":"Sequence","normalizers":[{"type":"Lowercase"},{"type":"Strip"},
+                    {"type":"Replace","pattern":{"Regex":"x+"},"content":"ab"},{"type":"Prepend","prepend":"a"}]})"));
+  const Encoding e = t.encode("  BxxxC ", {.offsets = true});
+  EXPECT_EQ(e.ids, (Ids{3, 4}));
+  EXPECT_EQ(e.offsets, (std::vector<Range>{{0, 3}, {3, 7}}));
+}
+
+TEST(Tokenizer, bad_files_are_refused_with_the_place) {
+  EXPECT_NE(refusal("").find("f: not valid JSON"), std::string::npos);
+  EXPECT_NE(refusal("[]").find("f: expected an object"), std::string::npos);
+  EXPECT_NE(refusal("{}").find("f: field 'model' is missing"), std::string::npos);
+  EXPECT_NE(refusal(R"({"model":{"type":"Magic"}})").find("f: model.type: unknown model 'Magic'; known: BPE"),
+            std::string::npos);
+  EXPECT_NE(refusal(R"({"model":{"type":"BPE","vocab":{"a":0,"b":0},"merges":[]}})")
+                .find("'b' or its id 0 is there twice"),
+            std::string::npos);
+  EXPECT_NE(refusal(R"({"model":{"type":"BPE","vocab":{"a":-1},"merges":[]}})").find("token id -1 is not in"),
+            std::string::npos);
+  EXPECT_NE(refusal(R"({"model":{"type":"BPE","vocab":{"a":60000000},"merges":[]}})")
+                .find("the largest id is 60000000"),
+            std::string::npos);
+  EXPECT_NE(
+      refusal(R"({"model":{"type":"BPE","vocab":{"a":99999999999},"merges":[]}})").find("is not in 0.."),
+      std::string::npos);
+  EXPECT_NE(refusal(R"({"model":{"type":"BPE","vocab":{"a":0},"merges":["a b"]}})")
+                .find("merges[0]: token 'b' is not"),
+            std::string::npos);
+  EXPECT_NE(refusal(R"({"model":{"type":"BPE","vocab":{"a":0},"merges":["a"]}})")
+                .find("merges[0]: expected two tokens"),
+            std::string::npos);
+  EXPECT_NE(refusal(R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[],"unk_token":"q"}})")
+                .find("unk_token: 'q' is not"),
+            std::string::npos);
+  EXPECT_NE(refusal(R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[],"dropout":0.1}})").find("dropout"),
+            std::string::npos);
+  EXPECT_NE(refusal(R"({"model":{"type":"Unigram","vocab":[["a",0],["a",1]]}})")
+                .find("vocab[1]: token 'a' is there twice"),
+            std::string::npos);
+  EXPECT_NE(refusal(R"({"model":{"type":"Unigram","vocab":[["a",0]],"unk_id":5}})")
+                .find("unk_id: 5 is out of range"),
+            std::string::npos);
+  EXPECT_NE(refusal(R"({"model":{"type":"WordPiece","vocab":{"a":0}}})")
+                .find("the unknown token '[UNK]' is not in"),
+            std::string::npos);
+  EXPECT_NE(refusal(small_bpe(R"(,"normalizer":{"type":"Nope"})"))
+                .find("normalizer: unknown normalizer type 'Nope'; known: NFC"),
+            std::string::npos);
+  EXPECT_NE(refusal(small_bpe(R"(,"pre_tokenizer":{"type":"Nope"})"))
+                .find("pre_tokenizer: unknown pre-tokenizer type 'Nope'"),
+            std::string::npos);
+  EXPECT_NE(
+      refusal(small_bpe(R"(,"post_processor":{"type":"Nope"})")).find("unknown post-processor type 'Nope'"),
+      std::string::npos);
+  EXPECT_NE(refusal(small_bpe(R"(,"decoder":{"type":"Nope"})")).find("unknown decoder type 'Nope'"),
+            std::string::npos);
+  EXPECT_NE(refusal(small_bpe(R"(,"pre_tokenizer":{"type":"Split","pattern":{"Regex":"(a"}})"))
+                .find("regex: missing closing"),
+            std::string::npos);
+  EXPECT_NE(refusal(small_bpe(R"(,"pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"Split"}]})"))
+                .find("pre_tokenizer.pretokenizers[0]: field 'pattern' is missing"),
+            std::string::npos);
+  EXPECT_NE(
+      refusal(small_bpe(R"(,"padding":{"strategy":{"Fixed":99999999999}})")).find("padding.strategy.Fixed"),
+      std::string::npos);
+  EXPECT_NE(
+      refusal(
+          R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[]},"added_tokens":[{"id":50000000,"content":"x"}]})")
+          .find("far beyond the vocabulary"),
+      std::string::npos);
+  std::string deep = R"({"model":{"type":"BPE","vocab":{},"merges":[]},"normalizer":)";
+  for (int i = 0; i < 5000; ++i) deep += R"({"type":"Sequence","normalizers":[)";
+  EXPECT_NE(refusal(deep).find("not valid JSON"), std::string::npos);
+}
+
+TEST(Tokenizer, a_pattern_that_backtracks_without_end_is_an_error) {
+  const Tokenizer t = Tokenizer::from_json(
+      small_bpe(R"(,"pre_tokenizer":{"type":"Split","pattern":{"Regex":"(a+)+$"},"behavior":"Isolated"})"));
+  try {
+    (void)t.encode(std::string(40, 'a') + "b");
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("without heavy backtracking"), std::string::npos) << e.what();
+  }
+}
+
+TEST(Tokenizer, reads_a_sentencepiece_model_and_refuses_broken_ones) {
+  // pieces <unk> (unknown), ▁ab, a, b, ▁; model type 2 (bpe), no extra space removal
+  const auto piece = [](std::string_view text, uint8_t type, uint32_t score_bits) {
+    std::string p;
+    p += '\x0A';
+    p += char(text.size());
+    p += text;
+    p += '\x15';
+    for (int i = 0; i < 4; ++i) p += char(score_bits >> (8 * i));
+    p += '\x18';
+    p += char(type);
+    return std::string("\x0A") + char(p.size()) + p;
+  };
+  const std::string mark = "\xE2\x96\x81";
+  std::string model = piece("<unk>", 2, 0) + piece(mark + "ab", 1, 0) + piece("a", 1, 0xBF800000u) +
+                      piece("b", 1, 0xC0000000u) + piece(mark, 1, 0xC0400000u) + piece("ab", 1, 0xBF000000u);
+  model += std::string("\x12\x02\x18\x02", 4);
+  model += std::string("\x1A\x02\x20\x00", 4);
+  const Tokenizer t = Tokenizer::from_sentencepiece(model);
+  EXPECT_EQ(ids(t, "ab b"), (Ids{1, 4, 3}));
+  EXPECT_EQ(ids(t, "zz"), (Ids{4, 0}));
+  EXPECT_EQ(t.decode(ids(t, "ab b")), "ab b");
+  for (size_t cut = 1; cut < model.size(); ++cut) {
+    try {
+      (void)Tokenizer::from_sentencepiece(std::string_view(model).substr(0, cut));
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::user);
+    }
+  }
+  EXPECT_THROW((void)Tokenizer::from_sentencepiece("\x0A\xFF\xFF\xFF\xFF\x0F"), Error);
+  EXPECT_THROW((void)Tokenizer::from_sentencepiece(std::string(12, '\xFF')), Error);
+  EXPECT_THROW((void)Tokenizer::from_sentencepiece(""), Error);
+}
+
+TEST(VocabSpec, lists_are_checked_against_each_other) {
+  const auto message = [](const VocabSpec& spec) -> std::string {
+    try {
+      (void)make_tokenizer(spec, "g");
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "accepted";
+  };
+  EXPECT_EQ(message({.model = "gpt2"}), "g: the vocabulary is empty");
+  EXPECT_NE(message({.model = "what", .tokens = {"a"}}).find("g: unknown tokenizer model 'what'"),
+            std::string::npos);
+  EXPECT_EQ(message({.model = "llama", .tokens = {"a", "b"}, .scores = {1}}),
+            "g: there are 1 scores for 2 tokens");
+  EXPECT_EQ(message({.model = "gpt2", .tokens = {"a"}, .types = {TokenType::normal, TokenType::normal}}),
+            "g: there are 2 token types for 1 tokens");
+  EXPECT_EQ(message({.model = "gpt2", .tokens = {"a"}, .bos = 4}), "g: the bos id 4 is outside the 1 tokens");
+  EXPECT_EQ(message({.model = "gpt2", .tokens = {"a", "a"}}), "g: token 1 'a' is in the vocabulary twice");
+  EXPECT_EQ(message({.model = "gpt2", .tokens = {"a"}, .merges = {"a"}}), "g: merge 0 'a' is not two tokens");
+  EXPECT_NE(message({.model = "gpt2", .tokens = {"a"}, .merges = {"a b"}}).find("token 'b' is not"),
+            std::string::npos);
+  EXPECT_NE(message({.model = "gpt2", .pre = "new", .tokens = {"a"}}).find("pre-tokenizer 'new'; known: "),
+            std::string::npos);
+  EXPECT_EQ(message({.model = "gpt2", .tokens = {"a"}, .add_bos = true}),
+            "g: the tokenizer adds a bos token and names none");
+}
+
+TEST(VocabSpec, builds_the_four_kinds) {
+  const std::string mark = "\xE2\x96\x81";
+  const Tokenizer gpt2 = make_tokenizer({.model = "gpt2",
+                                         .tokens = {"a", "b", "ab", "\xC4\xA0", "<e>"},
+                                         .types = {TokenType::normal, TokenType::normal, TokenType::normal,
+                                                   TokenType::normal, TokenType::control},
+                                         .merges = {"a b"},
+                                         .eos = 4,
+                                         .add_eos = true},
+                                        "g");
+  EXPECT_EQ(ids(gpt2, "ab a<e>"), (Ids{2, 3, 0, 4, 4}));
+  EXPECT_EQ(gpt2.decode(ids(gpt2, "ab a")), "ab a");
+  const Tokenizer t5 =
+      make_tokenizer({.model = "t5",
+                      .tokens = {"<unk>", mark + "a", "b", "</s>"},
+                      .scores = {0, -1, -2, 0},
+                      .types = {TokenType::unknown, TokenType::normal, TokenType::normal, TokenType::control},
+                      .eos = 3,
+                      .unknown = 0},
+                     "g");
+  EXPECT_EQ(ids(t5, "ab z"), (Ids{1, 2, 0, 3}));
+  const Tokenizer bert =
+      make_tokenizer({.model = "bert",
+                      .tokens = {"[UNK]", "[CLS]", "[SEP]", mark + "hel", "lo", mark + "!"},
+                      .types = {TokenType::control, TokenType::control, TokenType::control, TokenType::normal,
+                                TokenType::normal, TokenType::normal},
+                      .unknown = 0,
+                      .separator = 2,
+                      .cls = 1},
+                     "g");
+  EXPECT_EQ(ids(bert, "H\xC3\xA9llo! x"), (Ids{1, 3, 4, 5, 0, 2}));
+}
+
+}  // namespace
+}  // namespace rlx::text
