@@ -5,8 +5,8 @@
 
 #include <optional>
 
+#include "rlx/base/base64.h"
 #include "rlx/base/error.h"
-#include "rlx/text/base64.h"
 #include "rlx/text/charsmap.h"
 #include "rlx/text/normal_form.h"
 #include "rlx/text/regex.h"
@@ -327,6 +327,17 @@ NormalizerPtr bert_from_config(const Fields& f) {
                                             .lowercase = lower});
 }
 
+NormalizerPtr precompiled_from_config(const Fields& f) {
+  try {
+    const std::vector<std::byte> bytes = decode_base64(f.string("precompiled_charsmap", ""));
+    const std::string_view table(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    return std::make_unique<Precompiled>(Charsmap(table, "charsmap"));
+  } catch (Error& e) {
+    e.set_message(cat(f.where(), ": ", e.message()));
+    throw;
+  }
+}
+
 struct Entry {
   std::string_view type;
   NormalizerPtr (*make)(const Fields&);
@@ -349,11 +360,7 @@ constexpr Entry kNormalizers[] = {
     {"Replace", replace_from_config},
     {"BertNormalizer", bert_from_config},
     {"Nmt", [](const Fields&) -> NormalizerPtr { return std::make_unique<Nmt>(); }},
-    {"Precompiled",
-     [](const Fields& f) -> NormalizerPtr {
-       return std::make_unique<Precompiled>(
-           Charsmap(decode_base64(f.string("precompiled_charsmap", ""), f.where()), f.where()));
-     }},
+    {"Precompiled", precompiled_from_config},
     {"ByteLevel", [](const Fields&) -> NormalizerPtr { return std::make_unique<ByteLevel>(); }},
     {"Sequence", sequence_from_config},
 };

@@ -1,14 +1,12 @@
 #include "rlx/text/tokenizer.h"
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
 #include <filesystem>
 #include <mutex>
-#include <thread>
 
 #include "rlx/base/error.h"
 #include "rlx/base/file.h"
+#include "rlx/base/pool.h"
 #include "rlx/text/decode_table.h"
 #include "rlx/text/tokenizer_parts.h"
 
@@ -215,27 +213,13 @@ std::vector<Encoding> Tokenizer::encode_batch(std::span<const std::string> texts
                                               const EncodeOptions& options, int threads) const {
   if (threads < 1) throw invalid("encode_batch: ", threads, " threads; at least 1");
   std::vector<Encoding> out(texts.size());
-  std::atomic<size_t> next{0};
-  std::exception_ptr failure;
-  std::mutex failure_mutex;
-  const auto work = [&] {
-    try {
-      for (size_t i = next++; i < texts.size(); i = next++) {
-        std::vector<Encoding> one;
-        one.push_back(encode_one(texts[i], options, 0));
-        out[i] = finish(std::move(one), options);
-      }
-    } catch (...) {
-      const std::lock_guard lock(failure_mutex);
-      failure = std::current_exception();
-      next = texts.size();
+  Team(default_pool(), threads).parallel_chunks(int64_t(texts.size()), 1, [&](int64_t begin, int64_t end) {
+    for (size_t i = size_t(begin); i < size_t(end); ++i) {
+      std::vector<Encoding> one;
+      one.push_back(encode_one(texts[i], options, 0));
+      out[i] = finish(std::move(one), options);
     }
-  };
-  std::vector<std::thread> helpers;
-  for (size_t i = 1; i < std::min(size_t(threads), texts.size()); ++i) helpers.emplace_back(work);
-  work();
-  for (std::thread& t : helpers) t.join();
-  if (failure) std::rethrow_exception(failure);
+  });
   pad(out);
   return out;
 }

@@ -60,7 +60,8 @@ class Tokenizer {
   Encoding encode(std::string_view text, const EncodeOptions& options = {}) const;
   Encoding encode_pair(std::string_view first, std::string_view second,
                        const EncodeOptions& options = {}) const;
-  /// Encodes every text, on up to `threads` threads, and pads them to one length where padding is set.
+  /// Encodes every text, on up to `threads` threads of the process's pool, and pads them to one length where
+  /// padding is set.
   std::vector<Encoding> encode_batch(std::span<const std::string> texts, const EncodeOptions& options = {},
                                      int threads = 1) const;
 

@@ -179,6 +179,11 @@ uint8_t char_class_slow(char32_t code) {
       break;
   }
   if ((code >= 9 && code <= 13) || code == 0x85) bits |= kSpace;
+  // Join controls, and the letters in circles and squares, which Unicode counts as alphabetic.
+  if (code == 0x200C || code == 0x200D || (code >= 0x24B6 && code <= 0x24E9) ||
+      (code >= 0x1F130 && code <= 0x1F149) || (code >= 0x1F150 && code <= 0x1F169) ||
+      (code >= 0x1F170 && code <= 0x1F189))
+    bits |= kWord;
   return bits;
 }
 

@@ -55,7 +55,7 @@ enum CharClass : uint8_t {
   kPunctuation = 8,  // P*
   kNonspacing = 16,  // Mn
   kMark = 32,        // M*
-  kWord = 64,        // \w: letters, marks, decimal and letter numbers, connector punctuation
+  kWord = 64,        // \w of UTS 18: alphabetic, marks, decimal numbers, connector punctuation, join controls
   kControl = 128,    // Cc, Cf, Cs, Co
 };
 
