@@ -13,6 +13,7 @@ using AddCommand = void (*)(CLI::App& app);
 // Alphabetical, as `rlx --help` lists them.
 void add_convert(CLI::App& app);
 void add_fmt(CLI::App& app);
+void add_grad(CLI::App& app);
 void add_inspect(CLI::App& app);
 void add_ops(CLI::App& app);
 void add_options(CLI::App& app);
@@ -22,15 +23,8 @@ void add_tokenize(CLI::App& app);
 void add_verify(CLI::App& app);
 
 inline constexpr AddCommand kCommands[] = {
-    add_convert,
-    add_fmt,
-    add_inspect,
-    add_ops,
-    add_options,
-    add_run,
-    add_template,
-    add_tokenize,
-    add_verify,
+    add_convert, add_fmt, add_grad,     add_inspect,  add_ops,
+    add_options, add_run, add_template, add_tokenize, add_verify,
 };
 
 }  // namespace rlx::cli

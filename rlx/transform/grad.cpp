@@ -14,10 +14,10 @@ struct Joint {
 
 Joint differentiate(const Graph& g, const std::vector<std::string>& wrt, const GradOptions& options) {
   Graph joint = prepare_graph_for_ad(g);
-  joint.set_name(g.name() + "_grad");
   if (wrt.empty()) throw invalid("grad: no names given; say with respect to which inputs or params");
   Values leaves;
   for (const std::string& name : wrt) leaves.push_back(differentiable_leaf(joint, name, "grad"));
+  joint.set_name(g.name() + "_grad");
   const Values outputs = joint.outputs();
   const std::vector<std::string> names = joint.output_names();
   if (outputs.empty()) throw invalid("grad: graph '", g.name(), "' has no outputs");

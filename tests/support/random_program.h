@@ -1,0 +1,128 @@
+// Random graphs of smooth operators for the transforms: elementwise functions, reductions, products, gathers,
+// slices, loops and branches on small f64 tensors. The same seed gives the same program everywhere.
+#pragma once
+
+#include "rlx/base/philox.h"
+#include "rlx/ops/all.h"
+#include "tests/support/samples.h"
+
+namespace rlx::test {
+
+class RandomProgram {
+ public:
+  RandomProgram(uint64_t seed, int nodes) : seed_(seed), g_(cat("random_", seed)) {
+    for (int i = 0; i < 3; ++i) {
+      pool_.push_back({&g_, g_.input(cat("x", i), Shape(DType::f64, kShapes[size_t(i)]))});
+    }
+    while (int(g_.len()) < nodes) pool_.push_back(step());
+    g_.set_outputs({pool_.back().value, pool_[pool_.size() - 2].value});
+  }
+
+  const ir::Graph& graph() const { return g_; }
+  Literals leaves() const {
+    Literals out;
+    for (size_t i = 0; i < 3; ++i)
+      out.push_back(ir::sample_literal(cat(Shape(DType::f64, kShapes[i])), seed_ * 7 + i));
+    return out;
+  }
+  /// The program cut after its first `count` values: for making a failure small.
+  ir::Graph prefix(size_t count) const {
+    ir::Graph out = g_;
+    out.set_outputs({pool_[count - 1].value});
+    out.erase_dead();
+    return out;
+  }
+  size_t values() const { return pool_.size(); }
+
+ private:
+  using T = ir::Tensor;
+  static inline const Dims kShapes[3] = {{3}, {2, 3}, {3, 3}};
+
+  uint32_t draw(uint32_t limit) {
+    if (next_ == 4) block_ = philox_block(seed_, 0xBEEF, index_++), next_ = 0;
+    return block_[next_++] % limit;
+  }
+  T pick() { return pool_[draw(uint32_t(pool_.size()))]; }
+
+  T step() {
+    using namespace ops;  // NOLINT
+    const T x = pick();
+    switch (draw(12)) {
+      case 0:
+        return sin(x);
+      case 1:
+        return tanh(x);
+      case 2:
+        return sigmoid(x) * 2.0;
+      case 3:
+        return exp(tanh(x));
+      case 4:
+        return combine(x, pick());
+      case 5:
+        return combine(x, pick());
+      case 6:
+        return x.rank() > 0 ? reduce(x, draw(2) ? ReduceOp::sum : ReduceOp::mean,
+                                     {int(draw(uint32_t(x.rank())))}, draw(2) == 0)
+                            : cos(x);
+      case 7:
+        return product(x);
+      case 8:
+        return x.rank() > 0 ? softmax(x, int(draw(uint32_t(x.rank())))) : x * x;
+      case 9:
+        return rows(x);
+      case 10:
+        return loop(x);
+      default:
+        return branch(x);
+    }
+  }
+
+  // Operands that do not broadcast are reduced to scalars first.
+  T combine(T a, T b) {
+    using namespace ops;  // NOLINT
+    try {
+      return draw(2) ? a * b : a - b;
+    } catch (const Error&) {
+      return reduce_mean(a, {}) + reduce_mean(b, {});
+    }
+  }
+  T product(T x) {
+    using namespace ops;  // NOLINT
+    if (x.rank() < 2) return x * 0.5;
+    return tanh(matmul(x, swap_last(x)));
+  }
+  T rows(T x) {
+    using namespace ops;  // NOLINT
+    if (x.rank() == 0 || x.dim(0) == Dim(0)) return sin(x);
+    const int64_t n = x.dim(0).value();
+    if (draw(2)) return narrow(x, 0, int64_t(draw(uint32_t(n))), 1);
+    const T ids{&g_,
+                g_.constant(Literal::integers(Shape(DType::i32, {2}),
+                                              std::vector<int64_t>{draw(uint32_t(n)), draw(uint32_t(n))}))};
+    return gather(x, ids, 0);
+  }
+  T loop(T x) {
+    using namespace ops;  // NOLINT
+    ir::Graph body("step");
+    const T c{&body, body.input("c", x.shape())}, k{&body, body.input("k", x.shape())};
+    body.set_outputs({sin(c * tanh(k)) + c * 0.5});  // bounded slopes: differences stay exact
+    return scan_all(g_, {x}, {x}, {}, std::move(body), int64_t(1 + draw(4)))[0];
+  }
+  T branch(T x) {
+    using namespace ops;  // NOLINT
+    ir::Graph yes("yes"), no("no");
+    const T a{&yes, yes.input("a", x.shape())}, b{&no, no.input("b", x.shape())};
+    yes.set_outputs({tanh(a) * a});
+    no.set_outputs({sin(b)});
+    const T p = full(g_, Shape::scalar(DType::bool_), draw(2));
+    return if_else(p, {x}, std::move(yes), std::move(no))[0];
+  }
+
+  uint64_t seed_, index_ = 0;
+  PhiloxBlock block_{};
+  size_t next_ = 4;
+  ir::Graph g_;
+  std::vector<T> pool_;
+};
+
+}  // namespace rlx::test

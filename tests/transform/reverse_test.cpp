@@ -1,0 +1,151 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "rlx/transform/transform.h"
+#include "tests/support/derivatives.h"
+#include "tests/support/graphs.h"
+
+namespace rlx {
+namespace {
+
+using test::expect_values;
+using test::f64;
+using test::graph;
+using transform::grad;
+using transform::value_and_grad;
+
+ir::NamedLiterals run(const ir::Graph& g, const ir::NamedLiterals& in) { return ir::interpret(g, in); }
+
+TEST(Reverse, a_scalar_is_seeded_with_one_and_the_loss_comes_first) {
+  const auto g = graph("graph(x: f64[2], param w: f64[2]) { loss = reduce(mul(x, w)) return loss }");
+  const auto out = value_and_grad(g, {"w", "x"});
+  EXPECT_EQ(out.output_names(), (std::vector<std::string>{"loss", "d_w", "d_x"}));
+  const auto values = run(out, {{"x", f64({2}, {3, 4})}, {"w", f64({2}, {5, 6})}});
+  expect_values(values.at("loss"), {39});
+  expect_values(values.at("d_w"), {3, 4});
+  expect_values(values.at("d_x"), {5, 6});
+}
+
+TEST(Reverse, several_outputs_take_their_cotangents_as_inputs) {
+  const auto g = graph("graph(x: f64[2]) { a = mul(x, x) b = exp(x) return a, b }");
+  const auto out = run(grad(g, {"x"}), {{"x", f64({2}, {1, 2})}, {"d_a", f64({2}, {1, 0})}, {"d_b", f64({2}, {0, 1})}});
+  expect_values(out.at("d_x"), {2, std::exp(2.0)});
+}
+
+TEST(Reverse, an_input_that_does_not_matter_gets_zeros) {
+  const auto g = graph("graph(x: f64[2], y: f64[3]) { return reduce(x) }");
+  expect_values(run(grad(g, {"y"}), {{"x", f64({2}, {1, 2})}, {"y", f64({3}, {1, 2, 3})}}).at("d_y"), {0, 0, 0});
+}
+
+TEST(Reverse, names_survive_the_expansion_of_composites_declared_before_the_parameter) {
+  const auto g = graph(R"(graph(x: f64[2,3], param w: f64[3,3]) {
+    s = softmax(x, axis=1)
+    return reduce(matmul(s, w))
+  })");
+  test::DerivativeCheck(g, {test::random_like(parse_shape("f64[2,3]"), 1), test::random_like(parse_shape("f64[3,3]"), 2)}, true).run();
+}
+
+TEST(Reverse, an_interior_reduction_over_several_axes_keeps_the_order_of_nodes) {
+  const auto g = graph(R"(graph(x: f64[2,3,4]) {
+    m = reduce(x, kind=mean, axes=[0, 2], keep_dim=true)
+    return reduce(mul(sub(x, m), x))
+  })");
+  const auto out = grad(g, {"x"});
+  EXPECT_TRUE(out.verify().empty());
+  test::DerivativeCheck(g, {test::random_like(parse_shape("f64[2,3,4]"), 3)}, true).run();
+}
+
+TEST(Reverse, an_embedding_gradient_takes_indices_of_any_rank) {
+  const auto g = graph("graph(t: f64[4,2], ids: i32[2,3]) { return gather(t, ids, axis=0) }");
+  const auto out = run(grad(g, {"t"}), {{"t", f64({4, 2}, std::vector<double>(8, 1))},
+                                        {"ids", test::i32({2, 3}, {0, 1, 1, 3, 1, 0})},
+                                        {"d_output", f64({2, 3, 2}, std::vector<double>(12, 1))}});
+  expect_values(out.at("d_t"), {2, 2, 3, 3, 0, 0, 1, 1});
+}
+
+TEST(Reverse, ties_in_max_share_the_gradient) {
+  const auto g = graph("graph(x: f64[4]) { return reduce(x, kind=max) }");
+  expect_values(run(grad(g, {"x"}), {{"x", f64({4}, {2, 5, 5, 1})}}).at("d_x"), {0, 0.5, 0.5, 0});
+  const auto two = graph("graph(a: f64[2], b: f64[2]) { return reduce(max(a, b)) }");
+  const auto out = run(grad(two, {"a", "b"}), {{"a", f64({2}, {1, 3})}, {"b", f64({2}, {1, 2})}});
+  expect_values(out.at("d_a"), {0.5, 1});
+  expect_values(out.at("d_b"), {0.5, 0});
+}
+
+TEST(Reverse, a_product_is_exact_with_one_and_two_zeros) {
+  const auto g = graph("graph(x: f64[3]) { return reduce(x, kind=prod) }");
+  expect_values(run(grad(g, {"x"}), {{"x", f64({3}, {2, 0, 5})}}).at("d_x"), {0, 10, 0});
+  expect_values(run(grad(g, {"x"}), {{"x", f64({3}, {0, 0, 5})}}).at("d_x"), {0, 0, 0});
+  // Second order with a zero: d2(xyz)/dxdz = y = 0, d2/dxdy = z = 5.
+  const auto h = run(transform::hvp(g, {"x"}), {{"x", f64({3}, {2, 0, 5})}, {"tangent_x", f64({3}, {1, 0, 0})}});
+  expect_values(h.at("h_x"), {0, 5, 0});
+}
+
+TEST(Reverse, pow_at_zero_base_is_finite) {
+  const auto g = graph("graph(a: f64[3], b: f64[3]) { return reduce(pow(a, b)) }");
+  const auto out = run(grad(g, {"a", "b"}), {{"a", f64({3}, {0, 0, 2})}, {"b", f64({3}, {2, 0, 3})}});
+  expect_values(out.at("d_a"), {0, 0, 12});
+  expect_values(out.at("d_b"), {0, 0, 8 * std::log(2.0)});
+}
+
+TEST(Reverse, the_untaken_side_of_where_leaks_no_nan_into_the_taken_one) {
+  // log(x) is NaN for x < 0; the gradient of the side that is taken must not see it.
+  const auto g = graph(R"(graph(x: f64[2], y: f64[2]) {
+    positive = compare(x, full(shape=f64[], value=0.0), kind=gt)
+    return reduce(where(positive, log(x), y))
+  })");
+  const auto out = run(grad(g, {"y"}), {{"x", f64({2}, {4, -1})}, {"y", f64({2}, {7, 8})}});
+  expect_values(out.at("d_y"), {0, 1});
+  // With the operand made safe first, the gradient of x is clean too.
+  const auto safe = graph(R"(graph(x: f64[2]) {
+    zero = full(shape=f64[], value=0.0)
+    one = full(shape=f64[], value=1.0)
+    positive = compare(x, zero, kind=gt)
+    return reduce(where(positive, log(where(positive, x, one)), zero))
+  })");
+  expect_values(run(grad(safe, {"x"}), {{"x", f64({2}, {4, -1})}}).at("d_x"), {0.25, 0});
+}
+
+TEST(Reverse, gradient_graphs_say_which_node_and_rule_made_them) {
+  const auto g = graph("graph(x: f64[2]) { y = sin(x) return reduce(y) }");
+  const auto out = grad(g, {"x"});
+  bool found = false;
+  for (const ir::Node* n : out.nodes()) {
+    if (n->origin && n->origin->text().find("vjp of %1 sin") != std::string::npos) found = true;
+  }
+  EXPECT_TRUE(found) << to_annotated_text(out);
+}
+
+TEST(Reverse, second_order_works_on_a_network) {
+  const auto g = graph(R"(graph(x: f64[3,4], param w: f64[4,5], param u: f64[5,2]) {
+    h = gelu(matmul(x, w))
+    return softmax(matmul(h, u), axis=1)
+  })");
+  Literals leaves;
+  for (const auto id : g.leaves()) leaves.push_back(test::random_like(g.node(id).shapes[0], id));
+  test::DerivativeCheck(g, leaves, true).run();
+}
+
+TEST(Reverse, wrong_requests_are_refused_with_the_way_out) {
+  using test::error_of;
+  const auto g = graph("graph(x: f64[2], ids: i32[2]) { return reduce(x) }");
+  EXPECT_EQ(error_of([&] { grad(g, {"xx"}); }), "grad: graph 'main' has no input or param 'xx'; did you mean 'x'");
+  EXPECT_EQ(error_of([&] { grad(g, {"ids"}); }),
+            "grad: 'ids' is i32[2]; only f16, bf16, f32, f64 and c64 inputs have derivatives");
+  EXPECT_EQ(error_of([&] { grad(g, {}); }), "grad: no names given; say with respect to which inputs or params");
+  const auto ints = graph("graph(x: f64[2]) { return cast(x, to=i32) }");
+  EXPECT_EQ(error_of([&] { grad(ints, {"x"}); }), "grad: the output 'output0' is i32[2] and has no derivative");
+  const auto loop = graph(R"(graph(x: f64[]) {
+    y = while(x, carries=1, cond=graph(c: f64[]) { return compare(c, full(shape=f64[], value=9.0), kind=lt) },
+              body=graph(c: f64[]) { return mul(c, c) })
+    return y
+  })");
+  EXPECT_EQ(error_of([&] { grad(loop, {"x"}); }),
+            "while: reverse mode needs a bound on the number of steps; set max_iterations, or use forward mode (jvp)");
+  const auto out = ir::interpret(transform::jvp(loop, {"x"}), {{"x", f64(2)}, {"tangent_x", f64(1)}});
+  expect_values(out.at("d_y"), {32});  // y = ((2^2)^2): derivative 4 x^3
+}
+
+}  // namespace
+}  // namespace rlx
