@@ -5,6 +5,7 @@
 #include "rlx/io/json_text.h"
 #include "rlx/ir/text.h"
 #include "rlx/ops/all.h"
+#include "rlx/transform/coverage.h"
 
 namespace rlx::cli {
 namespace {
@@ -86,19 +87,39 @@ std::string as_text(const OpDef& op) {
   return out;
 }
 
+// One row per operator: where each transform's rule comes from.
+std::string derivatives_table() {
+  std::string out =
+      "# Derivatives and batching of every operator\n\n"
+      "Where each rule comes from. The conformance run checks every row against differences, the "
+      "dot-product\n"
+      "identity, second order and a loop over examples.\n\n"
+      "| operator | vjp | jvp | vmap | note |\n|---|---|---|---|---|\n";
+  for (const auto& [name, op] : ops::table().all()) {
+    const auto c = transform::coverage(*op);
+    out += cat("| `", name, "` | ", c.vjp, " | ", c.jvp, " | ", c.vmap, " | ", c.note, " |\n");
+  }
+  return out;
+}
+
 }  // namespace
 
 void add_ops(CLI::App& app) {
   struct Options {
-    bool json = false, markdown = false;
+    bool json = false, markdown = false, derivatives = false;
     std::string name;
   };
   CLI::App* command = app.add_subcommand("ops", "list the operators, or explain one");
   auto o = std::make_shared<Options>();
   auto* json = command->add_flag("--json", o->json, "as JSON");
   command->add_flag("--markdown", o->markdown, "as the document docs/ops.md")->excludes(json);
+  command->add_flag("--derivatives", o->derivatives, "a table of how each is differentiated and batched");
   command->add_option("NAME", o->name, "one operator");
   command->callback([o] {
+    if (o->derivatives) {
+      std::fputs(derivatives_table().c_str(), stdout);
+      return;
+    }
     std::vector<const OpDef*> shown;
     if (!o->name.empty()) {
       shown.push_back(&ops::table().at(o->name));

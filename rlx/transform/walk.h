@@ -26,8 +26,8 @@ class RuleScope {
 /// Emits the decomposition of a composite node and returns its results.
 Tensors emit_decomposition(Graph& g, const Node& n);
 
-/// Replaces each composite node for which `wants` holds by its decomposition, and again inside it; then erases
-/// what is dead.
+/// Replaces each composite node for which `wants` holds by its decomposition, and again inside it; then
+/// erases what is dead.
 void expand_composites(Graph& g, const std::function<bool(const Node&)>& wants);
 
 /// The leaf with this name, which must exist and be differentiable; `who` starts the error.

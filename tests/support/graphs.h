@@ -18,7 +18,8 @@ inline Literal i32(Dims dims, std::vector<int32_t> v) { return Literal::of<int32
 
 inline void expect_values(const Literal& got, std::vector<double> want, double tolerance = 1e-9) {
   ASSERT_EQ(size_t(got.elements()), want.size()) << cat(got);
-  for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got.real_at(int64_t(i)), want[i], tolerance) << "element " << i << " of " << cat(got);
+  for (size_t i = 0; i < want.size(); ++i)
+    EXPECT_NEAR(got.real_at(int64_t(i)), want[i], tolerance) << "element " << i << " of " << cat(got);
 }
 
 /// The message of the rlx::Error that `action` throws.

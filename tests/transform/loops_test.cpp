@@ -24,7 +24,8 @@ ir::Graph repeated(int64_t length, int64_t checkpoints) {
   ir::Graph body("step");
   const ir::Tensor c{&body, body.input("c", Shape(DType::f64, {4}))};
   body.set_outputs({ops::sin(c) * 1.1});
-  const ir::Tensor y = checkpoints ? ops::scan_checkpointed(x, std::move(body), length, checkpoints) : ops::scan(x, std::move(body), length);
+  const ir::Tensor y = checkpoints ? ops::scan_checkpointed(x, std::move(body), length, checkpoints)
+                                   : ops::scan(x, std::move(body), length);
   g.set_outputs({ops::reduce_sum(y, {0})}, {"loss"});
   return g;
 }
@@ -53,7 +54,8 @@ TEST(Loops, checkpoints_cut_the_memory_of_the_gradient) {
 }
 
 TEST(Loops, the_size_of_the_gradient_graph_does_not_depend_on_the_length) {
-  EXPECT_EQ(transform::grad(repeated(10, 0), {"x"}).len(), transform::grad(repeated(1'000'000, 0), {"x"}).len());
+  EXPECT_EQ(transform::grad(repeated(10, 0), {"x"}).len(),
+            transform::grad(repeated(1'000'000, 0), {"x"}).len());
 }
 
 TEST(Loops, each_forward_step_runs_once_when_residuals_are_kept) {
@@ -134,7 +136,7 @@ TEST(Loops, a_bounded_while_differentiates_with_a_trip_count_from_the_data) {
   const auto d = transform::value_and_grad(g, {"x"});
   const auto at = [&](double x) { return ir::interpret(d, {{"x", f64(x)}}); };
   expect_values(at(3).at("d_x"), {8 * std::pow(3.0, 7)});  // 3 -> 9 -> 81 -> 6561
-  expect_values(at(200).at("d_x"), {1});                  // no step at all
+  expect_values(at(200).at("d_x"), {1});                   // no step at all
 }
 
 TEST(Loops, overrides_of_custom_functions_hold_in_both_modes_and_in_batches) {
@@ -146,13 +148,17 @@ TEST(Loops, overrides_of_custom_functions_hold_in_both_modes_and_in_batches) {
     return y
   })");
   const Literal x = f64({2}, {0.5, 2}), one = f64({2}, {1, 1});
-  expect_values(ir::interpret(transform::grad(g, {"x"}), Literals{x, one})[0], {std::sin(0.5), std::sin(2.0)});
+  expect_values(ir::interpret(transform::grad(g, {"x"}), Literals{x, one})[0],
+                {std::sin(0.5), std::sin(2.0)});
   expect_values(ir::interpret(transform::jvp(g, {"x"}), Literals{x, one})[1], {std::cos(0.5), std::cos(2.0)});
-  const auto mapped = transform::vmap(transform::grad(g, {"x"}), {.in_axes = {{"x", 0}, {"d_output", 0}}, .size = 1});
-  expect_values(ir::interpret(mapped, Literals{x.reshaped({1, 2}), one.reshaped({1, 2})})[0], {std::sin(0.5), std::sin(2.0)});
+  const auto mapped =
+      transform::vmap(transform::grad(g, {"x"}), {.in_axes = {{"x", 0}, {"d_output", 0}}, .size = 1});
+  expect_values(ir::interpret(mapped, Literals{x.reshaped({1, 2}), one.reshaped({1, 2})})[0],
+                {std::sin(0.5), std::sin(2.0)});
   // Batch first, differentiate then: the override is still the one asked.
   const auto other = transform::grad(transform::vmap(g, {.in_axes = {{"x", 0}}, .size = 1}), {"x"});
-  expect_values(ir::interpret(other, Literals{x.reshaped({1, 2}), one.reshaped({1, 2})})[0], {std::sin(0.5), std::sin(2.0)});
+  expect_values(ir::interpret(other, Literals{x.reshaped({1, 2}), one.reshaped({1, 2})})[0],
+                {std::sin(0.5), std::sin(2.0)});
 }
 
 }  // namespace

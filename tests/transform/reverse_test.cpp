@@ -29,13 +29,15 @@ TEST(Reverse, a_scalar_is_seeded_with_one_and_the_loss_comes_first) {
 
 TEST(Reverse, several_outputs_take_their_cotangents_as_inputs) {
   const auto g = graph("graph(x: f64[2]) { a = mul(x, x) b = exp(x) return a, b }");
-  const auto out = run(grad(g, {"x"}), {{"x", f64({2}, {1, 2})}, {"d_a", f64({2}, {1, 0})}, {"d_b", f64({2}, {0, 1})}});
+  const auto out =
+      run(grad(g, {"x"}), {{"x", f64({2}, {1, 2})}, {"d_a", f64({2}, {1, 0})}, {"d_b", f64({2}, {0, 1})}});
   expect_values(out.at("d_x"), {2, std::exp(2.0)});
 }
 
 TEST(Reverse, an_input_that_does_not_matter_gets_zeros) {
   const auto g = graph("graph(x: f64[2], y: f64[3]) { return reduce(x) }");
-  expect_values(run(grad(g, {"y"}), {{"x", f64({2}, {1, 2})}, {"y", f64({3}, {1, 2, 3})}}).at("d_y"), {0, 0, 0});
+  expect_values(run(grad(g, {"y"}), {{"x", f64({2}, {1, 2})}, {"y", f64({3}, {1, 2, 3})}}).at("d_y"),
+                {0, 0, 0});
 }
 
 TEST(Reverse, names_survive_the_expansion_of_composites_declared_before_the_parameter) {
@@ -43,7 +45,9 @@ TEST(Reverse, names_survive_the_expansion_of_composites_declared_before_the_para
     s = softmax(x, axis=1)
     return reduce(matmul(s, w))
   })");
-  test::DerivativeCheck(g, {test::random_like(parse_shape("f64[2,3]"), 1), test::random_like(parse_shape("f64[3,3]"), 2)}, true).run();
+  test::DerivativeCheck(
+      g, {test::random_like(parse_shape("f64[2,3]"), 1), test::random_like(parse_shape("f64[3,3]"), 2)}, true)
+      .run();
 }
 
 TEST(Reverse, an_interior_reduction_over_several_axes_keeps_the_order_of_nodes) {
@@ -78,7 +82,8 @@ TEST(Reverse, a_product_is_exact_with_one_and_two_zeros) {
   expect_values(run(grad(g, {"x"}), {{"x", f64({3}, {2, 0, 5})}}).at("d_x"), {0, 10, 0});
   expect_values(run(grad(g, {"x"}), {{"x", f64({3}, {0, 0, 5})}}).at("d_x"), {0, 0, 0});
   // Second order with a zero: d2(xyz)/dxdz = y = 0, d2/dxdy = z = 5.
-  const auto h = run(transform::hvp(g, {"x"}), {{"x", f64({3}, {2, 0, 5})}, {"tangent_x", f64({3}, {1, 0, 0})}});
+  const auto h =
+      run(transform::hvp(g, {"x"}), {{"x", f64({3}, {2, 0, 5})}, {"tangent_x", f64({3}, {1, 0, 0})}});
   expect_values(h.at("h_x"), {0, 5, 0});
 }
 
@@ -130,19 +135,23 @@ TEST(Reverse, second_order_works_on_a_network) {
 TEST(Reverse, wrong_requests_are_refused_with_the_way_out) {
   using test::error_of;
   const auto g = graph("graph(x: f64[2], ids: i32[2]) { return reduce(x) }");
-  EXPECT_EQ(error_of([&] { grad(g, {"xx"}); }), "grad: graph 'main' has no input or param 'xx'; did you mean 'x'");
+  EXPECT_EQ(error_of([&] { grad(g, {"xx"}); }),
+            "grad: graph 'main' has no input or param 'xx'; did you mean 'x'");
   EXPECT_EQ(error_of([&] { grad(g, {"ids"}); }),
             "grad: 'ids' is i32[2]; only f16, bf16, f32, f64 and c64 inputs have derivatives");
-  EXPECT_EQ(error_of([&] { grad(g, {}); }), "grad: no names given; say with respect to which inputs or params");
+  EXPECT_EQ(error_of([&] { grad(g, {}); }),
+            "grad: no names given; say with respect to which inputs or params");
   const auto ints = graph("graph(x: f64[2]) { return cast(x, to=i32) }");
-  EXPECT_EQ(error_of([&] { grad(ints, {"x"}); }), "grad: the output 'output0' is i32[2] and has no derivative");
+  EXPECT_EQ(error_of([&] { grad(ints, {"x"}); }),
+            "grad: the output 'output0' is i32[2] and has no derivative");
   const auto loop = graph(R"(graph(x: f64[]) {
     y = while(x, carries=1, cond=graph(c: f64[]) { return compare(c, full(shape=f64[], value=9.0), kind=lt) },
               body=graph(c: f64[]) { return mul(c, c) })
     return y
   })");
   EXPECT_EQ(error_of([&] { grad(loop, {"x"}); }),
-            "while: reverse mode needs a bound on the number of steps; set max_iterations, or use forward mode (jvp)");
+            "while: reverse mode needs a bound on the number of steps; set max_iterations, or use forward "
+            "mode (jvp)");
   const auto out = ir::interpret(transform::jvp(loop, {"x"}), {{"x", f64(2)}, {"tangent_x", f64(1)}});
   expect_values(out.at("d_y"), {32});  // y = ((2^2)^2): derivative 4 x^3
 }

@@ -6,13 +6,13 @@
 
 namespace rlx::ops {
 
-using namespace ir; // NOLINT
+using namespace ir;  // NOLINT
 
 struct GatedDeltaNetAttrs {
   int64_t state_size = 0;
   static constexpr auto fields() {
-    return std::tuple{field("state_size", &GatedDeltaNetAttrs::state_size,
-                            "n, lanes of q, k and v; 0 reads it from q")};
+    return std::tuple{
+        field("state_size", &GatedDeltaNetAttrs::state_size, "n, lanes of q, k and v; 0 reads it from q")};
   }
 };
 
@@ -20,15 +20,14 @@ struct GatedDeltaNetAttrs {
 struct GatedDeltaNetRules {
   static constexpr std::string_view results = "y, state";
   using Attrs = GatedDeltaNetAttrs;
-  static Shapes infer(Infer &, Attrs &);
-  static Literals reference(const Eval &, const Attrs &);
-  static Tensors decompose(const Lower &, const Attrs &);
+  static Shapes infer(Infer&, Attrs&);
+  static Literals reference(const Eval&, const Attrs&);
+  static Tensors decompose(const Lower&, const Attrs&);
 };
 
 struct GatedDeltaNet : GatedDeltaNetRules {
   static constexpr std::string_view name = "gated_delta_net",
-                                    summary =
-                                        "Gated delta rule from an empty state.",
+                                    summary = "Gated delta rule from an empty state.",
                                     operands = "q, k, v, g, beta";
   static constexpr std::string_view doc =
       "q, k, v [batch, seq, heads, n]; g (log gate), beta [batch, seq, heads]. "
@@ -41,8 +40,7 @@ struct GatedDeltaNet : GatedDeltaNetRules {
 
 struct GatedDeltaNetCarry : GatedDeltaNetRules {
   static constexpr std::string_view name = "gated_delta_net_carry",
-                                    summary =
-                                        "Gated delta rule from a given state.",
+                                    summary = "Gated delta rule from a given state.",
                                     operands = "q, k, v, g, beta, state";
   static constexpr std::string_view doc =
       "As gated_delta_net, with S starting from state [batch, heads, n, n]; "
@@ -55,10 +53,8 @@ struct GatedDeltaNetResult {
   Tensor output, state;
 };
 
-GatedDeltaNetResult gated_delta_net(Tensor q, Tensor k, Tensor v, Tensor g,
-                                    Tensor beta, int64_t state_size);
-GatedDeltaNetResult gated_delta_net_carry(Tensor q, Tensor k, Tensor v,
-                                          Tensor g, Tensor beta, Tensor state,
+GatedDeltaNetResult gated_delta_net(Tensor q, Tensor k, Tensor v, Tensor g, Tensor beta, int64_t state_size);
+GatedDeltaNetResult gated_delta_net_carry(Tensor q, Tensor k, Tensor v, Tensor g, Tensor beta, Tensor state,
                                           int64_t state_size);
 
-} // namespace rlx::ops
+}  // namespace rlx::ops
