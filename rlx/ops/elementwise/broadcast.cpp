@@ -67,4 +67,11 @@ Tensor lifted(const Vmap& c, int i) {
   return expand(c.in(i), dims);
 }
 
+Tensor joined(const Vmap& c, int i) {
+  const Tensor t = lifted(c, i);
+  Dims dims(t.shape().dims().begin() + 1, t.shape().dims().end());
+  dims[0] = c.size * dims[0];
+  return reshape(t, dims);
+}
+
 }  // namespace rlx::ops

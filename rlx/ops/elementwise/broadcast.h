@@ -23,5 +23,7 @@ Tensors align_batched(const Vmap& c);
 
 /// Operand i with the batch axis in front, copied along it when it was shared.
 Tensor lifted(const Vmap& c, int i);
+/// Operand i of all examples, one after another along its first axis.
+Tensor joined(const Vmap& c, int i);
 
 }  // namespace rlx::ops
