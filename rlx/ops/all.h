@@ -9,7 +9,14 @@
 #include "rlx/ops/control/if.h"
 #include "rlx/ops/control/scan.h"
 #include "rlx/ops/control/while.h"
+#include "rlx/ops/conv/conv.h"
+#include "rlx/ops/conv/conv_nd.h"
+#include "rlx/ops/conv/depthwise_causal.h"
+#include "rlx/ops/conv/pool.h"
+#include "rlx/ops/conv/resize.h"
+#include "rlx/ops/conv/windows.h"
 #include "rlx/ops/elementwise/activation.h"
+#include "rlx/ops/elementwise/activation_backward.h"
 #include "rlx/ops/elementwise/binary.h"
 #include "rlx/ops/elementwise/cast.h"
 #include "rlx/ops/elementwise/clamp.h"
@@ -34,6 +41,14 @@
 #include "rlx/ops/linalg/solve.h"
 #include "rlx/ops/linalg/svd.h"
 #include "rlx/ops/linalg/triangular_solve.h"
+#include "rlx/ops/linear/fused_linear.h"
+#include "rlx/ops/linear/grouped_matmul.h"
+#include "rlx/ops/linear/swiglu.h"
+#include "rlx/ops/loss/cross_entropy.h"
+#include "rlx/ops/norm/axis_norm.h"
+#include "rlx/ops/norm/axis_norm_backward.h"
+#include "rlx/ops/norm/group_norm.h"
+#include "rlx/ops/norm/residual_norm.h"
 #include "rlx/ops/quant/dequant_matmul.h"
 #include "rlx/ops/quant/dequantize_blocks.h"
 #include "rlx/ops/quant/q_matmul.h"
@@ -70,39 +85,53 @@ namespace rlx::ops {
 template <class... Ops>
 struct OpList {};
 
-using All = OpList<Input, Param, Constant, Full,
-                   // control
-                   Custom, CustomFn, If, Scan, While,
-                   // elementwise
-                   Abs, Add, Atan, BitwiseAnd, BitwiseNot, BitwiseOr, BitwiseXor, Cast, Ceil, Clamp, Compare,
-                   ComplexNormSq, Conjugate, Cos, Div, Erf, Exp, Expm1, Floor, Gelu, GeluApprox, ImagPart,
-                   IsFinite, IsNan, Log, Log1p, LogicalAnd, LogicalNot, LogicalOr, LogicalXor, MakeComplex,
-                   Max, Min, Mul, Neg, Pow, RealPart, Relu, Rem, Round, Rsqrt, ShiftLeft, ShiftRight, Sigmoid,
-                   Sign, Silu, Sin, Softplus, Sqrt, StopGradient, Sub, Tan, Tanh, Where,
-                   // reduce
-                   AllOf, AnyOf, Argmax, Argmin, Argsort, Cummax, Cummin, Cumprod, Cumsum, CumsumBackward,
-                   LinearRecurrence, LogSoftmax, Logsumexp, Reduce, Softmax, Sort, TopK, Variance,
-                   // shape
-                   Concat, DynamicSlice, DynamicUpdateSlice, Expand, Flip, Iota, Narrow, OneHot, Pad, Reshape,
-                   Slice, Transpose,
-                   // linalg
-                   BatchedDenseSolve, Cholesky, DenseSolve, Det, DotGeneral, Eigh, EighValues, Einsum,
-                   Inverse, Logdet, Matmul, Qr, Slogdet, Svd, SvdValues, TriangularSolve,
-                   // fft
-                   Fft,
-                   // quant
-                   Dequantize, DequantizeBlocks, DequantizePerChannel, DequantMatmul, DequantMoeWeights,
-                   QMatmul, Quantize, QuantizePerChannel,
-                   // attention
-                   Attention, AttentionBackward, AxialRope2d, Rope, RopeBackward,
-                   // sequence
-                   GatedDeltaNet, GatedDeltaNetCarry, SelectiveScan,
-                   // index
-                   BatchedGather, Gather, GatherBackward, Scatter, ScatterAdd, TakeAlong,
-                   // random
-                   Dropout, RandomBits, RandomNormal, RandomUniform, SampleTokens,
-                   // splat
-                   GaussianSplatLists, GaussianSplatPrepare, GaussianSplatRasterize, GaussianSplatRender>;
+using All =
+    OpList<Input, Param, Constant, Full,
+           // control
+           Custom, CustomFn, If, Scan, While,
+           // elementwise
+           Abs, ActivationBackward, Add, Atan, BitwiseAnd, BitwiseNot, BitwiseOr, BitwiseXor, Cast, Ceil,
+           Clamp, Compare, ComplexNormSq, ComplexNormSqBackward, Conjugate, Cos, Div, Erf, Exp, Expm1, Floor,
+           Gelu, GeluApprox, ImagPart, IsFinite, IsNan, Log, Log1p, LogicalAnd, LogicalNot, LogicalOr,
+           LogicalXor, MakeComplex, Max, Min, Mul, Neg, Pow, RealPart, Relu, ReluBackward, Rem, Round, Rsqrt,
+           ShiftLeft, ShiftRight, Sigmoid, Sign, Silu, Sin, Softplus, Sqrt, StopGradient, Sub, Tan, Tanh,
+           Where,
+           // reduce
+           AllOf, AnyOf, Argmax, Argmin, Argsort, Cummax, Cummin, Cumprod, Cumsum, CumsumBackward,
+           LinearRecurrence, LogSoftmax, Logsumexp, Reduce, Softmax, Sort, TopK, Variance,
+           // shape
+           Concat, DynamicSlice, DynamicUpdateSlice, Expand, Flip, Iota, Narrow, OneHot, Pad, Reshape, Slice,
+           Transpose,
+           // linalg
+           BatchedDenseSolve, Cholesky, DenseSolve, Det, DotGeneral, Eigh, EighValues, Einsum, Inverse,
+           Logdet, Matmul, Qr, Slogdet, Svd, SvdValues, TriangularSolve,
+           // fft
+           Fft,
+           // quant
+           Dequantize, DequantizeBlocks, DequantizePerChannel, DequantMatmul, DequantMoeWeights, QMatmul,
+           Quantize, QuantizePerChannel,
+           // attention
+           Attention, AttentionBackward, AxialRope2d, Rope, RopeBackward,
+           // sequence
+           GatedDeltaNet, GatedDeltaNetCarry, SelectiveScan,
+           // index
+           BatchedGather, Gather, GatherBackward, Scatter, ScatterAdd, TakeAlong,
+           // random
+           Dropout, RandomBits, RandomNormal, RandomUniform, SampleTokens,
+           // splat
+           GaussianSplatLists, GaussianSplatPrepare, GaussianSplatRasterize, GaussianSplatRender,
+           // conv
+           Conv, Conv1d, Conv2d, Conv2dBackwardInput, Conv2dBackwardWeight, Conv3d, ConvTranspose1d,
+           ConvTranspose2d, ConvTranspose3d, DepthwiseConv1dCausal, MaxPool2dBackward, Pool, Resize,
+           ResizeBackward, ResizeNearest2x, Windows, WindowsSum,
+           // norm
+           FusedResidualLn, FusedResidualRmsNorm, GroupNorm, GroupNormBackwardBeta, GroupNormBackwardGamma,
+           GroupNormBackwardInput, LayerNorm, LayerNorm2d, LayerNormBackwardGamma, LayerNormBackwardInput,
+           RmsNorm, RmsNormBackwardBeta, RmsNormBackwardGamma, RmsNormBackwardInput,
+           // linear
+           FusedMatmulBiasAct, FusedSwiglu, GroupedMatmul, GroupedOuter, LoraMatmul,
+           // loss
+           SoftmaxCrossEntropyBackward, SoftmaxCrossEntropyWithLogits>;
 
 /// All of them by name.
 const OpTable& table();

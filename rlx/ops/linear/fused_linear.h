@@ -1,0 +1,47 @@
+// Products with bias, activation or a low-rank update behind them.
+#pragma once
+
+#include "rlx/ir/op_record.h"
+#include "rlx/ops/elementwise/activation.h"
+
+namespace rlx::ops {
+
+struct FusedMatmulBiasAct {
+  static constexpr std::string_view name = "fused_matmul_bias_act",
+                                    summary = "Matrix product, bias and activation.", operands = "x, w, bias";
+  static constexpr std::string_view doc =
+      "y = act(x w + bias): x is [.., M, K], w [K, N] or [.., K, N], bias [N]";
+  struct Attrs {
+    std::optional<Activation> activation;
+    static constexpr auto fields() {
+      return std::tuple{
+          field("activation", &Attrs::activation, "what is applied to the sum; default nothing")};
+    }
+  };
+  static Shapes infer(Infer&, Attrs&);
+  static Tensors decompose(const Lower&, const Attrs&);
+  static std::vector<OpSample<Attrs>> samples();
+};
+
+struct LoraMatmul {
+  static constexpr std::string_view name = "lora_matmul",
+                                    summary = "Matrix product with a scaled low-rank update.",
+                                    operands = "x, w, a, b";
+  static constexpr std::string_view doc =
+      "y = x w + scale (x a) b: x is [.., M, K], w [K, N], a [K, R], b [R, N]";
+  struct Attrs {
+    double scale = 1;
+    static constexpr auto fields() {
+      return std::tuple{field("scale", &Attrs::scale, "factor of the update")};
+    }
+  };
+  static Shapes infer(Infer&, Attrs&);
+  static Tensors decompose(const Lower&, const Attrs&);
+  static std::vector<OpSample<Attrs>> samples();
+};
+
+Tensor fused_matmul_bias_act(Tensor x, Tensor w, Tensor bias,
+                             std::optional<Activation> activation = std::nullopt);
+Tensor lora_matmul(Tensor x, Tensor w, Tensor a, Tensor b, double scale);
+
+}  // namespace rlx::ops
