@@ -1,6 +1,11 @@
 #!/usr/bin/env python3
-"""./dev docs: writes the documents that are made from the code. With --check, tells which are out of date."""
+"""./dev docs: writes the documents that are made from the code. With --check, tells which are out of date.
+
+In documents written by hand, the output below each `$ ./dev rlx ...` or `$ ./dev example ...` line of a console block is
+made by running that command."""
 import pathlib
+import re
+import shlex
 import subprocess
 import sys
 
@@ -13,7 +18,35 @@ def rlx(build, *args):
                           check=True).stdout
 
 
+def output_of(build, command):
+    """What a documented command prints, run from the root of the tree."""
+    kind, *words = shlex.split(command.removeprefix("./dev "))
+    program = {"rlx": "apps/rlx", "example": f"apps/examples/{words[0]}"}[kind]
+    arguments = words if kind == "rlx" else words[1:]
+    done = subprocess.run([str(pathlib.Path(build).resolve() / program), *arguments], cwd=ROOT, text=True,
+                          capture_output=True)
+    return done.stdout + done.stderr
+
+
+def refreshed(build, text):
+    def block(match):
+        out, skipping = [], False
+        for line in match.group(1).splitlines():
+            if line.startswith("$ "):
+                out.append(line)
+                skipping = bool(re.match(r"\./dev (rlx|example) ", line[2:]))
+                if skipping:
+                    out.append(output_of(build, line[2:]).rstrip("\n"))
+            elif not skipping:
+                out.append(line)
+        return "```console\n" + "\n".join(out) + "\n```"
+    return re.sub(r"```console\n(.*?)\n```", block, text, flags=re.S)
+
+
 def documents(build):
+    for name in ("docs/derivatives.md", "docs/tour.md"):
+        if (ROOT / name).exists():
+            yield name, refreshed(build, (ROOT / name).read_text())
     yield "docs/ops.md", HEAD + "# Operators\n\n" + rlx(build, "ops", "--markdown")
     yield "docs/derivatives-coverage.md", HEAD + rlx(build, "ops", "--derivatives")
 

@@ -36,6 +36,24 @@ TEST(Jacobian, hessian_of_a_quartic) {
   expect_values(ir::interpret(transform::hessian(g, "x"), Literals{f64({2}, {1, 2})})[0], {12, 0, 0, 48});
 }
 
+TEST(Jacobian, hvp_is_symmetric_on_a_network_with_gelu_and_layer_norm) {
+  const auto g = graph(R"(graph(x: f64[3,4], gamma: f64[4], beta: f64[4]) {
+    n = layer_norm(x, gamma, beta)
+    return reduce(gelu(mul(n, x)))
+  })");
+  Literals in;
+  for (const auto id : g.leaves()) in.push_back(test::random_like(g.node(id).shapes[0], id));
+  const auto h = transform::hvp(g, {"x"});
+  const auto product = [&](const Literal& v) {
+    Literals all = in;
+    all.push_back(v);
+    return ir::interpret(h, all).back();
+  };
+  const Literal u = test::random_like(parse_shape("f64[3,4]"), 31),
+                v = test::random_like(parse_shape("f64[3,4]"), 32);
+  EXPECT_NEAR(test::inner(u, product(v)), test::inner(v, product(u)), 1e-9);
+}
+
 TEST(Jacobian, wrong_requests_are_refused) {
   using test::error_of;
   const auto two = graph("graph(x: f64[2]) { return x, sin(x) }");
