@@ -29,6 +29,17 @@ GraphRef make_body(std::string name, const Shapes& inputs, Build build) {
   return g;
 }
 
+/// `count` tensors from position `from`.
+inline Tensors take(const Tensors& all, size_t from, size_t count) {
+  return {all.begin() + long(from), all.begin() + long(from + count)};
+}
+
+inline Shapes shapes_of(const Tensors& tensors) {
+  Shapes out;
+  for (const Tensor& t : tensors) out.push_back(t.shape());
+  return out;
+}
+
 /// Concatenation of lists, for the operand lists of loops.
 template <class T>
 std::vector<T> join_lists(std::initializer_list<std::vector<T>> lists) {

@@ -44,20 +44,10 @@ Tensors rest(const auto& c) {
   return out;
 }
 
-Shapes shapes_of(const Tensors& tensors) {
-  Shapes out;
-  for (const Tensor& t : tensors) out.push_back(t.shape());
-  return out;
-}
-
 Tensors zeros(Graph& g, const Shapes& shapes) {
   Tensors out;
   for (const Shape& s : shapes) out.push_back(full(g, s, 0));
   return out;
-}
-
-Tensors slice(const Tensors& all, size_t from, size_t count) {
-  return {all.begin() + long(from), all.begin() + long(from + count)};
 }
 
 }  // namespace
@@ -84,20 +74,20 @@ Tensors If::vjp(const Vjp& c, const Attrs& a) {
   });
   const GraphRef else_forward = make_body(a.else_body->name(), in, [&](Graph& g, const Tensors& x) {
     const Tensors out = inline_graph(g, *no.forward, x);
-    return join_lists<Tensor>({slice(out, 0, n), zeros(g, yes.residuals), slice(out, n, nn)});
+    return join_lists<Tensor>({take(out, 0, n), zeros(g, yes.residuals), take(out, n, nn)});
   });
   const Tensors forward = emit(c.graph, c.in(0), captures, then_forward, else_forward);
-  c.replacements = slice(forward, 0, n);
+  c.replacements = take(forward, 0, n);
 
   const Tensors back_in =
-      join_lists<Tensor>({captures, slice(forward, n, ny), slice(forward, n + ny, nn), cotangents});
+      join_lists<Tensor>({captures, take(forward, n, ny), take(forward, n + ny, nn), cotangents});
   const auto back = [&](const BodyTransforms::Split& split, size_t from, size_t count,
                         const std::string& name) {
     return make_body(name + "_backward", shapes_of(back_in), [&](Graph& g, const Tensors& x) {
       return inline_graph(
           g, *split.backward,
-          join_lists<Tensor>({slice(x, 0, captures.size()), slice(x, captures.size() + from, count),
-                              slice(x, captures.size() + ny + nn, cotangents.size())}));
+          join_lists<Tensor>({take(x, 0, captures.size()), take(x, captures.size() + from, count),
+                              take(x, captures.size() + ny + nn, cotangents.size())}));
     });
   };
   const Tensors results = emit(c.graph, c.in(0), back_in, back(yes, 0, ny, a.then_body->name()),
@@ -120,7 +110,7 @@ Tensors If::jvp(const Jvp& c, const Attrs& a) {
                            c.bodies.jvp(*a.then_body, active), c.bodies.jvp(*a.else_body, active));
   const Shapes outputs = output_shapes(*a.then_body);
   Tensors result(outputs.size());
-  c.replacements = slice(out, 0, outputs.size());
+  c.replacements = take(out, 0, outputs.size());
   size_t next = outputs.size();
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (is_differentiable(outputs[i].dtype())) result[i] = out[next++];

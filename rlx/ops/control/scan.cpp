@@ -108,20 +108,10 @@ struct Parts {
   }
 };
 
-Shapes shapes_of(const Tensors& tensors) {
-  Shapes out;
-  for (const Tensor& t : tensors) out.push_back(t.shape());
-  return out;
-}
-
 Shapes slices_of(const Tensors& tensors) {
   Shapes out;
   for (const Tensor& t : tensors) out.push_back(slice_of(t.shape()));
   return out;
-}
-
-Tensors take(const Tensors& all, size_t from, size_t count) {
-  return {all.begin() + long(from), all.begin() + long(from + count)};
 }
 
 Tensors emit(Graph& g, const Tensors& carries, const Tensors& consts, const Tensors& xs, const GraphRef& body,

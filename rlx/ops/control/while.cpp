@@ -42,16 +42,6 @@ Tensors operands_of(const auto& c) {
   return out;
 }
 
-Shapes shapes_of(const Tensors& tensors) {
-  Shapes out;
-  for (const Tensor& t : tensors) out.push_back(t.shape());
-  return out;
-}
-
-Tensors take(const Tensors& all, size_t from, size_t count) {
-  return {all.begin() + long(from), all.begin() + long(from + count)};
-}
-
 Tensors emit(Graph& g, const Tensors& carries, const Tensors& consts, GraphRef cond, GraphRef body,
              std::optional<int64_t> max_iterations) {
   const Tensors operands = join_lists<Tensor>({carries, consts});
