@@ -5,6 +5,7 @@
 #include "rlx/ops/control/scan.h"
 #include "rlx/ops/elementwise/binary.h"
 #include "rlx/ops/elementwise/math.h"
+#include "rlx/transform/checkpoints.h"
 #include "rlx/transform/transform.h"
 #include "tests/support/derivatives.h"
 #include "tests/support/graphs.h"
@@ -51,6 +52,37 @@ TEST(Loops, checkpoints_cut_the_memory_of_the_gradient) {
   const int64_t plain = peak_bytes(transform::grad(repeated(10000, 0), {"x"}), in);
   const int64_t kept = peak_bytes(transform::grad(repeated(10000, 100), {"x"}), in);
   EXPECT_LE(kept * 40, plain) << kept << " against " << plain;
+}
+
+ir::Graph step_body() {
+  ir::Graph body("step");
+  const ir::Tensor c{&body, body.input("c", Shape(DType::f64, {4}))};
+  body.set_outputs({ops::sin(c) * 1.1});
+  return body;
+}
+
+TEST(Loops, the_memory_of_the_gradient_is_known_beforehand) {
+  const Literals in{f64({4}, {0.3, 1, 2, 3})};
+  for (const int64_t k : {int64_t(0), int64_t(10), int64_t(100)}) {
+    const auto stated = double(transform::scan_memory(step_body(), 1, 10000, k).bytes);
+    EXPECT_NEAR(double(peak_bytes(transform::grad(repeated(10000, k), {"x"}), in)), stated, 0.05 * stated)
+        << k;
+  }
+}
+
+TEST(Loops, a_memory_budget_chooses_the_checkpoints) {
+  EXPECT_EQ(transform::fit_scan(step_body(), 1, 100, 1 << 20).checkpoints, 0);
+  const auto fitted = transform::fit_scan(step_body(), 1, 10000, 10000);
+  EXPECT_GT(fitted.checkpoints, 0);
+  EXPECT_LE(fitted.bytes, 10000);
+  ir::Graph g("within");
+  const ir::Tensor x{&g, g.input("x", Shape(DType::f64, {4}))};
+  g.set_outputs({ops::reduce_sum(transform::scan_within(g, {x}, {}, {}, step_body(), 10000, 10000)[0], {0})},
+                {"loss"});
+  EXPECT_LE(peak_bytes(transform::grad(g, {"x"}), {f64({4}, {0.3, 1, 2, 3})}), 10500);
+  EXPECT_EQ(
+      test::error_of([] { transform::fit_scan(step_body(), 1, 10000, 100); }),
+      "scan: the gradient of 10000 steps needs at least 6400 bytes (100 checkpoints); the budget is 100");
 }
 
 TEST(Loops, the_size_of_the_gradient_graph_does_not_depend_on_the_length) {
