@@ -52,6 +52,9 @@
 #include "rlx/ops/norm/residual_norm.h"
 #include "rlx/ops/quant/dequant_matmul.h"
 #include "rlx/ops/quant/dequantize_blocks.h"
+#include "rlx/ops/quant/fake_quantize.h"
+#include "rlx/ops/quant/fake_quantize_lsq.h"
+#include "rlx/ops/quant/q_conv2d.h"
 #include "rlx/ops/quant/q_matmul.h"
 #include "rlx/ops/quant/quantize.h"
 #include "rlx/ops/random/dropout.h"
@@ -108,8 +111,9 @@ using All = OpList<
     // fft
     Fft,
     // quant
-    Dequantize, DequantizeBlocks, DequantizePerChannel, DequantMatmul, DequantMoeWeights, QMatmul, Quantize,
-    QuantizePerChannel,
+    Dequantize, DequantizeBlocks, DequantizePerChannel, DequantGroupedMatmul, DequantMatmul,
+    DequantMoeWeights, FakeQuantize, FakeQuantizeBackward, FakeQuantizeLsq, FakeQuantizeLsqBackwardScale,
+    FakeQuantizeLsqBackwardX, QConv2d, QMatmul, Quantize, QuantizePerChannel,
     // attention
     Attention, AttentionBackward, AxialRope2d, FusedAttentionBlock, FusedTransformerLayer, Rope, RopeBackward,
     // sequence

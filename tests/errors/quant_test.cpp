@@ -3,6 +3,9 @@
 
 #include "rlx/ops/quant/dequant_matmul.h"
 #include "rlx/ops/quant/dequantize_blocks.h"
+#include "rlx/ops/quant/fake_quantize.h"
+#include "rlx/ops/quant/fake_quantize_lsq.h"
+#include "rlx/ops/quant/q_conv2d.h"
 #include "rlx/ops/quant/q_matmul.h"
 #include "rlx/ops/quant/quantize.h"
 #include "tests/support/errors.h"
@@ -98,6 +101,46 @@ TEST(QuantRefusal, dequant_matmul_wants_exactly_the_operands_of_its_scheme) {
   EXPECT_EQ(
       message_of([&] { dequant_matmul_packed(typed(g, "f32[1,32]"), typed(g, "u8[19]"), "gguf_q4_0"); }),
       "dequant_matmul: packed: 19 bytes are no whole number of gguf_q4_0 columns of 18 bytes");
+}
+
+TEST(QuantRefusal, fake_quantize_wants_the_state_of_its_mode) {
+  Graph g("g");
+  const Tensor x = typed(g, "f32[2,3]"), one = typed(g, "f32[1]"), two = typed(g, "f32[2]");
+  EXPECT_EQ(message_of([&] { fake_quantize(x, {}, {.bits = 5}); }),
+            "fake_quantize: bits 5 is not supported; 8, 4 or 2");
+  EXPECT_EQ(message_of([&] { fake_quantize(x, one, {}); }),
+            "fake_quantize: a state is given, but scale_mode per_batch has none");
+  EXPECT_EQ(message_of([&] { fake_quantize(x, {}, {.scale_mode = ScaleMode::fixed}); }),
+            "fake_quantize: no state is given, but scale_mode fixed needs one");
+  EXPECT_EQ(message_of([&] { fake_quantize(x, two, {.axis = 1, .scale_mode = ScaleMode::fixed}); }),
+            "fake_quantize: state: f32[2] does not fit x: f32[2,3]; it must be f32[3]");
+  EXPECT_EQ(message_of([&] { fake_quantize(x, one, {.scale_mode = ScaleMode::ema, .decay = 2}); }),
+            "fake_quantize: decay 2.0 must lie in 0 .. 1");
+  EXPECT_EQ(message_of([&] { fake_quantize_backward(x, one, two, 8, {}, SteKind::tanh); }),
+            "fake_quantize_backward: shapes differ, x: f32[2,3] and dy: f32[2]");
+  EXPECT_EQ(message_of([&] { fake_quantize_lsq(x, two, 8, 1); }),
+            "fake_quantize_lsq: scale: f32[2] does not fit x: f32[2,3]; it must be f32[3]");
+  EXPECT_EQ(message_of([&] { fake_quantize_lsq_backward_x(x, one, x, 3); }),
+            "fake_quantize_lsq_backward_x: bits 3 is not supported; 8, 4 or 2");
+  EXPECT_EQ(message_of([&] { fake_quantize_lsq_backward_scale(x, two, x, 8); }),
+            "fake_quantize_lsq_backward_scale: scale: f32[2] does not fit x: f32[2,3]; it must be f32[1]");
+}
+
+TEST(QuantRefusal, q_conv2d_and_experts_check_their_sizes) {
+  Graph g("g");
+  const Tensor x = typed(g, "i8[1,2,4,4]"), w = typed(g, "i8[3,2,5,5]"), bias = typed(g, "i32[3]");
+  const auto conv = [&](std::vector<int64_t> kernel, std::vector<int64_t> stride, int64_t groups) {
+    return message_of([&] { q_conv2d(x, w, bias, kernel, stride, {}, {}, groups, 0, 0, 0, 1); });
+  };
+  EXPECT_EQ(conv({3, 3}, {}, 1), "q_conv2d: kernel_size [3, 3] is not that of w: i8[3,2,5,5]");
+  EXPECT_EQ(conv({}, {0, 1}, 1), "q_conv2d: stride [0, 1] must be two numbers of 1 or more");
+  EXPECT_EQ(conv({}, {}, 2), "q_conv2d: groups 2 does not divide the 3 channels of w: i8[3,2,5,5]");
+  EXPECT_EQ(conv({}, {}, 1), "q_conv2d: a window of 5 does not fit an image of 4 with padding 0");
+  const Tensor rows = typed(g, "f32[2,32]"), flat = typed(g, "u8[36]"), ids = typed(g, "i32[3]");
+  EXPECT_EQ(message_of([&] { dequant_grouped_matmul(rows, flat, ids, "gguf_q4_0"); }),
+            "dequant_grouped_matmul: experts: i32[3] does not fit x: f32[2,32]; each row has one");
+  EXPECT_EQ(message_of([&] { dequant_grouped_matmul(rows, flat, typed(g, "i32[2]"), "gguf_q4_0"); }),
+            "dequant_grouped_matmul: packed: u8[36] does not tell the number of experts; set num_experts");
 }
 
 }  // namespace

@@ -8,9 +8,9 @@
 #include "rlx/ops/elementwise/complex.h"
 #include "rlx/ops/elementwise/math.h"
 #include "rlx/ops/elementwise/select.h"
-#include "rlx/ops/reduce/cumulative.h"
 #include "rlx/ops/reduce/reduce.h"
 #include "rlx/ops/shape/expand.h"
+#include "rlx/ops/shape/iota.h"
 #include "rlx/ops/shape/reshape.h"
 #include "rlx/ops/shape/transpose.h"
 
@@ -45,7 +45,7 @@ double epsilon_of(DType t) {
 
 Tensor adjoint(Tensor x) { return swap_last(conj_of(x)); }
 
-Tensor index_vector(Graph& g, Dim n) { return cumsum(full(g, Shape(DType::i32, {n}), 1), 0, true); }
+Tensor index_vector(Graph& g, Dim n) { return iota(g, Shape(DType::i32, {n}), 0); }
 
 Tensor lower_part(Tensor x, int offset) { return kept_where(CompareOp::le, x, offset); }
 Tensor upper_part(Tensor x, int offset) { return kept_where(CompareOp::ge, x, offset); }

@@ -5,6 +5,7 @@
 #include "rlx/ops/elementwise/compare.h"
 #include "rlx/ops/elementwise/select.h"
 #include "rlx/ops/linalg/matmul.h"
+#include "rlx/ops/linear/grouped_matmul.h"
 #include "rlx/ops/quant/dequantize_blocks.h"
 #include "rlx/ops/shape/expand.h"
 #include "rlx/ops/shape/narrow.h"
@@ -184,6 +185,44 @@ std::vector<OpSample<DequantMoeWeights::Attrs>> DequantMoeWeights::samples() {
           {{"gguf_q4_1", {0, 32, 2}}, {"u8[0,40]"}}};
 }
 
+Shapes DequantGroupedMatmul::infer(Infer& c, Attrs& a) {
+  const Scheme s = require_scheme(c, a.scheme);
+  if (!s.is_gguf())
+    c.fail("scheme '", a.scheme, "' keeps scales beside its codes; expert slabs are gguf_TYPE");
+  const int64_t k = require_features(c);
+  c.require_rank(0, 2);
+  c.require_index(2);
+  c.require_rank(2, 1);
+  const Shape &x = c.in(0), &packed = c.in(1), &experts = c.in(2);
+  if (decide_equal(x.dim(0), experts.dim(0)) == false)
+    c.fail("experts: ", experts, " does not fit x: ", x, "; each row has one");
+  c.same(x.dim(0), experts.dim(0), "rows and experts");
+  if (packed.dtype() != DType::u8)
+    c.fail("packed: ", packed, " has dtype ", packed.dtype(), "; packed weights are bytes, u8");
+  if (a.num_experts == Dim(0)) {
+    if (packed.rank() < 2)
+      c.fail("packed: ", packed, " does not tell the number of experts; set num_experts");
+    a.num_experts = packed.dim(0);
+  }
+  const auto slab = exact_div(packed.num_elements(), a.num_experts);
+  if (!slab) c.fail("packed: ", packed, " is no ", a.num_experts, " slabs of one size");
+  return {x.with_dim(-1, packed_columns(c, s, a.scheme, k, *slab))};
+}
+
+Tensors DequantGroupedMatmul::decompose(const Lower& c, const Attrs& a) {
+  const Tensor x = c.in(0);
+  const Tensor w = dequant_moe_weights(c.in(1), a.scheme, {a.num_experts, x.dim(1), c.out().dim(1)});
+  return {grouped_matmul(x, cast(w, x.dtype()), c.in(2))};
+}
+
+std::vector<OpSample<DequantGroupedMatmul::Attrs>> DequantGroupedMatmul::samples() {
+  return {{{"gguf_q4_0"}, {"f32[4,32]", "u8[3,36] <60", "i32[4] <3"}},
+          {{"gguf_q8_0", 2}, {"f64[2,32]", "u8[68] <60", "i64[2] <2"}},
+          {{"gguf_q4_1"}, {"f32[1,32]", "u8[1,20] <60", "u8[1] <1"}},
+          {{"gguf_q5_0"}, {"f32[0,32]", "u8[2,22] <60", "i32[0]"}},
+          {{"gguf_q6k"}, {"f16[3,256]", "u8[2,210] <60", "u32[3] <2"}}};
+}
+
 Tensor dequant_matmul(Tensor x, Tensor w_q, Tensor scale, Tensor zp, const std::string& scheme) {
   if (zp && !scale) throw invalid("dequant_matmul: zp is given without scale; they come together");
   Values operands{x, w_q};
@@ -201,6 +240,11 @@ Tensor dequant_matmul_packed(Tensor x, Tensor packed_w, const std::string& schem
 
 Tensor dequant_matmul_nvfp4(Tensor x, Tensor w_q, Tensor block_scales, Tensor global_scale) {
   return dequant_matmul(x, w_q, block_scales, global_scale, "nvfp4/16");
+}
+
+Tensor dequant_grouped_matmul(Tensor x, Tensor packed, Tensor experts, const std::string& scheme,
+                              Dim num_experts) {
+  return make<DequantGroupedMatmul>(*x.graph, {scheme, num_experts}, {x, packed, experts});
 }
 
 Tensor dequant_moe_weights(Tensor packed, const std::string& scheme, Dims shape) {

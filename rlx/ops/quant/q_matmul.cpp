@@ -28,6 +28,12 @@ Tensor requantized(Tensor acc, const Requantize& a) {
   return cast(whole + double(a.out_zp), DType::i8);  // the cast saturates
 }
 
+int64_t requantized(int64_t acc, const Requantize& a) {
+  const double v = double(acc) * a.mult;
+  const double whole = a.rounding == Rounding::half_even ? Round::eval(v) : std::round(v);
+  return saturate_to(DType::i8, whole + double(a.out_zp));
+}
+
 Shapes QMatmul::infer(Infer& c, Attrs& a) {
   require_requantize(c, a);
   c.require_min_rank(0, 2);

@@ -52,5 +52,6 @@ Tensor q_matmul(Tensor x, Tensor w, Tensor bias, int64_t x_zp, int64_t w_zp, int
 void require_requantize(Infer& c, const Requantize& a);
 /// round(acc mult) + out_zp as i8.
 Tensor requantized(Tensor acc, const Requantize& a);
+int64_t requantized(int64_t acc, const Requantize& a);
 
 }  // namespace rlx::ops
