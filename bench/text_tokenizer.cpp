@@ -41,13 +41,23 @@ void measure(const std::string& name, const std::string& file, const std::vector
   const double mb = double(bytes) / 1e6;
   const text::EncodeOptions plain{.add_special = false};
 
-  const double one = median([&] { (void)tokenizer.encode_batch(documents, plain, 1); });
+  // A tokenizer remembers words, so each pass gets one that has not seen the text; loading it is not timed.
+  const auto fresh = [&](const text::EncodeOptions& options, int threads) {
+    std::vector<double> times;
+    for (int i = 0; i < 3; ++i) {
+      const text::Tokenizer unused = text::Tokenizer::from_file(file);
+      times.push_back(seconds([&] { (void)unused.encode_batch(documents, options, threads); }));
+    }
+    std::sort(times.begin(), times.end());
+    return times[1];
+  };
+  const double one = fresh(plain, 1);
   bench::report({name + "/encode", mb / one, "MB/s", 0, 0, "", ">= 20"});
-  const double two = median([&] { (void)tokenizer.encode_batch(documents, plain, 2); });
-  bench::report({name + "/encode_2_threads", mb / two, "MB/s"});
+  bench::report({name + "/encode_2_threads", mb / fresh(plain, 2), "MB/s"});
   const text::EncodeOptions with_offsets{.add_special = false, .offsets = true};
-  bench::report({name + "/encode_offsets",
-                 mb / median([&] { (void)tokenizer.encode_batch(documents, with_offsets, 1); }), "MB/s"});
+  bench::report({name + "/encode_offsets", mb / fresh(with_offsets, 1), "MB/s"});
+  bench::report({name + "/encode_again",
+                 mb / median([&] { (void)tokenizer.encode_batch(documents, plain, 1); }), "MB/s"});
 
   const auto encoded = tokenizer.encode_batch(documents, plain, 1);
   size_t decoded = 0;

@@ -1,9 +1,10 @@
 // tokenizer.json of Hugging Face tokenizers. The vocabulary and the merges, which are most of the file, are
 // read straight from simdjson's document; the small objects become values and go to the file of their
 // component.
+#include <charconv>
+#include <cmath>
 
 #include "rlx/base/error.h"
-
 #include "rlx/text/bpe.h"
 #include "rlx/text/json_dom.h"
 #include "rlx/text/tokenizer_parts.h"
@@ -110,6 +111,38 @@ std::unique_ptr<Model> read_bpe(const dom::element& model, const Fields& f, PreT
   return std::make_unique<Bpe>(std::move(vocab), merges, std::move(options));
 }
 
+// The reference reads a decimal as the integer of its digits, rounded to a double, over a power of ten,
+// rounded again: the last bit can differ from the nearest double. Segmentations of equal score are told apart
+// by that bit, so the same ids need the same rounding. Files hold the shortest form of a score, which gives
+// its digits back.
+double as_the_reference_reads(double nearest) {
+  char text[40];
+  const char* const end =
+      std::to_chars(text, text + sizeof text, std::abs(nearest), std::chars_format::scientific).ptr;
+  uint64_t digits = 0;
+  int exponent = 0;
+  const char* at = text;
+  for (bool fraction = false; at != end && *at != 'e'; ++at) {
+    if (*at == '.') {
+      fraction = true;
+    } else {
+      digits = digits * 10 + uint64_t(*at - '0');
+      exponent -= fraction;
+    }
+  }
+  if (at == end) return nearest;  // infinity or not a number
+  int written = 0;
+  ++at;
+  std::from_chars(*at == '+' ? at + 1 : at, end, written);
+  exponent += written;
+  const int power = std::abs(exponent);
+  if (power > 22) return nearest;  // 10^22 is the last power of ten that is exact
+  double scale = 1;
+  for (int i = 0; i < power; ++i) scale *= 10;
+  const double value = exponent < 0 ? double(digits) / scale : double(digits) * scale;
+  return nearest < 0 ? -value : value;
+}
+
 std::unique_ptr<Model> read_unigram(const dom::element& model, const Fields& f) {
   const std::string& where = f.where();
   const auto list = field(model, "vocab");
@@ -127,7 +160,7 @@ std::unique_ptr<Model> read_unigram(const dom::element& model, const Fields& f) 
       throw invalid(where, ".vocab[", scores.size(), "]: expected [token, score]");
     if (!vocab.add(token, checked_id(int64_t(scores.size()), where + ".vocab")))
       throw invalid(where, ".vocab[", scores.size(), "]: token '", token, "' is there twice");
-    scores.push_back(score);
+    scores.push_back(as_the_reference_reads(score));
   }
   std::optional<TokenId> unknown;
   if (f.find("unk_id")) {

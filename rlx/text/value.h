@@ -14,22 +14,7 @@ namespace rlx::text {
 class Value;
 
 using List = std::vector<Value>;
-/// Keys in the order they were first set.
-class Dict {
- public:
-  const Value* find(std::string_view key) const;
-  Value* find(std::string_view key);
-  void set(std::string_view key, Value value);
-  size_t size() const { return items_.size(); }
-  bool empty() const { return items_.empty(); }
-  auto begin() const { return items_.begin(); }
-  auto end() const { return items_.end(); }
-  const std::pair<std::string, Value>& operator[](size_t i) const { return items_[i]; }
-
- private:
-  std::vector<std::pair<std::string, Value>> items_;
-  std::vector<uint32_t> slots_;  // open addressing, index + 1; filled once a linear search would be slow
-};
+class Dict;
 
 /// What only a template knows: a macro, a global function, a bound method, a namespace. See
 /// template/object.h.
@@ -105,6 +90,23 @@ class Value {
   void set_depth(int depth);
   int16_t depth_ = 0;
   bool tuple_ = false;
+};
+
+/// Keys in the order they were first set.
+class Dict {
+ public:
+  const Value* find(std::string_view key) const;
+  Value* find(std::string_view key);
+  void set(std::string_view key, Value value);
+  size_t size() const { return items_.size(); }
+  bool empty() const { return items_.empty(); }
+  auto begin() const { return items_.begin(); }
+  auto end() const { return items_.end(); }
+  const std::pair<std::string, Value>& operator[](size_t i) const { return items_[i]; }
+
+ private:
+  std::vector<std::pair<std::string, Value>> items_;
+  std::vector<uint32_t> slots_;  // open addressing, index + 1; filled once a linear search would be slow
 };
 
 /// Reads fields of a JSON object with messages that say where: `pre_tokenizer.pattern: expected a string, got
