@@ -11,7 +11,7 @@
 #include <iosfwd>
 
 #include "rlx/ir/interpreter.h"
-#include "rlx/lang/builders/linear.h"
+#include "rlx/lang/builders/scan_backward.h"
 
 namespace rlx {
 
@@ -25,9 +25,9 @@ using ops::BinaryOp;
 using ops::CompareOp;
 using ops::ReduceOp;
 
-class Graph : public LinearBuilder {
+class Graph : public ScanBackwardBuilder {
  public:
-  using LinearBuilder::LinearBuilder;
+  using ScanBackwardBuilder::ScanBackwardBuilder;
 
   /// Nodes in topological order, to be edited in place; `verify` finds what an edit broke.
   std::vector<ir::Node*> nodes_mut();

@@ -1,14 +1,25 @@
 #include "rlx/lang/tensor.h"
 
 #include "rlx/lang/builders/builder.h"
+#include "rlx/ops/attention/rope.h"
 #include "rlx/ops/elementwise/binary.h"
 #include "rlx/ops/elementwise/cast.h"
+#include "rlx/ops/elementwise/clamp.h"
 #include "rlx/ops/elementwise/math.h"
 #include "rlx/ops/elementwise/select.h"
+#include "rlx/ops/elementwise/stop_gradient.h"
+#include "rlx/ops/index/gather.h"
 #include "rlx/ops/linalg/matmul.h"
+#include "rlx/ops/norm/axis_norm.h"
+#include "rlx/ops/norm/group_norm.h"
 #include "rlx/ops/reduce/cumulative.h"
+#include "rlx/ops/reduce/extreme.h"
+#include "rlx/ops/reduce/softmax.h"
+#include "rlx/ops/reduce/variance.h"
 #include "rlx/ops/shape/expand.h"
+#include "rlx/ops/shape/flip.h"
 #include "rlx/ops/shape/narrow.h"
+#include "rlx/ops/shape/pad.h"
 #include "rlx/ops/shape/reshape.h"
 #include "rlx/ops/shape/transpose.h"
 
@@ -137,6 +148,14 @@ Tensor Tensor::activation(ops::Activation kind, const Loc& loc) const {
   return build_at(*graph, loc, [&]() -> Tensor { return ops::activation(kind, *this); });
 }
 
+Tensor Tensor::clamp(double lo, double hi, const Loc& loc) const {
+  return build_at(*graph, loc, [&]() -> Tensor { return ops::clamp(*this, lo, hi); });
+}
+
+Tensor Tensor::stop_gradient(const Loc& loc) const {
+  return build_at(*graph, loc, [&]() -> Tensor { return ops::stop_gradient(*this); });
+}
+
 Tensor Tensor::cast(DType to, const Loc& loc) const {
   return build_at(*graph, loc, [&]() -> Tensor { return ops::cast(*this, to); });
 }
@@ -199,6 +218,77 @@ Tensor Tensor::cumsum(int axis, bool exclusive, const Loc& loc) const {
   return build_at(*graph, loc, [&]() -> Tensor { return ops::cumsum(*this, axis, exclusive); });
 }
 
+Tensor Tensor::variance(std::vector<int> axes, bool keep_dim, double correction, const Loc& loc) const {
+  return build_at(*graph, loc,
+                  [&]() -> Tensor { return ops::variance(*this, std::move(axes), keep_dim, correction); });
+}
+
+Tensor Tensor::logsumexp(std::vector<int> axes, bool keep_dim, const Loc& loc) const {
+  return build_at(*graph, loc, [&]() -> Tensor { return ops::logsumexp(*this, std::move(axes), keep_dim); });
+}
+
+Tensor Tensor::softmax(int axis, const Loc& loc) const {
+  return build_at(*graph, loc, [&]() -> Tensor { return ops::softmax(*this, axis); });
+}
+
+Tensor Tensor::log_softmax(int axis, const Loc& loc) const {
+  return build_at(*graph, loc, [&]() -> Tensor { return ops::log_softmax(*this, axis); });
+}
+
+Tensor Tensor::argmax(int axis, bool keep_dim, const Loc& loc) const {
+  return build_at(*graph, loc, [&]() -> Tensor { return ops::argmax(*this, axis, keep_dim); });
+}
+
+Tensor Tensor::argmin(int axis, bool keep_dim, const Loc& loc) const {
+  return build_at(*graph, loc, [&]() -> Tensor { return ops::argmin(*this, axis, keep_dim); });
+}
+
+Tensor Tensor::layer_norm(const Tensor& gamma, const Tensor& beta, double eps, const Loc& loc) const {
+  return build_at(*graph, loc, [&]() -> Tensor { return ops::layer_norm(*this, gamma, beta, -1, eps); });
+}
+
+Tensor Tensor::rms_norm(const Tensor& gamma, const Tensor& beta, double eps, const Loc& loc) const {
+  return build_at(*graph, loc, [&]() -> Tensor { return ops::rms_norm(*this, gamma, beta, -1, eps); });
+}
+
+Tensor Tensor::group_norm(const Tensor& gamma, const Tensor& beta, int64_t num_groups, double eps,
+                          const Loc& loc) const {
+  return build_at(*graph, loc,
+                  [&]() -> Tensor { return ops::group_norm(*this, gamma, beta, num_groups, eps); });
+}
+
+Tensor Tensor::layer_norm2d(const Tensor& gamma, const Tensor& beta, double eps, const Loc& loc) const {
+  return build_at(*graph, loc, [&]() -> Tensor { return ops::layer_norm2d(*this, gamma, beta, eps); });
+}
+
+Tensor Tensor::attention(const Tensor& k, const Tensor& v, const Tensor& mask, int64_t num_heads,
+                         int64_t head_dim, const Loc& loc) const {
+  return build_at(*graph, loc,
+                  [&]() -> Tensor { return ops::attention(*this, k, v, mask, num_heads, head_dim); });
+}
+
+Tensor Tensor::attention_kind(const Tensor& k, const Tensor& v, int64_t num_heads, int64_t head_dim,
+                              ops::MaskKind kind, int64_t window, const Loc& loc) const {
+  return build_at(*graph, loc, [&]() -> Tensor {
+    return ops::attention_kind(*this, k, v, num_heads, head_dim, kind, window);
+  });
+}
+
+Tensor Tensor::attention_bias(const Tensor& k, const Tensor& v, const Tensor& bias, int64_t num_heads,
+                              int64_t head_dim, const Loc& loc) const {
+  return build_at(*graph, loc,
+                  [&]() -> Tensor { return ops::attention_bias(*this, k, v, bias, num_heads, head_dim); });
+}
+
+Tensor Tensor::rope(const Tensor& cos, const Tensor& sin, int64_t head_dim, const Loc& loc) const {
+  return build_at(*graph, loc, [&]() -> Tensor { return ops::rope(*this, cos, sin, head_dim); });
+}
+
+Tensor Tensor::rope_n(const Tensor& cos, const Tensor& sin, int64_t head_dim, int64_t n_rot,
+                      const Loc& loc) const {
+  return build_at(*graph, loc, [&]() -> Tensor { return ops::rope_n(*this, cos, sin, head_dim, n_rot); });
+}
+
 Tensor Tensor::reshape(Dims shape, const Loc& loc) const {
   return build_at(*graph, loc, [&]() -> Tensor { return ops::reshape(*this, std::move(shape)); });
 }
@@ -217,6 +307,19 @@ Tensor Tensor::t(const Loc& loc) const {
 
 Tensor Tensor::narrow(int axis, Dim start, Dim len, const Loc& loc) const {
   return build_at(*graph, loc, [&]() -> Tensor { return ops::narrow(*this, axis, start, len); });
+}
+
+Tensor Tensor::gather(const Tensor& indices, int axis, const Loc& loc) const {
+  return build_at(*graph, loc, [&]() -> Tensor { return ops::gather(*this, indices, axis); });
+}
+
+Tensor Tensor::flip(std::vector<int> axes, const Loc& loc) const {
+  return build_at(*graph, loc, [&]() -> Tensor { return ops::flip(*this, std::move(axes)); });
+}
+
+Tensor Tensor::pad(Dims low, Dims high, double value, const Loc& loc) const {
+  return build_at(*graph, loc,
+                  [&]() -> Tensor { return ops::pad(*this, std::move(low), std::move(high), value); });
 }
 
 Tensor Tensor::expand(Dims shape, const Loc& loc) const {

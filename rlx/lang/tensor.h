@@ -8,6 +8,7 @@
 #include <source_location>
 
 #include "rlx/ir/graph.h"
+#include "rlx/ops/attention/attention.h"
 #include "rlx/ops/elementwise/activation.h"
 #include "rlx/ops/elementwise/compare.h"
 #include "rlx/ops/reduce/reduce.h"
@@ -53,6 +54,8 @@ struct Tensor : ir::Tensor {
   Tensor gelu_approx(const Loc& loc = Loc::current()) const;
   Tensor softplus(const Loc& loc = Loc::current()) const;
   Tensor activation(ops::Activation kind, const Loc& loc = Loc::current()) const;
+  Tensor clamp(double lo, double hi, const Loc& loc = Loc::current()) const;
+  Tensor stop_gradient(const Loc& loc = Loc::current()) const;
   Tensor cast(DType to, const Loc& loc = Loc::current()) const;
 
   // Functions of two; a number may stand for either.
@@ -73,6 +76,33 @@ struct Tensor : ir::Tensor {
   Tensor reduce(ops::ReduceOp kind, std::vector<int> axes = {}, bool keep_dim = false,
                 const Loc& loc = Loc::current()) const;
   Tensor cumsum(int axis, bool exclusive = false, const Loc& loc = Loc::current()) const;
+  Tensor variance(std::vector<int> axes = {}, bool keep_dim = false, double correction = 0,
+                  const Loc& loc = Loc::current()) const;
+  Tensor logsumexp(std::vector<int> axes = {}, bool keep_dim = false, const Loc& loc = Loc::current()) const;
+  Tensor softmax(int axis = -1, const Loc& loc = Loc::current()) const;
+  Tensor log_softmax(int axis = -1, const Loc& loc = Loc::current()) const;
+  Tensor argmax(int axis, bool keep_dim = false, const Loc& loc = Loc::current()) const;
+  Tensor argmin(int axis, bool keep_dim = false, const Loc& loc = Loc::current()) const;
+
+  // Norms over the last axis, or over channels; attention with packed heads; rotary positions.
+  Tensor layer_norm(const Tensor& gamma, const Tensor& beta, double eps = 1e-5,
+                    const Loc& loc = Loc::current()) const;
+  Tensor rms_norm(const Tensor& gamma, const Tensor& beta, double eps = 1e-5,
+                  const Loc& loc = Loc::current()) const;
+  Tensor group_norm(const Tensor& gamma, const Tensor& beta, int64_t num_groups, double eps = 1e-5,
+                    const Loc& loc = Loc::current()) const;
+  Tensor layer_norm2d(const Tensor& gamma, const Tensor& beta, double eps = 1e-6,
+                      const Loc& loc = Loc::current()) const;
+  /// Of queries; an empty mask blocks nothing.
+  Tensor attention(const Tensor& k, const Tensor& v, const Tensor& mask, int64_t num_heads, int64_t head_dim,
+                   const Loc& loc = Loc::current()) const;
+  Tensor attention_kind(const Tensor& k, const Tensor& v, int64_t num_heads, int64_t head_dim,
+                        ops::MaskKind kind, int64_t window = 0, const Loc& loc = Loc::current()) const;
+  Tensor attention_bias(const Tensor& k, const Tensor& v, const Tensor& bias, int64_t num_heads,
+                        int64_t head_dim, const Loc& loc = Loc::current()) const;
+  Tensor rope(const Tensor& cos, const Tensor& sin, int64_t head_dim, const Loc& loc = Loc::current()) const;
+  Tensor rope_n(const Tensor& cos, const Tensor& sin, int64_t head_dim, int64_t n_rot,
+                const Loc& loc = Loc::current()) const;
 
   // Where elements lie.
   Tensor reshape(Dims shape, const Loc& loc = Loc::current()) const;
@@ -81,6 +111,10 @@ struct Tensor : ir::Tensor {
   /// Of a matrix, or a stack of them: the last two axes swapped.
   Tensor t(const Loc& loc = Loc::current()) const;
   Tensor narrow(int axis, Dim start, Dim len, const Loc& loc = Loc::current()) const;
+  /// Rows of a table by index.
+  Tensor gather(const Tensor& indices, int axis = 0, const Loc& loc = Loc::current()) const;
+  Tensor flip(std::vector<int> axes, const Loc& loc = Loc::current()) const;
+  Tensor pad(Dims low, Dims high, double value = 0, const Loc& loc = Loc::current()) const;
   Tensor expand(Dims shape, const Loc& loc = Loc::current()) const;
   Tensor unsqueeze(int axis, const Loc& loc = Loc::current()) const;
   Tensor squeeze(int axis, const Loc& loc = Loc::current()) const;

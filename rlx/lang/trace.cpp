@@ -18,6 +18,15 @@ Tensor Tracer::constant(const Literal& value, const Loc& loc) { return wrap(grap
 
 Tensor Tracer::matmul(const Tensor& lhs, const Tensor& rhs, const Loc& loc) { return lhs.matmul(rhs, loc); }
 
+Tensor Tracer::layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, double eps,
+                          const Loc& loc) {
+  return x.layer_norm(gamma, beta, eps, loc);
+}
+Tensor Tracer::softmax(const Tensor& x, int axis, const Loc& loc) { return x.softmax(axis, loc); }
+Tensor Tracer::gather(const Tensor& table, const Tensor& indices, int axis, const Loc& loc) {
+  return table.gather(indices, axis, loc);
+}
+
 Graph trace(const std::string& name, const std::function<NamedTensors(Tracer&)>& fn) {
   Graph g(name);
   Tracer tracer(g);

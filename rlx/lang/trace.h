@@ -30,6 +30,10 @@ class Tracer {
   Tensor constant(const Literal& value, const Loc& loc = Loc::current());
 
   Tensor matmul(const Tensor& lhs, const Tensor& rhs, const Loc& loc = Loc::current());
+  Tensor layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, double eps = 1e-5,
+                    const Loc& loc = Loc::current());
+  Tensor softmax(const Tensor& x, int axis = -1, const Loc& loc = Loc::current());
+  Tensor gather(const Tensor& table, const Tensor& indices, int axis = 0, const Loc& loc = Loc::current());
 
   /// The graph being built, for what has no method here.
   Graph& graph() { return graph_; }

@@ -1,9 +1,13 @@
 #include "rlx/lang/builders/elementwise.h"
 
 #include "rlx/ops/elementwise/cast.h"
+#include "rlx/ops/elementwise/clamp.h"
+#include "rlx/ops/elementwise/classify.h"
 #include "rlx/ops/elementwise/complex.h"
+#include "rlx/ops/elementwise/logical.h"
 #include "rlx/ops/elementwise/math.h"
 #include "rlx/ops/elementwise/select.h"
+#include "rlx/ops/elementwise/stop_gradient.h"
 
 namespace rlx {
 
@@ -140,9 +144,25 @@ Value ElementwiseBuilder::softplus(Value x, const Declared& shape, const Loc& lo
   return one(shape, loc, [&] { return ops::softplus(t(x)); });
 }
 
+Value ElementwiseBuilder::is_nan(Value x, const Declared& shape, const Loc& loc) {
+  return one(shape, loc, [&] { return ops::is_nan(t(x)); });
+}
+
+Value ElementwiseBuilder::is_finite(Value x, const Declared& shape, const Loc& loc) {
+  return one(shape, loc, [&] { return ops::is_finite(t(x)); });
+}
+
+Value ElementwiseBuilder::stop_gradient(Value x, const Declared& shape, const Loc& loc) {
+  return one(shape, loc, [&] { return ops::stop_gradient(t(x)); });
+}
+
 Value ElementwiseBuilder::activation(ops::Activation act, Value input, const Declared& shape,
                                      const Loc& loc) {
   return one(shape, loc, [&] { return ops::activation(act, t(input)); });
+}
+
+Value ElementwiseBuilder::clamp(Value x, double lo, double hi, const Declared& shape, const Loc& loc) {
+  return one(shape, loc, [&] { return ops::clamp(t(x), lo, hi); });
 }
 
 Value ElementwiseBuilder::compare(ops::CompareOp op, Value lhs, Value rhs, const Declared& shape,
@@ -168,6 +188,46 @@ Value ElementwiseBuilder::where(Value cond, Value a, Value b, const Declared& sh
 
 Value ElementwiseBuilder::cast(Value x, DType to, const Declared& shape, const Loc& loc) {
   return one(shape, loc, [&] { return ops::cast(t(x), to); });
+}
+
+Value ElementwiseBuilder::logical_and(Value a, Value b, const Declared& shape, const Loc& loc) {
+  return one(shape, loc, [&] { return ops::logical_and(t(a), t(b)); });
+}
+
+Value ElementwiseBuilder::logical_or(Value a, Value b, const Declared& shape, const Loc& loc) {
+  return one(shape, loc, [&] { return ops::logical_or(t(a), t(b)); });
+}
+
+Value ElementwiseBuilder::logical_xor(Value a, Value b, const Declared& shape, const Loc& loc) {
+  return one(shape, loc, [&] { return ops::logical_xor(t(a), t(b)); });
+}
+
+Value ElementwiseBuilder::logical_not(Value x, const Declared& shape, const Loc& loc) {
+  return one(shape, loc, [&] { return ops::logical_not(t(x)); });
+}
+
+Value ElementwiseBuilder::bitwise_and(Value a, Value b, const Declared& shape, const Loc& loc) {
+  return one(shape, loc, [&] { return ops::bitwise_and(t(a), t(b)); });
+}
+
+Value ElementwiseBuilder::bitwise_or(Value a, Value b, const Declared& shape, const Loc& loc) {
+  return one(shape, loc, [&] { return ops::bitwise_or(t(a), t(b)); });
+}
+
+Value ElementwiseBuilder::bitwise_xor(Value a, Value b, const Declared& shape, const Loc& loc) {
+  return one(shape, loc, [&] { return ops::bitwise_xor(t(a), t(b)); });
+}
+
+Value ElementwiseBuilder::bitwise_not(Value x, const Declared& shape, const Loc& loc) {
+  return one(shape, loc, [&] { return ops::bitwise_not(t(x)); });
+}
+
+Value ElementwiseBuilder::shift_left(Value a, Value bits, const Declared& shape, const Loc& loc) {
+  return one(shape, loc, [&] { return ops::shift_left(t(a), t(bits)); });
+}
+
+Value ElementwiseBuilder::shift_right(Value a, Value bits, const Declared& shape, const Loc& loc) {
+  return one(shape, loc, [&] { return ops::shift_right(t(a), t(bits)); });
 }
 
 Value ElementwiseBuilder::conjugate(Value z, const Declared& shape, const Loc& loc) {

@@ -48,8 +48,12 @@ class ElementwiseBuilder : public Builder {
   Value gelu(Value x, const Declared& shape = {}, const Loc& loc = Loc::current());
   Value gelu_approx(Value x, const Declared& shape = {}, const Loc& loc = Loc::current());
   Value softplus(Value x, const Declared& shape = {}, const Loc& loc = Loc::current());
+  Value is_nan(Value x, const Declared& shape = {}, const Loc& loc = Loc::current());
+  Value is_finite(Value x, const Declared& shape = {}, const Loc& loc = Loc::current());
+  Value stop_gradient(Value x, const Declared& shape = {}, const Loc& loc = Loc::current());
   Value activation(ops::Activation act, Value input, const Declared& shape = {},
                    const Loc& loc = Loc::current());
+  Value clamp(Value x, double lo, double hi, const Declared& shape = {}, const Loc& loc = Loc::current());
 
   // Comparison and choice; results of comparisons are bool.
   Value compare(ops::CompareOp op, Value lhs, Value rhs, const Declared& shape = {},
@@ -59,6 +63,18 @@ class ElementwiseBuilder : public Builder {
   Value gt(Value a, Value b, const Declared& shape = {}, const Loc& loc = Loc::current());
   Value where(Value cond, Value a, Value b, const Declared& shape = {}, const Loc& loc = Loc::current());
   Value cast(Value x, DType to, const Declared& shape = {}, const Loc& loc = Loc::current());
+
+  // Booleans and bits.
+  Value logical_and(Value a, Value b, const Declared& shape = {}, const Loc& loc = Loc::current());
+  Value logical_or(Value a, Value b, const Declared& shape = {}, const Loc& loc = Loc::current());
+  Value logical_xor(Value a, Value b, const Declared& shape = {}, const Loc& loc = Loc::current());
+  Value logical_not(Value x, const Declared& shape = {}, const Loc& loc = Loc::current());
+  Value bitwise_and(Value a, Value b, const Declared& shape = {}, const Loc& loc = Loc::current());
+  Value bitwise_or(Value a, Value b, const Declared& shape = {}, const Loc& loc = Loc::current());
+  Value bitwise_xor(Value a, Value b, const Declared& shape = {}, const Loc& loc = Loc::current());
+  Value bitwise_not(Value x, const Declared& shape = {}, const Loc& loc = Loc::current());
+  Value shift_left(Value a, Value bits, const Declared& shape = {}, const Loc& loc = Loc::current());
+  Value shift_right(Value a, Value bits, const Declared& shape = {}, const Loc& loc = Loc::current());
 
   // Complex numbers.
   Value conjugate(Value z, const Declared& shape = {}, const Loc& loc = Loc::current());

@@ -1,0 +1,31 @@
+// Quantised tensors and products with quantised weights.
+#pragma once
+
+#include "rlx/lang/builders/conv.h"
+
+namespace rlx {
+
+class QuantBuilder : public ConvBuilder {
+ public:
+  using ConvBuilder::ConvBuilder;
+
+  Value quantize(Value x, double scale, int64_t zero_point, const Declared& shape = {},
+                 const Loc& loc = Loc::current());
+  Value quantize_per_channel(Value x, int axis, std::vector<double> scales, std::vector<int64_t> zero_points,
+                             const Declared& shape = {}, const Loc& loc = Loc::current());
+  Value dequantize(Value x, double scale, int64_t zero_point, const Declared& shape = {},
+                   const Loc& loc = Loc::current());
+  Value dequantize_per_channel(Value x, int axis, std::vector<double> scales,
+                               std::vector<int64_t> zero_points, const Declared& shape = {},
+                               const Loc& loc = Loc::current());
+  Value dequant_matmul(Value x, Value w_q, Value scale, Value zp, const std::string& scheme,
+                       const Declared& shape = {}, const Loc& loc = Loc::current());
+  Value dequant_matmul_packed(Value x, Value packed_w, const std::string& scheme, const Declared& shape = {},
+                              const Loc& loc = Loc::current());
+  Value dequant_matmul_nvfp4(Value x, Value w_q, Value block_scales, Value global_scale,
+                             const Declared& shape = {}, const Loc& loc = Loc::current());
+  Value q_matmul(Value x, Value w, Value bias, int64_t x_zp, int64_t w_zp, int64_t out_zp, double mult,
+                 const Declared& shape = {}, const Loc& loc = Loc::current());
+};
+
+}  // namespace rlx
