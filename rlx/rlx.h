@@ -4,5 +4,6 @@
 #include "rlx/lang/graph.h"
 #include "rlx/lang/graph_file.h"
 #include "rlx/lang/inspect.h"
+#include "rlx/lang/module.h"
 #include "rlx/lang/trace.h"
 #include "rlx/transform/transform.h"

@@ -1,5 +1,7 @@
 #include "rlx/lang/graph_file.h"
 
+#include <algorithm>
+
 #include "rlx/base/file.h"
 #include "rlx/io/literal.h"
 #include "rlx/io/safetensors.h"
@@ -43,8 +45,9 @@ GraphFile from_safetensors(const io::SafetensorsFile& file, const std::string& s
     throw invalid(source, ": version ", version, " is unknown; this program reads ", kGraphFileVersion);
   GraphFile out;
   out.stage = metadata(file, "rlx.stage", source);
-  if (out.stage != "hir" && out.stage != "mir" && out.stage != "lir")
-    throw invalid(source, ": stage '", out.stage, "' is unknown; known: hir, mir, lir");
+  constexpr std::string_view kStages[] = {"hir direct", "hir fusable", "mir", "lir"};
+  if (std::find(std::begin(kStages), std::end(kStages), out.stage) == std::end(kStages))
+    throw invalid(source, ": stage '", out.stage, "' is unknown; known: ", join(kStages));
   out.graph = ir::parse_graph(metadata(file, "rlx.text", source), ops::table(),
                               [&](const std::string& name) { return io::to_literal(file.tensor(name)); });
   for (const io::TensorView& t : file.tensors()) {

@@ -20,7 +20,7 @@ inline constexpr int kGraphFileVersion = 1;
 struct GraphFile {
   ir::Graph graph;
   ir::NamedLiterals weights;  // values of params, where the file has them
-  std::string stage = "mir";  // hir, mir or lir
+  std::string stage = "mir";  // hir direct, hir fusable, mir or lir
 };
 
 /// Weights must be params of the graph, with their types.

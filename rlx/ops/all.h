@@ -5,6 +5,10 @@
 #include "rlx/ops/attention/attention.h"
 #include "rlx/ops/attention/fused_block.h"
 #include "rlx/ops/attention/rope.h"
+#include "rlx/ops/block/linear.h"
+#include "rlx/ops/block/llama_decoder.h"
+#include "rlx/ops/block/qwen35_mtp_head.h"
+#include "rlx/ops/block/residual_rms_norm.h"
 #include "rlx/ops/control/custom.h"
 #include "rlx/ops/control/custom_fn.h"
 #include "rlx/ops/control/if.h"
@@ -91,6 +95,9 @@ struct OpList {};
 
 using All = OpList<
     Input, Param, Constant, Full,
+    // block
+    LinearBlock, LinearFusedBlock, LlamaDecoderBlock, Qwen35MtpHead, ResidualRmsNorm, SharedLinearPair,
+    SwigluFfn,
     // control
     Custom, CustomFn, If, Scan, While,
     // elementwise

@@ -72,7 +72,7 @@ TEST(GraphFile, refuses_other_versions_and_other_files) {
   EXPECT_EQ(write({{"rlx.format", "graph"}, {"rlx.version", "7"}, {"rlx.stage", "mir"}, {"rlx.text", text}}),
             at + ": version 7 is unknown; this program reads 1");
   EXPECT_EQ(write({{"rlx.format", "graph"}, {"rlx.version", "1"}, {"rlx.stage", "xir"}, {"rlx.text", text}}),
-            at + ": stage 'xir' is unknown; known: hir, mir, lir");
+            at + ": stage 'xir' is unknown; known: hir direct, hir fusable, mir, lir");
   EXPECT_EQ(write({{"rlx.format", "graph"}, {"rlx.version", "1"}, {"rlx.stage", "mir"}, {"rlx.text", text}}),
             "no error");
 }

@@ -1,0 +1,29 @@
+#include "rlx/ops/block/block.h"
+
+#include <algorithm>
+
+namespace rlx::ops {
+
+bool is_block(const OpDef& op) {
+  const FieldInfo* policy = op.find_field("policy");
+  const auto names = choice_names(FusionPolicy());
+  return policy != nullptr &&
+         std::equal(policy->choices.begin(), policy->choices.end(), names.begin(), names.end());
+}
+
+Shapes infer_by_decomposition(Infer& c, Tensors (*decompose)(const Lower&, const void*), const void* attrs) {
+  Graph g("block");
+  Values operands;
+  for (int i = 0; i < c.count(); ++i) operands.push_back(g.input(cat("x", i), c.in(i)));
+  Shapes out;
+  try {
+    for (const Tensor& t : decompose(Lower{g, operands, {}}, attrs)) out.push_back(t.shape());
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::user) throw;
+    c.fail(e.message());
+  }
+  for (const Constraint& k : g.constraints()) c.same(k.a, k.b, "sizes");
+  return out;
+}
+
+}  // namespace rlx::ops

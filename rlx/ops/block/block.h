@@ -1,0 +1,39 @@
+// Blocks: operators of the HIR stage, larger than what backends know. A block is a composite whose
+// decomposition follows its `policy`; lowering sets the policy and puts the decomposition in its place.
+//
+// The order of the weights of a gated feed-forward net is up, gate, down, in every block.
+#pragma once
+
+#include <array>
+
+#include "rlx/ir/op_record.h"
+
+namespace rlx::ops {
+
+using namespace ir;  // NOLINT
+
+/// direct emits fused operators, for running as it is; fusable emits primitives, for derivatives and for
+/// the compiler's own fusion.
+enum class FusionPolicy { direct, fusable };
+constexpr std::array<std::string_view, 2> choice_names(FusionPolicy) { return {"direct", "fusable"}; }
+
+/// What tells a block from other operators: it has a policy for lowering to set.
+bool is_block(const OpDef& op);
+
+inline constexpr std::string_view kPolicyDoc = "what lowering emits: fused operators or primitives";
+
+/// Result types of a block: those of its decomposition on operands of the given types. Sizes that cannot be
+/// decided become constraints of the block.
+Shapes infer_by_decomposition(Infer& c, Tensors (*decompose)(const Lower&, const void*), const void* attrs);
+
+template <class Block>
+Shapes infer_block(Infer& c, const typename Block::Attrs& a) {
+  return infer_by_decomposition(
+      c,
+      [](const Lower& l, const void* attrs) {
+        return Block::decompose(l, *static_cast<const typename Block::Attrs*>(attrs));
+      },
+      &a);
+}
+
+}  // namespace rlx::ops

@@ -1,0 +1,70 @@
+#include "rlx/ops/block/linear.h"
+
+#include "rlx/ops/elementwise/binary.h"
+#include "rlx/ops/linalg/matmul.h"
+#include "rlx/ops/linear/blocks.h"
+#include "rlx/ops/linear/fused_linear.h"
+
+namespace rlx::ops {
+namespace {
+
+// Fused only with a bias: a bare product is fused by nobody but the compiler.
+Tensors lower_linear(const Lower& c, const LinearAttrs& a) {
+  if (c.has(2) && a.policy == FusionPolicy::direct)
+    return {fused_matmul_bias_act(c.in(0), c.in(1), c.in(2), a.activation)};
+  Tensor y = matmul(c.in(0), c.in(1));
+  if (c.has(2)) y = add(y, c.in(2));
+  return {a.activation ? activation(*a.activation, y) : y};
+}
+
+constexpr auto kDirect = FusionPolicy::direct, kFusable = FusionPolicy::fusable;
+
+std::vector<OpSample<LinearAttrs>> biased_samples() {
+  return {{{}, {"f32[2,3]", "f32[3,4]", "f32[4]"}},
+          {{Activation::gelu, kFusable}, {"f32[2,3,5]", "f32[5,1]", "f32[1]"}},
+          {{Activation::relu, kDirect}, {"f64[0,3]", "f64[3,4]", "f64[4]"}},
+          {{Activation::silu, kDirect}, {"f32[1,1]", "f32[1,1]", "f32[1]"}},
+          {{Activation::tanh, kFusable}, {"f32[7,3]", "f32[3,5]", "f32[5]"}}};
+}
+
+}  // namespace
+
+Tensors LinearBlock::decompose(const Lower& c, const Attrs& a) { return lower_linear(c, a); }
+std::vector<OpSample<LinearAttrs>> LinearBlock::samples() {
+  auto out = biased_samples();
+  out.push_back({{Activation::gelu_approx, kDirect}, {"f32[2,3]", "f32[3,4]"}});
+  out.push_back({{std::nullopt, kFusable}, {"f32[1,3]", "f32[3,2]"}});
+  return out;
+}
+
+Tensors LinearFusedBlock::decompose(const Lower& c, const Attrs& a) { return lower_linear(c, a); }
+std::vector<OpSample<LinearAttrs>> LinearFusedBlock::samples() { return biased_samples(); }
+
+Tensors SharedLinearPair::decompose(const Lower& c, const Attrs&) {
+  return {matmul(c.in(0), c.in(1)), matmul(c.in(0), c.in(2))};
+}
+std::vector<OpSample<PolicyAttrs>> SharedLinearPair::samples() {
+  return {{{}, {"f32[2,3]", "f32[3,4]", "f32[3,2]"}},
+          {{kFusable}, {"f64[2,3,5]", "f64[5,1]", "f64[5,7]"}},
+          {{}, {"f32[0,3]", "f32[3,4]", "f32[3,4]"}},
+          {{}, {"f32[1,1]", "f32[1,1]", "f32[1,1]"}},
+          {{kFusable}, {"f32[7,3]", "f32[3,5]", "f32[3,5]"}}};
+}
+
+Tensor gated_ffn(Tensor x, Tensor up_w, Tensor gate_w, Tensor down_w, FusionPolicy policy) {
+  return policy == FusionPolicy::direct ? fused_swiglu_ffn(x, up_w, gate_w, down_w)
+                                        : swiglu_ffn(x, up_w, gate_w, down_w);
+}
+
+Tensors SwigluFfn::decompose(const Lower& c, const Attrs& a) {
+  return {gated_ffn(c.in(0), c.in(1), c.in(2), c.in(3), a.policy)};
+}
+std::vector<OpSample<PolicyAttrs>> SwigluFfn::samples() {
+  return {{{}, {"f32[2,3]", "f32[3,4]", "f32[3,4]", "f32[4,3]"}},
+          {{kFusable}, {"f64[2,3,5]", "f64[5,7]", "f64[5,7]", "f64[7,5]"}},
+          {{}, {"f32[0,3]", "f32[3,4]", "f32[3,4]", "f32[4,3]"}},
+          {{}, {"f32[1,1]", "f32[1,1]", "f32[1,1]", "f32[1,1]"}},
+          {{kFusable}, {"f32[2,1,3]", "f32[3,5]", "f32[3,5]", "f32[5,2]"}}};
+}
+
+}  // namespace rlx::ops

@@ -1,0 +1,30 @@
+#include "rlx/ops/block/residual_rms_norm.h"
+
+#include "rlx/ops/elementwise/binary.h"
+#include "rlx/ops/norm/axis_norm.h"
+#include "rlx/ops/norm/residual_norm.h"
+
+namespace rlx::ops {
+
+std::pair<Tensor, Tensor> residual_norm(Tensor x, Tensor residual, Tensor gamma, Tensor beta, double eps,
+                                        FusionPolicy policy) {
+  if (policy == FusionPolicy::direct) return fused_residual_rms_norm(x, residual, {}, gamma, beta, eps);
+  const Tensor sum = add(x, residual);
+  return {rms_norm(sum, gamma, beta, -1, eps), sum};
+}
+
+Tensors ResidualRmsNorm::decompose(const Lower& c, const Attrs& a) {
+  const auto [y, sum] = residual_norm(c.in(0), c.in(1), c.in(2), c.in(3), a.eps, a.policy);
+  return {y, sum};
+}
+
+std::vector<OpSample<ResidualRmsNorm::Attrs>> ResidualRmsNorm::samples() {
+  constexpr auto kDirect = FusionPolicy::direct, kFusable = FusionPolicy::fusable;
+  return {{{}, {"f32[2,3]", "f32[2,3]", "f32[3]", "f32[3]"}},
+          {{1e-5, kFusable}, {"f64[2,3,5]", "f64[2,3,5]", "f64[5]", "f64[5]"}},
+          {{1e-5, kDirect}, {"f32[0,4]", "f32[0,4]", "f32[4]", "f32[4]"}},
+          {{1e-5, kDirect}, {"f32[1,1]", "f32[1,1]", "f32[1]", "f32[1]"}},
+          {{1e-6, kFusable}, {"f32[7,3]", "f32[7,3]", "f32[3]", "f32[3]"}}};
+}
+
+}  // namespace rlx::ops

@@ -1,0 +1,31 @@
+// Residual sum and root-mean-square norm in one block.
+#pragma once
+
+#include "rlx/ops/block/block.h"
+
+namespace rlx::ops {
+
+struct ResidualRmsNorm {
+  static constexpr std::string_view name = "residual_rms_norm",
+                                    summary = "Residual sum, then its root-mean-square norm (block).",
+                                    operands = "x, residual, gamma, beta", results = "y, sum";
+  static constexpr std::string_view doc =
+      "sum = x + residual; y = sum / sqrt(mean(sum^2) + eps) gamma + beta";
+  struct Attrs {
+    double eps = 1e-6;
+    FusionPolicy policy = FusionPolicy::direct;
+    static constexpr auto fields() {
+      return std::tuple{field("eps", &Attrs::eps, "added to the mean square"),
+                        field("policy", &Attrs::policy, kPolicyDoc)};
+    }
+  };
+  static Shapes infer(Infer& c, Attrs& a) { return infer_block<ResidualRmsNorm>(c, a); }
+  static Tensors decompose(const Lower&, const Attrs&);
+  static std::vector<OpSample<Attrs>> samples();
+};
+
+/// Norm and sum, fused or as primitives.
+std::pair<Tensor, Tensor> residual_norm(Tensor x, Tensor residual, Tensor gamma, Tensor beta, double eps,
+                                        FusionPolicy policy);
+
+}  // namespace rlx::ops
