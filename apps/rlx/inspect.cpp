@@ -1,10 +1,15 @@
 // rlx inspect: what is in a file or folder, by its content.
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 
 #include "apps/rlx/command.h"
 #include "rlx/base/error.h"
+#include "rlx/base/file.h"
+#include "rlx/io/json_text.h"
 #include "rlx/io/model_file.h"
+#include "rlx/lang/graph_file.h"
+#include "rlx/lang/inspect.h"
 
 namespace rlx::cli {
 namespace {
@@ -107,12 +112,47 @@ void inspect_model(const std::string& path, bool json) {
 
 bool is_model(const std::string& path) { return io::recognise_file(path).has_value(); }
 
+// A saved graph is a safetensors file too, so graphs are asked first.
+bool is_graph(const std::string& path) {
+  if (!std::filesystem::is_regular_file(path)) return false;
+  if (is_model(path)) {
+    const MappedFile file = MappedFile::open(path);
+    // The length of the header, then the header: no need to read the tensors.
+    return file.text().substr(0, 4096).find("\"rlx.format\"") != std::string_view::npos;
+  }
+  const MappedFile file = MappedFile::open(path);
+  const std::string_view text = file.text();
+  const size_t start = text.find_first_not_of(" \t\r\n");
+  if (start == std::string_view::npos) return false;
+  const std::string_view head = text.substr(start, 200);
+  return head.starts_with("graph") || head.starts_with("//") ||
+         head.find("\"rlx.graph\"") != std::string_view::npos;
+}
+
+void inspect_graph(const std::string& path, bool json) {
+  const GraphFile file = read_graph(path);
+  if (!json)
+    return print(cat("stage ", file.stage, ", ", file.weights.size(), " weights\n", inspect(file.graph)));
+  std::vector<std::string> counts, leaves;
+  for (const auto& [op, count] : histogram(file.graph))
+    counts.push_back(cat(io::json_quote(op), ": ", count));
+  for (const ir::NodeId id : file.graph.leaves()) {
+    const ir::Node& n = file.graph.node(id);
+    leaves.push_back(cat("{\"name\": ", io::json_quote(n.name), ", \"kind\": \"", n.op->name,
+                         "\", \"type\": ", io::json_quote(cat(n.shapes[0])), "}"));
+  }
+  print(cat("{\"kind\": \"graph\", \"name\": ", io::json_quote(file.graph.name()), ", \"stage\": \"",
+            file.stage, "\", \"nodes\": ", file.graph.len(), ", \"ops\": {", join(counts), "}, \"leaves\": [",
+            join(leaves), "]}\n"));
+}
+
 // The first kind that recognises the path shows it.
 struct Kind {
   bool (*recognises)(const std::string& path);
   void (*inspect)(const std::string& path, bool json);
 };
 constexpr Kind kKinds[] = {
+    {is_graph, inspect_graph},
     {is_model, inspect_model},
 };
 
@@ -124,10 +164,11 @@ void add_inspect(CLI::App& app) {
     bool json = false;
   };
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand("inspect", "show what a model file or folder holds");
+  CLI::App* command = app.add_subcommand("inspect", "show what a graph, model file or folder holds");
   command
       ->add_option("PATH", arguments->path,
-                   "GGUF, safetensors, .npy or .npz file, safetensors index, or model folder")
+                   "graph (.rlx, JSON, saved), GGUF, safetensors, .npy or .npz file, safetensors index, or "
+                   "model folder")
       ->required();
   command->add_flag("--json", arguments->json,
                     "print one JSON object; long metadata arrays are given by type and size");
@@ -136,7 +177,7 @@ void add_inspect(CLI::App& app) {
       if (kind.recognises(arguments->path)) return kind.inspect(arguments->path, arguments->json);
     }
     throw invalid("inspect: '", arguments->path,
-                  "' is nothing this command knows; model files and folders expected");
+                  "' is nothing this command knows; graphs, model files and folders expected");
   });
 }
 

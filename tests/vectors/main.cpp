@@ -7,8 +7,12 @@
 
 int main(int argc, char** argv) {
   const bool values_only = argc == 3 && std::string_view(argv[2]) == "--values";
-  if (argc < 2 || (argc == 3 && !values_only) || argc > 3 || !std::filesystem::is_directory(argv[1])) {
+  if (argc < 2 || (argc == 3 && !values_only) || argc > 3) {
     std::fprintf(stderr, "usage: vectors DIR [--values]\n");
+    return 2;
+  }
+  if (!std::filesystem::is_directory(argv[1])) {
+    std::fprintf(stderr, "vectors: there is no folder '%s'\n", argv[1]);
     return 2;
   }
   const auto outcome = rlx::vectors::run_folder(argv[1], !values_only);

@@ -1,0 +1,5 @@
+cmake_minimum_required(VERSION 3.22)
+project(consumer LANGUAGES CXX)
+find_package(rlx REQUIRED)
+add_executable(main main.cpp)
+target_link_libraries(main PRIVATE rlx::rlx)
