@@ -43,7 +43,30 @@ def refreshed(build, text):
     return re.sub(r"```console\n(.*?)\n```", block, text, flags=re.S)
 
 
+def api():
+    """Every row of the public surface (tests/lang/rows.txt) with the test that calls it and checks a value."""
+    suites = {"Graph": "GraphRow", "GraphModule": "ModuleRow", "Tracing": "TraceRow"}
+    tests = {}
+    for path in sorted(ROOT.glob("tests/**/*.cpp")):
+        for suite, row in re.findall(r"(?:TEST|RLX_\w+_ROW)\((?:(GraphRow|ModuleRow|TraceRow), )?(\w+)[,)]", path.read_text()):
+            tests[suite or "GraphRow", row] = path.relative_to(ROOT)
+    out, missing = ["# The public surface", ""], 0
+    for line in (ROOT / "tests/lang/rows.txt").read_text().splitlines():
+        if line.startswith("#") or not line:
+            continue
+        section, *rows = line.split()
+        section = section.rstrip(":")
+        out += [f"## {section}", "", "| row | test |", "|---|---|"]
+        for row in rows:
+            path = tests.get((suites[section], row))
+            missing += path is None
+            out.append(f"| {row} | {f'{suites[section]}.{row}, `{path}`' if path else 'none yet'} |")
+        out.append("")
+    return "\n".join(out) + f"\n{missing} rows have no test yet.\n"
+
+
 def documents(build):
+    yield "docs/api.md", HEAD + api()
     for name in ("docs/derivatives.md", "docs/tour.md"):
         if (ROOT / name).exists():
             yield name, refreshed(build, (ROOT / name).read_text())
