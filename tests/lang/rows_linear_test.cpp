@@ -216,5 +216,19 @@ TEST(GraphRow, q_matmul) {
       i32({1, 1}, {5}));
 }
 
+TEST(GraphRow, q_conv2d) {
+  // The same sum as in q_matmul, over a 1 x 2 kernel: 18, * 0.25 = 4.5 -> 4, + 1.
+  const auto i8 = [](Dims d, std::vector<int64_t> v) {
+    return Literal::integers(Shape(DType::i8, std::move(d)), v);
+  };
+  expect_row(
+      {i8({1, 1, 1, 2}, {5, 1}), i8({1, 1, 1, 2}, {4, 0}), i32({1}, {10})},
+      [](Graph& g, const Values& v) {
+        return g.cast(g.q_conv2d(v[0], v[1], v[2], {1, 2}, {1, 1}, {0, 0}, {1, 1}, 1, 3, -2, 1, 0.25),
+                      DType::i32);
+      },
+      i32({1, 1, 1, 1}, {5}));
+}
+
 }  // namespace
 }  // namespace rlx

@@ -1,6 +1,7 @@
 #include "rlx/lang/builders/quant.h"
 
 #include "rlx/ops/quant/dequant_matmul.h"
+#include "rlx/ops/quant/q_conv2d.h"
 #include "rlx/ops/quant/q_matmul.h"
 #include "rlx/ops/quant/quantize.h"
 
@@ -51,6 +52,16 @@ Value QuantBuilder::dequant_matmul_nvfp4(Value x, Value w_q, Value block_scales,
 Value QuantBuilder::q_matmul(Value x, Value w, Value bias, int64_t x_zp, int64_t w_zp, int64_t out_zp,
                              double mult, const Declared& shape, const Loc& loc) {
   return one(shape, loc, [&] { return ops::q_matmul(t(x), t(w), t(bias), x_zp, w_zp, out_zp, mult); });
+}
+
+Value QuantBuilder::q_conv2d(Value x, Value w, Value bias, std::vector<int64_t> kernel_size,
+                             std::vector<int64_t> stride, std::vector<int64_t> padding,
+                             std::vector<int64_t> dilation, int64_t groups, int64_t x_zp, int64_t w_zp,
+                             int64_t out_zp, double mult, const Declared& shape, const Loc& loc) {
+  return one(shape, loc, [&] {
+    return ops::q_conv2d(t(x), t(w), t(bias), std::move(kernel_size), std::move(stride), std::move(padding),
+                         std::move(dilation), groups, x_zp, w_zp, out_zp, mult);
+  });
 }
 
 }  // namespace rlx

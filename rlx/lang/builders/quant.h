@@ -26,6 +26,10 @@ class QuantBuilder : public ConvBuilder {
                              const Declared& shape = {}, const Loc& loc = Loc::current());
   Value q_matmul(Value x, Value w, Value bias, int64_t x_zp, int64_t w_zp, int64_t out_zp, double mult,
                  const Declared& shape = {}, const Loc& loc = Loc::current());
+  Value q_conv2d(Value x, Value w, Value bias, std::vector<int64_t> kernel_size, std::vector<int64_t> stride,
+                 std::vector<int64_t> padding, std::vector<int64_t> dilation, int64_t groups, int64_t x_zp,
+                 int64_t w_zp, int64_t out_zp, double mult, const Declared& shape = {},
+                 const Loc& loc = Loc::current());
 };
 
 }  // namespace rlx
