@@ -29,8 +29,9 @@ class Hasher {
       add(word);
     }
     uint64_t tail = 0;
+    if (size == 0) return;  // an empty list has no address to copy from
     std::memcpy(&tail, p, size);
-    if (size > 0) add(tail);
+    add(tail);
   }
   void add(std::string_view s) { add_bytes(s.data(), s.size()); }
   Hash128 finish() const { return {mix(a_ ^ (b_ << 1)), mix(b_ ^ (a_ >> 1))}; }
