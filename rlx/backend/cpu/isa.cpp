@@ -8,35 +8,19 @@
 
 namespace rlx::cpu {
 
-namespace baseline {
-const KernelTable& kernel_table();
-}
-#if defined(__x86_64__)
-namespace avx2 {
-const KernelTable& kernel_table();
-}
-namespace avx512 {
-const KernelTable& kernel_table();
-}
-namespace avx512vnni {
-const KernelTable& kernel_table();
-}
-#endif
-
 namespace {
 
 struct Level {
   Isa isa;
   std::string_view name;
-  const KernelTable& (*table)();
 };
 
 const Level kLevels[] = {
-    {Isa::baseline, "baseline", baseline::kernel_table},
+    {Isa::baseline, "baseline"},
 #if defined(__x86_64__)
-    {Isa::avx2, "avx2", avx2::kernel_table},
-    {Isa::avx512, "avx512", avx512::kernel_table},
-    {Isa::avx512vnni, "avx512vnni", avx512vnni::kernel_table},
+    {Isa::avx2, "avx2"},
+    {Isa::avx512, "avx512"},
+    {Isa::avx512vnni, "avx512vnni"},
 #endif
 };
 
@@ -88,17 +72,9 @@ const Level& chosen_at_start() {
   throw invalid("options: RLX_ISA is '", *wanted, "'; it must be one of ", join(names));
 }
 
-struct Choice {
-  std::atomic<const KernelTable*> table;
-  std::atomic<Isa> isa;
-};
-
-Choice& choice() {
-  static Choice c = [] {
-    const Level& level = chosen_at_start();
-    return Choice{&level.table(), level.isa};
-  }();
-  return c;
+std::atomic<Isa>& choice() {
+  static std::atomic<Isa> isa = chosen_at_start().isa;
+  return isa;
 }
 
 }  // namespace
@@ -107,14 +83,11 @@ std::string_view isa_name(Isa isa) { return kLevels[size_t(isa)].name; }
 
 std::span<const Isa> available_isas() { return found_isas(); }
 
-Isa current_isa() { return choice().isa; }
+Isa current_isa() { return choice().load(std::memory_order_relaxed); }
 
 void use_isa(Isa isa) {
   RLX_CHECK(machine_has(isa), "level ", isa_name(isa), " is not available");
-  choice().isa = isa;
-  choice().table = &kLevels[size_t(isa)].table();
+  choice() = isa;
 }
-
-const KernelTable& kernels() { return *choice().table.load(std::memory_order_relaxed); }
 
 }  // namespace rlx::cpu

@@ -1,32 +1,15 @@
 // Which instruction set the kernels use.
 //
 // Every source under kernels/isa/ is compiled once per level into a namespace of that name. The level is
-// chosen once per process: the best the machine has, or the one RLX_ISA names.
+// chosen once per process (isa_table.h looks the kernels up): the best the machine has, or the one RLX_ISA names.
 #pragma once
 
 #include <span>
 #include <string_view>
 
-#include "rlx/backend/cpu/kernels/attention.h"
-#include "rlx/backend/cpu/kernels/copy.h"
-#include "rlx/backend/cpu/kernels/gemm.h"
-#include "rlx/backend/cpu/kernels/quant_product.h"
-#include "rlx/backend/cpu/kernels/rows.h"
-#include "rlx/backend/cpu/kernels/unary.h"
-
 namespace rlx::cpu {
 
 enum class Isa { baseline, avx2, avx512, avx512vnni };
-
-/// The serial kernels of one level.
-struct KernelTable {
-  UnaryKernels unary;
-  GemmKernels gemm;
-  RowKernels rows;
-  CopyKernels copy;
-  AttentionKernels attention;
-  QuantProductKernels quant_product;
-};
 
 std::string_view isa_name(Isa);
 
@@ -39,7 +22,5 @@ Isa current_isa();
 
 /// Changes the level for all later calls in the process; for tests and benchmarks, between kernels.
 void use_isa(Isa);
-
-const KernelTable& kernels();
 
 }  // namespace rlx::cpu

@@ -16,14 +16,11 @@ TEST(Isa, levels_are_found_lowest_first_and_baseline_is_always_there) {
     EXPECT_LT(available_isas()[i - 1], available_isas()[i]);
 }
 
-TEST(Isa, every_level_has_its_own_kernels) {
+TEST(Isa, use_isa_changes_the_level) {
   const Isa before = current_isa();
-  const KernelTable* last = nullptr;
   for (Isa isa : available_isas()) {
     use_isa(isa);
     EXPECT_EQ(current_isa(), isa);
-    EXPECT_NE(&kernels(), last);
-    last = &kernels();
   }
   use_isa(before);
 }

@@ -1,10 +1,13 @@
 #include "rlx/backend/cpu/kernels/attention.h"
 
-#include "rlx/backend/cpu/isa.h"
+#include "rlx/backend/cpu/isa_table.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/base/error.h"
 
 namespace rlx::cpu {
+
+RLX_ISA_TABLE(AttentionKernels, attention_kernels)
+
 namespace {
 
 int64_t rows_per_kv_head(const Attention& p) { return p.q_heads / p.kv_heads * p.q_len; }
@@ -19,7 +22,7 @@ size_t values_bytes(const Attention& p) {
 }
 
 void run_few(Team team, const Attention& p, std::byte* workspace) {
-  const AttentionKernels& k = kernels().attention;
+  const AttentionKernels& k = attention_kernels();
   const int64_t parts = splits(p), heads = p.batch * p.kv_heads;
   const int64_t part_floats = rows_per_kv_head(p) * (p.value_dim + 2);
   float* out = reinterpret_cast<float*>(workspace);
@@ -42,7 +45,7 @@ void run_few(Team team, const Attention& p, std::byte* workspace) {
 }  // namespace
 
 size_t attention_workspace(const Attention& p, int threads) {
-  const size_t scratch = round_up(kernels().attention.scratch_bytes(p)) * size_t(threads);
+  const size_t scratch = round_up(attention_kernels().scratch_bytes(p)) * size_t(threads);
   if (few_queries(p)) {
     return round_up(size_t(p.batch * p.kv_heads * splits(p) * rows_per_kv_head(p) * (p.value_dim + 2)) * 4) +
            scratch;
@@ -56,7 +59,7 @@ void attention(Team team, const Attention& p, std::byte* workspace) {
             p.kv_dtype);
   if (p.batch == 0 || p.q_len == 0) return;
   if (few_queries(p)) return run_few(team, p, workspace);
-  const AttentionKernels& k = kernels().attention;
+  const AttentionKernels& k = attention_kernels();
   const int64_t heads = p.batch * p.kv_heads, group = p.q_heads / p.kv_heads;
   const size_t head_bytes = round_up(keys_bytes(p) + values_bytes(p));
   const auto head_keys = [&](int64_t h) {

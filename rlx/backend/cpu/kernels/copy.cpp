@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <cstring>
 
-#include "rlx/backend/cpu/isa.h"
+#include "rlx/backend/cpu/isa_table.h"
 #include "rlx/base/error.h"
 
 namespace rlx::cpu {
+
+RLX_ISA_TABLE(CopyKernels, copy_kernels)
+
 namespace {
 
 constexpr int64_t kBlock = 64;
@@ -90,7 +93,7 @@ void run(Team team, const Axis* axes, int rank, const T* from, T* to) {
     });
     return;
   }
-  const auto transpose_4 = kernels().copy.transpose_4;
+  const auto transpose_4 = copy_kernels().transpose_4;
   const int64_t bytes = outer_count * line.size * other.size * int64_t(sizeof(T));
   bool streaming =
       bytes >= kStreamingBytes && reinterpret_cast<uintptr_t>(to) % 64 == 0 && other.to % 16 == 0;

@@ -2,11 +2,14 @@
 
 #include <cstdlib>
 
-#include "rlx/backend/cpu/isa.h"
+#include "rlx/backend/cpu/isa_table.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/base/error.h"
 
 namespace rlx::cpu {
+
+RLX_ISA_TABLE(GemmKernels, gemm_kernels)
+
 namespace {
 
 // Fewer multiply-adds than this take less time than waking another thread.
@@ -29,7 +32,7 @@ struct Plan {
 };
 
 Plan make_plan(const Gemm& g, int threads) {
-  const GemmKernels& kn = kernels().gemm;
+  const GemmKernels& kn = gemm_kernels();
   Plan p{.kernels = &kn};
   const bool f64 = g.a.dtype == DType::f64, c64 = g.a.dtype == DType::c64;
   p.block = f64 ? kn.block_f64 : (c64 ? kn.block_c64 : kn.block_f32);
@@ -137,7 +140,7 @@ void check(const Gemm& g) {
             "gemm of ", g.a.dtype, " and ", b, " to ", g.c_dtype);
   RLX_CHECK(narrow || g.epilogue.count == 0, "an epilogue needs f32 accumulation, not ", g.a.dtype);
   if (g.packed_b != nullptr) {
-    const GemmKernels& kn = kernels().gemm;
+    const GemmKernels& kn = gemm_kernels();
     RLX_CHECK(g.packed_b->k() == g.k && g.packed_b->n() == g.n, "packed ", g.packed_b->k(), "x",
               g.packed_b->n(), " used as ", g.k, "x", g.n);
     RLX_CHECK(g.packed_b->panel() == (b == DType::f64 ? kn.panel_f64 : kn.panel), "packed at another level");
@@ -165,7 +168,7 @@ Epilogue& Epilogue::then(const EpilogueStep& step) {
 }
 
 PackedMatrix PackedMatrix::allocate(int64_t k, int64_t n, DType stored, bool paired) {
-  const GemmKernels& kn = kernels().gemm;
+  const GemmKernels& kn = gemm_kernels();
   PackedMatrix m;
   m.k_ = k;
   m.n_ = n;
@@ -193,7 +196,7 @@ PackedMatrix PackedMatrix::pack_pair(Team team, const Matrix& b, const Matrix& s
   RLX_CHECK(accumulates_f32(b.dtype) && b.dtype == second.dtype && accumulates_f32(stored), "cannot pair ",
             b.dtype, " and ", second.dtype, " as ", stored);
   PackedMatrix m = allocate(k, n, stored, true);
-  const GemmKernels& kn = kernels().gemm;
+  const GemmKernels& kn = gemm_kernels();
   const size_t panel_bytes = size_t(k) * size_t(m.panel_) * dtype_size(stored);
   team.parallel_for(ceil_div(n, m.panel_), 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "rlx/backend/cpu/isa.h"
+#include "rlx/backend/cpu/isa_table.h"
 #include "rlx/backend/cpu/kernels/quant_layout.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/base/error.h"
@@ -10,6 +10,9 @@
 #include "rlx/quant/linear32.h"
 
 namespace rlx::cpu {
+
+RLX_ISA_TABLE(QuantProductKernels, quant_product_kernels)
+
 namespace {
 
 // One row of one block, taken apart: words of codes, small scales, halves, in the order of quant_layout.h.
@@ -124,7 +127,7 @@ const quant::BlockFormat& format_of_kind(QuantKind kind) {
 
 QuantRows rows_in(const QuantProduct& p, std::byte* workspace) {
   const int64_t k = p.w->k();
-  const size_t codes = round_up(size_t(p.m * k / 4) * kernels().quant_product.word_bytes);
+  const size_t codes = round_up(size_t(p.m * k / 4) * quant_product_kernels().word_bytes);
   const size_t scales = round_up(size_t(p.m * k / 32) * 4);
   return {workspace, reinterpret_cast<float*>(workspace + codes),
           reinterpret_cast<int32_t*>(workspace + codes + scales), p.m, k};
@@ -154,7 +157,7 @@ QuantMatrix QuantMatrix::pack(Team team, const quant::BlockFormat& format, const
   m.n_ = n;
   m.k_ = k;
   m.kind_ = *kind;
-  m.lanes_ = kernels().quant_product.lanes;
+  m.lanes_ = quant_product_kernels().lanes;
   const QuantLayout layout = quant_layout(*kind);
   const int64_t blocks = k / layout.elements, groups = ceil_div(n, m.lanes_);
   const int64_t group_block = layout.bytes_per_row() * m.lanes_;
@@ -190,12 +193,12 @@ void QuantMatrix::unpack_row(int64_t row, std::byte* out) const {
 
 size_t quant_product_workspace(const QuantProduct& p) {
   const int64_t k = p.w->k();
-  return round_up(size_t(p.m * k / 4) * kernels().quant_product.word_bytes) +
+  return round_up(size_t(p.m * k / 4) * quant_product_kernels().word_bytes) +
          round_up(size_t(p.m * k / 32) * 4) + round_up(size_t(p.m * k / 16) * 4);
 }
 
 void quant_product(Team team, const QuantProduct& p, std::byte* workspace) {
-  const QuantProductKernels& k = kernels().quant_product;
+  const QuantProductKernels& k = quant_product_kernels();
   RLX_CHECK(p.w->lanes() == k.lanes, "packed at another level");
   if (p.m == 0 || p.w->n() == 0) return;
   const QuantRows rows = rows_in(p, workspace);

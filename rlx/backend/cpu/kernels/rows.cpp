@@ -2,10 +2,13 @@
 
 #include <cmath>
 
-#include "rlx/backend/cpu/isa.h"
+#include "rlx/backend/cpu/isa_table.h"
 #include "rlx/base/error.h"
 
 namespace rlx::cpu {
+
+RLX_ISA_TABLE(RowKernels, row_kernels)
+
 namespace {
 
 // Elements below which a second thread costs more than it brings.
@@ -38,7 +41,7 @@ constexpr int64_t kRowSlice = int64_t(1) << 16;
 }  // namespace
 
 void norm(Team team, const Norm& p) {
-  const auto run = kernels().rows.norm;
+  const auto run = row_kernels().norm;
   team.parallel_for(p.rows, rows_per_part(p.n), [&](int64_t b, int64_t e) { run(p, b, e); });
 }
 
@@ -47,7 +50,7 @@ size_t norm_backward_workspace(const NormBackward& p) {
 }
 
 void norm_backward(Team team, const NormBackward& p, std::byte* workspace) {
-  const RowKernels& k = kernels().rows;
+  const RowKernels& k = row_kernels();
   const int slices = int(slice_count(p.rows, p.n));
   float* sums = reinterpret_cast<float*>(workspace);
   team.run(slices, [&](int slice) {
@@ -65,17 +68,17 @@ void norm_backward(Team team, const NormBackward& p, std::byte* workspace) {
 
 void softmax(Team team, const Softmax& p) {
   RLX_CHECK(p.scale > 0, "softmax with scale ", p.scale);
-  const auto run = kernels().rows.softmax;
+  const auto run = row_kernels().softmax;
   team.parallel_for(p.rows, rows_per_part(p.n), [&](int64_t b, int64_t e) { run(p, b, e); });
 }
 
 void softmax_backward(Team team, const SoftmaxBackward& p) {
-  const auto run = kernels().rows.softmax_backward;
+  const auto run = row_kernels().softmax_backward;
   team.parallel_for(p.rows, rows_per_part(p.n), [&](int64_t b, int64_t e) { run(p, b, e); });
 }
 
 void cross_entropy(Team team, const CrossEntropy& p) {
-  const auto run = kernels().rows.cross_entropy;
+  const auto run = row_kernels().cross_entropy;
   team.parallel_for(p.rows, rows_per_part(p.n), [&](int64_t b, int64_t e) { run(p, b, e); });
 }
 
@@ -86,7 +89,7 @@ size_t reduce_workspace(const Reduce& p) {
 }
 
 void reduce(Team team, const Reduce& p, std::byte* workspace) {
-  const RowKernels& k = kernels().rows;
+  const RowKernels& k = row_kernels();
   float* partial = reinterpret_cast<float*>(workspace);
   if (p.inner == 1) {
     const int64_t slices = std::max<int64_t>(1, (p.n + kRowSlice - 1) / kRowSlice);

@@ -11,7 +11,6 @@
 #include "rlx/backend/cpu/kernels/attention.h"
 
 #include "rlx/backend/cpu/kernels/isa/gemm_tile.h"
-#include "rlx/backend/cpu/kernels/isa/tables.h"
 #include "rlx/backend/cpu/simd/math.h"
 #include "rlx/backend/cpu/simd/narrow.h"
 #include "rlx/backend/cpu/simd/transpose.h"

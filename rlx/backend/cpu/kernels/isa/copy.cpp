@@ -3,7 +3,6 @@
 // write.
 #include "rlx/backend/cpu/kernels/copy.h"
 
-#include "rlx/backend/cpu/kernels/isa/tables.h"
 #include "rlx/backend/cpu/simd/transpose.h"
 
 namespace rlx::cpu::RLX_ISA {

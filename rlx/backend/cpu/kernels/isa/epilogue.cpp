@@ -3,7 +3,7 @@
 // written.
 #include "rlx/backend/cpu/kernels/isa/epilogue.h"
 
-#include "rlx/backend/cpu/kernels/isa/tables.h"
+#include "rlx/backend/cpu/kernels/isa/indices.h"
 #include "rlx/backend/cpu/simd/narrow.h"
 #include "rlx/backend/cpu/simd/unary_math.h"
 

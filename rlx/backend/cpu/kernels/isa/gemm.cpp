@@ -7,9 +7,11 @@
 // levels of cache feed it; K is cut into kDepth so that a panel (128 KiB) stays in L2 for all tiles of a
 // block. The sums of a block (rows * 128 bytes) wait in the buffer between the cuts. Bound: multiply-add rate
 // for M above about 8, memory bandwidth of B below.
+#include "rlx/backend/cpu/kernels/gemm.h"
+
 #include "rlx/backend/cpu/kernels/isa/epilogue.h"
 #include "rlx/backend/cpu/kernels/isa/gemm_tile.h"
-#include "rlx/backend/cpu/kernels/isa/tables.h"
+#include "rlx/backend/cpu/kernels/isa/indices.h"
 #include "rlx/backend/cpu/simd/narrow.h"
 #include "rlx/backend/cpu/simd/transpose.h"
 

@@ -7,7 +7,6 @@
 // the dot product rate for many. Without VNNI, bytes are split into even and odd 16-bit halves and multiplied
 // by pairs: exact, no saturation.
 #include "rlx/backend/cpu/kernels/quant_product.h"
-#include "rlx/backend/cpu/kernels/isa/tables.h"
 #include "rlx/backend/cpu/kernels/quant_layout.h"
 #include "rlx/backend/cpu/simd/narrow.h"
 

@@ -3,7 +3,6 @@
 // exponentials with their sum, scaling). Four independent sums hide the latency of addition. Bound: one read
 // and one write of memory per element.
 #include "rlx/backend/cpu/kernels/rows.h"
-#include "rlx/backend/cpu/kernels/isa/tables.h"
 #include "rlx/backend/cpu/simd/math.h"
 
 namespace rlx::cpu::RLX_ISA {

@@ -1,7 +1,9 @@
 // Plan: one pass over the data, one vector at a time; the polynomials keep the arithmetic units busy enough
 // that unrolling brought nothing. Bound: memory, at one read and one write per element, for all but pow. The
 // last partial vector goes through a masked load and store, so every element sees the same arithmetic.
-#include "rlx/backend/cpu/kernels/isa/tables.h"
+#include "rlx/backend/cpu/kernels/unary.h"
+
+#include "rlx/backend/cpu/kernels/isa/indices.h"
 #include "rlx/backend/cpu/simd/unary_math.h"
 
 namespace rlx::cpu::RLX_ISA {
