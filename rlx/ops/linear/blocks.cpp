@@ -26,12 +26,25 @@ std::pair<Tensor, Tensor> shared_matmul_pair(Tensor x, Tensor w_first, Tensor w_
   return {matmul(x, w_first), matmul(x, w_second)};
 }
 
+namespace {
+
+// Columns pair up one by one: without this a broadcast or a cut in the wrong place would go unnoticed.
+void require_alike(Tensor up_w, Tensor gate_w) {
+  if (up_w.shape() != gate_w.shape())
+    throw invalid("swiglu_ffn: up_w: ", up_w.shape(), " and gate_w: ", gate_w.shape(),
+                  " differ; they must be alike");
+}
+
+}  // namespace
+
 Tensor swiglu_ffn(Tensor x, Tensor up_w, Tensor gate_w, Tensor down_w) {
+  require_alike(up_w, gate_w);
   const auto [up, gate] = shared_matmul_pair(x, up_w, gate_w);
   return matmul(up * silu(gate), down_w);
 }
 
 Tensor fused_swiglu_ffn(Tensor x, Tensor up_w, Tensor gate_w, Tensor down_w) {
+  require_alike(up_w, gate_w);
   return matmul(fused_swiglu(matmul(x, concat({up_w, gate_w}, -1)), false), down_w);
 }
 
