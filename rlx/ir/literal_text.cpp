@@ -120,7 +120,14 @@ class Reader {
     } else if (given != wanted) {
       throw invalid("literal: ", given, " values for ", shape, "; it has ", wanted);
     }
-    if (whole) return Literal::integers(shape, integers);
+    if (whole) {
+      Literal out = Literal::integers(shape, integers);
+      for (int64_t i = 0; i < wanted; ++i) {
+        if (out.integer_at(i) != integers[size_t(i)])
+          throw invalid("literal: ", integers[size_t(i)], " does not fit into ", shape.dtype());
+      }
+      return out;
+    }
     if (shape.dtype() == DType::c64) return Literal::complexes(shape, values);
     std::vector<double> reals(values.size());
     for (size_t i = 0; i < values.size(); ++i) reals[i] = values[i].real();
