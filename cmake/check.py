@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""./dev check: layers, formatting, file sizes, generated documents. Exit 1 when something must change."""
+"""./dev check: layers, formatting, file sizes, refusals, generated documents. Exit 1 when something must change."""
+import json
 import pathlib
 import re
 import subprocess
@@ -69,6 +70,14 @@ def sizes():
     return errors
 
 
+def refusals(build):
+    """Every operator refuses at least one wrong call in tests/errors, with a message that begins with its name."""
+    listed = subprocess.run([f"{build}/apps/rlx", "ops", "--json"], text=True, capture_output=True, check=True).stdout
+    tests = "".join(path.read_text() for path in tracked("tests/errors/*.cpp"))
+    return [f"tests/errors: no wrong call of '{op['name']}' is tested" for op in json.loads(listed)
+            if f'"{op["name"]}: ' not in tests]
+
+
 def documents(build):
     result = subprocess.run([sys.executable, str(ROOT / "docs/generate.py"), build, "--check"], text=True,
                             capture_output=True)
@@ -79,7 +88,7 @@ def main():
     build = sys.argv[1] if len(sys.argv) > 1 else str(ROOT / "build/dev")
     failed = 0
     for name, check in (("layers", layers), ("formatting", formatting), ("sizes", sizes),
-                        ("documents", lambda: documents(build))):
+                        ("refusals", lambda: refusals(build)), ("documents", lambda: documents(build))):
         errors = check()
         for error in errors:
             print(error)
