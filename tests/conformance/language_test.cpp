@@ -26,6 +26,24 @@ TEST_P(EveryOp, is_documented_and_has_five_samples) {
   for (const FieldInfo& f : op().fields) EXPECT_FALSE(f.doc.empty()) << f.name;
 }
 
+TEST_P(EveryOp, has_a_sample_with_nothing_in_it_and_one_with_a_single_element) {
+  // Heads of axial_rope2d are multiples of four; the blocks of dequant_moe_weights hold 32 numbers or more.
+  const bool wide = op().name == "axial_rope2d" || op().name == "dequant_moe_weights";
+  bool empty = false, single = wide;
+  for (size_t i = 0; i < count(); ++i) {
+    const auto c = test::make_case(op(), i);
+    for (const Node* n : c.graph.nodes()) {
+      for (const Shape& s : n->shapes) {
+        if (!s.is_static()) continue;
+        empty |= s.elements() == 0;
+        single |= s.elements() == 1;
+      }
+    }
+  }
+  EXPECT_TRUE(empty);
+  EXPECT_TRUE(single);
+}
+
 TEST_P(EveryOp, verifies_and_runs_to_the_inferred_types) {
   for (size_t i = 0; i < count(); ++i) {
     SCOPED_TRACE(cat("sample ", i));

@@ -174,7 +174,8 @@ std::vector<OpSample<ResizeNearest2x::Attrs>> ResizeNearest2x::samples() {
           {{}, {"f64[2,1,1,1]"}},
           {{}, {"f32[0,1,2,2]"}},
           {{}, {"f16[1,1,3,1]"}},
-          {{}, {"c64[1,1,2,1]"}}};
+          {{}, {"c64[1,1,2,1]"}},
+          {{}, {"f32[1,1,1,1]"}}};
 }
 
 Tensor resize(Tensor x, ResizeMode mode, Dims size, bool align_corners) {

@@ -132,7 +132,8 @@ std::vector<OpSample<BatchedGather::Attrs>> BatchedGather::samples() {
           {{0, 0}, {"i32[3,2]", "i32[2] <3"}},
           {{1, 1}, {"bool[0,2]", "i32[0,5] <2"}},
           {{1, 1, IndexMode::clamp}, {"f32[2,3]", "i32[2,4] in -2..5"}},
-          {{1, 1}, {"c64[1,3]", "i16[1,2] <3"}}};
+          {{1, 1}, {"c64[1,3]", "i16[1,2] <3"}},
+          {{1, 1}, {"f32[1,1]", "i32[1] <1"}}};
 }
 
 Shapes GatherBackward::infer(Infer& c, Attrs& a) {
