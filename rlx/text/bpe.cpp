@@ -1,7 +1,5 @@
-// Three ways to the same answer, by the length of the word:
-//   up to kShortWord symbols   scan all pair ranks for the smallest; quadratic, but in one cache line or two
-//   longer                     MergeQueue; near linear
-//   beyond the word cache      cut first wherever no merge can ever cross, see note_joins
+// A word becomes symbols (characters or bytes), and bpe_merge.cpp merges those. A word beyond the word cache
+// is cut first wherever no merge can ever cross, see note_joins.
 #include "rlx/text/bpe.h"
 
 #include <algorithm>
@@ -14,12 +12,9 @@ namespace rlx::text {
 
 namespace {
 
-constexpr size_t kShortWord = 48;
-constexpr uint32_t kNoRank = MergeQueue::kNoRank;
-
-uint64_t pair_hash(TokenId left, TokenId right) {
-  return hash_u64(uint64_t(uint32_t(left)) << 32 | uint32_t(right));
-}
+// Parts of a cut word live in the same cache as whole words, which can be other tokens where a whole word is
+// looked up first; this keeps the keys apart.
+constexpr uint64_t kPartKey = 0x5851F42D4C957F2Du;
 
 char32_t last_character(std::string_view text) {
   size_t at = text.size() - 1;
@@ -36,11 +31,12 @@ Bpe::Bpe(Vocab vocab, std::span<const Merge> merges, BpeOptions options)
   const size_t mask = pairs_.size() - 1;
   for (const Merge& m : merges) {
     rank_count_ = std::max<size_t>(rank_count_, size_t(m.rank) + 1);
-    size_t at = pair_hash(m.left, m.right) & mask;
+    size_t at = hash_pair(m.left, m.right) & mask;
     while (pairs_[at].left >= 0 && !(pairs_[at].left == m.left && pairs_[at].right == m.right))
       at = (at + 1) & mask;
     pairs_[at] = {m.left, m.right, m.rank, m.result};  // a pair listed twice has the rank of its last line
   }
+  affixes_ = !options_.continuing_prefix.empty() || !options_.end_suffix.empty();
   all_byte_tokens_ = true;
   for (unsigned b = 0; b < 256; ++b) {
     std::string name;
@@ -54,14 +50,15 @@ Bpe::Bpe(Vocab vocab, std::span<const Merge> merges, BpeOptions options)
   }
   for (unsigned c = 0; c < 128; ++c) ascii_tokens_[c] = vocab_.find(std::string(1, char(c))).value_or(-1);
   note_joins(merges);
-}
-
-const Bpe::PairSlot* Bpe::find_pair(TokenId left, TokenId right) const {
-  const size_t mask = pairs_.size() - 1;
-  for (size_t at = pair_hash(left, right) & mask; pairs_[at].left >= 0; at = (at + 1) & mask) {
-    if (pairs_[at].left == left && pairs_[at].right == right) return &pairs_[at];
+  // Where a symbol that does not spell its own text (an unknown character, a byte in angle brackets) can
+  // merge, the text says nothing about how a token begins.
+  spelled_ = !affixes_;
+  for (const Merge& m : merges) {
+    for (const TokenId id : {m.left, m.right}) {
+      spelled_ &= id != options_.unknown;
+      if (!options_.bytes && options_.byte_fallback) spelled_ &= byte_token_value(vocab_.text(id)) < 0;
+    }
   }
-  return nullptr;
 }
 
 // A merge crosses the place between characters a and b only if its left token ends in a and its right token
@@ -127,7 +124,6 @@ void Bpe::first_symbols(std::string_view word, std::vector<Token>& symbols) cons
     if (unknown) symbols.push_back(*unknown);
     unknown.reset();
   };
-  const bool affixes = !options_.continuing_prefix.empty() || !options_.end_suffix.empty();
   std::string spelled;
   for (uint32_t i = 0; i < word.size();) {
     const uint32_t length = options_.bytes ? 1 : decode_utf8(word, i).length;
@@ -136,7 +132,7 @@ void Bpe::first_symbols(std::string_view word, std::vector<Token>& symbols) cons
     TokenId id = -1;
     if (options_.bytes) {
       id = byte_tokens_[byte];
-    } else if (affixes) {
+    } else if (affixes_) {
       spelled.clear();
       if (i > 0) spelled.append(options_.continuing_prefix);
       spelled.append(word.substr(i, length));
@@ -172,6 +168,11 @@ void Bpe::first_symbols(std::string_view word, std::vector<Token>& symbols) cons
   flush();
 }
 
+void Bpe::merge_word(std::string_view word, ModelScratch& scratch, std::vector<Token>& tokens) const {
+  first_symbols(word, tokens);
+  tokens.size() <= kShortWord ? merge_short(tokens) : merge_long(tokens, scratch);
+}
+
 void Bpe::encode_word(std::string_view word, ModelScratch& scratch, std::vector<Token>& tokens) const {
   if (options_.ignore_merges) {
     if (const auto id = whole_word(word)) {
@@ -179,94 +180,36 @@ void Bpe::encode_word(std::string_view word, ModelScratch& scratch, std::vector<
       return;
     }
   }
-  first_symbols(word, tokens);
-  tokens.size() <= kShortWord ? merge_short(tokens) : merge_long(tokens, scratch);
+  merge_word(word, scratch, tokens);
 }
 
-void Bpe::merge_short(std::vector<Token>& symbols) const {
-  size_t n = symbols.size();
-  if (n < 2) return;
-  const PairSlot* pairs[kShortWord];
-  uint32_t ranks[kShortWord];
-  const auto look = [&](size_t i) {
-    pairs[i] = find_pair(symbols[i].id, symbols[i + 1].id);
-    ranks[i] = pairs[i] ? pairs[i]->rank : kNoRank;
-  };
-  for (size_t i = 0; i + 1 < n; ++i) look(i);
-  while (n > 1) {
-    size_t best = 0;
-    for (size_t i = 1; i + 1 < n; ++i)
-      if (ranks[i] < ranks[best]) best = i;
-    if (ranks[best] == kNoRank) break;
-    symbols[best].id = pairs[best]->result;
-    symbols[best].range.end = symbols[best + 1].range.end;
-    --n;
-    for (size_t i = best + 1; i < n; ++i) symbols[i] = symbols[i + 1];
-    for (size_t i = best + 1; i + 1 < n; ++i) pairs[i] = pairs[i + 1], ranks[i] = ranks[i + 1];
-    if (best + 1 < n) look(best);
-    if (best > 0) look(best - 1);
-  }
-  symbols.resize(n);
-}
-
-void Bpe::merge_long(std::vector<Token>& symbols, ModelScratch& scratch) const {
-  // A doubly linked list over the symbols; a merged symbol takes the place of its left half.
-  const uint32_t n = uint32_t(symbols.size());
-  constexpr uint32_t kNone = 0xFFFFFFFF;
-  std::vector<uint32_t>&next = scratch.next, &previous = scratch.previous, &places = scratch.places;
-  next.resize(n);
-  previous.resize(n);
-  for (uint32_t i = 0; i < n; ++i) next[i] = i + 1 < n ? i + 1 : kNone, previous[i] = i ? i - 1 : kNone;
-  MergeQueue& queue = scratch.queue;
-  queue.start(rank_count_);
-  const auto offer = [&](uint32_t left) {
-    if (const PairSlot* p = find_pair(symbols[left].id, symbols[next[left]].id)) queue.push(p->rank, left);
-  };
-  for (uint32_t i = 0; i + 1 < n; ++i) offer(i);
-  for (uint32_t rank = queue.lowest(); rank != kNoRank; rank = queue.lowest()) {
-    queue.take(places);
-    for (size_t k = 0; k < places.size(); ++k) {
-      const uint32_t at = places[k];
-      if (symbols[at].id < 0 || next[at] == kNone) continue;
-      const uint32_t right = next[at];
-      const PairSlot* pair = find_pair(symbols[at].id, symbols[right].id);
-      if (!pair || pair->rank != rank) continue;  // one of its halves has gone into another merge
-      symbols[at].id = pair->result;
-      symbols[at].range.end = symbols[right].range.end;
-      symbols[right].id = -1;
-      next[at] = next[right];
-      if (next[at] != kNone) {
-        previous[next[at]] = at;
-        offer(at);
-      }
-      if (previous[at] != kNone) offer(previous[at]);
-      if (queue.lowest() <= rank) {
-        // The merge made a pair that goes before the rest of this list.
-        for (size_t rest = k + 1; rest < places.size(); ++rest) queue.push(rank, places[rest]);
-        break;
-      }
-    }
-  }
-  symbols.erase(std::remove_if(symbols.begin(), symbols.end(), [](const Token& t) { return t.id < 0; }),
-                symbols.end());
+void Bpe::encode_part(std::string_view part, ModelScratch& scratch, TokenSink& out) const {
+  const bool cached = part.size() <= WordCache::kMaxWord;
+  const uint64_t hash = cached ? hash_bytes(part) ^ (options_.ignore_merges ? kPartKey : 0) : 0;
+  if (cached && scratch.cache.find(part, hash, out)) return;
+  scratch.tokens.clear();
+  merge_word(part, scratch, scratch.tokens);
+  if (cached) scratch.cache.store(part, hash, scratch.tokens);
+  for (const Token& t : scratch.tokens) out.add(t.id, t.range);
 }
 
 void Bpe::encode_long(std::string_view word, ModelScratch& scratch, TokenSink& out) const {
   if (options_.ignore_merges) {
     if (const auto id = whole_word(word)) return out.add(*id, {0, uint32_t(word.size())});
   }
-  const bool affixes = !options_.continuing_prefix.empty() || !options_.end_suffix.empty();
-  if (affixes || options_.ignore_merges) return Model::encode_long(word, scratch, out);
+  if (affixes_) return Model::encode_long(word, scratch, out);
   const uint32_t base = out.base;
   uint32_t begin = 0;
   const auto emit = [&](uint32_t end) {
     out.base = base + begin;
-    const std::string_view part = word.substr(begin, end - begin);
-    part.size() > WordCache::kMaxWord ? Model::encode_long(part, scratch, out) : encode(part, scratch, out);
+    encode_part(word.substr(begin, end - begin), scratch, out);
     begin = end;
   };
-  // Unknown characters may fuse with their neighbours, so a cut needs a token on both sides.
+  // Unknown characters may fuse with their neighbours, so a cut needs a token on both sides; where every byte
+  // has a token there are none.
+  const bool all_known = spelled_ && all_byte_tokens_ && (options_.bytes || options_.byte_fallback);
   const auto known = [&](Decoded c, uint32_t at) {
+    if (all_known) return true;
     if (options_.bytes) return byte_tokens_[static_cast<unsigned char>(word[at])] >= 0;
     if (c.code < 128) return ascii_tokens_[c.code] >= 0;
     return vocab_.find(word.substr(at, c.length)).has_value();

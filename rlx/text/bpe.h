@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -40,11 +41,21 @@ class Bpe final : public Model {
     uint32_t rank = 0;
     TokenId result = 0;
   };
+  struct FrontSlot {
+    TokenId left = -1, first = -1;
+    uint32_t rank = 0;
+  };
+  static constexpr size_t kShortWord = 48;
   const PairSlot* find_pair(TokenId left, TokenId right) const;
   void first_symbols(std::string_view word, std::vector<Token>& symbols) const;
   std::optional<TokenId> whole_word(std::string_view word) const;
+  void encode_part(std::string_view part, ModelScratch& scratch, TokenSink& out) const;
+  void merge_word(std::string_view word, ModelScratch& scratch, std::vector<Token>& tokens) const;
   void merge_short(std::vector<Token>& symbols) const;
   void merge_long(std::vector<Token>& symbols, ModelScratch& scratch) const;
+  uint32_t merge_window(std::span<const Token> symbols, uint32_t n, ModelScratch& scratch) const;
+  void note_fronts() const;
+  uint32_t front_rank(TokenId left, TokenId first) const;
   void note_joins(std::span<const Merge> merges);
   bool may_join(char32_t left, char32_t right) const;
 
@@ -53,9 +64,13 @@ class Bpe final : public Model {
   size_t rank_count_ = 0;
   std::array<TokenId, 256> byte_tokens_;  // the token of each byte, or of <0xNN>; -1 when there is none
   bool all_byte_tokens_ = false;
+  bool affixes_ = false;                     // a continuing prefix or an end suffix
+  bool spelled_ = false;                     // every symbol that can merge spells its own text
   std::array<TokenId, 128> ascii_tokens_;    // single ASCII characters, when words are characters
   std::array<uint64_t, 256> ascii_joins_{};  // bit (a, b): some merge ends in a on its left and begins with b
   std::vector<uint64_t> joins_;              // the same for other characters; open addressing
+  mutable std::once_flag fronts_made_;       // on the first word long enough to need them
+  mutable std::vector<FrontSlot> fronts_;    // front_rank; open addressing
 };
 
 }  // namespace rlx::text

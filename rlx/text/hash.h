@@ -14,6 +14,10 @@ inline uint64_t mix(uint64_t a, uint64_t b) {
 
 inline uint64_t hash_u64(uint64_t x) { return mix(x ^ 0x9E3779B97F4A7C15u, 0xD6E8FEB86659FD93u); }
 
+inline uint64_t hash_pair(int32_t a, int32_t b) {
+  return hash_u64(uint64_t(uint32_t(a)) << 32 | uint32_t(b));
+}
+
 /// Eight bytes a step; the tail is read as overlapping words so that short words need no loop.
 inline uint64_t hash_bytes(std::string_view s) {
   const auto word = [](const char* p) {

@@ -62,6 +62,7 @@ struct ModelScratch {
   std::vector<Token> tokens;
   // BPE: the list of symbols of a long word, and its merges.
   MergeQueue queue;
+  std::vector<Token> window;
   std::vector<uint32_t> next, previous, places;
   // Unigram: the best way to reach each byte of a word.
   struct Step {
