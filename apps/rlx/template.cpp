@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "apps/rlx/command.h"
-#include "apps/rlx/model_text.h"
 #include "rlx/base/error.h"
+#include "rlx/io/model_text.h"
 #include "rlx/text/json.h"
 
 namespace rlx::cli {
@@ -22,7 +22,7 @@ struct TemplateArguments {
 void run(const TemplateArguments& a) {
   const std::string input{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
   const text::Value value = text::parse_json(input, "standard input");
-  const ModelTemplate model = load_chat_template(a.model, a.name);
+  const io::ModelTemplate model = io::load_chat_template(a.model, a.name);
   const text::ChatTemplate chat(model.source);
   text::ChatOptions options;
   options.add_generation_prompt = !a.no_generation_prompt;

@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "apps/rlx/command.h"
-#include "apps/rlx/model_text.h"
 #include "rlx/base/error.h"
+#include "rlx/io/model_text.h"
 #include "rlx/text/json.h"
 
 namespace rlx::cli {
@@ -103,7 +103,7 @@ void run_json(const text::Tokenizer& tokenizer, const TokenizeArguments& a,
 }
 
 void run(const TokenizeArguments& a) {
-  const text::Tokenizer tokenizer = load_tokenizer(a.model);
+  const text::Tokenizer tokenizer = io::load_tokenizer(a.model);
   const text::EncodeOptions options{.add_special = !a.no_special, .offsets = a.offsets};
   const text::DecodeOptions decoding{.skip_special = a.no_special, .replace_invalid = a.json};
   if (a.json) return run_json(tokenizer, a, options, decoding);

@@ -1,32 +1,73 @@
-#include "apps/rlx/model_text.h"
+#include "rlx/io/model_text.h"
 
 #include <filesystem>
 #include <fstream>
 
 #include "rlx/base/error.h"
 #include "rlx/base/file.h"
-#include "rlx/io/gguf.h"
 #include "rlx/io/hf_config.h"
 #include "rlx/text/vocab_spec.h"
 
-namespace rlx::cli {
+namespace rlx::io {
 
 namespace {
 
-std::optional<text::TokenId> find_id(const io::GgufFile& file, std::string_view key) {
-  const io::GgufValue* v = file.find(key);
+std::optional<text::TokenId> find_id(const GgufFile& file, std::string_view key) {
+  const GgufValue* v = file.find(key);
   if (!v) return std::nullopt;
   const int64_t id = v->integer();
   if (id < 0 || id > text::kMaxTokenId) throw invalid("gguf: ", key, " is ", id, ", which is no token id");
   return text::TokenId(id);
 }
 
-std::optional<bool> find_flag(const io::GgufFile& file, std::string_view key) {
-  const io::GgufValue* v = file.find(key);
+std::optional<bool> find_flag(const GgufFile& file, std::string_view key) {
+  const GgufValue* v = file.find(key);
   return v ? std::optional(v->boolean()) : std::nullopt;
 }
 
-text::VocabSpec vocab_of(const io::GgufFile& file) {
+ModelTemplate template_of(const GgufFile& file, const std::string& name) {
+  ModelTemplate t;
+  t.source = file.at(name.empty() ? "tokenizer.chat_template" : "tokenizer.chat_template." + name).string();
+  const auto* tokens = file.find("tokenizer.ggml.tokens");
+  const auto spelled = [&](std::string_view key) -> std::string {
+    const auto id = find_id(file, key);
+    if (!id || !tokens) return {};
+    const auto all = tokens->strings();
+    if (size_t(*id) >= all.size())
+      throw invalid("gguf: ", key, " is ", *id, ", beyond the ", all.size(), " tokens");
+    return std::string(all[size_t(*id)]);
+  };
+  t.bos_token = spelled("tokenizer.ggml.bos_token_id");
+  t.eos_token = spelled("tokenizer.ggml.eos_token_id");
+  return t;
+}
+
+ModelTemplate template_of(const HfFolder& folder, const std::string& name) {
+  if (!folder.tokenizer)
+    throw invalid(folder.path, ": the folder has no tokenizer_config.json or chat_template.jinja");
+  const auto& templates = folder.tokenizer->chat_templates;
+  const auto found = templates.find(name.empty() ? "default" : name);
+  if (found == templates.end()) {
+    std::vector<std::string> names;
+    for (const auto& [known, source] : templates) names.push_back(known);
+    throw invalid(folder.path, ": no chat template named '", name.empty() ? "default" : name,
+                  "'; there are: ", names.empty() ? "none" : join(names));
+  }
+  ModelTemplate t{found->second, "", ""};
+  const auto spelled = [&](const auto& from_config, const auto& from_map) {
+    if (from_config) return from_config->content;
+    return from_map ? from_map->content : std::string();
+  };
+  const SpecialTokens none;
+  const SpecialTokens& map = folder.special_tokens ? *folder.special_tokens : none;
+  t.bos_token = spelled(folder.tokenizer->special.bos_token, map.bos_token);
+  t.eos_token = spelled(folder.tokenizer->special.eos_token, map.eos_token);
+  return t;
+}
+
+}  // namespace
+
+text::VocabSpec vocabulary(const GgufFile& file) {
   text::VocabSpec spec;
   spec.model = file.at("tokenizer.ggml.model").string();
   if (const auto* v = file.find("tokenizer.ggml.pre")) spec.pre = v->string();
@@ -57,48 +98,6 @@ text::VocabSpec vocab_of(const io::GgufFile& file) {
   return spec;
 }
 
-ModelTemplate template_of(const io::GgufFile& file, const std::string& name) {
-  ModelTemplate t;
-  t.source = file.at(name.empty() ? "tokenizer.chat_template" : "tokenizer.chat_template." + name).string();
-  const auto* tokens = file.find("tokenizer.ggml.tokens");
-  const auto spelled = [&](std::string_view key) -> std::string {
-    const auto id = find_id(file, key);
-    if (!id || !tokens) return {};
-    const auto all = tokens->strings();
-    if (size_t(*id) >= all.size())
-      throw invalid("gguf: ", key, " is ", *id, ", beyond the ", all.size(), " tokens");
-    return std::string(all[size_t(*id)]);
-  };
-  t.bos_token = spelled("tokenizer.ggml.bos_token_id");
-  t.eos_token = spelled("tokenizer.ggml.eos_token_id");
-  return t;
-}
-
-ModelTemplate template_of(const io::HfFolder& folder, const std::string& name) {
-  if (!folder.tokenizer)
-    throw invalid(folder.path, ": the folder has no tokenizer_config.json or chat_template.jinja");
-  const auto& templates = folder.tokenizer->chat_templates;
-  const auto found = templates.find(name.empty() ? "default" : name);
-  if (found == templates.end()) {
-    std::vector<std::string> names;
-    for (const auto& [known, source] : templates) names.push_back(known);
-    throw invalid(folder.path, ": no chat template named '", name.empty() ? "default" : name,
-                  "'; there are: ", names.empty() ? "none" : join(names));
-  }
-  ModelTemplate t{found->second, "", ""};
-  const auto spelled = [&](const auto& from_config, const auto& from_map) {
-    if (from_config) return from_config->content;
-    return from_map ? from_map->content : std::string();
-  };
-  const io::SpecialTokens none;
-  const io::SpecialTokens& map = folder.special_tokens ? *folder.special_tokens : none;
-  t.bos_token = spelled(folder.tokenizer->special.bos_token, map.bos_token);
-  t.eos_token = spelled(folder.tokenizer->special.eos_token, map.eos_token);
-  return t;
-}
-
-}  // namespace
-
 bool is_gguf(const std::string& path) {
   if (std::filesystem::is_directory(path)) return false;
   std::ifstream file(path, std::ios::binary);
@@ -108,13 +107,13 @@ bool is_gguf(const std::string& path) {
 
 text::Tokenizer load_tokenizer(const std::string& path) {
   if (!is_gguf(path)) return text::Tokenizer::from_file(path);
-  return text::make_tokenizer(vocab_of(io::GgufFile::open(path)), path);
+  return text::make_tokenizer(vocabulary(GgufFile::open(path)), path);
 }
 
 ModelTemplate load_chat_template(const std::string& path, const std::string& name) {
-  if (is_gguf(path)) return template_of(io::GgufFile::open(path), name);
-  if (std::filesystem::is_directory(path)) return template_of(io::HfFolder::open(path), name);
+  if (is_gguf(path)) return template_of(GgufFile::open(path), name);
+  if (std::filesystem::is_directory(path)) return template_of(HfFolder::open(path), name);
   return {read_file(path, uint64_t(1) << 26), "", ""};
 }
 
-}  // namespace rlx::cli
+}  // namespace rlx::io

@@ -4,10 +4,12 @@
 
 #include <string>
 
+#include "rlx/io/gguf.h"
 #include "rlx/text/chat_template.h"
 #include "rlx/text/tokenizer.h"
+#include "rlx/text/vocab_spec.h"
 
-namespace rlx::cli {
+namespace rlx::io {
 
 bool is_gguf(const std::string& path);
 
@@ -21,4 +23,7 @@ struct ModelTemplate {
 /// `name` picks one of several templates; empty is the default one.
 ModelTemplate load_chat_template(const std::string& path, const std::string& name = {});
 
-}  // namespace rlx::cli
+/// The `tokenizer.ggml.*` fields of a file that is open already; text::make_tokenizer takes them.
+text::VocabSpec vocabulary(const GgufFile& file);
+
+}  // namespace rlx::io
