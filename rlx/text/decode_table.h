@@ -25,6 +25,8 @@ class DecodeTable {
   /// The spelling in the vocabulary or of the added token; empty when there is none.
   std::string_view token(TokenId id) const;
   bool is_special(TokenId id) const { return entry(id) && entry(id)->special; }
+  /// The byte a <0xNN> token stands for, where the decoder puts bytes together; -1 for any other token.
+  int fallback_byte(TokenId id) const { return entry(id) ? entry(id)->fallback_byte : -1; }
 
  private:
   struct Entry {

@@ -235,6 +235,7 @@ std::optional<TokenId> Tokenizer::token_to_id(std::string_view token) const {
 }
 std::string_view Tokenizer::id_to_token(TokenId id) const { return state_->table.token(id); }
 bool Tokenizer::is_special(TokenId id) const { return state_->table.is_special(id); }
+int Tokenizer::fallback_byte(TokenId id) const { return state_->table.fallback_byte(id); }
 void Tokenizer::set_truncation(std::optional<Truncation> t) { state_->parts.truncation = t; }
 void Tokenizer::set_padding(std::optional<Padding> p) { state_->parts.padding = p; }
 

@@ -73,6 +73,8 @@ class Tokenizer {
   /// The spelling in the vocabulary; empty when the id has no token.
   std::string_view id_to_token(TokenId id) const;
   bool is_special(TokenId id) const;
+  /// The byte that a byte-fallback token (<0xNN>) is decoded to; -1 for any other token.
+  int fallback_byte(TokenId id) const;
 
   void set_truncation(std::optional<Truncation> truncation);
   void set_padding(std::optional<Padding> padding);
@@ -86,7 +88,9 @@ class Tokenizer {
   std::unique_ptr<State> state_;
 };
 
-/// Decodes a growing list of ids and hands out text as soon as it is certain; never half a character.
+/// Decodes a growing list of ids and hands out text as soon as it is certain; never half a character. The
+/// parts together are what decode() gives, but for a run of byte-fallback tokens that is not UTF-8: decode()
+/// replaces the whole run by U+FFFD, and here the characters before the break are out already.
 class StreamDecoder {
  public:
   explicit StreamDecoder(const Tokenizer& tokenizer, DecodeOptions options = {})
@@ -104,6 +108,11 @@ class StreamDecoder {
   // the window's text. The window keeps the tokens before the new one because spelling can depend on them.
   std::vector<TokenId> ids_;
   size_t settled_ = 0, emitted_ = 0;
+  // Byte-fallback tokens that are not a whole character yet, and their bytes.
+  std::vector<TokenId> held_;
+  std::string held_bytes_;
+
+  std::string give_up_held();
 };
 
 }  // namespace rlx::text

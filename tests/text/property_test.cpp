@@ -191,6 +191,44 @@ TEST_P(Every, a_batch_on_threads_is_the_texts_one_by_one) {
   for (size_t i = 0; i < texts.size(); ++i) ASSERT_EQ(batch[i].ids, tokenizer.encode(texts[i]).ids);
 }
 
+TEST_P(Every, a_stream_gives_the_text_of_all_ids_in_whole_characters) {
+  RLX_REQUIRE_DATA("tokenizers");
+  const Tokenizer tokenizer = load(GetParam());
+  std::mt19937 random(29);
+  int compared = 0;
+  for (int i = 0; i < 2'000; ++i) {
+    // Half of them ids that belong together, half any ids at all.
+    std::vector<TokenId> ids = tokenizer.encode(random_text(random)).ids;
+    if (i % 2) {
+      ids.clear();
+      while (ids.size() < 12) {
+        const auto id = TokenId(random() % tokenizer.vocab_size());
+        if (!tokenizer.id_to_token(id).empty()) ids.push_back(id);
+      }
+    }
+    for (const bool skip : {true, false}) {
+      StreamDecoder stream(tokenizer, {.skip_special = skip, .replace_invalid = true});
+      std::string streamed;
+      for (const TokenId id : ids) {
+        const std::string part = stream.push(id);
+        ASSERT_TRUE(is_valid_utf8(part));
+        streamed += part;
+      }
+      streamed += stream.finish();
+      const std::string whole = tokenizer.decode(ids, {.skip_special = skip, .replace_invalid = true});
+      // A broken run of byte tokens is replaced as a whole by decode() and from the break on by a stream.
+      const auto is_byte = [&](TokenId id) { return tokenizer.fallback_byte(id) >= 0; };
+      const bool broken =
+          std::any_of(ids.begin(), ids.end(), is_byte) && whole.find("\xEF\xBF\xBD") != whole.npos;
+      if (!broken) {
+        ASSERT_EQ(streamed, whole) << testing::PrintToString(ids);
+      }
+      compared += !broken;
+    }
+  }
+  EXPECT_GT(compared, 2'000);
+}
+
 TEST_P(Every, accepts_any_bytes) {
   RLX_REQUIRE_DATA("tokenizers");
   const Tokenizer tokenizer = load(GetParam());
