@@ -210,12 +210,13 @@ Decoder make_wordpiece_decoder(std::string prefix, bool cleanup) {
   })};
 }
 
-Decoder make_sentencepiece_decoder(bool strip_leading_space) {
+Decoder make_sentencepiece_decoder(bool strip_leading_space, bool remove_extra_spaces) {
   Decoder steps{each([](std::string& token, bool) { replace_all(token, kMetaspace, " "); }), byte_fallback(),
                 fuse()};
-  if (strip_leading_space) {
-    steps.push_back(each([](std::string& text, bool) {
-      if (text.starts_with(' ')) text.erase(0, 1);
+  if (strip_leading_space || remove_extra_spaces) {
+    steps.push_back(each([=](std::string& text, bool) {
+      const size_t spaces = std::min(text.find_first_not_of(' '), text.size());
+      text.erase(0, remove_extra_spaces ? spaces : std::min<size_t>(spaces, 1));
     }));
   }
   return steps;

@@ -35,7 +35,8 @@ void append_fallback_bytes(std::string& out, std::string_view bytes);
 // For loaders of other formats.
 Decoder make_byte_level_decoder();
 Decoder make_wordpiece_decoder(std::string prefix, bool cleanup);
-/// ▁ to space, byte tokens to characters, and one leading space away where the encoder put it.
-Decoder make_sentencepiece_decoder(bool strip_leading_space);
+/// ▁ to space, byte tokens to characters, and one leading space away where the encoder put it; all of them
+/// where the encoder leaves none.
+Decoder make_sentencepiece_decoder(bool strip_leading_space, bool remove_extra_spaces);
 
 }  // namespace rlx::text

@@ -96,38 +96,81 @@ class Traits {
   const uint8_t* table_;
 };
 
-// Appends the normal form of `segment`, which has no bad bytes. Marks are put in order by a stable sort of
+// A character under normalisation. `added` tells how the number of characters changes here: the characters
+// that one decomposes into count 0, 1, 1, ..., and a composition adds up its halves and takes 1 off.
+struct Part {
+  utf8proc_int32_t code;
+  int added;
+};
+
+// The full decomposition of `segment`, which has no bad bytes. Marks are put in order by a stable sort of
 // each run of them: utf8proc's own ordering takes quadratic time on long runs.
-void append_normalized(std::string& out, std::string_view segment, NormalForm form,
-                       std::vector<utf8proc_int32_t>& codes) {
-  const utf8proc_option_t o = options(form);
-  codes.clear();
+void decompose_all(std::string_view segment, utf8proc_option_t o, std::vector<Part>& all) {
+  all.clear();
   for (size_t i = 0; i < segment.size();) {
     const Decoded c = decode_utf8(segment, i);
     utf8proc_int32_t parts[32];
-    const int n = decompose(c.code, o, parts);
-    if (n >= 1 && n <= 32) {
-      codes.insert(codes.end(), parts, parts + n);
-    } else {
-      codes.push_back(utf8proc_int32_t(c.code));
-    }
+    int n = decompose(c.code, o, parts);
+    if (n < 1 || n > 32) n = 1, parts[0] = utf8proc_int32_t(c.code);
+    for (int k = 0; k < n; ++k) all.push_back({parts[k], k > 0});
     i += c.length;
   }
-  for (size_t i = 0; i < codes.size();) {
-    if (combining_class(codes[i]) == 0) {
+  for (size_t i = 0; i < all.size();) {
+    if (combining_class(all[i].code) == 0) {
       ++i;
       continue;
     }
     size_t end = i + 1;
-    while (end < codes.size() && combining_class(codes[end]) != 0) ++end;
+    while (end < all.size() && combining_class(all[end].code) != 0) ++end;
     if (end - i > 1)
-      std::stable_sort(codes.begin() + long(i), codes.begin() + long(end),
-                       [](auto a, auto b) { return combining_class(a) < combining_class(b); });
+      std::stable_sort(all.begin() + long(i), all.begin() + long(end), [](const Part& a, const Part& b) {
+        return combining_class(a.code) < combining_class(b.code);
+      });
     i = end;
   }
-  size_t count = codes.size();
-  if (o & UTF8PROC_COMPOSE) count = size_t(utf8proc_normalize_utf32(codes.data(), long(count), o));
-  for (size_t i = 0; i < count; ++i) append_utf8(out, char32_t(codes[i]));
+}
+
+// Composes in place (Unicode, section 3.11): a starter takes each later mark it has a composition with,
+// unless a mark of the same or a higher class stands between them.
+void compose_all(std::vector<Part>& all, utf8proc_option_t o) {
+  constexpr size_t kNone = size_t(-1);
+  size_t starter = kNone, count = 0;
+  int last_class = -1;  // of the marks kept since the starter; -1 when there are none
+  for (const Part part : all) {
+    const int c = combining_class(part.code);
+    if (starter != kNone && last_class < c) {
+      utf8proc_int32_t pair[2] = {all[starter].code, part.code};
+      if (utf8proc_normalize_utf32(pair, 2, o) == 1) {
+        all[starter] = {pair[0], all[starter].added + part.added - 1};
+        continue;
+      }
+    }
+    if (c == 0) starter = count;
+    last_class = c == 0 ? -1 : c;
+    all[count++] = part;
+  }
+  all.resize(count);
+}
+
+// Writes the normal form of the bytes [begin, end) of `view`. Offsets follow the counts of Part: a character
+// that is not added has the place of the next source character not yet used, an added one that before it.
+void write_normalized(Rewriter& writer, std::string_view view, size_t begin, size_t end, NormalForm form,
+                      std::vector<Part>& parts) {
+  const utf8proc_option_t o = options(form);
+  decompose_all(view.substr(begin, end - begin), o, parts);
+  if (o & UTF8PROC_COMPOSE) compose_all(parts, o);
+  size_t from = begin, to = begin;
+  const auto next = [&] {
+    if (to == end) return;
+    from = to;
+    to += decode_utf8(view, from).length;
+  };
+  for (const Part& part : parts) {
+    append_utf8(writer.out(), char32_t(part.code));
+    if (part.added <= 0 || to == begin) next();
+    writer.wrote(from, to);
+    for (int skip = part.added; skip < 0; ++skip) next();
+  }
 }
 
 // Calls stable(begin, end) and unstable(begin, end) for the parts of the text in order.
@@ -163,7 +206,7 @@ void for_each_part(std::string_view text, NormalForm form, Stable stable, Unstab
 }  // namespace
 
 void normalize(TrackedText& text, NormalForm form) {
-  std::vector<utf8proc_int32_t> codes;
+  std::vector<Part> parts;
   std::optional<Rewriter> writer;  // made at the first part that changes
   const std::string_view view = text.view();
   for_each_part(
@@ -176,8 +219,7 @@ void normalize(TrackedText& text, NormalForm form) {
           writer.emplace(text);
           writer->keep(0, begin);
         }
-        append_normalized(writer->out(), view.substr(begin, end - begin), form, codes);
-        writer->wrote(begin, end);
+        write_normalized(*writer, view, begin, end, form, parts);
       });
   if (writer) writer->finish();
 }

@@ -105,7 +105,7 @@ class Prepend final : public Normalizer {
   void apply(TrackedText& text) const override {
     if (text.view().empty()) return;
     Rewriter writer(text);
-    writer.insert(prepend_);
+    writer.insert_before(0, prepend_);
     writer.keep(0, writer.view().size());
     writer.finish();
   }
@@ -134,7 +134,10 @@ class Replace final : public Normalizer {
     size_t kept = 0;
     for (const Range m : matches) {
       if (kept < m.begin) writer.keep(kept, m.begin);
-      writer.replace(m.begin, m.end, content_);
+      // The reference gives the new text the place of the last character of the match.
+      size_t last = m.begin;
+      for (size_t i = m.begin; i < m.end; i += decode_utf8(view, i).length) last = i;
+      writer.replace(last, m.end, content_);
       kept = m.end;
     }
     if (kept < view.size()) writer.keep(kept, view.size());
@@ -171,9 +174,9 @@ class Bert final : public Normalizer {
         if (bits & kSpace) return writer.replace(begin, end, " ");
       }
       if (flags_.chinese && is_chinese(code)) {
-        writer.insert(" ");
+        writer.replace(begin, end, " ");
         writer.keep(begin, end);
-        return writer.insert(" ");
+        return writer.replace(begin, end, " ");
       }
       writer.keep(begin, end);
     });
@@ -250,6 +253,8 @@ class Precompiled final : public Normalizer {
   Charsmap map_;
 };
 
+constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // ▁
+
 class SentencePiece final : public Normalizer {
  public:
   SentencePiece(Charsmap map, bool remove_extra_spaces)
@@ -273,8 +278,11 @@ class SentencePiece final : public Normalizer {
   static void remove_extra_spaces(TrackedText& text) {
     Rewriter writer(text);
     const std::string_view view = writer.view();
-    const size_t last = view.find_last_not_of(' ');
-    const size_t end = last == view.npos ? 0 : last + 1;
+    size_t end = view.size();  // a mark in the text counts as a space here, and only here
+    for (std::string_view left = view; left.ends_with(' ') || left.ends_with(kSpaceMark);) {
+      left.remove_suffix(left.ends_with(' ') ? 1 : kSpaceMark.size());
+      end = left.size();
+    }
     bool after_space = true;
     for (size_t i = 0; i < end; ++i) {
       const bool space = view[i] == ' ';

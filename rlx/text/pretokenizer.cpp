@@ -195,7 +195,7 @@ class ByteLevel final : public PreTokenizer {
   void apply(Pieces& pieces) const override {
     if (add_prefix_space_) {
       rewrite_words(pieces, [](Rewriter& writer, Range word) {
-        if (writer.view()[word.begin] != ' ') writer.insert(" ");
+        if (writer.view()[word.begin] != ' ') writer.insert_before(word.begin, " ");
         writer.keep(word.begin, word.end);
       });
     }
@@ -231,7 +231,7 @@ class Metaspace final : public PreTokenizer {
       const bool at_start = at_input_start && word.begin == 0;
       const bool has_mark = text[word.begin] == ' ' || text.substr(word.begin).starts_with(mark_);
       const bool wanted = scheme_ == PrependScheme::always || (scheme_ == PrependScheme::first && at_start);
-      if (wanted && !has_mark) writer.insert(mark_);
+      if (wanted && !has_mark) writer.insert_before(word.begin, mark_);
       for (size_t i = word.begin; i < word.end;) {
         const size_t space = std::min<size_t>(text.find(' ', i), word.end);
         if (i < space) writer.keep(i, space);

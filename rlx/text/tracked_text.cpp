@@ -86,11 +86,6 @@ void Rewriter::track_replaced(size_t begin, size_t end) {
   origins_.resize(out_.size(), source_range(begin, end));
 }
 
-void Rewriter::track_inserted() {
-  const uint32_t at = origins_.empty() ? 0 : origins_.back().end;
-  origins_.resize(out_.size(), Range{at, at});
-}
-
 void Rewriter::finish() {
   text_.buffer_.swap(out_);
   text_.origins_.swap(origins_);

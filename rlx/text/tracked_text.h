@@ -58,10 +58,9 @@ class Rewriter {
   void wrote(size_t begin, size_t end) {
     if (text_.track_) track_replaced(begin, end);
   }
-  /// New text that stands for no source byte: an empty range after what was written last.
-  void insert(std::string_view content) {
-    out_.append(content);
-    if (text_.track_) track_inserted();
+  /// New text before the character at `begin`, which is also what it stands for.
+  void insert_before(size_t begin, std::string_view content) {
+    replace(begin, begin + decode_utf8(view_, begin).length, content);
   }
 
   void finish();
@@ -70,7 +69,6 @@ class Rewriter {
   Range source_range(size_t begin, size_t end) const;
   void track_kept(size_t begin, size_t end);
   void track_replaced(size_t begin, size_t end);
-  void track_inserted();
 
   TrackedText& text_;
   std::string_view view_;

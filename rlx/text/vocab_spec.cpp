@@ -202,7 +202,7 @@ class SpacePrefix final : public Normalizer {
   void apply(TrackedText& text) const override {
     if (text.view().empty() || !(every_part_ || text.at_input_start())) return;
     Rewriter writer(text);
-    writer.insert(kMark);
+    writer.insert_before(0, kMark);
     writer.keep(0, writer.view().size());
     writer.finish();
   }
@@ -249,7 +249,7 @@ TokenizerParts sentencepiece(const VocabSpec& spec) {
     parts.model = std::make_unique<Bpe>(std::move(vocab), merges, options);
     parts.post_processor = make_frame_of(spec, true, false);
   }
-  parts.decoder = make_sentencepiece_decoder(spec.add_space_prefix);
+  parts.decoder = make_sentencepiece_decoder(spec.add_space_prefix, spec.remove_extra_spaces);
   return parts;
 }
 

@@ -35,6 +35,23 @@ TEST_P(Cases, ids_and_decoded_text_are_those_of_the_reference) {
   }
 }
 
+TEST_P(Cases, offsets_are_those_of_the_reference) {
+  const std::string folder = std::string("tokenizers/") + GetParam();
+  RLX_REQUIRE_DATA(folder);
+  const Tokenizer tokenizer = Tokenizer::from_json(read_file(test::data_path(folder + "/tokenizer.json")));
+  const Value cases = parse_json(read_file(test::data_path(folder + "/cases.json")), "cases.json");
+  const Value stored = parse_json(read_file("tests/text/data/offsets.json"), "offsets.json");
+  const List& expected = stored.as_dict().find(GetParam())->as_list();
+  ASSERT_EQ(expected.size(), cases.as_list().size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const std::string& text = cases.as_list()[i].as_dict().find("text")->as_string();
+    std::vector<TokenId> offsets;
+    for (const Range r : tokenizer.encode(text, {.add_special = false, .offsets = true}).offsets)
+      offsets.insert(offsets.end(), {TokenId(r.begin), TokenId(r.end)});
+    EXPECT_EQ(offsets, ids_of(expected[i])) << "case " << i << ": " << text;
+  }
+}
+
 TEST(Unigram, segmentations_of_equal_score_are_chosen_as_the_reference_chooses) {
   RLX_REQUIRE_DATA("tokenizers/unigram");
   const Tokenizer tokenizer =

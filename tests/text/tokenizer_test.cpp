@@ -92,7 +92,7 @@ TEST(Tokenizer, offsets_point_into_the_text_through_normalisation) {
                     {"type":"Replace","pattern":{"Regex":"x+"},"content":"ab"},{"type":"Prepend","prepend":"a"}]})"));
   const Encoding e = t.encode("  BxxxC ", {.offsets = true});
   EXPECT_EQ(e.ids, (Ids{3, 4}));
-  EXPECT_EQ(e.offsets, (std::vector<Range>{{0, 3}, {3, 7}}));
+  EXPECT_EQ(e.offsets, (std::vector<Range>{{2, 3}, {5, 7}}));
 }
 
 TEST(Tokenizer, bad_files_are_refused_with_the_place) {
