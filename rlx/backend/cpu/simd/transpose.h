@@ -1,32 +1,62 @@
-// Transposition of a square of vectors in registers.
+// Transposition of a square of vectors in registers, and the pairs of interleaved complex numbers.
 #pragma once
 
 #include "rlx/backend/cpu/simd/vec.h"
 
 namespace rlx::cpu::RLX_ISA {
 
+/// Lanes of a vector type, and integers of its lanes' size to index them.
+template <class V>
+struct LanesOf;
+template <>
+struct LanesOf<F32> {
+  static constexpr int count = kLanes;
+  using Index = I32;
+};
+template <>
+struct LanesOf<F64> {
+  static constexpr int count = kLanes64;
+  using Index = I64;
+};
+
 /// a[0] b[0] a[1] b[1] ... of the lower or upper halves.
-RLX_INLINE F32 interleave(F32 a, F32 b, bool upper) {
-  I32 low, high;
-  for (int i = 0; i < kLanes; ++i) {
-    low[i] = i / 2 + i % 2 * kLanes;
-    high[i] = low[i] + kLanes / 2;
+template <class V>
+RLX_INLINE V interleave(V a, V b, bool upper) {
+  constexpr int n = LanesOf<V>::count;
+  typename LanesOf<V>::Index low, high;
+  for (int i = 0; i < n; ++i) {
+    low[i] = i / 2 + i % 2 * n;
+    high[i] = low[i] + n / 2;
   }
   return upper ? __builtin_shuffle(a, b, high) : __builtin_shuffle(a, b, low);
 }
 
-/// v[i][j] <-> v[j][i]: a perfect shuffle of the rows, repeated log2(kLanes) times.
-RLX_INLINE void transpose(F32 (&v)[kLanes]) {
+/// The even or the odd elements of a followed by those of b: takes apart what interleave put together.
+template <class V>
+RLX_INLINE V every_second(V a, V b, bool odd) {
+  constexpr int n = LanesOf<V>::count;
+  typename LanesOf<V>::Index evens, odds;
+  for (int i = 0; i < n; ++i) {
+    evens[i] = 2 * i;
+    odds[i] = 2 * i + 1;
+  }
+  return odd ? __builtin_shuffle(a, b, odds) : __builtin_shuffle(a, b, evens);
+}
+
+/// v[i][j] <-> v[j][i]: a perfect shuffle of the rows, repeated log2(lanes) times.
+template <class V>
+RLX_INLINE void transpose(V (&v)[LanesOf<V>::count]) {
+  constexpr int n = LanesOf<V>::count;
 #pragma GCC unroll 4
-  for (int step = 1; step < kLanes; step *= 2) {
-    F32 t[kLanes];
+  for (int step = 1; step < n; step *= 2) {
+    V t[n];
 #pragma GCC unroll 8
-    for (int i = 0; i < kLanes / 2; ++i) {
-      t[2 * i] = interleave(v[i], v[i + kLanes / 2], false);
-      t[2 * i + 1] = interleave(v[i], v[i + kLanes / 2], true);
+    for (int i = 0; i < n / 2; ++i) {
+      t[2 * i] = interleave(v[i], v[i + n / 2], false);
+      t[2 * i + 1] = interleave(v[i], v[i + n / 2], true);
     }
 #pragma GCC unroll 16
-    for (int i = 0; i < kLanes; ++i) v[i] = t[i];
+    for (int i = 0; i < n; ++i) v[i] = t[i];
   }
 }
 
