@@ -58,9 +58,7 @@ void encode_iq4_xs(const float* in, std::byte* out, int64_t count) {
         if (error < least) least = error, best = code;
       }
       encode_codes(x + 32 * g, d * float(best), b.codes + 16 * g);
-      const int stored = best + 32;
-      b.bottoms[g / 2] |= uint8_t((stored & 15) << (4 * (g % 2)));
-      b.tops[g / 4] |= uint8_t((stored >> 4) << (2 * (g % 4)));
+      b.set_scale(g, best + 32);
     }
   });
 }

@@ -33,6 +33,11 @@ struct BlockIQ4_XS {
     const int top = (tops[0] | tops[1] << 8) >> (2 * group) & 3;
     return bottom | top << 4;
   }
+  /// Into zeroed bytes.
+  void set_scale(int group, int scale) {
+    bottoms[group / 2] |= uint8_t((scale & 15) << (4 * (group % 2)));
+    tops[group / 4] |= uint8_t((scale >> 4) << (2 * (group % 4)));
+  }
 };
 
 static_assert(sizeof(BlockIQ4_NL) == 18 && sizeof(BlockIQ4_XS) == 136);

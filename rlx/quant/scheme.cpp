@@ -221,13 +221,16 @@ int64_t scale_count(const Scheme& s, int64_t k, int64_t n) {
   }
 }
 
-void decode_scheme(const Scheme& s, const SchemeOperands& in, int64_t k, int64_t n, std::span<float> out) {
+void check_scheme_operands(const Scheme& s, const SchemeOperands& in, int64_t k, int64_t n) {
   const int64_t scales = scale_count(s, k, n);
   check_count(s, "codes", in.codes.size(), code_bytes(s, k, n), k, n);
-  check_count(s, "result", out.size(), k * n, k, n);
   check_count(s, "scale", s.scale_is_fp8() ? in.fp8_scale.size() : in.scale.size(), scales, k, n);
   if (s.has_zero_point()) check_count(s, "zero_point", in.zero_point.size(), scales, k, n);
+}
 
+void decode_scheme(const Scheme& s, const SchemeOperands& in, int64_t k, int64_t n, std::span<float> out) {
+  check_scheme_operands(s, in, k, n);
+  check_count(s, "result", out.size(), k * n, k, n);
   if (s.is_gguf()) {
     std::vector<float> transposed(out.size());
     decode(*s.format, in.codes, transposed);

@@ -72,6 +72,9 @@ struct SchemeOperands {
   float global_scale = 1;
 };
 
+/// Operands of the wrong size are user errors.
+void check_scheme_operands(const Scheme&, const SchemeOperands&, int64_t k, int64_t n);
+
 /// out = W, row-major [k,n]. Operand sizes that do not fit are user errors.
 void decode_scheme(const Scheme&, const SchemeOperands&, int64_t k, int64_t n, std::span<float> out);
 

@@ -10,12 +10,6 @@
 namespace rlx::quant {
 namespace {
 
-// Digit k of the base-3 fraction b/256.
-int ternary_digit(uint8_t b, int k) {
-  constexpr uint8_t kPower[5] = {1, 3, 9, 27, 81};
-  return uint8_t(b * kPower[k]) * 3 >> 8;
-}
-
 // The best scale is exact here. If the k largest magnitudes are kept, d is their mean and the squared error
 // removed is (their sum)^2 / k; take the best k.
 float fit_ternary(const float* x) {
@@ -39,23 +33,27 @@ Half encode_ternary(const float* x, uint8_t (&codes)[256]) {
   return d;
 }
 
-// Digits t0..t(k-1), first most significant, as a byte b with digit k = ((b * 3^k mod 256) * 3) >> 8: the
-// fraction t/3^5 of 256, rounded up so that truncation finds every digit again.
-uint8_t pack_digits(const uint8_t* codes, int stride, int digits) {
-  int t = 0;
-  for (int k = 0; k < 5; ++k) t = t * 3 + (k < digits ? codes[k * stride] : 0);
-  return uint8_t((t * 256 + 242) / 243);
+}  // namespace
+
+int ternary_digit(uint8_t b, int k) {
+  constexpr uint8_t kPower[5] = {1, 3, 9, 27, 81};
+  return uint8_t(b * kPower[k]) * 3 >> 8;
 }
 
-}  // namespace
+uint8_t pack_ternary_digits(const uint8_t* codes, int stride, int digits) {
+  int t = 0;
+  for (int k = 0; k < 5; ++k) t = t * 3 + (k < digits ? codes[k * stride] : 0);
+  // The fraction t/3^5 of 256, rounded up so that truncation finds every digit again.
+  return uint8_t((t * 256 + 242) / 243);
+}
 
 void encode_tq1_0(const float* in, std::byte* out, int64_t count) {
   encode_each<BlockTQ1_0>(in, out, count, 256, [](const float* x, BlockTQ1_0& b) {
     uint8_t codes[256];
     b.d = encode_ternary(x, codes);
-    for (int l = 0; l < 32; ++l) b.fives[l] = pack_digits(codes + l, 32, 5);
-    for (int l = 0; l < 16; ++l) b.fives[32 + l] = pack_digits(codes + 160 + l, 16, 5);
-    for (int l = 0; l < 4; ++l) b.fours[l] = pack_digits(codes + 240 + l, 4, 4);
+    for (int l = 0; l < 32; ++l) b.fives[l] = pack_ternary_digits(codes + l, 32, 5);
+    for (int l = 0; l < 16; ++l) b.fives[32 + l] = pack_ternary_digits(codes + 160 + l, 16, 5);
+    for (int l = 0; l < 4; ++l) b.fours[l] = pack_ternary_digits(codes + 240 + l, 4, 4);
   });
 }
 

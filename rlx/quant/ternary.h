@@ -28,6 +28,11 @@ struct BlockTQ2_0 {
 
 static_assert(sizeof(BlockTQ1_0) == 54 && sizeof(BlockTQ2_0) == 66);
 
+/// Digit k of the base-3 fraction b / 256: 0, 1 or 2.
+int ternary_digit(uint8_t b, int k);
+/// Digits codes[0], codes[stride], ... with the first most significant, at most five, as one byte.
+uint8_t pack_ternary_digits(const uint8_t* codes, int stride, int digits);
+
 void decode_tq1_0(const std::byte* in, float* out, int64_t count);
 void decode_tq2_0(const std::byte* in, float* out, int64_t count);
 void encode_tq1_0(const float* in, std::byte* out, int64_t count);

@@ -1,25 +1,44 @@
 // Products with block-quantised weights: y[m, n] = x[m, k] w[n, k]', w multiplied in its packed form.
 //
-// Activations are rounded to 8 bits per run of 32 (scale = largest magnitude / 127), the dot products of
-// codes are exact integers, and the block scales are applied in f32. The error against decode-then-multiply
-// is that of the rounded activations: at most sum over runs of scale / 2 * |w|. For exact products decode the
-// weights and use gemm.
+// Fast form: activations are rounded to 8 bits per strip of 32 (scale = largest magnitude / 127), the dot
+// products of codes are exact integers, and the block scales are applied in f32. The error against
+// decode-then-multiply is that of the rounded activations: at most the sum over strips of
+// largest |x| / 254 * sum |w|, and f32 rounding. A row of x with an infinity or a NaN gives NaN; strips whose
+// largest magnitude is below 2^-120 count as zero.
+// Exact form: weights are decoded to f32 and multiplied in f32, a strip of one vector of rows at a time;
+// infinities and NaN go the usual way. fp8 weights have this form only.
+//
+// Every element of y is summed in one order whatever the number of threads, so results are bit-equal between
+// them at one level.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 #include "rlx/backend/cpu/kernels/gemm.h"
+#include "rlx/backend/cpu/kernels/quant_layout.h"
 #include "rlx/base/pool.h"
-#include "rlx/quant/format.h"
+#include "rlx/quant/scheme.h"
 
 namespace rlx::cpu {
 
-enum class QuantKind : uint8_t { q4_0, q8_0, q4_k, q6_k };
+/// Packed weights as the kernels read them.
+struct QuantView {
+  const std::byte* data = nullptr;
+  int64_t n = 0, k = 0;
+  QuantKind kind = QuantKind::q4_0;
+  int64_t blocks = 0;              // per row
+  int64_t block_columns = 0;       // columns of w in a block; the last one may have fewer
+  int64_t block_strips = 0;        // strips they take, the end of the last one being padding
+  int64_t block_bytes = 0;         // of a group
+  const float* factors = nullptr;  // [n] of the rows, padded to whole groups; may be null
 
-/// Weights [n, k] repacked for the current level: the rows of one vector of lanes are interleaved in words of
-/// four bytes, so that a vector load brings the same four columns of each row. Codes and scales are unchanged
-/// and the size is that of the file, up to 3 % for q4_k and the padding of n to whole vectors.
+  int64_t strips() const { return blocks * block_strips; }
+};
+
+/// Weights [n, k] repacked for the current level: see quant_layout.h. Size is that of the file plus at most
+/// 4 % (22 % for tq1_0, whose digits become 2-bit codes), the padding of n to whole vectors, and of blocks
+/// that are no multiple of 32 (16 is one) to the next.
 class QuantMatrix {
  public:
   QuantMatrix() = default;
@@ -27,22 +46,26 @@ class QuantMatrix {
   static const QuantKind* kind_of(const quant::BlockFormat&);
   /// `rows`: n rows of encoded blocks, one after the other. k must be whole blocks.
   static QuantMatrix pack(Team, const quant::BlockFormat&, const std::byte* rows, int64_t n, int64_t k);
+  /// W[k, n] of a scheme, any k; y is then x W.
+  static QuantMatrix pack(Team, const quant::Scheme&, const quant::SchemeOperands&, int64_t k, int64_t n);
 
-  int64_t n() const { return n_; }
-  int64_t k() const { return k_; }
-  QuantKind kind() const { return kind_; }
+  const QuantView& view() const { return view_; }
+  int64_t n() const { return view_.n; }
+  int64_t k() const { return view_.k; }
+  QuantKind kind() const { return view_.kind; }
   int lanes() const { return lanes_; }
   size_t bytes() const { return size_; }
-  const std::byte* data() const { return bytes_.get(); }
-  /// The encoded blocks of one row, bit for bit as they were packed.
+  /// The encoded blocks of one row; block formats only. Bit for bit as packed, except bytes of tq1_0 that no
+  /// encoder writes (several stand for the same digits) and sign bits of nvfp4 scales, which mean nothing.
   void unpack_row(int64_t row, std::byte* out) const;
 
  private:
-  int64_t n_ = 0, k_ = 0;
-  QuantKind kind_ = QuantKind::q4_0;
+  static QuantMatrix allocate(QuantKind, int64_t n, int64_t k, int64_t block_columns, bool factors);
+
+  QuantView view_;
   int lanes_ = 0;
   size_t size_ = 0;
-  AlignedBytes bytes_;
+  AlignedBytes bytes_, factors_;
 };
 
 struct QuantProduct {
@@ -52,24 +75,43 @@ struct QuantProduct {
   const QuantMatrix* w = nullptr;
   float* y = nullptr;
   int64_t y_stride = 0;
+  bool exact = false;
 };
+/// Bytes of scratch memory `quant_product` needs; 64-byte alignment.
 size_t quant_product_workspace(const QuantProduct&);
 void quant_product(Team, const QuantProduct&, std::byte* workspace);
 
-/// Rows of x in 8 bits, as the level wants them.
+/// The weights in f32, [n, k] with rows `stride` apart: the values of rlx/quant, bit for bit.
+void quant_decode(Team, const QuantMatrix&, float* out, int64_t stride);
+
+// ---- what a level provides ----
+
+/// Rows of w in a group at the level in use.
+int quant_lanes();
+
+/// Rows of x in 8 bits. Rows come in tiles of 8 (or 4, as the level has registers), the rest of them in
+/// halves of that; a tile is [strip][row] records, and the tile of rows m .. begins at record m * strips.
 struct QuantRows {
-  std::byte* codes;  // [m][k / 4] words
-  float* scales;     // [m][k / 32]
-  int32_t* sums;     // [m][k / 16], sums of codes
-  int64_t m, k;
+  const QuantView* w;
+  const float* x;
+  int64_t x_stride;
+  int64_t m;
+  std::byte* records;
+};
+
+struct QuantTile {
+  int64_t row_begin, row_end;      // of x, begin a multiple of 8
+  int64_t group_begin, group_end;  // of w
 };
 
 struct QuantProductKernels {
-  int lanes;          // rows of w in a group
-  size_t word_bytes;  // of four codes of x
-  void (*round_rows)(const float* x, int64_t x_stride, const QuantRows&, int64_t begin, int64_t end);
-  /// Groups [begin, end) of w times all rows of x.
-  void (*multiply)(const QuantProduct&, const QuantRows&, int64_t begin, int64_t end);
+  int lanes;            // rows of w in a group
+  size_t record_bytes;  // of one strip of one row of x
+  void (*round_rows)(const QuantRows&, int64_t begin, int64_t end);
+  void (*multiply)(const QuantRows&, const QuantTile&, float* y, int64_t y_stride);
+  void (*multiply_exact)(const QuantRows&, const QuantTile&, float* y, int64_t y_stride);
+  /// Rows of groups [begin, end) of w.
+  void (*decode)(const QuantView&, int64_t begin, int64_t end, float* out, int64_t stride);
 };
 
 }  // namespace rlx::cpu

@@ -1,14 +1,15 @@
 // Plan. One vector of 32-bit sums holds one output row per lane. A word of a group is [lanes][4 bytes]: the
 // dot product instruction adds four products of codes to each lane, with four codes of x broadcast to all of
 // them. So no lane is ever summed across, scales are vectors, and a group is one contiguous stream.
-//   per block of 32 (q4_0): 4 loads, 8 masks, 8 dot products, 1 conversion, 2 multiply-adds for each row of x
-// Up to 8 rows of x share the unpacked codes (8 vectors), which leaves 8 sums in f32 and a few temporaries.
-// Bound: reading w for few rows (18 bytes per lane and block need 30 of the 60 cycles memory takes for them),
-// the dot product rate for many. Without VNNI, bytes are split into even and odd 16-bit halves and multiplied
-// by pairs: exact, no saturation.
-#include "rlx/backend/cpu/kernels/quant_product.h"
-#include "rlx/backend/cpu/kernels/quant_layout.h"
-#include "rlx/backend/cpu/simd/narrow.h"
+//   per strip of 32 (q4_0): 4 loads, 12 shifts and masks, 8 dot products, 1 conversion and 2 multiplications
+//   for each row of x
+// Up to 8 rows of x share the codes (8 vectors), which leaves 8 sums in f32 and a few temporaries; 4 where
+// there are 16 registers. The codes, scale and sums of a strip of x are one record, and the records of the
+// rows of a tile are neighbours, so x is one stream too.
+// Bound: reading w for few rows (q6_k, the dearest to take apart: 400 bytes a strip against about 60
+// operations), the dot product rate for many. Without VNNI, bytes are split into even and odd 16-bit halves
+// and multiplied by pairs: exact, no saturation.
+#include "rlx/backend/cpu/kernels/isa/quant_product_strip.h"
 
 namespace rlx::cpu::RLX_ISA {
 namespace {
@@ -46,204 +47,178 @@ RLX_INLINE I32 dot(I32 sum, U32 weights, const Word* x) {
 RLX_INLINE Word make_word(const int8_t* q) { return {{q[0], q[2]}, {q[1], q[3]}}; }
 #endif
 
-void round_rows(const float* x, int64_t x_stride, const QuantRows& rows, int64_t begin, int64_t end) {
-  for (int64_t m = begin; m < end; ++m) {
-    const float* row = x + m * x_stride;
-    Word* words = reinterpret_cast<Word*>(rows.codes) + m * rows.k / 4;
-    for (int64_t b = 0; b < rows.k / 32; ++b) {
-      F32 top = {};
-      for (int i = 0; i < 32; i += kLanes) top = max(top, abs(load(row + b * 32 + i)));
-      const float largest = reduce_max(top), scale = largest / 127.0f;
-      const F32 inverse = set1(largest > 0 ? 127.0f / largest : 0.0f);
-      int8_t q[32];
-      for (int i = 0; i < 32; i += kLanes) {
-        const I32 code = round_to_int(load(row + b * 32 + i) * inverse);
-        for (int l = 0; l < kLanes; ++l) q[i + l] = int8_t(code[l]);
-      }
-      rows.scales[m * rows.k / 32 + b] = scale;
-      for (int half = 0; half < 2; ++half) {
-        int32_t sum = 0;
-        for (int i = 0; i < 16; ++i) sum += q[half * 16 + i];
-        rows.sums[m * rows.k / 16 + b * 2 + half] = sum;
-      }
-      for (int i = 0; i < 8; ++i) words[b * 8 + i] = make_word(q + 4 * i);
-    }
-  }
+constexpr int kTileRows = kRegisters >= 32 ? 8 : 4;
+
+/// A strip of one row of x.
+struct Record {
+  Word words[8];
+  float scale;
+  // Of the sum of codes of each run (the first only where a run is the whole strip): -offset * sum, or for
+  // layouts with a least value scale * sum as f32.
+  int32_t correction[2];
+};
+
+RLX_INLINE float as_float(int32_t bits) {
+  float f;
+  std::memcpy(&f, &bits, 4);
+  return f;
 }
 
-RLX_INLINE U32 word(const std::byte* p) { return load_bytes<U32>(p); }
-RLX_INLINE F32 halves(const std::byte* p) { return load(reinterpret_cast<const F16*>(p)); }
-// GCC 12 widens bytes through a conversion of vectors one by one, hence the intrinsics.
-RLX_INLINE F32 bytes(const std::byte* p, bool is_signed) {
+RLX_INLINE void store_codes(int8_t* q, I32 code) {
 #if defined(RLX_AVX512)
-  const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-  return to_float((I32)(is_signed ? _mm512_cvtepi8_epi32(v) : _mm512_cvtepu8_epi32(v)));
-#elif defined(RLX_AVX2)
-  const __m128i v = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
-  return to_float((I32)(is_signed ? _mm256_cvtepi8_epi32(v) : _mm256_cvtepu8_epi32(v)));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(q), _mm512_cvtepi32_epi8((__m512i)code));
 #else
-  typedef uint8_t U8 __attribute__((vector_size(kLanes)));
-  typedef int8_t I8 __attribute__((vector_size(kLanes)));
-  if (is_signed) return to_float(__builtin_convertvector(load_bytes<I8>(p), I32));
-  return to_float(__builtin_convertvector(load_bytes<U8>(p), I32));
+  for (int l = 0; l < kLanes; ++l) q[l] = int8_t(code[l]);
 #endif
 }
 
-// What one block needs of x: words, scales and sums of row m from block `b` of `elements` on.
-struct Part {
-  const Word* words;
-  const float* scales;
-  const int32_t* sums;
-};
-RLX_INLINE Part part(const QuantRows& r, int64_t m, int64_t first) {
-  return {reinterpret_cast<const Word*>(r.codes) + (m * r.k + first) / 4, r.scales + (m * r.k + first) / 32,
-          r.sums + (m * r.k + first) / 16};
+/// `x`: 32 numbers.
+RLX_INLINE void round_strip(const float* x, const QuantLayout& layout, Record& out) {
+  // As integers, magnitudes are ordered like their values, with infinities and NaN above all of them.
+  I32 top = {};
+  for (int i = 0; i < 32; i += kLanes) {
+    const I32 bits = (I32)abs(load(x + i));
+    top = bits > top ? bits : top;
+  }
+  int32_t largest_bits = 0;
+  for (int l = 0; l < kLanes; ++l) largest_bits = top[l] > largest_bits ? top[l] : largest_bits;
+  const float largest = as_float(largest_bits);
+  const bool finite = largest_bits < 0x7f800000, zero = largest < 0x1p-120f;
+  out.scale = finite ? (zero ? 0.0f : largest / 127.0f) : as_float(0x7fc00000);
+  const F32 inverse = set1(finite && !zero ? 127.0f / largest : 0.0f);
+  int8_t q[32];
+  for (int i = 0; i < 32; i += kLanes) {
+    // A non-finite number times 0 is NaN; its code does not matter.
+    store_codes(q + i, round_to_int(load(x + i) * inverse));
+  }
+  int32_t sums[2] = {};
+  for (int i = 0; i < 16; ++i) sums[0] += q[i], sums[1] += q[16 + i];
+  if (layout.run == 32) sums[0] += sums[1];
+  for (int s = 0; s < 2; ++s) {
+    out.correction[s] = -layout.offset * sums[s];
+    if (layout.has_least()) {
+      const float total = out.scale * float(sums[s]);
+      std::memcpy(&out.correction[s], &total, 4);
+    }
+  }
+  for (int i = 0; i < 8; ++i) out.words[i] = make_word(q + 4 * i);
 }
 
-constexpr uint32_t kNibbles = 0x0f0f0f0fu;
-constexpr int64_t kWord = kVectorBytes;  // bytes of one word of a group
+void round_rows(const QuantRows& rows, int64_t begin, int64_t end) {
+  const QuantView& w = *rows.w;
+  const QuantLayout layout = quant_layout(w.kind);
+  const int64_t strips = w.strips();
+  for (int64_t m = begin; m < end; ++m) {
+    int64_t first = m / kTileRows * kTileRows, height = kTileRows;
+    while (first + height > rows.m || first + height <= m) {
+      if (first + height <= rows.m) first += height;
+      height /= 2;
+    }
+    Record* out = reinterpret_cast<Record*>(rows.records) + first * strips + (m - first);
+    const float* x = rows.x + m * rows.x_stride;
+    for (int64_t b = 0; b < w.blocks; ++b) {
+      const int64_t last = (b + 1) * w.block_columns < w.k ? (b + 1) * w.block_columns : w.k;
+      for (int64_t t = 0; t < w.block_strips; ++t, out += height) {
+        const int64_t column = b * w.block_columns + 32 * t, left = last - column;
+        if (left >= 32) {
+          round_strip(x + column, layout, *out);
+        } else {
+          float padded[32] = {};
+          for (int64_t i = 0; i < left; ++i) padded[i] = x[column + i];
+          round_strip(padded, layout, *out);
+        }
+      }
+    }
+  }
+}
 
-template <QuantKind kind, int M>
-RLX_INLINE void block(const std::byte* w, const Part* x, F32* sums) {
-  if constexpr (kind == QuantKind::q4_0) {
-    U32 low[4], high[4];
-    for (int v = 0; v < 4; ++v) {
-      const U32 c = word(w + v * kWord);
-      low[v] = c & kNibbles;
-      high[v] = (c >> 4) & kNibbles;
-    }
-    const F32 d = halves(w + 4 * kWord);
-#pragma GCC unroll 8
-    for (int m = 0; m < M; ++m) {
-      I32 a = set1(-8 * (x[m].sums[0] + x[m].sums[1])), b = {};
-#pragma GCC unroll 4
-      for (int v = 0; v < 4; ++v) {
-        a = dot(a, low[v], x[m].words + v);
-        b = dot(b, high[v], x[m].words + 4 + v);
-      }
-      sums[m] = fma(d * set1(x[m].scales[0]), to_float(a + b), sums[m]);
-    }
-  } else if constexpr (kind == QuantKind::q8_0) {
-    U32 c[8];
-    for (int v = 0; v < 8; ++v) c[v] = word(w + v * kWord);
-    const F32 d = halves(w + 8 * kWord);
-#pragma GCC unroll 8
-    for (int m = 0; m < M; ++m) {
-      I32 a = set1(-128 * (x[m].sums[0] + x[m].sums[1])), b = {};
-#pragma GCC unroll 4
-      for (int v = 0; v < 8; v += 2) {
-        a = dot(a, c[v], x[m].words + v);
-        b = dot(b, c[v + 1], x[m].words + v + 1);
-      }
-      sums[m] = fma(d * set1(x[m].scales[0]), to_float(a + b), sums[m]);
-    }
-  } else if constexpr (kind == QuantKind::q4_k) {
-    const std::byte* scales = w + 32 * kWord;
-    const std::byte* mins = scales + 8 * kLanes;
-    const F32 d = halves(mins + 8 * kLanes), dmin = halves(mins + 8 * kLanes + 2 * kLanes);
-    for (int t = 0; t < 4; ++t) {
-      for (int side = 0; side < 2; ++side) {
-        const int sub = 2 * t + side;
-        U32 c[8];
-#pragma GCC unroll 8
-        for (int v = 0; v < 8; ++v) c[v] = (word(w + (8 * t + v) * kWord) >> (4 * side)) & kNibbles;
-        const F32 scale = d * bytes(scales + sub * kLanes, false),
-                  least = dmin * bytes(mins + sub * kLanes, false);
-#pragma GCC unroll 8
-        for (int m = 0; m < M; ++m) {
-          I32 a = {}, b = {};
-#pragma GCC unroll 4
-          for (int v = 0; v < 8; v += 2) {
-            a = dot(a, c[v], x[m].words + 8 * sub + v);
-            b = dot(b, c[v + 1], x[m].words + 8 * sub + v + 1);
-          }
-          const float s = x[m].scales[sub];
-          const float total = s * float(x[m].sums[2 * sub] + x[m].sums[2 * sub + 1]);
-          sums[m] = fma(scale * set1(s), to_float(a + b), sums[m]);
-          sums[m] = fma(least, set1(-total), sums[m]);
-        }
-      }
-    }
-  } else {
-    const std::byte* high = w + 32 * kWord;
-    const std::byte* scales = w + 48 * kWord;
-    const F32 d = halves(scales + 16 * kLanes);
-    for (int half = 0; half < 2; ++half) {
-      for (int e = 0; e < 4;
-           ++e) {  // elements 32 e ... of the half: nibble e / 2 of low word, bits 2e of high
-        U32 c[8];
-#pragma GCC unroll 8
-        for (int v = 0; v < 8; ++v) {
-          const U32 low = word(w + (16 * half + 8 * (e % 2) + v) * kWord) >> (4 * (e / 2));
-          const U32 top = word(high + (8 * half + v) * kWord) >> (2 * e);
-          c[v] = (low & kNibbles) | ((top & 0x03030303u) << 4);
-        }
+template <QuantLayout layout, int M>
+RLX_INLINE void strip_of_x(const Head<layout>& head, const std::byte* strip, int64_t t, const Record* x,
+                           F32* sums) {
+  U32 c[8];
+  load_codes<layout>(strip, c);
+  to_numbers<layout>(c);
+  constexpr int runs = layout.runs_per_strip(), words = 8 / runs;
 #pragma GCC unroll 2
-        for (int s = 0; s < 2; ++s) {
-          const int sub = 8 * half + 2 * e + s;
-          const F32 scale = d * bytes(scales + sub * kLanes, true);
+  for (int s = 0; s < runs; ++s) {
+    const F32 scale = head.scale(t, s);
+    F32 least = {};
+    if constexpr (layout.has_least()) least = head.least(t, s);
 #pragma GCC unroll 8
-          for (int m = 0; m < M; ++m) {
-            I32 a = set1(-32 * x[m].sums[sub]);
+    for (int m = 0; m < M; ++m) {
+      I32 a = {}, b = {};
+      if constexpr (!layout.has_least() && layout.offset != 0) a = set1(x[m].correction[s]);
 #pragma GCC unroll 4
-            for (int v = 0; v < 4; ++v) a = dot(a, c[4 * s + v], x[m].words + 4 * sub + v);
-            sums[m] = fma(scale * set1(x[m].scales[sub / 2]), to_float(a), sums[m]);
-          }
-        }
+      for (int v = 0; v < words; v += 2) {
+        const int word = s * words + v;
+        a = dot(a, c[word], x[m].words + word);
+        b = dot(b, c[word + 1], x[m].words + word + 1);
       }
+      sums[m] = fma(scale * set1(x[m].scale), to_float(a + b), sums[m]);
+      if constexpr (layout.has_least()) sums[m] = fma(least, set1(as_float(x[m].correction[s])), sums[m]);
     }
   }
 }
 
-template <QuantKind kind, int M>
-void rows_of_x(const QuantProduct& p, const QuantRows& rows, const std::byte* group, int64_t m0, int64_t row0,
-               int lanes) {
-  constexpr QuantLayout layout = quant_layout(kind);
-  constexpr int64_t group_block = layout.bytes_per_row() * kLanes;
+template <QuantLayout layout, int M>
+void rows_of_x(const QuantView& w, const Record* x, const std::byte* block, F32* out) {
   F32 sums[M] = {};
-  for (int64_t first = 0; first < rows.k; first += layout.elements, group += group_block) {
-    Part x[M];
-#pragma GCC unroll 8
-    for (int m = 0; m < M; ++m) x[m] = part(rows, m0 + m, first);
-    block<kind, M>(group, x, sums);
+  const int64_t strips = layout.elements ? layout.elements / 32 : w.block_strips;
+  for (int64_t b = 0; b < w.blocks; ++b, block += w.block_bytes) {
+    const Head<layout> head(block);
+    const std::byte* strip = block + layout.head_bytes() * kLanes;
+    for (int64_t t = 0; t < strips; ++t, strip += layout.strip_bytes() * kLanes, x += M) {
+      strip_of_x<layout, M>(head, strip, t, x, sums);
+    }
   }
 #pragma GCC unroll 8
-  for (int m = 0; m < M; ++m) store_n(p.y + (m0 + m) * p.y_stride + row0, sums[m], lanes);
+  for (int m = 0; m < M; ++m) out[m] = sums[m];
 }
 
-template <QuantKind kind>
-void multiply_kind(const QuantProduct& p, const QuantRows& rows, int64_t begin, int64_t end) {
-  constexpr QuantLayout layout = quant_layout(kind);
-  const int64_t group_bytes = rows.k / layout.elements * layout.bytes_per_row() * kLanes;
-  for (int64_t g = begin; g < end; ++g) {
-    const std::byte* group = p.w->data() + g * group_bytes;
-    const int64_t row0 = g * kLanes, left = p.w->n() - row0;
+template <QuantLayout layout>
+void multiply_layout(const QuantRows& rows, const QuantTile& tile, float* y, int64_t y_stride) {
+  const QuantView& w = *rows.w;
+  const int64_t strips = w.strips();
+  for (int64_t g = tile.group_begin; g < tile.group_end; ++g) {
+    const std::byte* group = w.data + g * w.blocks * w.block_bytes;
+    const int64_t left = w.n - g * kLanes;
     const int lanes = int(left < kLanes ? left : kLanes);
-    int64_t m = 0;
-    for (; m + 8 <= p.m; m += 8) rows_of_x<kind, 8>(p, rows, group, m, row0, lanes);
-    for (; m + 4 <= p.m; m += 4) rows_of_x<kind, 4>(p, rows, group, m, row0, lanes);
-    for (; m + 2 <= p.m; m += 2) rows_of_x<kind, 2>(p, rows, group, m, row0, lanes);
-    for (; m < p.m; ++m) rows_of_x<kind, 1>(p, rows, group, m, row0, lanes);
+    F32 factor = set1(1.0f);
+    if (w.factors) factor = load(w.factors + g * kLanes);
+    for (int64_t m = tile.row_begin; m < tile.row_end;) {
+      const Record* x = reinterpret_cast<const Record*>(rows.records) + m * strips;
+      F32 sums[kTileRows];
+      int height = kTileRows;
+      while (m + height > rows.m) height /= 2;
+      if (height == 8) {
+        rows_of_x<layout, kTileRows>(w, x, group, sums);
+      } else if (height == 4) {
+        rows_of_x<layout, 4>(w, x, group, sums);
+      } else if (height == 2) {
+        rows_of_x<layout, 2>(w, x, group, sums);
+      } else {
+        rows_of_x<layout, 1>(w, x, group, sums);
+      }
+      for (int i = 0; i < height; ++i, ++m) store_n(y + m * y_stride + g * kLanes, sums[i] * factor, lanes);
+    }
   }
 }
 
-void multiply(const QuantProduct& p, const QuantRows& rows, int64_t begin, int64_t end) {
-  switch (p.w->kind()) {
-    case QuantKind::q4_0:
-      return multiply_kind<QuantKind::q4_0>(p, rows, begin, end);
-    case QuantKind::q8_0:
-      return multiply_kind<QuantKind::q8_0>(p, rows, begin, end);
-    case QuantKind::q4_k:
-      return multiply_kind<QuantKind::q4_k>(p, rows, begin, end);
-    case QuantKind::q6_k:
-      return multiply_kind<QuantKind::q6_k>(p, rows, begin, end);
-  }
+void multiply(const QuantRows& rows, const QuantTile& tile, float* y, int64_t y_stride) {
+  with_layout(rows.w->kind, [&]<QuantLayout layout>() {
+    if constexpr (layout.is_integer()) multiply_layout<layout>(rows, tile, y, y_stride);
+  });
 }
 
 }  // namespace
 
 QuantProductKernels quant_product_kernels() {
-  return {.lanes = kLanes, .word_bytes = sizeof(Word), .round_rows = round_rows, .multiply = multiply};
+  return {.lanes = kLanes,
+          .record_bytes = sizeof(Record),
+          .round_rows = round_rows,
+          .multiply = multiply,
+          .multiply_exact = quant_multiply_exact,
+          .decode = quant_decode_groups};
 }
 
 }  // namespace rlx::cpu::RLX_ISA

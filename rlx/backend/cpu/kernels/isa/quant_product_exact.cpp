@@ -1,0 +1,162 @@
+// Plan. The strips of up to 256 columns of one group are decoded into [column][lanes] (16 KiB: L1), then
+// every row of x is multiplied with them: 8 rows at a time share each vector of weights, their sums stay in
+// registers over the 256 columns and in y between them. A single row runs 8 chains over the columns instead.
+// Bound: 32 columns take 32 multiply-adds a row of x and about 5 operations a column for decoding, so from 8
+// rows on the multiply-add rate, and decoding below. Values are formed as rlx/quant forms them, so that they
+// are bit-equal to its own.
+#include "rlx/backend/cpu/kernels/isa/quant_product_strip.h"
+
+namespace rlx::cpu::RLX_ISA {
+namespace {
+
+constexpr int kColumns = 256, kRows = 8;
+
+/// Columns [0, count) of a strip into out[column * kLanes].
+template <QuantLayout layout>
+RLX_INLINE void decode_strip(const Head<layout>& head, const std::byte* strip, int64_t t, int count,
+                             float* out) {
+  U32 raw[8], c[8];
+  load_codes<layout>(strip, raw);
+  for (int v = 0; v < 8; ++v) c[v] = raw[v];
+  to_numbers<layout>(c);
+  for (int first = 0; first < count; first += layout.run) {
+    const int s = first / layout.run;
+    const F32 scale = head.scale(t, s), least = head.least(t, s);
+    F32 zero = {};
+    if constexpr (layout.scale == ScaleForm::f32_zero) zero = head.zero(s);
+    for (int e = first; e < first + layout.run && e < count; ++e) {
+      const I32 code = (I32)((c[e / 4] >> (8 * (e % 4))) & 0xffu);
+      F32 value;
+      if constexpr (layout.code == CodeForm::e4m3) {
+        value = from_e4m3(code);
+      } else if constexpr (layout.code == CodeForm::e5m2) {
+        value = from_e5m2(code);
+      } else if constexpr (layout.scale == ScaleForm::f32_zero) {
+        value = (to_float(code - layout.offset) - zero) * scale;
+      } else {
+        F32 number = to_float(code - layout.offset);
+        if constexpr (layout.code == CodeForm::e2m1) {  // code 8 is -0
+          number = (F32)((I32)number | (((I32)(raw[e / 4] >> (8 * (e % 4))) & 8) << 28));
+        }
+        value = number * scale;
+        if constexpr (layout.has_least()) value = value + least;
+      }
+      store(out + e * kLanes, value);
+    }
+  }
+}
+
+/// Walks over the columns of group `g`: body(first column, count, values [count][lanes]).
+template <QuantLayout layout, class Body>
+RLX_INLINE void each_part(const QuantView& w, int64_t g, Body body) {
+  alignas(64) float values[kColumns * kLanes];
+  const std::byte* block = w.data + g * w.blocks * w.block_bytes;
+  int64_t first = 0;
+  int count = 0;
+  for (int64_t b = 0; b < w.blocks; ++b, block += w.block_bytes) {
+    const Head<layout> head(block);
+    const std::byte* strip = block + layout.head_bytes() * kLanes;
+    const int64_t end = (b + 1) * w.block_columns < w.k ? (b + 1) * w.block_columns : w.k;
+    for (int64_t t = 0; t < w.block_strips; ++t, strip += layout.strip_bytes() * kLanes) {
+      const int64_t left = end - (b * w.block_columns + 32 * t);
+      const int columns = int(left < 32 ? left : 32);
+      if (columns <= 0) break;
+      if (count + columns > kColumns) {
+        body(first, count, values);
+        first += count;
+        count = 0;
+      }
+      decode_strip<layout>(head, strip, t, columns, values + count * kLanes);
+      count += columns;
+    }
+  }
+  body(first, count, values);
+}
+
+/// y += x w for M rows of x; with one row, columns c, c + 8, ... are a chain of their own.
+template <int M>
+RLX_INLINE void rows_of_x(const float* x, int64_t x_stride, const float* values, int count, bool is_first,
+                          float* y, int64_t y_stride, int lanes) {
+  constexpr int chains = M == 1 ? 8 : 1;
+  F32 sums[M * chains] = {};
+  int c = 0;
+  for (; c + chains <= count; c += chains) {
+#pragma GCC unroll 8
+    for (int i = 0; i < chains; ++i) {
+      const F32 w = load(values + (c + i) * kLanes);
+#pragma GCC unroll 8
+      for (int m = 0; m < M; ++m) {
+        sums[m * chains + i] = fma(w, set1(x[m * x_stride + c + i]), sums[m * chains + i]);
+      }
+    }
+  }
+  for (; c < count; ++c) {
+#pragma GCC unroll 8
+    for (int m = 0; m < M; ++m)
+      sums[m * chains] = fma(load(values + c * kLanes), set1(x[m * x_stride + c]), sums[m * chains]);
+  }
+#pragma GCC unroll 8
+  for (int m = 0; m < M; ++m) {
+    F32 sum = sums[m * chains];
+    for (int i = 1; i < chains; ++i) sum += sums[m * chains + i];
+    float* at = y + m * y_stride;
+    store_n(at, is_first ? sum : load_n(at, lanes) + sum, lanes);
+  }
+}
+
+void multiply_part(const QuantRows& rows, const QuantTile& tile, int64_t first, int count,
+                   const float* values, float* y, int64_t y_stride, int lanes) {
+  const float* x = rows.x + first;
+  int64_t m = tile.row_begin;
+  for (; m + kRows <= tile.row_end; m += kRows) {
+    rows_of_x<kRows>(x + m * rows.x_stride, rows.x_stride, values, count, first == 0, y + m * y_stride,
+                     y_stride, lanes);
+  }
+  for (; m < tile.row_end; ++m) {
+    rows_of_x<1>(x + m * rows.x_stride, rows.x_stride, values, count, first == 0, y + m * y_stride, y_stride,
+                 lanes);
+  }
+}
+
+RLX_INLINE int valid_lanes(const QuantView& w, int64_t g) {
+  const int64_t left = w.n - g * kLanes;
+  return int(left < kLanes ? left : kLanes);
+}
+
+}  // namespace
+
+void quant_multiply_exact(const QuantRows& rows, const QuantTile& tile, float* y, int64_t y_stride) {
+  const QuantView& w = *rows.w;
+  with_layout(w.kind, [&]<QuantLayout layout>() {
+    for (int64_t g = tile.group_begin; g < tile.group_end; ++g) {
+      float* column = y + g * kLanes;
+      const int lanes = valid_lanes(w, g);
+      each_part<layout>(w, g, [&](int64_t first, int count, const float* values) {
+        multiply_part(rows, tile, first, count, values, column, y_stride, lanes);
+      });
+      if (w.factors == nullptr) continue;
+      const F32 factor = load(w.factors + g * kLanes);
+      for (int64_t m = tile.row_begin; m < tile.row_end; ++m) {
+        store_n(column + m * y_stride, load_n(column + m * y_stride, lanes) * factor, lanes);
+      }
+    }
+  });
+}
+
+void quant_decode_groups(const QuantView& w, int64_t begin, int64_t end, float* out, int64_t stride) {
+  with_layout(w.kind, [&]<QuantLayout layout>() {
+    for (int64_t g = begin; g < end; ++g) {
+      const int lanes = valid_lanes(w, g);
+      each_part<layout>(w, g, [&](int64_t first, int count, const float* values) {
+        for (int lane = 0; lane < lanes; ++lane) {
+          const int64_t row = g * kLanes + lane;
+          const float factor = w.factors ? w.factors[row] : 1.0f;
+          float* to = out + row * stride + first;
+          for (int c = 0; c < count; ++c) to[c] = values[c * kLanes + lane] * factor;
+        }
+      });
+    }
+  });
+}
+
+}  // namespace rlx::cpu::RLX_ISA
