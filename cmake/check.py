@@ -78,6 +78,20 @@ def refusals(build):
             if f'"{op["name"]}: ' not in tests]
 
 
+def attacks():
+    """Every attack that docs/hostile-input.md lists names a test that exists: Suite.name, or Suite.name/case."""
+    rows = re.findall(r"^\| (\d+) \|.*`(\w+)\.(\w+)(?:/(\w+))?` \|$", (ROOT / "docs/hostile-input.md").read_text(), re.M)
+    sources = [path.read_text() for path in tracked("tests/*/*_test.cpp")]
+    errors = []
+    for number, suite, name, case in rows:
+        found = [s for s in sources if re.search(rf"TEST(_P|_F)?\({suite},\s*{name}\)", s)]
+        if not found or (case and not any(f'{{"{case}",' in s for s in found)):
+            errors.append(f"docs/hostile-input.md: attack {number} names no test that exists")
+    if [int(row[0]) for row in rows] != list(range(1, len(rows) + 1)) or len(rows) < 30:
+        errors.append(f"docs/hostile-input.md: {len(rows)} attacks, and not numbered from 1 on")
+    return errors
+
+
 def documents(build):
     result = subprocess.run([sys.executable, str(ROOT / "docs/generate.py"), build, "--check"], text=True,
                             capture_output=True)
@@ -88,7 +102,8 @@ def main():
     build = sys.argv[1] if len(sys.argv) > 1 else str(ROOT / "build/dev")
     failed = 0
     for name, check in (("layers", layers), ("formatting", formatting), ("sizes", sizes),
-                        ("refusals", lambda: refusals(build)), ("documents", lambda: documents(build))):
+                        ("attacks", attacks), ("refusals", lambda: refusals(build)),
+                        ("documents", lambda: documents(build))):
         errors = check()
         for error in errors:
             print(error)

@@ -1,8 +1,10 @@
 #include "tests/io/gguf_bytes.h"
-#include "tests/io/hostile.h"
+#include "tests/support/hostile.h"
 
 namespace rlx::io {
 namespace {
+
+using test::Attack, test::attack_name, test::expect_only_errors_near;
 
 constexpr uint32_t kF32 = 0, kQ4K = 12;
 

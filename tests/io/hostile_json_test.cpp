@@ -1,8 +1,10 @@
 #include "rlx/io/hf_config.h"
-#include "tests/io/hostile.h"
+#include "tests/support/hostile.h"
 
 namespace rlx::io {
 namespace {
+
+using test::Attack, test::attack_name, test::expect_only_errors_near;
 
 const Attack kAttacks[] = {
     {"empty_file", [] { return std::string(); }, "JSON is malformed"},

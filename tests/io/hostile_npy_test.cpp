@@ -1,10 +1,12 @@
 #include "rlx/base/file.h"
 #include "rlx/io/npy.h"
-#include "tests/io/hostile.h"
+#include "tests/support/hostile.h"
 #include "tests/support/scratch.h"
 
 namespace rlx::io {
 namespace {
+
+using test::Attack, test::attack_name, test::expect_only_errors_near;
 
 std::string npy(const std::string& header, size_t data = 0, int major = 1) {
   std::string out = "\x93NUMPY";

@@ -1,8 +1,10 @@
 #include "rlx/io/safetensors.h"
-#include "tests/io/hostile.h"
+#include "tests/support/hostile.h"
 
 namespace rlx::io {
 namespace {
+
+using test::Attack, test::attack_name, test::expect_only_errors_near;
 
 std::string with_header(const std::string& header, size_t data = 0) {
   const uint64_t length = header.size();

@@ -108,53 +108,6 @@ TEST(ChatTemplate, what_is_not_in_the_subset_is_named) {
             std::string::npos);
 }
 
-std::string repeated(std::string_view part, int times) {
-  std::string out;
-  for (int i = 0; i < times; ++i) out.append(part);
-  return out;
-}
-
-TEST(ChatTemplate, hostile_templates_end_in_errors) {
-  EXPECT_NE(
-      refusal("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}").find("steps"),
-      std::string::npos);
-  EXPECT_NE(refusal("{{ range(1000000000000) }}").find("'range' of 1000000000000 items"), std::string::npos);
-  EXPECT_NE(refusal("{{ 'a' * 100000000000 }}").find("a string of"), std::string::npos);
-  EXPECT_NE(refusal("{{ [1] * 100000000000 }}").find("a list of"), std::string::npos);
-  EXPECT_NE(
-      refusal("{% set n = namespace(s='ab') %}{% for i in range(99) %}{% set n.s = n.s ~ n.s %}{% endfor %}")
-          .find("a string of"),
-      std::string::npos);
-  EXPECT_NE(refusal("{% set n = namespace(s=[1]) %}{% for i in range(99) %}{% set n.s = [n.s, n.s] %}{% "
-                    "endfor %}{{ n.s }}")
-                .find("steps"),
-            std::string::npos);
-  EXPECT_NE(
-      refusal("{% set n = namespace(s=[1]) %}{% for i in range(99) %}{% set n.s = [n.s, n.s] %}{% endfor %}"
-              "{{ n.s | tojson }}")
-          .find("steps"),
-      std::string::npos);
-  EXPECT_NE(
-      refusal("{% set n = namespace(s=[1]) %}{% for i in range(99) %}{% set n.s = [n.s, n.s] %}{% endfor %}"
-              "{{ n.s == [n.s] or n.s == n.s }}")
-          .find("steps"),
-      std::string::npos);
-  EXPECT_NE(
-      refusal("{% set n = namespace(s=[]) %}{% for i in range(9999) %}{% set n.s = [n.s] %}{% endfor %}")
-          .find("nested"),
-      std::string::npos);
-  EXPECT_NE(refusal("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}").find("macros call each other"),
-            std::string::npos);
-  EXPECT_NE(refusal("{{ " + repeated("(", 5000) + "1" + repeated(")", 5000) + " }}").find("nested deeper"),
-            std::string::npos);
-  EXPECT_NE(refusal("{{ " + repeated("not ", 5000) + "1 }}").find("nested deeper"), std::string::npos);
-  EXPECT_NE(refusal("{{ 1" + repeated(" + 1", 5000) + " }}").find("levels"), std::string::npos);
-  EXPECT_NE(refusal("{{ x" + repeated("[0]", 5000) + " }}").find("levels"), std::string::npos);
-  EXPECT_NE(refusal(repeated("{% if 1 %}", 5000)).find("nested deeper"), std::string::npos);
-  EXPECT_NE(refusal("{{ 9223372036854775807 + 1 }}").find("does not fit in 64 bits"), std::string::npos);
-  EXPECT_NE(refusal("{{ 3 ** 99 }}").find("does not fit in 64 bits"), std::string::npos);
-}
-
 TEST(ChatTemplate, values_that_hold_each_other_are_freed) {
   EXPECT_EQ(render("{% set n = namespace() %}{% set n.self = n %}ok"), "ok");
   EXPECT_EQ(render("{% for i in [1] %}{% macro m() %}{{ i }}{% endmacro %}{{ m() }}{% endfor %}"), "1");

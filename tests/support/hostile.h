@@ -9,7 +9,7 @@
 
 #include "tests/support/errors.h"
 
-namespace rlx::io {
+namespace rlx::test {
 
 struct Attack {
   const char* name;
@@ -24,15 +24,15 @@ inline std::string attack_name(const testing::TestParamInfo<Attack>& info) { ret
 template <class Read>
 void expect_only_errors_near(const std::string& good, Read read) {
   for (size_t length = 0; length < good.size(); ++length) {
-    EXPECT_NE(test::message_of([&] { read(good.substr(0, length)); }), "no error") << "prefix of " << length;
+    EXPECT_NE(message_of([&] { read(good.substr(0, length)); }), "no error") << "prefix of " << length;
   }
   for (size_t i = 0; i < good.size(); ++i) {
     for (const int flip : {0x01, 0x80, 0xff}) {
       std::string bad = good;
       bad[i] = char(bad[i] ^ flip);
-      EXPECT_FALSE(test::message_of([&] { read(bad); }).starts_with("internal")) << "byte " << i;
+      EXPECT_FALSE(message_of([&] { read(bad); }).starts_with("internal")) << "byte " << i;
     }
   }
 }
 
-}  // namespace rlx::io
+}  // namespace rlx::test
