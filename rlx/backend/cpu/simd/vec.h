@@ -159,6 +159,30 @@ RLX_INLINE F64 fma(F64 a, F64 b, F64 c) {
 #endif
 }
 
+/// c - a * b; rounded once where the machine can.
+RLX_INLINE F32 fnma(F32 a, F32 b, F32 c) {
+#if defined(RLX_AVX512)
+  return (F32)_mm512_fnmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif defined(RLX_AVX2)
+  return (F32)_mm256_fnmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#elif defined(RLX_NEON)
+  return (F32)vfmsq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
+#else
+  return c - a * b;
+#endif
+}
+RLX_INLINE F64 fnma(F64 a, F64 b, F64 c) {
+#if defined(RLX_AVX512)
+  return (F64)_mm512_fnmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+#elif defined(RLX_AVX2)
+  return (F64)_mm256_fnmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+#elif defined(RLX_NEON)
+  return (F64)vfmsq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b);
+#else
+  return c - a * b;
+#endif
+}
+
 /// The larger lane. `b` when one of them is NaN on x86: pass the value whose NaN must survive as b.
 RLX_INLINE F32 max(F32 a, F32 b) {
 #if defined(RLX_AVX512)
@@ -231,6 +255,34 @@ RLX_INLINE F32 to_float(I32 x) { return __builtin_convertvector(x, F32); }
 /// 2^n for -126 <= n <= 127, and for f64 -1022 <= n <= 1023.
 RLX_INLINE F32 power_of_two(I32 n) { return (F32)((n + 127) << 23); }
 RLX_INLINE F64 power_of_two(I64 n) { return (F64)((n + 1023) << 52); }
+
+/// Bit i is set where lane i of the mask is.
+RLX_INLINE uint32_t mask_bits(I32 mask) {
+#if defined(RLX_AVX512)
+  return _mm512_movepi32_mask((__m512i)mask);
+#elif defined(RLX_AVX2)
+  return uint32_t(_mm256_movemask_ps((__m256)mask));
+#elif defined(__SSE2__)
+  return uint32_t(_mm_movemask_ps((__m128)mask));
+#else
+  uint32_t bits = 0;
+  for (int i = 0; i < kLanes; ++i) bits |= uint32_t(mask[i] & 1) << i;
+  return bits;
+#endif
+}
+RLX_INLINE uint32_t mask_bits(I64 mask) {
+#if defined(RLX_AVX512)
+  return _mm512_movepi64_mask((__m512i)mask);
+#elif defined(RLX_AVX2)
+  return uint32_t(_mm256_movemask_pd((__m256d)mask));
+#elif defined(__SSE2__)
+  return uint32_t(_mm_movemask_pd((__m128d)mask));
+#else
+  uint32_t bits = 0;
+  for (int i = 0; i < kLanes64; ++i) bits |= uint32_t(mask[i] & 1) << i;
+  return bits;
+#endif
+}
 
 // ---- between f32 and f64: the low and high half of the lanes ----
 
