@@ -38,6 +38,25 @@ Graph chain(int64_t nodes) {
   return g;
 }
 
+// One value with a user per node: half of the users turn to another value, the other half are erased. Users
+// leave from the front of the use list, which is the worst place for a list that has to be searched.
+double fan_out(int64_t nodes) {
+  Graph g("fan_out");
+  const Value x = g.input("x", Shape(DType::f32, {8})), y = g.input("y", Shape(DType::f32, {8}));
+  std::vector<NodeId> users;
+  for (int64_t i = 0; i < nodes; ++i) users.push_back(g.tanh(x).node);
+  const double seconds = seconds_of([&] {
+    for (size_t i = 0; i < users.size(); ++i) {
+      if (i % 2 == 0) {
+        g.set_inputs(users[i], {y});
+      } else {
+        g.erase(users[i]);
+      }
+    }
+  });
+  return 1e9 * seconds / double(nodes);
+}
+
 void run(int argc, char** argv, int64_t nodes, const std::string& size) {
   const auto tell = [&](const std::string& what, double value, const std::string& unit,
                         const std::string& goal) {
@@ -77,6 +96,7 @@ void run(int argc, char** argv, int64_t nodes, const std::string& size) {
     }
   });
   tell("replace", 1e9 * replace / double(moved), "ns/use", "constant");
+  tell("fan_out", fan_out(nodes), "ns/use", "constant");
 }
 
 }  // namespace

@@ -31,8 +31,9 @@ Graph::Graph(const Graph& other)
       tag_(other.tag_),
       live_(other.live_),
       outputs_(other.outputs_),
+      output_slots_(other.output_slots_),
       output_names_(other.output_names_),
-      constraints_(other.constraints_),
+      constraints_(other.constraints().begin(), other.constraints().end()),
       leaf_of_name_(other.leaf_of_name_),
       origin_(other.origin_) {
   nodes_.resize(other.nodes_.size());
@@ -56,11 +57,13 @@ Graph& Graph::operator=(Graph&& other) noexcept {
   live_ = std::exchange(other.live_, 0);
   next_id_ = other.next_id_;
   outputs_ = std::move(other.outputs_);
+  output_slots_ = std::move(other.output_slots_);
   output_names_ = std::move(other.output_names_);
   constraints_ = std::move(other.constraints_);
   leaf_of_name_ = std::move(other.leaf_of_name_);
   origin_ = std::move(other.origin_);
   order_ = std::move(other.order_);
+  erased_ = std::move(other.erased_);
   order_stale_ = other.order_stale_;
   return *this;
 }
@@ -156,19 +159,48 @@ NodeId Graph::append(const OpDef& op, AttrsRef attrs, std::span<const Value> inp
 
 void Graph::reserve_id(NodeId id) {
   RLX_CHECK(!contains(id), "id %", id, " is taken");
+  nodes();  // an erased node of this id is gone from every list
   next_id_ = id;
 }
 
-void Graph::add_uses(Node& n) {
-  for (uint32_t i = 0; i < n.inputs.size(); ++i) nodes_[n.inputs[i].node]->uses.push_back({n.id, i});
+uint32_t& Graph::slot_of(Use use) {
+  if (use.user == kNoNode) return output_slots_[use.operand];
+  Node& n = *nodes_[use.user];
+  if (n.use_slots.size() <= use.operand) n.use_slots.resize(use.operand + 1);
+  return n.use_slots[use.operand];
 }
 
+void Graph::add_use(Value v, Use use) {
+  std::vector<Use>& uses = nodes_[v.node]->uses;
+  slot_of(use) = uint32_t(uses.size());
+  uses.push_back(use);
+}
+
+void Graph::add_uses(Node& n) {
+  n.use_slots.resize(n.inputs.size());
+  for (uint32_t i = 0; i < n.inputs.size(); ++i) {
+    std::vector<Use>& uses = nodes_[n.inputs[i].node]->uses;
+    n.use_slots[i] = uint32_t(uses.size());
+    uses.push_back({n.id, i});
+  }
+}
+
+// The last use takes the place of the one that goes. Where operands were written through node_mut the slot
+// may be wrong, and a search tells whether the use is listed at all.
 void Graph::remove_use(Value v, Use use) {
   std::vector<Use>& uses = nodes_[v.node]->uses;
-  const auto it = std::find(uses.begin(), uses.end(), use);
-  RLX_CHECK(it != uses.end(), "use list of %", v.node, " misses %", use.user);
-  *it = uses.back();
+  size_t slot = slot_of(use);
+  if (slot >= uses.size() || uses[slot] != use)
+    slot = size_t(std::find(uses.begin(), uses.end(), use) - uses.begin());
+  RLX_CHECK(slot < uses.size(), "use list of %", v.node, " misses %", use.user);
+  const Use last = uses.back();
+  uses[slot] = last;
   uses.pop_back();
+  if (last != use) slot_of(last) = uint32_t(slot);
+}
+
+void Graph::rebuild_slots(const Node& n) {
+  for (uint32_t i = 0; i < n.uses.size(); ++i) slot_of(n.uses[i]) = i;
 }
 
 const Node& Graph::node(NodeId id) const {
@@ -198,8 +230,22 @@ size_t Graph::use_count(Value v) const {
 
 std::span<const Node* const> Graph::nodes() const {
   const std::lock_guard lock(order_mutex_);
+  if (!erased_.empty()) drop_erased();
   if (order_stale_) sort();
   return order_;
+}
+
+std::span<const Constraint> Graph::constraints() const {
+  nodes();
+  return constraints_;
+}
+
+void Graph::drop_erased() const {
+  const auto gone = [this](NodeId id) { return id >= nodes_.size() || nodes_[id] == nullptr; };
+  // An id can be taken again (reserve_id), so a node is told by its address.
+  std::erase_if(order_, [&](const Node* n) { return gone(n->id) || nodes_[n->id].get() != n; });
+  std::erase_if(constraints_, [&](const Constraint& c) { return c.node != kNoNode && gone(c.node); });
+  erased_.clear();
 }
 
 // Leaves first, in the order they were made: callers bind them by position. Then depth-first from each node
@@ -295,10 +341,11 @@ void Graph::set_outputs(Values outputs, std::vector<std::string> names) {
   }
   for (uint32_t i = 0; i < outputs_.size(); ++i) remove_use(outputs_[i], {kNoNode, i});
   outputs_ = std::move(outputs);
+  output_slots_.assign(outputs_.size(), 0);
   output_names_ = std::move(names);
   for (uint32_t i = 0; i < outputs_.size(); ++i) {
     outputs_[i].tag = tag_;
-    nodes_[outputs_[i].node]->uses.push_back({kNoNode, i});
+    add_use(outputs_[i], {kNoNode, i});
   }
 }
 
@@ -339,8 +386,8 @@ void Graph::replace(Value from, Value to) {
     }
   }
   old.uses = std::move(kept);
-  std::vector<Use>& uses = nodes_[to.node]->uses;
-  uses.insert(uses.end(), moved.begin(), moved.end());
+  rebuild_slots(old);
+  for (const Use& u : moved) add_use(to, u);
   order_stale_ = true;
 }
 
@@ -359,11 +406,7 @@ void Graph::erase(NodeId id) {
   if (!n.uses.empty()) throw invalid("erase: %", id, " still has ", n.uses.size(), " uses");
   for (uint32_t i = 0; i < n.inputs.size(); ++i) remove_use(n.inputs[i], {id, i});
   if (n.op->traits.leaf) leaf_of_name_.erase(static_cast<const NamedLeaf*>(n.attrs.get())->name);
-  nodes();  // sorted, so that dropping one pointer is all that is left to do
-  std::replace(order_.begin(), order_.end(), &n, static_cast<const Node*>(nullptr));
-  std::erase(order_, nullptr);
-  std::erase_if(constraints_, [id](const Constraint& c) { return c.node == id; });
-  nodes_[id].reset();
+  erased_.push_back(std::move(nodes_[id]));
   --live_;
 }
 
@@ -387,7 +430,9 @@ size_t Graph::erase_dead() {
   for (NodeId id = 0; id < nodes_.size(); ++id) {
     if (!nodes_[id]) continue;
     if (needed[id]) {
-      std::erase_if(nodes_[id]->uses, [&](const Use& u) { return u.user != kNoNode && !needed[u.user]; });
+      if (std::erase_if(nodes_[id]->uses,
+                        [&](const Use& u) { return u.user != kNoNode && !needed[u.user]; }) > 0)
+        rebuild_slots(*nodes_[id]);
       continue;
     }
     ++gone;

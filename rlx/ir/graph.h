@@ -19,13 +19,15 @@ namespace rlx::ir {
 
 /// Where a node came from; shared by the nodes that have it in common.
 struct Origin {
-  const char* file = nullptr;  // the user's source line
+  const char* file = nullptr;                     // the user's source line
+  std::shared_ptr<const std::string> file_owner;  // holds `file` where it was read, not compiled in
   uint32_t line = 0;
   std::string label;               // scopes joined by '/': "layer3/attention"
   std::string block;               // the HIR block it was lowered from
   std::vector<std::string> notes;  // passes and rules that made or touched it, oldest first
 
-  std::string text() const;  // "model.cpp:12, layer3/attention"
+  std::string_view file_name() const;  // without its folders
+  std::string text() const;            // "model.cpp:12, layer3/attention"
 };
 using OriginRef = std::shared_ptr<const Origin>;
 
@@ -41,9 +43,10 @@ struct Node {
   const OpDef* op = nullptr;
   AttrsRef attrs;
   Values inputs;
-  Shapes shapes;          // one per result
-  std::vector<Use> uses;  // of all results
-  std::string name;       // for people; need not be unique
+  Shapes shapes;                    // one per result
+  std::vector<Use> uses;            // of all results, in no order
+  std::vector<uint32_t> use_slots;  // per operand, where its use stands in the list of the operand's node
+  std::string name;                 // for people; need not be unique
   OriginRef origin;
 
   Value result(uint32_t i = 0) const { return {id, uint16_t(i), 0}; }
@@ -125,7 +128,7 @@ class Graph {
   // Symbols.
   bool has_dynamic_dims() const { return !dynamic_symbols().empty(); }
   std::vector<std::string> dynamic_symbols() const;
-  std::span<const Constraint> constraints() const { return constraints_; }
+  std::span<const Constraint> constraints() const;
   /// A graph with symbols replaced everywhere, bodies included, and every type inferred anew. Unknown
   /// symbols and violated constraints are errors; symbols left out stay.
   Graph bind(const DimBinding&) const;
@@ -152,11 +155,15 @@ class Graph {
   void reserve_id(NodeId id);
 
  private:
+  void add_use(Value v, Use use);
   void add_uses(Node& n);
   void remove_use(Value v, Use use);
+  uint32_t& slot_of(Use use);
+  void rebuild_slots(const Node& n);
   void check_operand(const OpDef& op, size_t i, Value v) const;
   void check_leaf_name(const OpDef& op, const std::string& name) const;
   void sort() const;
+  void drop_erased() const;
 
   std::string name_;
   uint16_t tag_;
@@ -164,14 +171,17 @@ class Graph {
   size_t live_ = 0;
   std::optional<NodeId> next_id_;
   Values outputs_;
+  std::vector<uint32_t> output_slots_;  // as Node::use_slots
   std::vector<std::string> output_names_;
-  std::vector<Constraint> constraints_;
+  mutable std::vector<Constraint> constraints_;
   std::map<std::string, NodeId, std::less<>> leaf_of_name_;
   OriginRef origin_;
 
   // Order of the live nodes. Appending keeps it sorted; edits mark it stale and the next reader sorts.
+  // Erased nodes stay until then too, so that erasing costs no walk over the graph.
   mutable std::mutex order_mutex_;
   mutable std::vector<const Node*> order_;
+  mutable std::vector<std::unique_ptr<Node>> erased_;
   mutable bool order_stale_ = false;
 };
 

@@ -11,15 +11,18 @@ std::string Origin::text() const {
     if (!out.empty()) out += ", ";
     out += part;
   };
-  if (file != nullptr) {
-    const std::string_view path(file);
-    const size_t slash = path.rfind('/');
-    add(cat(slash == std::string_view::npos ? path : path.substr(slash + 1), ":", line));
-  }
+  if (file != nullptr) add(cat(file_name(), ":", line));
   add(label);
   add(block);
   for (const std::string& note : notes) add(note);
   return out;
+}
+
+std::string_view Origin::file_name() const {
+  if (file == nullptr) return {};
+  const std::string_view path(file);
+  const size_t slash = path.rfind('/');
+  return slash == std::string_view::npos ? path : path.substr(slash + 1);
 }
 
 LocationScope::LocationScope(Graph& g, const std::source_location& where)

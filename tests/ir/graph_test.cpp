@@ -31,6 +31,41 @@ TEST(Graph, replace_moves_every_use_and_keeps_operands_before_users) {
             to_text(graph("graph(x: f32[2]) { %4 = tanh(x) b = sin(%4) c = cos(%4) return b, c, %4 }")));
 }
 
+// Uses come and go in every order; the lists stay what the graph says (verify) and no id is lost.
+TEST(Graph, uses_stay_right_when_operands_change_and_nodes_go) {
+  Graph g = graph("graph(x: f32[2], y: f32[2]) { return x }");
+  const Value x = g.value(g.leaves()[0]), y = g.value(g.leaves()[1]);
+  std::vector<NodeId> users;
+  for (int i = 0; i < 40; ++i) users.push_back(ops::mul({&g, x}, {&g, i % 3 == 0 ? x : y}).value.node);
+  g.set_outputs({x, g.value(users[5]), x});
+  for (size_t i = 0; i < users.size(); i += 2) g.set_inputs(users[i], {y, i % 4 == 0 ? x : y});
+  EXPECT_TRUE(g.verify().empty());
+  for (size_t i = 39; i > 20; i -= 3) g.erase(users[i]);
+  g.set_outputs({g.value(users[5]), y});
+  EXPECT_TRUE(g.verify().empty());
+  EXPECT_EQ(g.len(), 2 + 40 - 7u);
+  EXPECT_EQ(g.nodes().size(), g.len());
+  g.replace(x, y);
+  EXPECT_EQ(g.use_count(x.node), 0u);
+  EXPECT_TRUE(g.verify().empty());
+  EXPECT_EQ(g.erase_dead(), 32u);
+  for (const Value v : g.node(users[5]).inputs) EXPECT_TRUE(v == y);
+  g.set_inputs(users[5], {x, x});
+  EXPECT_EQ(g.use_count(x.node), 2u);
+  EXPECT_TRUE(g.verify().empty());
+}
+
+TEST(Graph, an_erased_node_is_gone_from_order_and_constraints) {
+  Graph g = graph("graph(x: f32[n], y: f32[m]) { a = add(x, y) b = exp(x) return b }");
+  ASSERT_EQ(g.constraints().size(), 1u);
+  g.erase(g.constraints()[0].node);
+  EXPECT_EQ(g.constraints().size(), 0u);
+  EXPECT_EQ(g.nodes().size(), 3u);
+  const Graph copy = g;
+  EXPECT_EQ(copy.nodes().size(), 3u);
+  EXPECT_TRUE(copy.verify().empty());
+}
+
 TEST(Graph, leaves_keep_their_order_through_edits) {
   Graph g = graph("graph(a: f32[2], b: f32[2]) { y = add(a, b) return y }");
   const Tensor late{&g, g.input("c", parse_shape("f32[2]"))};
