@@ -19,7 +19,39 @@ constexpr int kMaxDepth = 48;
 constexpr uint64_t kIdSlack = 1 << 16;
 constexpr std::string_view kFormat = "rlx.graph";
 
-Document write_graph(const Graph& g);
+// The origins that nodes refer to by number. Builders make one object per call, so equal ones are merged.
+class OriginTable {
+ public:
+  /// The number of an origin; none for a node that has none.
+  std::optional<size_t> number(const OriginRef& origin) {
+    if (origin == nullptr) return std::nullopt;
+    Document written = write(*origin);
+    if (written.empty()) return std::nullopt;
+    const auto [it, is_new] =
+        number_of_.emplace(written.dump(-1, ' ', false, kReplace), list_.size());
+    if (is_new) list_.push_back(std::move(written));
+    return it->second;
+  }
+  const Document& list() const { return list_; }
+
+  static constexpr auto kReplace = Document::error_handler_t::replace;
+
+ private:
+  // Files are known by their name alone: the same program saved from another folder gives the same bytes.
+  static Document write(const Origin& o) {
+    Document out = Document::object();
+    if (o.file != nullptr) out["file"] = std::string(o.file_name()), out["line"] = o.line;
+    if (!o.label.empty()) out["label"] = o.label;
+    if (!o.block.empty()) out["block"] = o.block;
+    if (!o.notes.empty()) out["notes"] = o.notes;
+    return out;
+  }
+
+  Document list_ = Document::array();
+  std::unordered_map<std::string, size_t> number_of_;
+};
+
+Document write_graph(const Graph& g, OriginTable& origins);
 
 Document write_real(double v) {
   if (std::isfinite(v)) return v;
@@ -32,6 +64,8 @@ Document write_dim(Dim d) {
 }
 
 struct WriteAttr {
+  OriginTable& origins;
+
   Document operator()(std::monostate) const { return nullptr; }
   Document operator()(bool v) const { return v; }
   Document operator()(int64_t v) const { return v; }
@@ -54,11 +88,12 @@ struct WriteAttr {
   Document operator()(const Literal& v) const {
     return {{"type", cat(v.shape())}, {"base64", encode_base64(v.bytes())}};
   }
-  Document operator()(const GraphRef& v) const { return v ? write_graph(*v) : Document(nullptr); }
+  Document operator()(const GraphRef& v) const { return v ? write_graph(*v, origins) : Document(nullptr); }
 };
 
-Document write_node(const Node& n) {
+Document write_node(const Node& n, OriginTable& origins) {
   Document out = {{"id", n.id}, {"op", std::string(n.op->name)}};
+  if (const auto origin = origins.number(n.origin)) out["origin"] = *origin;
   if (!n.inputs.empty()) {
     Document inputs = Document::array();
     for (const Value v : n.inputs) inputs.push_back({v.node, v.index});
@@ -67,7 +102,7 @@ Document write_node(const Node& n) {
   Document attrs = Document::object();
   for (const FieldInfo& f : n.op->fields) {
     const AttrValue v = f.get(n.attrs.get());
-    if (!same_value(v, f.default_value)) attrs[std::string(f.name)] = std::visit(WriteAttr{}, v);
+    if (!same_value(v, f.default_value)) attrs[std::string(f.name)] = std::visit(WriteAttr{origins}, v);
   }
   if (!attrs.empty()) out["attrs"] = std::move(attrs);
   if (n.op->traits.leaf) return out;
@@ -78,9 +113,9 @@ Document write_node(const Node& n) {
   return out;
 }
 
-Document write_graph(const Graph& g) {
+Document write_graph(const Graph& g, OriginTable& origins) {
   Document nodes = Document::array(), outputs = Document::array();
-  for (const Node* n : g.nodes()) nodes.push_back(write_node(*n));
+  for (const Node* n : g.nodes()) nodes.push_back(write_node(*n, origins));
   const auto names = g.output_names();
   for (size_t i = 0; i < names.size(); ++i) {
     const Value v = g.outputs()[i];
@@ -170,9 +205,41 @@ class Place {
   std::string path_;
 };
 
+using Origins = std::vector<OriginRef>;
+
+Origins read_origins(const Place& in) {
+  Origins out;
+  for (const Place& o : in.items()) {
+    o.only({"file", "line", "label", "block", "notes"});
+    Origin origin;
+    if (const auto file = o.find("file")) {
+      origin.file_owner = std::make_shared<const std::string>(file->string());
+      origin.file = origin.file_owner->c_str();
+      const int64_t line = o.at("line").integer();
+      if (line < 0 || line > int64_t(UINT32_MAX)) o.at("line").fail(cat(line, " is not a line number"));
+      origin.line = uint32_t(line);
+    }
+    if (const auto label = o.find("label")) origin.label = label->string();
+    if (const auto block = o.find("block")) origin.block = block->string();
+    if (const auto notes = o.find("notes")) {
+      for (const Place& note : notes->items()) origin.notes.push_back(note.string());
+    }
+    out.push_back(std::make_shared<const Origin>(std::move(origin)));
+  }
+  return out;
+}
+
+const OriginRef& origin_at(const Origins& origins, const Place& in) {
+  const int64_t i = in.integer();
+  if (i < 0 || uint64_t(i) >= origins.size())
+    in.fail(cat("there is no origin ", i, "; the document has ", origins.size()));
+  return origins[size_t(i)];
+}
+
 class GraphReader {
  public:
-  GraphReader(const OpTable& ops, int depth) : ops_(ops), depth_(depth) {}
+  GraphReader(const OpTable& ops, const Origins& origins, int depth)
+      : ops_(ops), origins_(origins), depth_(depth) {}
 
   Graph read(const Place& in) {
     if (depth_ > kMaxDepth) in.fail(cat("bodies nest deeper than ", kMaxDepth));
@@ -194,7 +261,7 @@ class GraphReader {
 
  private:
   void node(const Place& in, size_t count) {
-    in.only({"id", "op", "inputs", "attrs", "types", "name"});
+    in.only({"id", "op", "inputs", "attrs", "types", "name", "origin"});
     const int64_t id = in.at("id").integer();
     if (id < 0 || uint64_t(id) > uint64_t(count) * 4 + kIdSlack)
       in.at("id").fail(cat(id, " is out of range"));
@@ -219,6 +286,7 @@ class GraphReader {
       g_.reserve_id(NodeId(id));
       g_.append(op, std::move(attrs), operands, name && !op.traits.leaf ? name->string() : "");
     });
+    if (const auto origin = in.find("origin")) g_.set_origin(NodeId(id), origin_at(origins_, *origin));
     if (const auto types = in.find("types")) check_types(*types, g_.node(NodeId(id)));
   }
 
@@ -278,7 +346,7 @@ class GraphReader {
         return Literal::copy_of(shape, decode_base64(in.at("base64").string()));
       }
       case AttrKind::graph:
-        return std::make_shared<const Graph>(GraphReader(ops_, depth_ + 1).read(in));
+        return std::make_shared<const Graph>(GraphReader(ops_, origins_, depth_ + 1).read(in));
     }
     in.fail("unknown kind of attribute");
   }
@@ -300,9 +368,30 @@ class GraphReader {
   }
 
   const OpTable& ops_;
+  const Origins& origins_;
   int depth_;
   Graph g_;
 };
+
+// Calls visit(node) in the order in which a reader of the text form makes the nodes: the leaves of a graph,
+// then the others, each after its bodies.
+template <class Visit>
+void in_text_order(const Graph& g, Visit visit) {
+  for (const Node* n : g.nodes()) {
+    if (n->op->traits.leaf) visit(*n);
+  }
+  for (const Node* n : g.nodes()) {
+    if (n->op->traits.leaf) continue;
+    for (const FieldInfo& f : n->op->fields) {
+      if (f.kind != AttrKind::graph) continue;
+      const AttrValue v = f.get(n->attrs.get());
+      const auto* body = std::get_if<GraphRef>(&v);
+      if (body != nullptr && *body != nullptr && !same_value(v, f.default_value))
+        in_text_order(**body, visit);
+    }
+    visit(*n);
+  }
+}
 
 Document parse_document(std::string_view text) {
   std::vector<std::set<std::string>> keys;  // of the open objects
@@ -325,7 +414,9 @@ Document parse_document(std::string_view text) {
 }  // namespace
 
 std::string to_json(const Graph& g, int indent) {
-  const Document document = {{"format", kFormat}, {"version", kJsonVersion}, {"graph", write_graph(g)}};
+  OriginTable origins;
+  Document document = {{"format", kFormat}, {"version", kJsonVersion}, {"graph", write_graph(g, origins)}};
+  if (!origins.list().empty()) document["origins"] = origins.list();
   try {
     return document.dump(indent);
   } catch (const Document::exception& e) {
@@ -336,12 +427,37 @@ std::string to_json(const Graph& g, int indent) {
 Graph graph_from_json(std::string_view text, const OpTable& ops) {
   const Document document = parse_document(text);
   const Place root(document, "document");
-  root.only({"format", "version", "graph"});
+  root.only({"format", "version", "graph", "origins"});
   if (root.at("format").string() != kFormat)
     root.at("format").fail(cat("'", root.at("format").string(), "' is not '", kFormat, "'"));
   if (const int64_t version = root.at("version").integer(); version != kJsonVersion)
     root.at("version").fail(cat("version ", version, " is unknown; this program reads ", kJsonVersion));
-  return GraphReader(ops, 0).read(root.at("graph"));
+  const auto listed = root.find("origins");
+  const Origins origins = listed ? read_origins(*listed) : Origins();
+  return GraphReader(ops, origins, 0).read(root.at("graph"));
+}
+
+std::string origins_to_json(const Graph& g) {
+  OriginTable origins;
+  Document nodes = Document::array();
+  in_text_order(g, [&](const Node& n) {
+    const auto number = origins.number(n.origin);
+    nodes.push_back(number ? int64_t(*number) : int64_t(-1));
+  });
+  if (origins.list().empty()) return {};
+  const Document document = {{"origins", origins.list()}, {"nodes", std::move(nodes)}};
+  return document.dump(-1, ' ', false, OriginTable::kReplace);
+}
+
+std::vector<OriginRef> origins_from_json(std::string_view text) {
+  const Document document = parse_document(text);
+  const Place root(document, "origins");
+  root.only({"origins", "nodes"});
+  const Origins origins = read_origins(root.at("origins"));
+  std::vector<OriginRef> out;
+  for (const Place& n : root.at("nodes").items())
+    out.push_back(n.integer() == -1 ? nullptr : origin_at(origins, n));
+  return out;
 }
 
 }  // namespace rlx::ir

@@ -141,10 +141,22 @@ class Cursor {
   size_t pos_ = 0;
 };
 
+// What a saved file keeps beside the text.
+struct Beside {
+  const FetchLiteral* fetch = nullptr;
+  std::span<const OriginRef> origins;
+  size_t nodes = 0;  // made so far, in all bodies
+
+  OriginRef next_origin() {
+    const size_t i = nodes++;
+    return i < origins.size() ? origins[i] : nullptr;
+  }
+};
+
 class GraphParser {
  public:
-  GraphParser(Cursor& in, const OpTable& ops, const FetchLiteral* fetch, int depth)
-      : in_(in), ops_(ops), fetch_(fetch), depth_(depth) {}
+  GraphParser(Cursor& in, const OpTable& ops, Beside& beside, int depth)
+      : in_(in), ops_(ops), beside_(beside), depth_(depth) {}
 
   Graph parse() {
     if (depth_ > kMaxDepth) in_.fail(cat("bodies nest deeper than ", kMaxDepth));
@@ -172,7 +184,11 @@ class GraphParser {
       const std::string name = in_.name("the name of an input");
       in_.expect(":");
       const Shape shape = in_.read([](auto t, auto& p) { return parse_shape(t, p); });
-      guarded(start, [&] { define(name, param ? g_.param(name, shape) : g_.input(name, shape), 1, start); });
+      guarded(start, [&] {
+        const Value leaf = param ? g_.param(name, shape) : g_.input(name, shape);
+        g_.set_origin(leaf.node, beside_.next_origin());
+        define(name, leaf, 1, start);
+      });
     }
   }
 
@@ -242,6 +258,7 @@ class GraphParser {
       if (id) g_.reserve_id(*id);
       made = g_.append(*op, std::move(attrs), operands);
     });
+    g_.set_origin(made, beside_.next_origin());
     return made;
   }
 
@@ -366,7 +383,7 @@ class GraphParser {
       case AttrKind::literal:
         return literal();
       case AttrKind::graph:
-        return std::make_shared<const Graph>(GraphParser(in_, ops_, fetch_, depth_ + 1).parse());
+        return std::make_shared<const Graph>(GraphParser(in_, ops_, beside_, depth_ + 1).parse());
     }
     in_.fail("unknown kind of attribute");
   }
@@ -381,10 +398,10 @@ class GraphParser {
       return in_.read([](auto t, auto& p) { return parse_literal(t, p); });
     }
     const std::string name = in_.name("the name of a stored constant");
-    if (fetch_ == nullptr)
+    if (beside_.fetch == nullptr)
       in_.fail_at(start, cat("'", name, "' is kept outside of this text; load its file"));
     Literal value;
-    guarded(start, [&] { value = (*fetch_)(name); });
+    guarded(start, [&] { value = (*beside_.fetch)(name); });
     if (value.shape() != shape) in_.fail_at(start, cat("'", name, "' is ", value.shape(), ", not ", shape));
     return value;
   }
@@ -434,25 +451,28 @@ class GraphParser {
 
   Cursor& in_;
   const OpTable& ops_;
-  const FetchLiteral* fetch_;
+  Beside& beside_;
   int depth_;
   Graph g_;
   std::optional<NodeId> pending_id_;
   std::unordered_map<std::string, std::pair<Value, uint64_t>> values_;
 };
 
-Graph parse(std::string_view text, const OpTable& ops, const FetchLiteral* fetch) {
+Graph parse(std::string_view text, const OpTable& ops, Beside beside) {
   Cursor in(text);
-  Graph g = GraphParser(in, ops, fetch, 0).parse();
+  Graph g = GraphParser(in, ops, beside, 0).parse();
   if (!in.at_end()) in.fail(cat("expected the end of the text, found ", in.found()));
+  if (!beside.origins.empty() && beside.origins.size() != beside.nodes)
+    throw invalid("parse: ", beside.origins.size(), " origins for ", beside.nodes, " nodes");
   return g;
 }
 
 }  // namespace
 
-Graph parse_graph(std::string_view text, const OpTable& ops) { return parse(text, ops, nullptr); }
-Graph parse_graph(std::string_view text, const OpTable& ops, const FetchLiteral& fetch) {
-  return parse(text, ops, &fetch);
+Graph parse_graph(std::string_view text, const OpTable& ops) { return parse(text, ops, {}); }
+Graph parse_graph(std::string_view text, const OpTable& ops, const FetchLiteral& fetch,
+                  std::span<const OriginRef> origins) {
+  return parse(text, ops, {&fetch, origins});
 }
 
 }  // namespace rlx::ir

@@ -30,7 +30,10 @@ using StoreLiteral = std::function<std::string(const Literal&)>;
 using FetchLiteral = std::function<Literal(const std::string& name)>;
 
 std::string to_text(const Graph&, const StoreLiteral&);
-Graph parse_graph(std::string_view text, const OpTable&, const FetchLiteral&);
+/// `origins`, when given, has one entry per node, bodies included, in the order of the text
+/// (rlx/ir/json.h: origins_to_json).
+Graph parse_graph(std::string_view text, const OpTable&, const FetchLiteral&,
+                  std::span<const OriginRef> origins = {});
 
 /// Text with one more column per node: where it came from.
 std::string to_annotated_text(const Graph&);

@@ -48,8 +48,11 @@ GraphFile from_safetensors(const io::SafetensorsFile& file, const std::string& s
   constexpr std::string_view kStages[] = {"hir direct", "hir fusable", "mir", "lir"};
   if (std::find(std::begin(kStages), std::end(kStages), out.stage) == std::end(kStages))
     throw invalid(source, ": stage '", out.stage, "' is unknown; known: ", join(kStages));
-  out.graph = ir::parse_graph(metadata(file, "rlx.text", source), ops::table(),
-                              [&](const std::string& name) { return io::to_literal(file.tensor(name)); });
+  const std::string* origins = file.find_metadata("rlx.origins");
+  out.graph = ir::parse_graph(
+      metadata(file, "rlx.text", source), ops::table(),
+      [&](const std::string& name) { return io::to_literal(file.tensor(name)); },
+      origins != nullptr ? ir::origins_from_json(*origins) : std::vector<ir::OriginRef>());
   for (const io::TensorView& t : file.tensors()) {
     if (t.name.starts_with(kConstantPrefix)) continue;
     const auto id = out.graph.find_leaf(t.name);
@@ -77,11 +80,13 @@ void save_graph(const GraphFile& file, const std::string& path) {
     return name;
   });
   for (const auto& [name, value] : file.weights) tensors.push_back(io::to_view(name, value));
-  io::write_safetensors(path, tensors,
-                        {{"rlx.format", "graph"},
-                         {"rlx.version", std::to_string(kGraphFileVersion)},
-                         {"rlx.stage", file.stage},
-                         {"rlx.text", text}});
+  io::Metadata metadata = {{"rlx.format", "graph"},
+                           {"rlx.version", std::to_string(kGraphFileVersion)},
+                           {"rlx.stage", file.stage},
+                           {"rlx.text", text}};
+  if (std::string origins = ir::origins_to_json(file.graph); !origins.empty())
+    metadata.emplace_back("rlx.origins", std::move(origins));
+  io::write_safetensors(path, tensors, metadata);
 }
 
 GraphFile load_graph(const std::string& path) {

@@ -3,6 +3,7 @@
 // format.
 //
 //   "rlx.format": "graph"   "rlx.version": "1"   "rlx.stage": "mir"   "rlx.text": "graph @toy(...) {...}"
+//   "rlx.origins": where the nodes came from (rlx/ir/json.h), when it is known
 //
 // Constant number i is the tensor `constant/i`; a weight is called like its param. Loading maps the file: the
 // constants and weights are views of it.

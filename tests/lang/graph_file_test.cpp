@@ -61,6 +61,60 @@ TEST(GraphFile, carries_weights_and_checks_them) {
             "save: param 'w' is f32[128], the weight is f32[]");
 }
 
+TEST(GraphFile, keeps_where_nodes_came_from_in_bodies_too) {
+  const test::Scratch scratch;
+  const Graph loop = trace("loop", [](Tracer& t) { return Tensors{t.input("c", {2}).relu()}; });
+  Graph g("main");
+  const Value x = g.input("x", Shape(DType::f32, {2}));
+  Value y;
+  {
+    const ir::LabelScope scope(g, "decoder");
+    y = g.scan(x, loop, 3);
+  }
+  // Made last and yet a leaf: the text has it in front.
+  const Value late = g.input("late", Shape(DType::f32, {2}));
+  g.set_outputs({g.add(y, late)});
+  const auto texts = [](const ir::Graph& graph) {
+    std::map<std::string, std::string> out;
+    for (const ir::Node* n : graph.nodes()) {
+      out[cat(n->op->name, " ", n->name)] = n->origin ? n->origin->text() : "none";
+      for (const ir::FieldInfo& f : n->op->fields) {
+        const ir::AttrValue v = f.get(n->attrs.get());
+        const auto* body = std::get_if<ir::GraphRef>(&v);
+        if (body == nullptr || *body == nullptr) continue;
+        for (const ir::Node* b : (*body)->nodes())
+          out[cat("body ", b->op->name)] = b->origin ? b->origin->text() : "none";
+      }
+    }
+    return out;
+  };
+  const auto before = texts(g);
+  EXPECT_TRUE(before.at("scan ").starts_with("graph_file_test.cpp:")) << before.at("scan ");
+  EXPECT_NE(before.at("body relu"), "none");
+  g.save(scratch.path("g.rlx"));
+  EXPECT_EQ(texts(Graph::load(scratch.path("g.rlx"))), before);
+  EXPECT_EQ(texts(Graph::from_json(g.to_json())), before);
+}
+
+TEST(GraphFile, origins_must_fit_the_nodes) {
+  const test::Scratch scratch;
+  const auto write = [&](const std::string& origins) {
+    io::write_safetensors(scratch.path("f"), {},
+                          {{"rlx.format", "graph"},
+                           {"rlx.version", "1"},
+                           {"rlx.stage", "mir"},
+                           {"rlx.text", "graph @g(x: f32[]) {\n  return x\n}\n"},
+                           {"rlx.origins", origins}});
+    return test::message_of([&] { load_graph(scratch.path("f")); });
+  };
+  EXPECT_EQ(write(R"({"origins": [{"label": "a"}], "nodes": [0]})"), "no error");
+  EXPECT_EQ(write(R"({"origins": [{"label": "a"}], "nodes": [0, 0]})"), "parse: 2 origins for 1 nodes");
+  EXPECT_EQ(write(R"({"origins": [], "nodes": [0]})"),
+            "json: origins.nodes[0]: there is no origin 0; the document has 0");
+  EXPECT_EQ(write(R"({"origins": [{"file": "a", "line": -1}], "nodes": []})"),
+            "json: origins.origins[0].line: -1 is not a line number");
+}
+
 TEST(GraphFile, refuses_other_versions_and_other_files) {
   const test::Scratch scratch;
   const auto write = [&](const io::Metadata& metadata) {

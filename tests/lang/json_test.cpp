@@ -68,7 +68,8 @@ TEST(Json, says_where_a_document_is_wrong) {
   EXPECT_EQ(refusal(document(kX + R"(, {"id": 1, "op": "exp", "inputs": [[0, 1]]})")),
             "json: document.graph.nodes[1].inputs[0]: node 0 has 1 results");
   EXPECT_EQ(refusal(document(kX + R"(, {"id": 1, "op": "exp", "inputs": [[0, 0]], "colour": 1})")),
-            "json: document.graph.nodes[1].colour: unknown key; known: id, op, inputs, attrs, types, name");
+            "json: document.graph.nodes[1].colour: unknown key; known: id, op, inputs, attrs, types, name, "
+            "origin");
   EXPECT_EQ(
       refusal(document(kX + R"(, {"id": 1, "op": "cumsum", "inputs": [[0, 0]], "attrs": {"axis": 5}})")),
       "json: document.graph.nodes[1]: cumsum: axis 5 is out of range for x: f32[2,3]");
@@ -79,6 +80,40 @@ TEST(Json, says_where_a_document_is_wrong) {
       "json: document.graph.nodes[1].attrs.kind: 'sun' is not a choice; known: sum, mean, max, min, prod");
   EXPECT_EQ(refusal(document(R"({"id": 99999999, "op": "exp"})")),
             "json: document.graph.nodes[0].id: 99999999 is out of range");
+}
+
+// A traced step inside a loop, with labels and the notes of a gradient.
+Graph with_origins() {
+  Graph g = trace("steps", [](Tracer& t) {
+    const Tensor x = t.input("x", {2});
+    const ir::LabelScope scope(t.graph(), "layer3");
+    return Tensors{(x * x).relu()};
+  });
+  return g;
+}
+
+std::string origin_texts(const ir::Graph& g) {
+  std::string out;
+  for (const ir::Node* n : g.nodes())
+    out += cat(n->op->name, ": ", n->origin ? n->origin->text() : "none", "\n");
+  return out;
+}
+
+TEST(Json, keeps_where_nodes_came_from) {
+  const Graph g = with_origins();
+  const std::string text = g.to_json(), before = origin_texts(g);
+  EXPECT_NE(before.find("json_test.cpp:"), std::string::npos) << before;
+  EXPECT_NE(before.find("layer3"), std::string::npos) << before;
+  EXPECT_EQ(origin_texts(Graph::from_json(text)), before);
+  EXPECT_EQ(Graph::from_json(text).to_json(), text);
+  // The file by its name alone: the folders of the machine that built the graph do not travel.
+  EXPECT_NE(text.find(R"("file":"json_test.cpp")"), std::string::npos) << text;
+}
+
+TEST(Json, refuses_origins_that_are_not_there) {
+  EXPECT_EQ(
+      refusal(document(R"({"id": 0, "op": "input", "attrs": {"name": "x", "shape": "f32[]"}, "origin": 2})")),
+      "json: document.graph.nodes[0].origin: there is no origin 2; the document has 0");
 }
 
 TEST(Json, refuses_a_name_that_is_not_utf8) {
