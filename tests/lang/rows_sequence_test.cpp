@@ -174,6 +174,11 @@ TEST(GraphRow, sample) {
   }
   EXPECT_GT(heads, 16);
   EXPECT_LT(heads, 48);
+  // Without a counter two calls in one graph are two draws.
+  const Literals twice = run({Literal::zeros(Shape(DType::f32, {64, 2}))}, [](Graph& g, const Values& v) {
+    return Values{g.sample(v[0], 0, 1, 1, 9), g.sample(v[0], 0, 1, 1, 9)};
+  });
+  EXPECT_FALSE(twice[0] == twice[1]);
 }
 
 }  // namespace

@@ -67,9 +67,11 @@ SplatValues SplatBuilder::gaussian_splat_render_backward(const SplatValues& inpu
 Value SplatBuilder::sample(Value logits, int64_t top_k, double top_p, double temperature, int64_t seed,
                            const Declared& output_shape, std::optional<Value> counter, const Loc& loc) {
   return one(output_shape, loc, [&] {
-    const Literal zero = Literal::scalar(DType::i64, 0);
-    const ir::Tensor key = t(ir::Graph::constant(zero));
-    const ir::Tensor token = ops::sample(t(logits), key, counter ? t(*counter) : t(ir::Graph::constant(zero)),
+    const auto number = [&](int64_t v) {
+      return t(ir::Graph::constant(Literal::scalar(DType::i64, double(v))));
+    };
+    const int64_t call_site = next_id();  // no other call in this graph has it
+    const ir::Tensor token = ops::sample(t(logits), number(0), counter ? t(*counter) : number(call_site),
                                          top_k, top_p, temperature, seed);
     const bool other =
         output_shape && is_integer(output_shape->dtype()) && output_shape->dtype() != token.dtype();

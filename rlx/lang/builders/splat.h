@@ -51,7 +51,8 @@ class SplatBuilder : public BackwardBuilder {
                                              const ops::SplatParams& params, const Loc& loc = Loc::current());
 
   /// A token per row of logits, i32 or the dtype of `output_shape`. `counter` numbers the draws: the same
-  /// seed and counter draw the same token.
+  /// seed and counter draw the same token, so a graph that runs more than once takes it as an input. Without
+  /// one, each call of this method in a graph has a counter of its own, and every run repeats its draw.
   Value sample(Value logits, int64_t top_k, double top_p, double temperature, int64_t seed,
                const Declared& output_shape = {}, std::optional<Value> counter = {},
                const Loc& loc = Loc::current());
