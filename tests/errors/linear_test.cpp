@@ -14,13 +14,13 @@ using test::refusal;
 
 TEST(LinearErrors, products_that_do_not_fit) {
   EXPECT_EQ(refusal<FusedMatmulBiasAct>({}, {"f32[2,3]", "f32[4,5]", "f32[5]"}),
-            "fused_matmul_bias_act: w: f32[4,5] must have 3 rows to follow f32[2,3]");
+            "fused_matmul_bias_act: inner sizes differ, f32[2,3] x w: f32[4,5]; w must have 3 rows");
   EXPECT_EQ(refusal<FusedMatmulBiasAct>({}, {"f32[2,3]", "f32[3,5]", "f32[4]"}),
             "fused_matmul_bias_act: bias: f32[4] must have the 5 columns of w: f32[3,5]");
   EXPECT_EQ(refusal<LoraMatmul>({}, {"f32[2,3]", "f32[3,5]", "f32[3,1]", "f32[1,4]"}),
             "lora_matmul: columns of w and b differ, 5 and 4");
   EXPECT_EQ(refusal<LoraMatmul>({}, {"f32[2,3]", "f32[3,5]", "f32[3,1]", "f32[2,5]"}),
-            "lora_matmul: b: f32[2,5] must have 1 rows to follow f32[2,1]");
+            "lora_matmul: inner sizes differ, f32[2,1] x b: f32[2,5]; b must have 1 rows");
   EXPECT_EQ(refusal<FusedSwiglu>({}, {"f32[2,3]"}),
             "fused_swiglu: x: f32[2,3] has an odd last axis; it must hold two halves");
   EXPECT_EQ(refusal<FusedSwiglu>({false, DType::i32}, {"f32[2,4]"}),

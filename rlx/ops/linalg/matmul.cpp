@@ -35,20 +35,25 @@ std::vector<T> multiply(const std::vector<T>& a, const std::vector<T>& b, const 
 
 }  // namespace
 
+Shape product_shape(Infer& c, const Shape& left, int i) {
+  const Shape& right = c.in(i);
+  if (left.rank() < 2) c.fail(left, " has rank ", left.rank(), "; it must have rank 2 or more");
+  c.require_min_rank(i, 2);
+  if (decide_equal(left.dim(-1), right.dim(-2)) == false) {
+    c.fail("inner sizes differ, ", left, " x ", c.operand_name(i), ": ", right, "; ", c.operand_name(i),
+           " must have ", left.dim(-1), " rows");
+  }
+  c.same(left.dim(-1), right.dim(-2), "inner sizes");
+  Dims dims = c.broadcast(batch_of(left), batch_of(right));
+  dims.push_back(left.dim(-2));
+  dims.push_back(right.dim(-1));
+  return left.with_dims(std::move(dims));
+}
+
 Shapes Matmul::infer(Infer& c, Attrs&) {
-  const Shape &l = c.in(0), &r = c.in(1);
   require_product(c);
   c.require_min_rank(0, 2);
-  c.require_min_rank(1, 2);
-  if (decide_equal(l.dim(-1), r.dim(-2)) == false) {
-    c.fail("inner sizes differ, lhs ", l, " x rhs ", r,
-           "; the last axis of lhs must equal the second last of rhs");
-  }
-  c.same(l.dim(-1), r.dim(-2), "inner sizes");
-  Dims dims = c.broadcast(batch_of(l), batch_of(r));
-  dims.push_back(l.dim(-2));
-  dims.push_back(r.dim(-1));
-  return {Shape(product_dtype(l.dtype()), std::move(dims))};
+  return {product_shape(c, c.in(0), 1).with_dtype(product_dtype(c.in(0).dtype()))};
 }
 
 Literals Matmul::reference(const Eval& c, const Attrs&) {

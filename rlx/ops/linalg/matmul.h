@@ -26,4 +26,8 @@ struct Matmul {
 
 Tensor matmul(Tensor lhs, Tensor rhs);
 
+/// The type of `left` times operand i, both with two axes or more and of the dtype of `left`; leading axes
+/// broadcast. For every operator that contains a product.
+Shape product_shape(Infer& c, const Shape& left, int i);
+
 }  // namespace rlx::ops

@@ -2,7 +2,6 @@
 
 #include "rlx/ops/elementwise/binary.h"
 #include "rlx/ops/linalg/matmul.h"
-#include "rlx/ops/linear/product.h"
 
 namespace rlx::ops {
 
