@@ -5,34 +5,26 @@
 #include "rlx/ir/interpreter.h"
 #include "rlx/ir/leaves.h"
 #include "rlx/ops/control/body.h"
+#include "rlx/ops/control/scan_parts.h"
 #include "rlx/ops/elementwise/activation.h"
 #include "rlx/ops/elementwise/binary.h"
 #include "rlx/ops/elementwise/broadcast.h"
 #include "rlx/ops/elementwise/math.h"
 #include "rlx/ops/linalg/matmul.h"
-#include "rlx/ops/shape/concat.h"
-#include "rlx/ops/shape/narrow.h"
 #include "rlx/ops/shape/reshape.h"
 #include "rlx/ops/shape/transpose.h"
 
 namespace rlx::ops {
-namespace {
-
-Shape slice_of(const Shape& s) { return s.with_dims(Dims(s.dims().begin() + 1, s.dims().end())); }
-
-Shape stacked(const Shape& s, Dim length) {
-  Dims dims = s.dims();
-  dims.insert(dims.begin(), length);
-  return s.with_dims(std::move(dims));
-}
-
-}  // namespace
 
 Shapes Scan::infer(Infer& c, Attrs& a) {
   if (a.carries < 0 || a.consts < 0 || a.carries + a.consts > c.count()) {
     c.fail(a.carries, " carries and ", a.consts, " constants of ", c.count(), " operands");
   }
   if (a.length.is_inferred()) c.fail("length is -1; give a number or a symbol");
+  if (a.checkpoints < 0) c.fail("checkpoints is ", a.checkpoints, "; it must not be negative");
+  if (a.checkpoints > 0 && a.length.is_symbolic())
+    c.fail("checkpoints is ", a.checkpoints, " and length ", a.length, " is symbolic; bind it first");
+  if (a.length.is_static() && a.checkpoints >= a.length.value()) a.checkpoints = 0;  // every step is kept
   Shapes leaves;
   for (int i = 0; i < c.count(); ++i) {
     if (i < a.carries + a.consts) {
@@ -96,112 +88,9 @@ Literals Scan::reference(const Eval& c, const Attrs& a) {
   return join_lists<Literal>({carries, ys});
 }
 
-namespace {
-
-// Where the operands of a scan lie, as lists.
-struct Parts {
-  Tensors carries, consts, xs;
-  template <class Context>
-  Parts(const Context& c, const Scan::Attrs& a) {
-    for (int i = 0; i < c.count(); ++i)
-      (i < a.carries ? carries : i < a.carries + a.consts ? consts : xs).push_back(c.in(i));
-  }
-};
-
-Shapes slices_of(const Tensors& tensors) {
-  Shapes out;
-  for (const Tensor& t : tensors) out.push_back(slice_of(t.shape()));
-  return out;
-}
-
-Tensors emit(Graph& g, const Tensors& carries, const Tensors& consts, const Tensors& xs, const GraphRef& body,
-             Dim length, bool reverse, ScanSave save) {
-  const Tensors operands = join_lists<Tensor>({carries, consts, xs});
-  return make_all<Scan>(g, {body, length, int(carries.size()), int(consts.size()), reverse, save},
-                        Values(operands.begin(), operands.end()));
-}
-
-}  // namespace
-
-// The forward loop runs once more in the text but not in time: it is emitted with the values the gradient
-// needs as further outputs and takes the place of the original. Then one reverse sweep carries the cotangents
-// of the carries and the sums of the gradients of the constants, and stacks the gradients of the sequences.
-Tensors Scan::vjp(const Vjp& c, const Attrs& a) {
-  const Parts in(c, a);
-  const size_t n = in.carries.size(), total = size_t(c.count());
-  const Shapes outputs = output_shapes(*a.body), leaves = leaf_shapes(*a.body);
-  std::vector<bool> wanted(total), seeded(outputs.size());
-  for (size_t i = 0; i < total; ++i)
-    wanted[i] = is_differentiable(leaves[i].dtype()) && (i < n || c.wants(int(i)));
-  for (size_t i = 0; i < outputs.size(); ++i)
-    seeded[i] = is_differentiable(outputs[i].dtype()) && (i < n || c.has_dy(int(i)));
-  const auto split = c.bodies.split_vjp(*a.body, wanted, seeded, a.save == ScanSave::carries);
-  const auto back_leaves = split.backward->leaves();
-
-  // Forward: carries', ys, residuals, and the incoming carries that the backward body reads.
-  std::vector<size_t> kept;
-  for (size_t i = 0; i < n; ++i) {
-    if (split.backward->use_count(back_leaves[i]) > 0) kept.push_back(i);
-  }
-  const GraphRef forward = make_body(a.body->name(), leaves, [&](Graph& g, const Tensors& x) {
-    Tensors out = inline_graph(g, *split.forward, x);
-    for (const size_t i : kept) out.push_back(x[i]);
-    return out;
-  });
-  const Tensors made = emit(c.graph, in.carries, in.consts, in.xs, forward, a.length, a.reverse, a.save);
-  c.replacements = take(made, 0, outputs.size());
-  const Tensors residuals = take(made, outputs.size(), split.residuals.size());
-  const Tensors carried = take(made, outputs.size() + residuals.size(), kept.size());
-
-  // Backward operands: cotangents of carries, gradient sums of constants | constants | everything per step.
-  Tensors dcarries, sums, dys;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    if (seeded[i]) (i < n ? dcarries : dys).push_back(c.dy(int(i)));
-  }
-  for (size_t i = n; i < n + in.consts.size(); ++i) {
-    if (wanted[i]) sums.push_back(zeros_like(c.in(int(i))));
-  }
-  const Tensors back_carries = join_lists<Tensor>({dcarries, sums});
-  const Tensors steps = join_lists<Tensor>({carried, in.xs, residuals, dys});
-  const Shapes body_inputs =
-      join_lists<Shape>({shapes_of(back_carries), shapes_of(in.consts), slices_of(steps)});
-  const GraphRef backward =
-      make_body(a.body->name() + "_backward", body_inputs, [&](Graph& g, const Tensors& x) {
-        size_t at = 0;
-        const auto next = [&](size_t count) { return at += count, take(x, at - count, count); };
-        const Tensors d = next(dcarries.size()), sum = next(sums.size()), consts = next(in.consts.size()),
-                      carry = next(kept.size()), xs = next(in.xs.size()), residual = next(residuals.size()),
-                      dy = next(dys.size());
-        // A carry that nobody reads is bound to anything of its type.
-        Tensors all_carries;
-        for (size_t i = 0, k = 0; i < n; ++i) {
-          const bool is_kept = k < kept.size() && kept[k] == i;
-          all_carries.push_back(is_kept ? carry[k++] : full(g, leaves[i], 0));
-        }
-        const Tensors grads =
-            inline_graph(g, *split.backward, join_lists<Tensor>({all_carries, consts, xs, residual, d, dy}));
-        Tensors out;
-        size_t grad = 0, s = 0;
-        for (size_t i = 0; i < total; ++i) {
-          if (!wanted[i]) continue;
-          const bool is_const = i >= n && i < n + in.consts.size();
-          out.push_back(is_const ? sum[s++] + grads[grad] : grads[grad]);
-          ++grad;
-        }
-        return out;
-      });
-  const Tensors results =
-      emit(c.graph, back_carries, in.consts, steps, backward, a.length, !a.reverse, a.save);
-  Tensors grads(total);
-  for (size_t i = 0, r = 0; i < total; ++i) {
-    if (wanted[i]) grads[i] = results[r++];
-  }
-  return grads;
-}
-
 // One loop that carries values and tangents side by side.
 Tensors Scan::jvp(const Jvp& c, const Attrs& a) {
-  const Parts in(c, a);
+  const ScanOperands in = scan_operands(c, a);
   const size_t n = in.carries.size(), total = size_t(c.count());
   const Shapes outputs = output_shapes(*a.body), leaves = leaf_shapes(*a.body);
   std::vector<bool> active(total);
@@ -227,7 +116,7 @@ Tensors Scan::jvp(const Jvp& c, const Attrs& a) {
                                take(primal, n, primal.size() - n),
                                take(tangent, dcarries.size(), tangent.size() - dcarries.size())});
   });
-  const Tensors out = emit(c.graph, carries, consts, xs, joint, a.length, a.reverse, a.save);
+  const Tensors out = emit_scan(c.graph, {carries, consts, xs}, like(a, joint));
   Tensors tangents(outputs.size());
   c.replacements.assign(outputs.size(), Tensor{});
   size_t dcarry = n, y = n + dcarries.size(), dy = y + (outputs.size() - n);
@@ -253,7 +142,7 @@ Tensors Scan::vmap(const Vmap& c, const Attrs& a) {
     }
   }
   const GraphRef body = c.bodies.vmap(*a.body, batched, c.size);
-  Tensors out = emit(c.graph, carries, consts, xs, body, a.length, a.reverse, a.save);
+  Tensors out = emit_scan(c.graph, {carries, consts, xs}, like(a, body));
   for (size_t i = size_t(a.carries); i < out.size(); ++i) out[i] = move_axis(out[i], 0, 1);
   return out;
 }
@@ -285,18 +174,34 @@ GraphRef sample_body(std::string_view kind) {
 }  // namespace
 
 std::vector<OpSample<Scan::Attrs>> Scan::samples() {
-  return {{{sample_body("rnn"), 4, 1, 1}, {"f32[2,3]", "f32[3,3]", "f32[4,2,3]"}},
-          {{sample_body("rnn"), 1, 1, 1, true, ScanSave::carries}, {"f32[2,3]", "f32[3,3]", "f32[1,2,3]"}},
-          {{sample_body("rnn"), 0, 1, 1}, {"f32[2,3]", "f32[3,3]", "f32[0,2,3]"}},
-          {{sample_body("pair"), 3, 2, 0, true}, {"f32[2]", "f32[]", "f32[3]"}},
-          {{sample_body("pair"), 3, 2, 1}, {"f32[2]", "f32[]", "f32[]"}},
-          {{sample_body("count"), 5, 2, 0}, {"i32[]", "f32[3]"}},
-          {{sample_body("map"), 3, 0, 1}, {"f32[3]", "f32[3,3]"}}};
+  return {
+      {{sample_body("rnn"), 4, 1, 1}, {"f32[2,3]", "f32[3,3]", "f32[4,2,3]"}},
+      {{sample_body("rnn"), 1, 1, 1, true, ScanSave::carries}, {"f32[2,3]", "f32[3,3]", "f32[1,2,3]"}},
+      {{sample_body("rnn"), 0, 1, 1}, {"f32[2,3]", "f32[3,3]", "f32[0,2,3]"}},
+      {{sample_body("pair"), 3, 2, 0, true}, {"f32[2]", "f32[]", "f32[3]"}},
+      {{sample_body("pair"), 3, 2, 1}, {"f32[2]", "f32[]", "f32[]"}},
+      {{sample_body("count"), 5, 2, 0}, {"i32[]", "f32[3]"}},
+      {{sample_body("map"), 3, 0, 1}, {"f32[3]", "f32[3,3]"}},
+      {{sample_body("rnn"), 5, 1, 1, false, ScanSave::residuals, 2}, {"f32[2,3]", "f32[3,3]", "f32[5,2,3]"}},
+      {{sample_body("pair"), 4, 2, 0, true, ScanSave::residuals, 3}, {"f32[2]", "f32[]", "f32[4]"}}};
 }
 
 Tensors scan_all(Graph& g, const Tensors& init, const Tensors& consts, const Tensors& xs, Graph body,
                  Dim length, bool reverse, ScanSave save) {
-  return emit(g, init, consts, xs, std::make_shared<const Graph>(std::move(body)), length, reverse, save);
+  return emit_scan(g, {init, consts, xs},
+                   {.body = std::make_shared<const Graph>(std::move(body)),
+                    .length = length,
+                    .reverse = reverse,
+                    .save = save});
+}
+
+Tensors scan_all_checkpointed(Graph& g, const Tensors& init, const Tensors& consts, const Tensors& xs,
+                              Graph body, int64_t length, int64_t num_checkpoints) {
+  if (num_checkpoints < 1) throw invalid("scan_checkpointed: ", num_checkpoints, " checkpoints; at least 1");
+  return emit_scan(g, {init, consts, xs},
+                   {.body = std::make_shared<const Graph>(std::move(body)),
+                    .length = length,
+                    .checkpoints = num_checkpoints});
 }
 
 Tensor scan(Tensor init, Graph body, Dim length) {
@@ -319,47 +224,6 @@ Tensor scan_trajectory(Tensor init, Graph body, Dim length) {
   outputs.push_back(outputs[0]);
   body.set_outputs(outputs);
   return scan_all(*init.graph, {init}, {}, {}, std::move(body), length)[1];
-}
-
-// K segments of L / K steps as an outer loop that keeps its carries only, then the steps that are left.
-Tensors scan_all_checkpointed(Graph& g, const Tensors& init, const Tensors& consts, const Tensors& xs,
-                              Graph body, int64_t length, int64_t k) {
-  if (k < 1) throw invalid("scan_checkpointed: ", k, " checkpoints; at least 1");
-  const auto step = std::make_shared<const Graph>(std::move(body));
-  const size_t n = init.size();
-  const size_t ys = step->outputs().size() - std::min(n, step->outputs().size());
-  if (k >= length) return emit(g, init, consts, xs, step, length, false, ScanSave::residuals);
-  const int64_t segment = length / k, rest = length - k * segment;
-
-  const auto cut = [&](const Tensor& x, int64_t from, int64_t count) {
-    return make<Narrow>(g, {0, Dim(from), Dim(count)}, {x});
-  };
-  Tensors segments;
-  for (const Tensor& x : xs) {
-    Dims dims = x.shape().dims();
-    dims[0] = k;
-    dims.insert(dims.begin() + 1, Dim(segment));
-    segments.push_back(reshape(cut(x, 0, k * segment), dims));
-  }
-  const Shapes inputs = join_lists<Shape>({shapes_of(init), shapes_of(consts), slices_of(segments)});
-  const GraphRef outer = make_body(step->name() + "_segment", inputs, [&](Graph& inner, const Tensors& x) {
-    return emit(inner, take(x, 0, n), take(x, n, consts.size()), take(x, n + consts.size(), xs.size()), step,
-                segment, false, ScanSave::residuals);
-  });
-  Tensors out = emit(g, init, consts, segments, outer, k, false, ScanSave::carries);
-  for (size_t i = n; i < out.size(); ++i) {
-    Dims dims = out[i].shape().dims();
-    dims.erase(dims.begin());
-    dims[0] = k * segment;
-    out[i] = reshape(out[i], dims);
-  }
-  if (rest == 0) return out;
-  Tensors tail;
-  for (const Tensor& x : xs) tail.push_back(cut(x, k * segment, rest));
-  const Tensors last = emit(g, take(out, 0, n), consts, tail, step, rest, false, ScanSave::residuals);
-  Tensors joined = take(last, 0, n);
-  for (size_t i = 0; i < ys; ++i) joined.push_back(concat({out[n + i], last[n + i]}, 0));
-  return joined;
 }
 
 Tensor scan_checkpointed(Tensor init, Graph body, Dim length, int64_t num_checkpoints) {

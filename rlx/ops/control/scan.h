@@ -30,6 +30,7 @@ struct Scan {
     int consts = 0;
     bool reverse = false;
     ScanSave save = ScanSave::residuals;
+    int64_t checkpoints = 0;
     static constexpr auto fields() {
       return std::tuple{
           field("body", &Attrs::body, "one step; its inputs are taken in order"),
@@ -39,7 +40,10 @@ struct Scan {
           field("reverse", &Attrs::reverse, "run from the last slice to the first"),
           field("save", &Attrs::save,
                 "what reverse mode keeps per step: residuals (nothing runs twice) or carries (the "
-                "body runs again)")};
+                "body runs again)"),
+          field("checkpoints", &Attrs::checkpoints,
+                "reverse mode cuts the loop into this many segments, keeps the carries at their starts and "
+                "runs each segment again; 0 keeps every step. The numbers are the same")};
     }
   };
   static Shapes infer(Infer&, Attrs&);
@@ -60,8 +64,8 @@ Tensor scan_with_xs(Tensor init, const Tensors& xs, Graph body, Dim length);
 Tensor scan_with_bcasts_and_xs(Tensor init, const Tensors& bcasts, const Tensors& xs, Graph body, Dim length);
 /// All carries stacked: row t is the carry after step t + 1.
 Tensor scan_trajectory(Tensor init, Graph body, Dim length);
-/// As scan; reverse mode keeps `num_checkpoints` carries and recomputes between them. The values are the
-/// same.
+/// As scan; reverse mode keeps `num_checkpoints` carries and recomputes between them. Values and gradients
+/// are the same bits.
 Tensor scan_checkpointed(Tensor init, Graph body, Dim length, int64_t num_checkpoints);
 /// The general form of scan_checkpointed.
 Tensors scan_all_checkpointed(Graph& g, const Tensors& init, const Tensors& consts, const Tensors& xs,

@@ -1,0 +1,216 @@
+// Reverse mode of loops.
+//
+// The forward loop runs once more in the text but not in time: it is emitted with the values the gradient
+// needs as further outputs and takes the place of the original. Then one reverse sweep carries the cotangents
+// of the carries and the sums of the gradients of the constants, and stacks the gradients of the sequences.
+//
+// With K checkpoints the steps are cut into segments of S = ceil(L / K), the last one with what is left. The
+// forward loop keeps the carries at the start of each full segment; the sweep runs a segment forward again
+// and then backward. Cotangents and sums pass from segment to segment as they do from step to step, so that
+// every addition happens in the order of the plain form and the gradients are the same bits.
+#include <algorithm>
+
+#include "rlx/ir/leaves.h"
+#include "rlx/ops/control/scan_parts.h"
+#include "rlx/ops/elementwise/binary.h"
+#include "rlx/ops/shape/concat.h"
+#include "rlx/ops/shape/narrow.h"
+#include "rlx/ops/shape/reshape.h"
+
+namespace rlx::ops {
+namespace {
+
+// What the sweep carries: cotangents of the carries, sums of the gradients of the constants.
+struct Swept {
+  Tensors dcarries, sums;
+  Tensors all() const { return join_lists<Tensor>({dcarries, sums}); }
+};
+
+// A stretch of steps, forward: results as those of the loop, and what the sweep over it needs.
+struct Stretch {
+  Tensors results, residuals, carried;
+};
+
+class Reverse {
+ public:
+  Reverse(const Vjp& c, const Scan::Attrs& a)
+      : c_(c), a_(a), in_(scan_operands(c, a)), n_(in_.carries.size()), total_(size_t(c.count())) {
+    const Shapes outputs = output_shapes(*a.body);
+    leaves_ = leaf_shapes(*a.body);
+    results_ = outputs.size();
+    wanted_.resize(total_);
+    seeded_.resize(results_);
+    for (size_t i = 0; i < total_; ++i)
+      wanted_[i] = is_differentiable(leaves_[i].dtype()) && (i < n_ || c.wants(int(i)));
+    for (size_t i = 0; i < results_; ++i)
+      seeded_[i] = is_differentiable(outputs[i].dtype()) && (i < n_ || c.has_dy(int(i)));
+    split_ = c.bodies.split_vjp(*a.body, wanted_, seeded_, a.save == ScanSave::carries);
+    const auto back_leaves = split_.backward->leaves();
+    for (size_t i = 0; i < n_; ++i) {
+      if (split_.backward->use_count(back_leaves[i]) > 0) kept_.push_back(i);
+    }
+    forward_ = make_body(a.body->name(), leaves_, [&](Graph& g, const Tensors& x) {
+      Tensors out = inline_graph(g, *split_.forward, x);
+      for (const size_t i : kept_) out.push_back(x[i]);
+      return out;
+    });
+  }
+
+  Tensors run() {
+    Swept swept;
+    Tensors dys;
+    for (size_t i = 0; i < results_; ++i) {
+      if (seeded_[i]) (i < n_ ? swept.dcarries : dys).push_back(c_.dy(int(i)));
+    }
+    for (size_t i = n_; i < n_ + in_.consts.size(); ++i) {
+      if (wanted_[i]) swept.sums.push_back(zeros_like(c_.in(int(i))));
+    }
+    if (a_.checkpoints > 0) return run_segments(swept, dys);
+    const Stretch made = forward(c_.graph, in_, a_.length);
+    c_.replacements = made.results;
+    return gradients(sweep(c_.graph, swept, in_.consts, in_.xs, made, dys, a_.length));
+  }
+
+ private:
+  // Forward over `length` steps, with residuals.
+  Stretch forward(Graph& g, const ScanOperands& in, Dim length) const {
+    const Tensors made = emit_scan(g, in, plain(forward_, length, a_.reverse));
+    return {take(made, 0, results_), take(made, results_, split_.residuals.size()),
+            take(made, results_ + split_.residuals.size(), kept_.size())};
+  }
+
+  // Backward over the same steps; the carries of the sweep, then gradients of the sequences.
+  Tensors sweep(Graph& g, const Swept& swept, const Tensors& consts, const Tensors& xs, const Stretch& made,
+                const Tensors& dys, Dim length) const {
+    const Tensors steps = join_lists<Tensor>({made.carried, xs, made.residuals, dys});
+    const Shapes inputs = join_lists<Shape>({shapes_of(swept.all()), shapes_of(consts), slices_of(steps)});
+    const GraphRef body = make_body(a_.body->name() + "_backward", inputs, [&](Graph& b, const Tensors& x) {
+      size_t at = 0;
+      const auto next = [&](size_t count) { return at += count, take(x, at - count, count); };
+      const Tensors d = next(swept.dcarries.size()), sum = next(swept.sums.size()), q = next(consts.size()),
+                    carry = next(kept_.size()), slices = next(xs.size()),
+                    residual = next(made.residuals.size()), dy = next(dys.size());
+      // A carry that nobody reads is bound to anything of its type.
+      Tensors carries;
+      for (size_t i = 0, k = 0; i < n_; ++i) {
+        const bool is_kept = k < kept_.size() && kept_[k] == i;
+        carries.push_back(is_kept ? carry[k++] : full(b, leaves_[i], 0));
+      }
+      const Tensors grads =
+          inline_graph(b, *split_.backward, join_lists<Tensor>({carries, q, slices, residual, d, dy}));
+      Tensors out;
+      size_t grad = 0, s = 0;
+      for (size_t i = 0; i < total_; ++i) {
+        if (!wanted_[i]) continue;
+        const bool is_const = i >= n_ && i < n_ + in_.consts.size();
+        out.push_back(is_const ? sum[s++] + grads[grad] : grads[grad]);
+        ++grad;
+      }
+      return out;
+    });
+    return emit_scan(g, {swept.all(), consts, steps}, plain(body, length, !a_.reverse));
+  }
+
+  Tensors run_segments(Swept swept, const Tensors& dys) const {
+    Graph& g = c_.graph;
+    const int64_t length = a_.length.value(), steps = (length + a_.checkpoints - 1) / a_.checkpoints,
+                  segments = length / steps, whole = segments * steps, rest = length - whole;
+    // In time the short segment comes last: behind the others, or before them when the loop runs backwards.
+    const auto cut = [&](const Tensors& all, bool last) {
+      Tensors out;
+      const int64_t from = last ? (a_.reverse ? 0 : whole) : (a_.reverse ? rest : 0);
+      for (const Tensor& x : all) {
+        out.push_back(make<Narrow>(g, {0, Dim(from), Dim(last ? rest : whole)}, {x}));
+        if (last) continue;
+        Dims dims = x.shape().dims();
+        dims[0] = segments;
+        dims.insert(dims.begin() + 1, Dim(steps));
+        out.back() = reshape(out.back(), dims);
+      }
+      return out;
+    };
+    const auto joined = [&](Tensor segmented, Tensor last) {
+      Dims dims = segmented.shape().dims();
+      dims.erase(dims.begin());
+      dims[0] = whole;
+      const Tensor flat = reshape(segmented, dims);
+      if (rest == 0) return flat;
+      return a_.reverse ? concat({last, flat}, 0) : concat({flat, last}, 0);
+    };
+
+    const Tensors xs = cut(in_.xs, false), segment_dys = cut(dys, false);
+    const size_t consts = in_.consts.size(), ys = results_ - n_;
+    const Shapes inputs = join_lists<Shape>({shapes_of(in_.carries), shapes_of(in_.consts), slices_of(xs)});
+    const GraphRef outer = make_body(a_.body->name() + "_segment", inputs, [&](Graph& b, const Tensors& x) {
+      const ScanOperands in{take(x, 0, n_), take(x, n_, consts), take(x, n_ + consts, xs.size())};
+      return join_lists<Tensor>({emit_scan(b, in, plain(a_.body, steps, a_.reverse)), in.carries});
+    });
+    const Tensors made = emit_scan(g, {in_.carries, in_.consts, xs}, by_segment(outer, segments, a_.reverse));
+    const Tensors starts = take(made, results_, n_);
+    Tensors results = take(made, 0, n_), tail_grads;
+    const Tensors tail_xs = rest > 0 ? cut(in_.xs, true) : Tensors{};
+    Stretch tail;
+    if (rest > 0) {
+      tail = forward(g, {results, in_.consts, tail_xs}, rest);
+      results = take(tail.results, 0, n_);
+      tail_grads = sweep(g, swept, in_.consts, tail_xs, tail, cut(dys, true), rest);
+      swept = {take(tail_grads, 0, swept.dcarries.size()),
+               take(tail_grads, swept.dcarries.size(), swept.sums.size())};
+    }
+    for (size_t i = 0; i < ys; ++i)
+      results.push_back(joined(made[n_ + i], rest > 0 ? tail.results[n_ + i] : Tensor{}));
+    c_.replacements = results;
+
+    const Tensors per_segment = join_lists<Tensor>({starts, xs, segment_dys});
+    const Shapes back_inputs =
+        join_lists<Shape>({shapes_of(swept.all()), shapes_of(in_.consts), slices_of(per_segment)});
+    const GraphRef back =
+        make_body(a_.body->name() + "_segment_backward", back_inputs, [&](Graph& b, const Tensors& x) {
+          size_t at = 0;
+          const auto next = [&](size_t count) { return at += count, take(x, at - count, count); };
+          const Swept state{next(swept.dcarries.size()), next(swept.sums.size())};
+          const Tensors q = next(consts), carries = next(n_), slices = next(xs.size()), dy = next(dys.size());
+          return sweep(b, state, q, slices, forward(b, {carries, q, slices}, steps), dy, steps);
+        });
+    Tensors grads =
+        emit_scan(g, {swept.all(), in_.consts, per_segment}, by_segment(back, segments, !a_.reverse));
+    for (size_t i = swept.all().size(); i < grads.size(); ++i)
+      grads[i] = joined(grads[i], rest > 0 ? tail_grads[i] : Tensor{});
+    return gradients(grads);
+  }
+
+  Scan::Attrs plain(GraphRef body, Dim length, bool reverse) const {
+    return {.body = std::move(body), .length = length, .reverse = reverse, .save = a_.save};
+  }
+
+  // Loops over segments: their own derivatives keep the carries and run the segments again.
+  static Scan::Attrs by_segment(GraphRef body, Dim segments, bool reverse) {
+    return {.body = std::move(body), .length = segments, .reverse = reverse, .save = ScanSave::carries};
+  }
+
+  // One gradient per operand.
+  Tensors gradients(const Tensors& swept) const {
+    Tensors out(total_);
+    for (size_t i = 0, r = 0; i < total_; ++i) {
+      if (wanted_[i]) out[i] = swept[r++];
+    }
+    return out;
+  }
+
+  const Vjp& c_;
+  const Scan::Attrs& a_;
+  const ScanOperands in_;
+  const size_t n_, total_;
+  size_t results_ = 0;
+  Shapes leaves_;
+  std::vector<bool> wanted_, seeded_;
+  BodyTransforms::Split split_;
+  std::vector<size_t> kept_;  // carries that the backward body reads
+  GraphRef forward_;          // carries', ys, residuals, and the incoming carries that are kept
+};
+
+}  // namespace
+
+Tensors Scan::vjp(const Vjp& c, const Attrs& a) { return Reverse(c, a).run(); }
+
+}  // namespace rlx::ops
