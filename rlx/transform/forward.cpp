@@ -9,7 +9,7 @@ namespace {
 
 class Forward {
  public:
-  explicit Forward(Graph& g) : g_(g), order_(g.topo_order()) {}
+  Forward(Graph& g, bool renew) : g_(g), renew_(renew), order_(g.topo_order()) {}
 
   void set(Value v, Tensor t) {
     if (t) tangents_[v] = t;
@@ -58,6 +58,7 @@ class Forward {
       throw e;
     }
     RLX_CHECK(out.size() == shapes.size(), "jvp of ", op.name, " returned ", out.size(), " tangents");
+    if (!renew_) replacements.clear();
     for (uint32_t i = 0; i < out.size(); ++i) {
       if (!out[i] || !is_differentiable(shapes[i].dtype())) continue;
       RLX_CHECK(out[i].shape() == shapes[i], "jvp of ", op.name, ": a tangent of ", out[i].shape(), " for ",
@@ -132,6 +133,7 @@ class Forward {
   }
 
   Graph& g_;
+  bool renew_;
   std::vector<NodeId> order_;
   ValueMap<Tensor> tangents_;
 };
@@ -143,8 +145,8 @@ bool needs_expansion_for_jvp(const Node& n) {
          !n.op->traits.zero_gradient;
 }
 
-Tensors push_forward(Graph& g, const Values& inputs, const Tensors& tangents) {
-  Forward walk(g);
+Tensors push_forward(Graph& g, const Values& inputs, const Tensors& tangents, bool renew) {
+  Forward walk(g, renew);
   for (size_t i = 0; i < inputs.size(); ++i) walk.set(inputs[i], tangents[i]);
   walk.run();
   Tensors out;

@@ -83,7 +83,9 @@ Partition grad_partitioned(const Graph& g, const std::vector<std::string>& wrt, 
   return partition(joint.graph, leaves, joint.outputs, policy, budget);
 }
 
-Graph jvp(const Graph& g, const std::vector<std::string>& wrt) {
+Graph jvp(const Graph& g, const std::vector<std::string>& wrt) { return jvp_graph(g, wrt, true); }
+
+Graph jvp_graph(const Graph& g, const std::vector<std::string>& wrt, bool renew) {
   Graph out = g;
   expand_composites(out, needs_expansion_for_jvp);
   out.set_name(g.name() + "_jvp");
@@ -94,7 +96,7 @@ Graph jvp(const Graph& g, const std::vector<std::string>& wrt) {
     tangents.push_back({&out, out.input(free_leaf_name(out, "tangent_" + name), out.shape(leaves.back()))});
   }
   const std::vector<std::string> primal = out.output_names();
-  const Tensors pushed = push_forward(out, leaves, tangents);
+  const Tensors pushed = push_forward(out, leaves, tangents, renew);
   Values all = out.outputs();
   std::vector<std::string> names = primal;
   for (size_t i = 0; i < primal.size(); ++i) {

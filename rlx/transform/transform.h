@@ -37,6 +37,15 @@ Partition grad_partitioned(const Graph& g, const std::vector<std::string>& wrt, 
 /// Outputs, then their tangents named "d_<output>"; adds an input "tangent_<name>" for each name in `wrt`.
 Graph jvp(const Graph& g, const std::vector<std::string>& wrt);
 
+/// jvp in two parts, so that many tangents share one forward run. What a loop computes on the way to its
+/// tangents stays inside the loop and runs in both parts.
+struct Linearized {
+  Graph forward;  // leaves -> outputs, then residuals named "residual_0", ...
+  Graph linear;   // residuals, then an input "tangent_<name>" for each name -> tangents as in jvp
+  Shapes residuals;
+};
+Linearized linearize(const Graph& g, const std::vector<std::string>& wrt);
+
 /// Hessian-vector product of a scalar: [value, gradients..., H v...]; adds "tangent_<name>" inputs.
 Graph hvp(const Graph& g, const std::vector<std::string>& wrt);
 
