@@ -1,40 +1,15 @@
 // Every operator x every sample: batching each operand alone, over each axis, and all together equals a loop.
 #include <gtest/gtest.h>
 
-#include <cstring>
-
 #include "rlx/ops/all.h"
 #include "rlx/transform/transform.h"
+#include "tests/support/batches.h"
 #include "tests/support/compare.h"
-#include "tests/support/samples.h"
 
 namespace rlx::ir {
 namespace {
 
 constexpr int64_t kBatch = 3;
-
-// Examples joined along `axis`.
-Literal stack(const Literals& examples, int axis) {
-  Dims dims = examples[0].shape().dims();
-  dims.insert(dims.begin() + axis, Dim(int64_t(examples.size())));
-  Literal out = Literal::zeros(examples[0].shape().with_dims(dims));
-  const auto view = axis_view(out.shape(), axis);
-  const size_t row = size_t(view.inner) * dtype_size(out.dtype());
-  std::byte* to = out.mutable_bytes().data();
-  for (int64_t o = 0; row > 0 && o < view.outer; ++o) {
-    for (int64_t k = 0; k < view.length; ++k) {
-      std::memcpy(to + size_t(o * view.length + k) * row,
-                  examples[size_t(k)].bytes().data() + size_t(o) * row, row);
-    }
-  }
-  return out;
-}
-
-// One example of each operand: the sample's own values under other seeds.
-Literal example(const OpDef& op, size_t sample, size_t operand, int64_t k) {
-  return sample_literal(op.samples()[sample].inputs[operand], 1000 * sample + operand + 100'000 * uint64_t(k),
-                        DType::f64);
-}
 
 void check(const OpDef& op, size_t sample, const std::map<size_t, int>& axes) {
   const auto c = test::make_case(op, sample, DType::f64);
@@ -45,10 +20,10 @@ void check(const OpDef& op, size_t sample, const std::map<size_t, int>& axes) {
     options.in_axes[cat("x", operand)] = axis;
     Literals examples;
     for (int64_t k = 0; k < kBatch; ++k) {
-      examples.push_back(example(op, sample, operand, k));
+      examples.push_back(test::example(op, sample, operand, k));
       per_example[size_t(k)][operand] = examples.back();
     }
-    leaves[operand] = stack(examples, axis);
+    leaves[operand] = test::stack(examples, axis);
   }
   const Graph mapped = transform::vmap(c.graph, options);
   for (const auto& e : mapped.verify()) ADD_FAILURE() << cat(e);
@@ -58,7 +33,7 @@ void check(const OpDef& op, size_t sample, const std::map<size_t, int>& axes) {
   for (size_t r = 0; r < got.size(); ++r) {
     Literals rows;
     for (const Literals& one : results) rows.push_back(one[r]);
-    test::expect_close(got[r], stack(rows, 0), is_complex(got[r].dtype()) ? 1e-5 : 1e-9);
+    test::expect_close(got[r], test::stack(rows), is_complex(got[r].dtype()) ? 1e-5 : 1e-9);
   }
 }
 

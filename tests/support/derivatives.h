@@ -32,14 +32,18 @@ inline double inner(const Literals& a, const Literals& b) {
   return sum;
 }
 
+inline std::vector<double> real_parts(const std::vector<std::complex<double>>& v) {
+  std::vector<double> out(v.size());
+  for (size_t i = 0; i < v.size(); ++i) out[i] = v[i].real();
+  return out;
+}
+
 /// x + h v
 inline Literal moved(const Literal& x, const Literal& v, double h) {
   std::vector<std::complex<double>> out = x.to_complexes();
   for (int64_t i = 0; i < x.elements(); ++i) out[size_t(i)] += h * v.complex_at(i);
-  if (is_complex(x.dtype())) return Literal::complexes(x.shape(), out);
-  std::vector<double> real(out.size());
-  for (size_t i = 0; i < out.size(); ++i) real[i] = out[i].real();
-  return Literal::reals(x.shape(), real);
+  return is_complex(x.dtype()) ? Literal::complexes(x.shape(), out)
+                               : Literal::reals(x.shape(), real_parts(out));
 }
 
 inline Literals moved(Literals xs, const std::vector<size_t>& which, const Literals& vs, double h) {
@@ -49,10 +53,14 @@ inline Literals moved(Literals xs, const std::vector<size_t>& which, const Liter
 
 inline Literal random_like(const Shape& s, uint64_t seed) { return ir::sample_literal(cat(s), seed); }
 
+/// With `elements`, inputs of up to kFewElements elements are moved one element at a time too (for complex
+/// ones, each part); all inputs are moved along a random direction.
 class DerivativeCheck {
  public:
-  DerivativeCheck(const ir::Graph& g, Literals leaves, bool smooth)
-      : g_(g), leaves_(std::move(leaves)), smooth_(smooth) {
+  static constexpr int64_t kFewElements = 8;
+
+  DerivativeCheck(const ir::Graph& g, Literals leaves, bool smooth, bool elements = false)
+      : g_(g), leaves_(std::move(leaves)), smooth_(smooth), elements_(elements) {
     const auto ids = g.leaves();
     for (size_t i = 0; i < ids.size(); ++i) {
       const ir::Node& n = g.node(ids[i]);
@@ -75,6 +83,7 @@ class DerivativeCheck {
 
   void run() {
     const Literals gradients = check_reverse();
+    if (smooth_ && elements_) check_elements(gradients);
     const double forward = check_forward();
     if (testing::Test::HasFatalFailure()) return;
     const double reverse = inner(gradients, directions_);
@@ -107,14 +116,41 @@ class DerivativeCheck {
     const Literals gradients = ir::interpret(pulled, in);
     const Literals plus = evaluate(step()), minus = evaluate(-step());
     const double upper = inner(cotangents_, plus), lower = inner(cotangents_, minus);
-    const double difference = (upper - lower) / (2 * step());
+    difference_ = (upper - lower) / (2 * step());
     scale_ = std::fabs(upper) + std::fabs(lower);
     const double got = inner(gradients, directions_);
     if (smooth_) {
-      EXPECT_NEAR(got, difference, tolerance() * (1 + std::fabs(difference) + scale_))
+      EXPECT_NEAR(got, difference_, tolerance() * (1 + std::fabs(difference_) + scale_))
           << "vjp against differences";
     }
     return gradients;
+  }
+
+  // dL = <g, dz> for dz a step in one part of one element: g itself for a real one, 2 Re g and 2 Im g else.
+  void check_elements(const Literals& gradients) {
+    for (size_t w = 0; w < which_.size(); ++w) {
+      const Literal& x = leaves_[which_[w]];
+      if (x.elements() > kFewElements) continue;
+      const bool complex = is_complex(x.dtype());
+      for (int64_t i = 0; i < x.elements(); ++i) {
+        for (int part = 0; part < (complex ? 2 : 1); ++part) {
+          const auto loss = [&](double h) {
+            std::vector<std::complex<double>> v = x.to_complexes();
+            v[size_t(i)] += part == 0 ? std::complex<double>(h) : std::complex<double>(0, h);
+            Literals at = leaves_;
+            at[which_[w]] =
+                complex ? Literal::complexes(x.shape(), v) : Literal::reals(x.shape(), real_parts(v));
+            return inner(cotangents_, picked(ir::interpret(g_, at)));
+          };
+          const double upper = loss(step()), lower = loss(-step()),
+                       difference = (upper - lower) / (2 * step());
+          const auto g = gradients[w].complex_at(i);
+          EXPECT_NEAR(complex ? 2 * (part == 0 ? g.real() : g.imag()) : g.real(), difference,
+                      tolerance() * (1 + std::fabs(difference) + std::fabs(upper) + std::fabs(lower)))
+              << "vjp against differences at " << names_[w] << " element " << i << " part " << part;
+        }
+      }
+    }
   }
 
   double check_forward() {
@@ -125,7 +161,12 @@ class DerivativeCheck {
     const Literals out = ir::interpret(pushed, in);
     const Literals tangents(out.begin() + long(g_.outputs().size()), out.end());
     if (tangents.size() != cotangents_.size()) return ADD_FAILURE() << "wrong number of tangents", 0.0;
-    return inner(cotangents_, tangents);
+    const double forward = inner(cotangents_, tangents);
+    if (smooth_) {
+      EXPECT_NEAR(forward, difference_, tolerance() * (1 + std::fabs(difference_) + scale_))
+          << "jvp against differences";
+    }
+    return forward;
   }
 
   // Differences of the gradient against forward over reverse, and reverse over reverse against that.
@@ -163,12 +204,12 @@ class DerivativeCheck {
 
   const ir::Graph& g_;
   Literals leaves_;
-  bool smooth_;
+  bool smooth_, elements_;
   std::vector<size_t> which_, outputs_;
   std::vector<std::string> names_;
   Literals directions_, cotangents_;
   bool single_ = false;
-  double scale_ = 0;
+  double scale_ = 0, difference_ = 0;  // of <cotangents, f> along the directions
 };
 
 }  // namespace rlx::test
