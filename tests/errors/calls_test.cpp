@@ -180,8 +180,7 @@ TEST(Calls, reductions) {
 
 TEST(Calls, products_and_blocks) {
   EXPECT_EQ(refused("x: f32[2,3], w: f32[4,5]", "linear(x, w)"),
-            "linear: matmul: inner sizes differ, lhs f32[2,3] x rhs f32[4,5]; the last axis of lhs must "
-            "equal the second last of rhs");
+            "linear: matmul: inner sizes differ, f32[2,3] x rhs: f32[4,5]; rhs must have 3 rows");
   EXPECT_EQ(refused("x: f32[2,3], w: f32[3,5], b: f32[4]", "linear(x, w, b)"),
             "linear: fused_matmul_bias_act: bias: f32[4] must have the 5 columns of w: f32[3,5]");
   EXPECT_EQ(refused("x: f32[2,3], w: f32[3,5], b: f32[4]", "linear_fused(x, w, b)"),
@@ -189,8 +188,7 @@ TEST(Calls, products_and_blocks) {
   EXPECT_EQ(refused("x: f32[2,3], w: f32[3,5]", "linear_fused(x, w)"),
             "linear_fused: 2 operands; it takes 3 (x, w, bias)");
   EXPECT_EQ(refused("x: f32[2,3], w: f32[4,5]", "matmul(x, w)"),
-            "matmul: inner sizes differ, lhs f32[2,3] x rhs f32[4,5]; the last axis of lhs must equal the "
-            "second last of rhs");
+            "matmul: inner sizes differ, f32[2,3] x rhs: f32[4,5]; rhs must have 3 rows");
   EXPECT_EQ(refused("x: f32[2], w: f32[2]", "matmul(x, w)"),
             "matmul: lhs: f32[2] has rank 1; it must have rank 2 or more");
   EXPECT_EQ(refused("x: f32[2,2], w: f64[2,2]", "matmul(x, w)"),
@@ -204,11 +202,9 @@ TEST(Calls, products_and_blocks) {
             "residual_rms_norm: fused_residual_rms_norm: bias_or_gamma: f32[3] must have the size of axis 1 "
             "of f32[2,4]");
   EXPECT_EQ(refused("x: f32[2,4], a: f32[4,3], b: f32[5,3]", "shared_linear_pair(x, a, b)"),
-            "shared_linear_pair: matmul: inner sizes differ, lhs f32[2,4] x rhs f32[5,3]; the last axis of "
-            "lhs must equal the second last of rhs");
+            "shared_linear_pair: matmul: inner sizes differ, f32[2,4] x rhs: f32[5,3]; rhs must have 4 rows");
   EXPECT_EQ(refused("x: f32[2,4], a: f32[4,3], b: f32[4,3], c: f32[4,4]", "swiglu_ffn(x, a, b, c)"),
-            "swiglu_ffn: matmul: inner sizes differ, lhs f32[2,3] x rhs f32[4,4]; the last axis of lhs must "
-            "equal the second last of rhs");
+            "swiglu_ffn: matmul: inner sizes differ, f32[2,3] x rhs: f32[4,4]; rhs must have 3 rows");
   EXPECT_EQ(refused("x: f32[2,4], a: f32[4,3], b: f32[4,2], c: f32[3,4]", "swiglu_ffn(x, a, b, c)"),
             "swiglu_ffn: swiglu_ffn: up_w: f32[4,3] and gate_w: f32[4,2] differ; they must be alike");
   EXPECT_EQ(refused("c: f32[2]",
@@ -257,6 +253,12 @@ TEST(Calls, control) {
   EXPECT_EQ(
       refused("c: f32[], x: f32[5]", "scan(c, x, carries=1, length=5, body=graph @b(c: f32[]) { return c })"),
       "scan: body 'b' has 1 inputs; it is given 2");
+  EXPECT_EQ(refused("c: f32[]",
+                    "scan(c, carries=1, length=n, checkpoints=2, body=graph @b(c: f32[]) { return c })"),
+            "scan: checkpoints is 2 and length n is symbolic; bind it first");
+  EXPECT_EQ(refused("c: f32[]",
+                    "scan(c, carries=1, length=3, checkpoints=-1, body=graph @b(c: f32[]) { return c })"),
+            "scan: checkpoints is -1; it must not be negative");
   EXPECT_EQ(refused("c: f32[]",
                     "while(c, carries=1, max_iterations=-2, cond=graph @c(a: f32[]) { b = compare(a, a) "
                     "return b }, body=graph @b(a: f32[]) { return a })"),
