@@ -92,6 +92,26 @@ def attacks():
     return errors
 
 
+def named_tests():
+    """Each `file: Suite.name` in the tables of docs/ is a test of that file."""
+    errors = []
+    for name in ("docs/corrections.md", "docs/derivatives-checklist.md"):
+        found = 0
+        for line_number, line in enumerate((ROOT / name).read_text().splitlines(), 1):
+            for path, suite, test in re.findall(r"`(tests/[\w/]+\.cpp): (\w+)\.(\w+)`", line):
+                found += 1
+                file = ROOT / path
+                pattern = rf"\bTEST(?:_F|_P)?\(\s*{suite},\s*{test}\)"
+                if not file.exists() or not re.search(pattern, file.read_text()):
+                    errors.append(f"{name}:{line_number}: there is no test {suite}.{test} in {path}")
+            cells = line.split("|")
+            if len(cells) > 3 and not line.startswith("|--") and "tests/" not in line and "| test" not in line:
+                errors.append(f"{name}:{line_number}: this row names no test")
+        if not found:
+            errors.append(f"{name}: it names no test")
+    return errors
+
+
 def documents(build):
     result = subprocess.run([sys.executable, str(ROOT / "docs/generate.py"), build, "--check"], text=True,
                             capture_output=True)
@@ -102,7 +122,7 @@ def main():
     build = sys.argv[1] if len(sys.argv) > 1 else str(ROOT / "build/dev")
     failed = 0
     for name, check in (("layers", layers), ("formatting", formatting), ("sizes", sizes),
-                        ("attacks", attacks), ("refusals", lambda: refusals(build)),
+                        ("attacks", attacks), ("named tests", named_tests), ("refusals", lambda: refusals(build)),
                         ("documents", lambda: documents(build))):
         errors = check()
         for error in errors:

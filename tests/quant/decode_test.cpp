@@ -93,5 +93,41 @@ TEST(Quant, refuses_what_it_cannot_do_and_says_what_it_can) {
             "quant: 33 elements are no whole number of q4_0 blocks; a block has 32");
 }
 
+// One block by hand, so that the layout is known without stored data: where the scales lie, and their sign.
+std::vector<float> one_block(const char* name, const std::vector<std::pair<size_t, uint8_t>>& set) {
+  const BlockFormat& format = *find_format(name);
+  std::vector<std::byte> block(size_t(format.bytes));
+  for (const auto& [at, value] : set) block[at] = std::byte{value};
+  std::vector<float> out(size_t(format.elements));
+  decode(format, block, out);
+  return out;
+}
+
+TEST(Quant, q6_k_scales_are_signed) {
+  // Scale 0 of 16 is -1 (0xff), d = 1 at the end, all codes 0: (0 - 32) * -1.
+  const auto w = one_block("q6_k", {{192, 0xff}, {208, 0x00}, {209, 0x3c}});
+  EXPECT_EQ(w[0], 32.0f);
+  EXPECT_EQ(w[16], 0.0f);
+}
+
+TEST(Quant, q2_k_keeps_its_halves_behind_scales_and_codes) {
+  // 16 scale bytes (scale low nibble, min high), 64 code bytes, d, dmin: 1 * 3 * q - 2 * 1, q = 0 and 1.
+  const auto w =
+      one_block("q2_k", {{0, 0x13}, {16 + 1, 0x01}, {80, 0x00}, {81, 0x3c}, {82, 0x00}, {83, 0x40}});
+  EXPECT_EQ(w[0], -2.0f);
+  EXPECT_EQ(w[1], 1.0f);
+}
+
+TEST(Quant, q3_k_keeps_its_half_behind_masks_codes_and_scales) {
+  // 32 mask bytes, 64 code bytes, 12 scale bytes, d: scale 0 has low bits 1 and high bits 2, so 33 - 32 = 1.
+  // A clear mask bit takes 4 away.
+  const auto w =
+      one_block("q3_k", {{0, 0x01}, {32, 0x02}, {96, 0x01}, {104, 0x02}, {108, 0x00}, {109, 0x3c}});
+  EXPECT_EQ(w[0], 2.0f);
+  EXPECT_EQ(w[1], -4.0f);
+}
+
+TEST(Quant, a_q8_k_block_has_292_bytes) { EXPECT_EQ(find_format("q8_k")->bytes, 292); }
+
 }  // namespace
 }  // namespace rlx::quant
