@@ -1,0 +1,101 @@
+// Convolution over one to three axes in f32, and both of its gradients. Arrays are contiguous:
+//   x [N, Ci, size..]   w [Co, Ci / groups, kernel..]   y [N, Co, out..]
+//   forward           y[n, co, o] = sum over ci, k of x[n, ci, o stride + k dilation - low] w[co, ci, k] +
+//   bias backward_data     dx[n, ci, i] = sum of dy[n, co, o] w[co, ci, k] over o stride + k dilation - low =
+//   i backward_weights  dw[co, ci, k] = sum over n, o of x[n, ci, o stride + k dilation - low] dy[n, co, o]
+// with zeros outside x. A transposed convolution is backward_data under another name. Padding may be
+// negative, which cuts x. Results do not depend on the number of threads.
+//
+// A plan holds the geometry of one shape; weights are packed for it once and used by many calls.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "rlx/backend/cpu/kernels/gemm.h"
+#include "rlx/base/pool.h"
+
+namespace rlx::cpu {
+
+using Extents = std::array<int64_t, 3>;
+
+struct ConvShape {
+  int64_t batch = 1, groups = 1;
+  int64_t in_channels = 1, out_channels = 1;  // of all groups together
+  // Fewer axes than three: leave the first ones as they are.
+  Extents size{1, 1, 1}, kernel{1, 1, 1}, stride{1, 1, 1}, dilation{1, 1, 1}, low{0, 0, 0}, high{0, 0, 0};
+
+  /// floor((size + low + high - dilation (kernel - 1) - 1) / stride) + 1
+  Extents out() const;
+};
+
+enum class ConvPass : uint8_t { forward, backward_data, backward_weights };
+
+struct ConvGeometry;
+
+class ConvPlan {
+ public:
+  ConvPlan(const ConvShape&, ConvPass);
+  ~ConvPlan();
+  ConvPlan(ConvPlan&&) noexcept;
+  ConvPlan& operator=(ConvPlan&&) noexcept;
+
+  const ConvShape& shape() const { return shape_; }
+  ConvPass pass() const { return pass_; }
+  const ConvGeometry& geometry() const { return *geometry_; }
+
+ private:
+  ConvShape shape_;
+  ConvPass pass_;
+  std::unique_ptr<ConvGeometry> geometry_;
+};
+
+/// w in the order a plan's kernels read it, for the passes that read weights.
+class PackedConvWeights {
+ public:
+  explicit PackedConvWeights(const ConvPlan&);
+  /// May be called again with new weights.
+  void pack(Team, const float* w);
+  const float* data() const { return reinterpret_cast<const float*>(bytes_.get()); }
+
+ private:
+  const ConvPlan* plan_;
+  AlignedBytes bytes_;
+};
+
+struct Conv {
+  const ConvPlan* plan = nullptr;
+  const PackedConvWeights* weights = nullptr;  // forward, backward_data
+  const float* x = nullptr;                    // forward, backward_weights
+  const float* dy = nullptr;                   // backward_data, backward_weights
+  const float* bias = nullptr;                 // forward: [Co], null for none
+  float* out = nullptr;                        // y, dx or dw
+};
+size_t conv_workspace(const Conv&, int threads);
+void conv(Team, const Conv&, std::byte* workspace);
+
+// ---- what a level provides ----
+
+/// Columns [column, column + length) of a gathered row lie at `source` and then `step` apart.
+struct ConvSegment {
+  int64_t source, column, length;
+};
+
+struct ConvKernels {
+  /// Rows (tap, channel) of source[channel * plane + tap + segment]: out[tap][channel][width]. Columns behind
+  /// the last segment are zero. Reads and writes may reach a vector beyond a segment when `loose`.
+  void (*gather)(const float* source, int64_t plane, int64_t channels, const int64_t* taps, int64_t tap_count,
+                 const ConvSegment* segments, int64_t segment_count, int64_t step, int64_t width, bool loose,
+                 float* out);
+  /// y[i] = start + sum over t of w[t] source[taps[t] + i step]; reads may reach two vectors beyond.
+  void (*weighted_row)(const float* source, const int64_t* taps, const float* w, int64_t tap_count,
+                       int64_t step, float start, float* y, int64_t n);
+  /// sums[t] += sum over rows r, i < n of dy[r n + i] source[rows[r] + taps[t] + i step].
+  void (*row_products)(const float* source, const int64_t* taps, int64_t tap_count, int64_t step,
+                       const int64_t* rows, int64_t row_count, const float* dy, int64_t n, float* sums);
+};
+
+}  // namespace rlx::cpu

@@ -1,0 +1,48 @@
+// A convolution pass as gathered products.
+//
+// Both forward and backward_data are, for every output channel m and position o,
+//   y[m, o] = sum over channels c and taps t of weight[m, t, c] source[c, o step + base(t)],
+// forward with step = stride and base = k dilation - low. For backward_data the positions i = phase + stride
+// o of one phase meet only the taps with (phase + low - k dilation) divisible by the stride, at step 1; so it
+// is one such product per phase and nothing is multiplied by inserted zeros. The source is first copied into
+// a frame of zeros that covers every position any tap asks for.
+#pragma once
+
+#include "rlx/backend/cpu/kernels/conv.h"
+
+namespace rlx::cpu {
+
+inline constexpr int64_t volume(const Extents& e) { return e[0] * e[1] * e[2]; }
+
+struct ConvPhase {
+  Extents first{0, 0, 0};     // position of o = 0 in the result
+  Extents count{0, 0, 0};     // positions
+  std::vector<int64_t> taps;  // offsets in the padded plane
+  std::vector<int64_t> kernel_index;
+  int64_t last_chunk = 0;  // chunks of the phases up to and with this one
+  int64_t weights = 0;     // where its packed weights begin, in elements
+};
+
+struct ConvGeometry {
+  int panel = 0;                           // of the level the plan was made at
+  int64_t source_channels = 0;             // of one group
+  int64_t result_channels = 0;             // of one group
+  Extents source{}, result{};              // extents of the planes
+  Extents lowest{}, padded{};              // the frame begins at position `lowest` of the source
+  bool framed = false;                     // the source has to be copied into the frame
+  Extents step{1, 1, 1}, spread{1, 1, 1};  // between gathered positions; between results of a phase
+  std::vector<ConvPhase> phases;
+  bool depthwise = false;  // one source channel for each result channel: no matrix product
+  int tile_rows = 1;       // of the product
+  int64_t chunk = 0;       // positions gathered by one task
+  int64_t chunks = 0;      // of all phases
+  int64_t weight_elements = 0;
+
+  int64_t padded_volume() const { return volume(padded); }
+  /// Offset of output position o in the padded plane, without a tap.
+  int64_t position(const Extents& o) const {
+    return ((o[0] * step[0] * padded[1] + o[1] * step[1]) * padded[2]) + o[2] * step[2];
+  }
+};
+
+}  // namespace rlx::cpu

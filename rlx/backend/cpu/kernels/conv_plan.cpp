@@ -1,0 +1,184 @@
+#include <limits>
+
+#include "rlx/backend/cpu/isa_table.h"
+#include "rlx/backend/cpu/kernels/conv_geometry.h"
+#include "rlx/backend/cpu/kernels/sizes.h"
+#include "rlx/base/error.h"
+
+namespace rlx::cpu {
+
+RLX_ISA_TABLE(GemmKernels, gemm_kernels)
+
+namespace {
+
+// Gathered panels of one task: half of an L2 of 1 MiB.
+constexpr int64_t kGatheredFloats = 1 << 17;
+
+void check(const ConvShape& s) {
+  if (s.batch < 0 || s.groups < 1 || s.in_channels < 1 || s.out_channels < 1 ||
+      s.in_channels % s.groups != 0 || s.out_channels % s.groups != 0) {
+    throw invalid("conv: batch ", s.batch, ", ", s.in_channels, " to ", s.out_channels, " channels in ",
+                  s.groups, " groups; groups must divide both");
+  }
+  for (size_t a = 0; a < 3; ++a) {
+    if (s.kernel[a] < 1 || s.stride[a] < 1 || s.dilation[a] < 1 || s.size[a] < 0) {
+      throw invalid("conv: axis ", a, " has size ", s.size[a], ", kernel ", s.kernel[a], ", stride ",
+                    s.stride[a], ", dilation ", s.dilation[a], "; steps must be 1 or more");
+    }
+    if (s.size[a] + s.low[a] + s.high[a] < s.dilation[a] * (s.kernel[a] - 1) + 1) {
+      throw invalid("conv: axis ", a, " of size ", s.size[a], " padded by ", s.low[a], " and ", s.high[a],
+                    " is shorter than the kernel, ", s.kernel[a], " at dilation ", s.dilation[a]);
+    }
+  }
+}
+
+struct Tap {
+  Extents base;
+  int64_t index;
+};
+
+// Taps of a phase: kernel positions that meet it, and where they read.
+std::vector<Tap> taps_of(const ConvShape& s, ConvPass pass, const Extents& phase) {
+  std::vector<Tap> out;
+  Extents k;
+  for (k[0] = 0; k[0] < s.kernel[0]; ++k[0]) {
+    for (k[1] = 0; k[1] < s.kernel[1]; ++k[1]) {
+      for (k[2] = 0; k[2] < s.kernel[2]; ++k[2]) {
+        Tap tap{{}, (k[0] * s.kernel[1] + k[1]) * s.kernel[2] + k[2]};
+        bool meets = true;
+        for (size_t a = 0; a < 3; ++a) {
+          if (pass == ConvPass::backward_data) {
+            const int64_t t = phase[a] + s.low[a] - k[a] * s.dilation[a];
+            meets = meets && t % s.stride[a] == 0;
+            tap.base[a] = t / s.stride[a];
+          } else {
+            tap.base[a] = k[a] * s.dilation[a] - s.low[a];
+          }
+        }
+        if (meets) out.push_back(tap);
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Extents ConvShape::out() const {
+  Extents o{};
+  for (size_t a = 0; a < 3; ++a)
+    o[a] = (size[a] + low[a] + high[a] - dilation[a] * (kernel[a] - 1) - 1) / stride[a] + 1;
+  return o;
+}
+
+ConvPlan::ConvPlan(const ConvShape& shape, ConvPass pass)
+    : shape_(shape), pass_(pass), geometry_(std::make_unique<ConvGeometry>()) {
+  check(shape);
+  ConvGeometry& g = *geometry_;
+  const GemmKernels& kernels = gemm_kernels();
+  g.panel = kernels.panel;
+  const bool back = pass == ConvPass::backward_data;
+  const int64_t in = shape.in_channels / shape.groups, out = shape.out_channels / shape.groups;
+  g.source_channels = back ? out : in;
+  g.result_channels = back ? in : out;
+  g.depthwise = g.source_channels == 1 && (!back || in == 1);
+  g.source = back ? shape.out() : shape.size;
+  g.result = back ? shape.size : shape.out();
+  if (back) {
+    g.spread = shape.stride;
+  } else {
+    g.step = shape.stride;
+  }
+  std::vector<std::vector<Tap>> taps;
+  Extents lowest, highest;
+  lowest.fill(std::numeric_limits<int64_t>::max());
+  highest.fill(std::numeric_limits<int64_t>::min());
+  Extents first;
+  for (first[0] = 0; first[0] < std::min(g.spread[0], g.result[0]); ++first[0]) {
+    for (first[1] = 0; first[1] < std::min(g.spread[1], g.result[1]); ++first[1]) {
+      for (first[2] = 0; first[2] < std::min(g.spread[2], g.result[2]); ++first[2]) {
+        ConvPhase phase{.first = first};
+        taps.push_back(taps_of(shape, pass, first));
+        for (size_t a = 0; a < 3; ++a) phase.count[a] = ceil_div(g.result[a] - first[a], g.spread[a]);
+        for (const Tap& tap : taps.back()) {
+          for (size_t a = 0; a < 3; ++a) {
+            lowest[a] = std::min(lowest[a], tap.base[a]);
+            highest[a] = std::max(highest[a], tap.base[a] + (phase.count[a] - 1) * g.step[a]);
+          }
+        }
+        g.phases.push_back(phase);
+      }
+    }
+  }
+  if (lowest[0] > highest[0]) lowest = highest = {0, 0, 0};  // no tap meets any position
+  g.framed = g.depthwise || pass == ConvPass::backward_weights;
+  for (size_t a = 0; a < 3; ++a) g.framed = g.framed || lowest[a] < 0 || highest[a] >= g.source[a];
+  for (size_t a = 0; a < 3; ++a) {
+    g.lowest[a] = g.framed ? lowest[a] : 0;
+    g.padded[a] = g.framed ? std::max<int64_t>(0, highest[a] - lowest[a] + 1) : g.source[a];
+  }
+  int64_t deepest = 1;
+  for (const auto& list : taps) deepest = std::max(deepest, int64_t(list.size()) * g.source_channels);
+  g.chunk = std::clamp<int64_t>(kGatheredFloats / (deepest * g.panel), 1, 4) * g.panel;
+  g.tile_rows = int(ceil_div(g.result_channels, ceil_div(g.result_channels, kernels.max_tile_rows)));
+  for (size_t i = 0; i < g.phases.size(); ++i) {
+    ConvPhase& phase = g.phases[i];
+    for (const Tap& tap : taps[i]) {
+      phase.taps.push_back(((tap.base[0] - g.lowest[0]) * g.padded[1] + tap.base[1] - g.lowest[1]) *
+                               g.padded[2] +
+                           tap.base[2] - g.lowest[2]);
+      phase.kernel_index.push_back(tap.index);
+    }
+    phase.weights = g.weight_elements;
+    g.chunks += ceil_div(volume(phase.count), g.chunk);
+    phase.last_chunk = g.chunks;
+    g.weight_elements += shape.groups * g.result_channels * g.source_channels * int64_t(phase.taps.size());
+  }
+}
+ConvPlan::~ConvPlan() = default;
+ConvPlan::ConvPlan(ConvPlan&&) noexcept = default;
+ConvPlan& ConvPlan::operator=(ConvPlan&&) noexcept = default;
+
+PackedConvWeights::PackedConvWeights(const ConvPlan& plan)
+    : plan_(&plan), bytes_(allocate_aligned(size_t(plan.geometry().weight_elements) * sizeof(float))) {
+  RLX_CHECK(plan.pass() != ConvPass::backward_weights, "the gradient of the weights reads no weights");
+}
+
+// A phase's weights: for each group tiles of rows (result channels), each [tap][source channel][row]. Without
+// a matrix product: [channel][tap].
+void PackedConvWeights::pack(Team team, const float* w) {
+  const ConvGeometry& g = plan_->geometry();
+  const GemmKernels& kernels = gemm_kernels();
+  const ConvShape& s = plan_->shape();
+  RLX_CHECK(g.panel == kernels.panel, "a convolution plan of another level");
+  float* out = reinterpret_cast<float*>(bytes_.get());
+  const int64_t taps = volume(s.kernel), in = s.in_channels / s.groups;
+  const bool back = plan_->pass() == ConvPass::backward_data;
+  const int64_t tiles = ceil_div(g.result_channels, g.tile_rows);
+  for (const ConvPhase& phase : g.phases) {
+    const auto count = int64_t(phase.taps.size());
+    const int64_t depth = count * g.source_channels;
+    team.parallel_for(s.groups * tiles, std::max<int64_t>(1, 4096 / std::max<int64_t>(1, depth)),
+                      [&](int64_t begin, int64_t end) {
+                        for (int64_t i = begin; i < end; ++i) {
+                          const int64_t group = i / tiles, row = i % tiles * g.tile_rows;
+                          const int64_t rows = std::min<int64_t>(g.tile_rows, g.result_channels - row);
+                          const float* from = w + group * s.out_channels / s.groups * in * taps;
+                          float* to = out + phase.weights + (group * g.result_channels + row) * depth;
+                          for (int64_t t = 0; t < count; ++t) {
+                            const float* tap = from + phase.kernel_index[size_t(t)];
+                            if (g.depthwise) {
+                              for (int64_t r = 0; r < rows; ++r) to[r * count + t] = tap[(row + r) * taps];
+                              continue;
+                            }
+                            const Matrix view = back ? Matrix{tap, DType::f32, taps, in * taps}
+                                                     : Matrix{tap, DType::f32, in * taps, taps};
+                            kernels.pack_a(view, row, rows, g.source_channels, g.tile_rows,
+                                           to + t * g.source_channels * rows);
+                          }
+                        }
+                      });
+  }
+}
+
+}  // namespace rlx::cpu

@@ -1,0 +1,287 @@
+#include "rlx/backend/cpu/kernels/conv.h"
+
+#include <cstring>
+
+#include "rlx/base/error.h"
+#include "tests/backend/cpu/support.h"
+
+namespace rlx::cpu {
+namespace {
+
+using test::Array;
+using test::random_array;
+
+int64_t product(const Extents& e) { return e[0] * e[1] * e[2]; }
+
+// f(index in x, index in w, index in y) for every term of the convolution.
+template <class F>
+void each_term(const ConvShape& s, F f) {
+  const Extents out = s.out();
+  const int64_t in = s.in_channels / s.groups, per = s.out_channels / s.groups;
+  for (int64_t n = 0; n < s.batch; ++n) {
+    for (int64_t co = 0; co < s.out_channels; ++co) {
+      for (int64_t o = 0; o < product(out); ++o) {
+        const Extents at{o / (out[1] * out[2]), o / out[2] % out[1], o % out[2]};
+        for (int64_t k = 0; k < product(s.kernel); ++k) {
+          const Extents tap{k / (s.kernel[1] * s.kernel[2]), k / s.kernel[2] % s.kernel[1], k % s.kernel[2]};
+          Extents i;
+          bool inside = true;
+          for (size_t a = 0; a < 3; ++a) {
+            i[a] = at[a] * s.stride[a] + tap[a] * s.dilation[a] - s.low[a];
+            inside = inside && i[a] >= 0 && i[a] < s.size[a];
+          }
+          if (!inside) continue;
+          for (int64_t ci = 0; ci < in; ++ci) {
+            const int64_t plane = n * s.in_channels + co / per * in + ci;
+            f(((plane * s.size[0] + i[0]) * s.size[1] + i[1]) * s.size[2] + i[2],
+              (co * in + ci) * product(s.kernel) + k, (n * s.out_channels + co) * product(out) + o);
+          }
+        }
+      }
+    }
+  }
+}
+
+// Every kind of geometry: axes, groups, steps, uneven and negative padding, kernels smaller than the stride.
+std::vector<ConvShape> shapes() {
+  return {
+      {.batch = 2,
+       .in_channels = 3,
+       .out_channels = 5,
+       .size = {1, 7, 9},
+       .kernel = {1, 3, 3},
+       .low = {0, 1, 1},
+       .high = {0, 1, 1}},
+      {.in_channels = 17,
+       .out_channels = 33,
+       .size = {1, 10, 13},
+       .kernel = {1, 3, 2},
+       .stride = {1, 2, 2},
+       .low = {0, 1, 0},
+       .high = {0, 0, 1}},
+      {.in_channels = 4,
+       .out_channels = 6,
+       .size = {1, 1, 40},
+       .kernel = {1, 1, 5},
+       .dilation = {1, 1, 3},
+       .low = {0, 0, 12}},
+      {.batch = 3,
+       .groups = 2,
+       .in_channels = 4,
+       .out_channels = 6,
+       .size = {4, 5, 6},
+       .kernel = {2, 3, 2},
+       .stride = {1, 3, 2},
+       .dilation = {2, 1, 1},
+       .low = {1, 2, 0},
+       .high = {1, 0, 2}},
+      {.in_channels = 8, .out_channels = 3, .size = {1, 6, 50}},
+      {.in_channels = 5, .out_channels = 4, .size = {1, 9, 9}, .stride = {1, 2, 3}},
+      {.in_channels = 3,
+       .out_channels = 2,
+       .size = {1, 8, 20},
+       .kernel = {1, 2, 3},
+       .low = {0, -1, -2},
+       .high = {0, 1, -3}},
+      {.in_channels = 2,
+       .out_channels = 2,
+       .size = {1, 1, 1},
+       .kernel = {1, 1, 1},
+       .stride = {1, 1, 2},
+       .low = {0, 0, 1}},
+      {.batch = 2,
+       .groups = 6,
+       .in_channels = 6,
+       .out_channels = 6,
+       .size = {1, 9, 70},
+       .kernel = {1, 3, 3},
+       .low = {0, 1, 1},
+       .high = {0, 1, 1}},
+      {.batch = 2,
+       .groups = 3,
+       .in_channels = 3,
+       .out_channels = 6,
+       .size = {1, 8, 37},
+       .kernel = {1, 3, 5},
+       .stride = {1, 2, 2},
+       .low = {0, 1, 2},
+       .high = {0, 0, 2}},
+      {.groups = 4,
+       .in_channels = 4,
+       .out_channels = 4,
+       .size = {1, 1, 61},
+       .kernel = {1, 1, 4},
+       .stride = {1, 1, 3},
+       .dilation = {1, 1, 2},
+       .low = {0, 0, 5}},
+      {.batch = 0, .in_channels = 2, .out_channels = 3, .size = {1, 4, 4}, .kernel = {1, 2, 2}},
+  };
+}
+
+struct Case {
+  ConvShape shape;
+  Array<float> x, w, dy, bias;
+  std::vector<double> y, dx, dw;
+};
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> made = [] {
+    std::vector<Case> out;
+    for (const ConvShape& s : shapes()) {
+      const int64_t nx = s.batch * s.in_channels * product(s.size);
+      const int64_t nw = s.out_channels * s.in_channels / s.groups * product(s.kernel);
+      const int64_t ny = s.batch * s.out_channels * product(s.out());
+      Case c{s,
+             random_array(nx, 1, -1, 1, 1),
+             random_array(nw, 2, -1, 1, 3),
+             random_array(ny, 3, -1, 1, 1),
+             random_array(s.out_channels, 4),
+             std::vector<double>(size_t(ny)),
+             std::vector<double>(size_t(nx)),
+             std::vector<double>(size_t(nw))};
+      for (int64_t i = 0; i < ny; ++i) c.y[size_t(i)] = double(c.bias[i / product(s.out()) % s.out_channels]);
+      each_term(s, [&](int64_t x, int64_t w, int64_t y) {
+        c.y[size_t(y)] += double(c.x[x]) * double(c.w[w]);
+        c.dx[size_t(x)] += double(c.dy[y]) * double(c.w[w]);
+        c.dw[size_t(w)] += double(c.x[x]) * double(c.dy[y]);
+      });
+      out.push_back(std::move(c));
+    }
+    return out;
+  }();
+  return made;
+}
+
+Array<float> run(Team team, const Case& c, ConvPass pass, int64_t size) {
+  const ConvPlan plan(c.shape, pass);
+  std::unique_ptr<PackedConvWeights> weights;
+  if (pass != ConvPass::backward_weights) {
+    weights = std::make_unique<PackedConvWeights>(plan);
+    weights->pack(team, c.w.data());
+  }
+  Array<float> out(size, 3);
+  for (int64_t i = 0; i < size; ++i) out[i] = 7;
+  const Conv p{.plan = &plan,
+               .weights = weights.get(),
+               .x = c.x.data(),
+               .dy = c.dy.data(),
+               .bias = pass == ConvPass::forward ? c.bias.data() : nullptr,
+               .out = out.data()};
+  const AlignedBytes workspace = allocate_aligned(conv_workspace(p, team.threads()));
+  conv(team, p, workspace.get());
+  return out;
+}
+
+// n products of numbers below 1, each rounded, summed one after the other.
+double bound(int64_t terms) {
+  return 0x1p-24 * (2 + 2 * std::sqrt(double(terms)) * 4) * std::sqrt(double(terms) + 1);
+}
+
+TEST(Conv, forward_agrees_with_a_plain_loop) {
+  test::at_every_level([](Team team) {
+    for (size_t i = 0; i < cases().size(); ++i) {
+      SCOPED_TRACE("shape " + std::to_string(i));
+      const Case& c = cases()[i];
+      const Array<float> y = run(team, c, ConvPass::forward, int64_t(c.y.size()));
+      const int64_t terms = c.shape.in_channels / c.shape.groups * product(c.shape.kernel);
+      test::expect_near(y.data(), c.y.data(), y.size(), bound(terms), "y");
+    }
+  });
+}
+
+TEST(Conv, gradient_of_the_input_agrees_with_a_plain_loop) {
+  test::at_every_level([](Team team) {
+    for (size_t i = 0; i < cases().size(); ++i) {
+      SCOPED_TRACE("shape " + std::to_string(i));
+      const Case& c = cases()[i];
+      const Array<float> dx = run(team, c, ConvPass::backward_data, int64_t(c.dx.size()));
+      const int64_t terms = c.shape.out_channels / c.shape.groups * product(c.shape.kernel);
+      test::expect_near(dx.data(), c.dx.data(), dx.size(), bound(terms), "dx");
+    }
+  });
+}
+
+TEST(Conv, gradient_of_the_weights_agrees_with_a_plain_loop) {
+  test::at_every_level([](Team team) {
+    for (size_t i = 0; i < cases().size(); ++i) {
+      SCOPED_TRACE("shape " + std::to_string(i));
+      const Case& c = cases()[i];
+      const Array<float> dw = run(team, c, ConvPass::backward_weights, int64_t(c.dw.size()));
+      test::expect_near(dw.data(), c.dw.data(), dw.size(), bound(c.shape.batch * product(c.shape.out())),
+                        "dw");
+    }
+  });
+}
+
+// More positions than a slice and more rows than a block, against sums of whole numbers, which are exact.
+TEST(Conv, large_shapes_are_exact_on_whole_numbers) {
+  const ConvShape s{.batch = 2,
+                    .in_channels = 20,
+                    .out_channels = 70,
+                    .size = {1, 30, 33},
+                    .kernel = {1, 3, 3},
+                    .low = {0, 1, 1},
+                    .high = {0, 1, 1}};
+  Case c{s,
+         Array<float>(2 * 20 * 990),
+         Array<float>(70 * 20 * 9),
+         Array<float>(2 * 70 * 990),
+         Array<float>(70),
+         std::vector<double>(2 * 70 * 990),
+         std::vector<double>(2 * 20 * 990),
+         std::vector<double>(70 * 20 * 9)};
+  for (int64_t i = 0; i < c.x.size(); ++i) c.x[i] = float(i * 7 % 5 - 2);
+  for (int64_t i = 0; i < c.w.size(); ++i) c.w[i] = float(i * 3 % 7 - 3);
+  for (int64_t i = 0; i < c.dy.size(); ++i) c.dy[i] = float(i * 5 % 3 - 1);
+  each_term(s, [&](int64_t x, int64_t w, int64_t y) {
+    c.y[size_t(y)] += double(c.x[x]) * double(c.w[w]);
+    c.dx[size_t(x)] += double(c.dy[y]) * double(c.w[w]);
+    c.dw[size_t(w)] += double(c.x[x]) * double(c.dy[y]);
+  });
+  test::at_every_level([&](Team team) {
+    const Array<float> y = run(team, c, ConvPass::forward, int64_t(c.y.size()));
+    const Array<float> dx = run(team, c, ConvPass::backward_data, int64_t(c.dx.size()));
+    const Array<float> dw = run(team, c, ConvPass::backward_weights, int64_t(c.dw.size()));
+    test::expect_near(y.data(), c.y.data(), y.size(), 0, "y");
+    test::expect_near(dx.data(), c.dx.data(), dx.size(), 0, "dx");
+    test::expect_near(dw.data(), c.dw.data(), dw.size(), 0, "dw");
+  });
+}
+
+TEST(Conv, threads_do_not_change_bits) {
+  Pool one(1), three(3);
+  for (const Case& c : cases()) {
+    for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_data, ConvPass::backward_weights}) {
+      const int64_t size = pass == ConvPass::forward         ? int64_t(c.y.size())
+                           : pass == ConvPass::backward_data ? int64_t(c.dx.size())
+                                                             : int64_t(c.dw.size());
+      const Array<float> a = run(Team(one), c, pass, size), b = run(Team(three), c, pass, size);
+      ASSERT_EQ(std::memcmp(a.data(), b.data(), size_t(size) * 4), 0);
+    }
+  }
+}
+
+TEST(Conv, padding_keeps_nan_and_infinity_away) {
+  const ConvShape s{.in_channels = 1,
+                    .out_channels = 1,
+                    .size = {1, 1, 20},
+                    .kernel = {1, 1, 3},
+                    .low = {0, 0, 1},
+                    .high = {0, 0, 1}};
+  Case c{s, random_array(20, 1), random_array(3, 2), random_array(20, 3), Array<float>(1), {}, {}, {}};
+  c.x[5] = INFINITY;
+  test::at_every_level([&](Team team) {
+    const Array<float> y = run(team, c, ConvPass::forward, 20);
+    for (int64_t i = 0; i < 20; ++i) ASSERT_EQ(std::isfinite(y[i]), i < 4 || i > 6) << i;
+  });
+}
+
+TEST(Conv, refuses_shapes_that_do_not_fit) {
+  const auto plan = [](const ConvShape& s) { return ConvPlan(s, ConvPass::forward); };
+  EXPECT_THROW(plan({.groups = 2, .in_channels = 3, .out_channels = 2}), Error);
+  EXPECT_THROW(plan({.size = {1, 1, 4}, .kernel = {1, 1, 3}, .dilation = {1, 1, 2}}), Error);
+  EXPECT_THROW(plan({.stride = {1, 1, 0}}), Error);
+}
+
+}  // namespace
+}  // namespace rlx::cpu
