@@ -79,23 +79,49 @@ void conv(Team, const Conv&, std::byte* workspace);
 
 // ---- what a level provides ----
 
-/// Columns [column, column + length) of a gathered row lie at `source` and then `step` apart.
+/// Outputs [column, column + length) of a panel: where their inputs lie without a tap, and where they go.
 struct ConvSegment {
-  int64_t source, column, length;
+  int64_t source, column, length, target;
+};
+
+/// sums[r][j] = start[r] + sum over taps t, channels c of weights[t][c][r] source[c * plane + taps[t] + j].
+struct ConvTile {
+  const float* weights = nullptr;
+  int rows = 0;
+  const float* start = nullptr;  // null for zeros
+  const float* source = nullptr;
+  int64_t plane = 0, channels = 0;
+  const int64_t* taps = nullptr;
+  int64_t tap_count = 0;
+  float* sums = nullptr;  // [rows][columns]
+};
+
+/// sums[r][j] += sum over runs and i < length of source[r][runs + i step] dy[run length + i][j].
+struct ConvWeightTile {
+  const float* source[16] = {};
+  int rows = 0;
+  const int64_t* runs = nullptr;
+  int64_t run_count = 0, length = 0, step = 1;
+  const float* dy = nullptr;  // [run_count * length][columns]
+  float* sums = nullptr;      // [rows][columns]
 };
 
 struct ConvKernels {
-  /// Rows (tap, channel) of source[channel * plane + tap + segment]: out[tap][channel][width]. Columns behind
-  /// the last segment are zero. Reads and writes may reach a vector beyond a segment when `loose`.
-  void (*gather)(const float* source, int64_t plane, int64_t channels, const int64_t* taps, int64_t tap_count,
-                 const ConvSegment* segments, int64_t segment_count, int64_t step, int64_t width, bool loose,
-                 float* out);
+  int rows, columns;  // of a tile
+  void (*tile)(const ConvTile&);
+  void (*weight_tile)(const ConvWeightTile&);
+  /// Rows (tap, channel) of source[channel * plane + tap + segment]: out[tap][channel][columns]. Columns in
+  /// no segment are zero. Reads may reach two vectors beyond a segment when `loose`.
+  void (*gather)(const ConvTile&, const ConvSegment* segments, int64_t segment_count, int64_t step,
+                 bool loose, float* out);
+  /// out[i][r] = from[r * stride + i] for r < rows, zero for rows <= r < columns; i < n.
+  void (*pack)(const float* from, int64_t stride, int64_t rows, int64_t n, float* out);
   /// y[i] = start + sum over t of w[t] source[taps[t] + i step]; reads may reach two vectors beyond.
   void (*weighted_row)(const float* source, const int64_t* taps, const float* w, int64_t tap_count,
                        int64_t step, float start, float* y, int64_t n);
-  /// sums[t] += sum over rows r, i < n of dy[r n + i] source[rows[r] + taps[t] + i step].
+  /// sums[t] += sum over runs and i < n of dy[run n + i] source[runs + taps[t] + i step].
   void (*row_products)(const float* source, const int64_t* taps, int64_t tap_count, int64_t step,
-                       const int64_t* rows, int64_t row_count, const float* dy, int64_t n, float* sums);
+                       const int64_t* runs, int64_t run_count, const float* dy, int64_t n, float* sums);
 };
 
 }  // namespace rlx::cpu

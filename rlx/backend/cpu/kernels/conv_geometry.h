@@ -15,16 +15,18 @@ namespace rlx::cpu {
 inline constexpr int64_t volume(const Extents& e) { return e[0] * e[1] * e[2]; }
 
 struct ConvPhase {
-  Extents first{0, 0, 0};     // position of o = 0 in the result
-  Extents count{0, 0, 0};     // positions
-  std::vector<int64_t> taps;  // offsets in the padded plane
-  std::vector<int64_t> kernel_index;
-  int64_t last_chunk = 0;  // chunks of the phases up to and with this one
+  Extents first{0, 0, 0};             // position of o = 0 in the result
+  Extents count{0, 0, 0};             // positions
+  std::vector<int64_t> taps;          // offsets in the padded plane
+  std::vector<int64_t> kernel_index;  // of the taps
+  std::vector<int64_t> gathered;      // offsets of the taps in a gathered panel
+  int64_t span = 0;        // flat: padded places from the first position to behind the last; else positions
+  int64_t last_panel = 0;  // panels of the phases up to and with this one
   int64_t weights = 0;     // where its packed weights begin, in elements
 };
 
 struct ConvGeometry {
-  int panel = 0;                           // of the level the plan was made at
+  int rows = 0, columns = 0;               // of a tile, at the level the plan was made for
   int64_t source_channels = 0;             // of one group
   int64_t result_channels = 0;             // of one group
   Extents source{}, result{};              // extents of the planes
@@ -33,9 +35,8 @@ struct ConvGeometry {
   Extents step{1, 1, 1}, spread{1, 1, 1};  // between gathered positions; between results of a phase
   std::vector<ConvPhase> phases;
   bool depthwise = false;  // one source channel for each result channel: no matrix product
-  int tile_rows = 1;       // of the product
-  int64_t chunk = 0;       // positions gathered by one task
-  int64_t chunks = 0;      // of all phases
+  bool flat = false;       // outputs are counted by padded places, so that a tap is a shift; some are unused
+  int64_t panels = 0;      // of all phases
   int64_t weight_elements = 0;
 
   int64_t padded_volume() const { return volume(padded); }
@@ -43,6 +44,7 @@ struct ConvGeometry {
   int64_t position(const Extents& o) const {
     return ((o[0] * step[0] * padded[1] + o[1] * step[1]) * padded[2]) + o[2] * step[2];
   }
+  int64_t tiles() const { return (result_channels + rows - 1) / rows; }
 };
 
 }  // namespace rlx::cpu

@@ -7,12 +7,12 @@
 
 namespace rlx::cpu {
 
-RLX_ISA_TABLE(GemmKernels, gemm_kernels)
+RLX_ISA_TABLE(ConvKernels, conv_kernels)
 
 namespace {
 
-// Gathered panels of one task: half of an L2 of 1 MiB.
-constexpr int64_t kGatheredFloats = 1 << 17;
+// Unused places that counting by padded places may cost before gathering is the better way.
+constexpr double kFlatWaste = 1.3;
 
 void check(const ConvShape& s) {
   if (s.batch < 0 || s.groups < 1 || s.in_channels < 1 || s.out_channels < 1 ||
@@ -75,8 +75,8 @@ ConvPlan::ConvPlan(const ConvShape& shape, ConvPass pass)
     : shape_(shape), pass_(pass), geometry_(std::make_unique<ConvGeometry>()) {
   check(shape);
   ConvGeometry& g = *geometry_;
-  const GemmKernels& kernels = gemm_kernels();
-  g.panel = kernels.panel;
+  const ConvKernels& kernels = conv_kernels();
+  g.columns = kernels.columns;
   const bool back = pass == ConvPass::backward_data;
   const int64_t in = shape.in_channels / shape.groups, out = shape.out_channels / shape.groups;
   g.source_channels = back ? out : in;
@@ -117,10 +117,14 @@ ConvPlan::ConvPlan(const ConvShape& shape, ConvPass pass)
     g.lowest[a] = g.framed ? lowest[a] : 0;
     g.padded[a] = g.framed ? std::max<int64_t>(0, highest[a] - lowest[a] + 1) : g.source[a];
   }
-  int64_t deepest = 1;
-  for (const auto& list : taps) deepest = std::max(deepest, int64_t(list.size()) * g.source_channels);
-  g.chunk = std::clamp<int64_t>(kGatheredFloats / (deepest * g.panel), 1, 4) * g.panel;
-  g.tile_rows = int(ceil_div(g.result_channels, ceil_div(g.result_channels, kernels.max_tile_rows)));
+  g.rows = int(ceil_div(g.result_channels, ceil_div(g.result_channels, kernels.rows)));
+  g.flat = volume(g.step) == 1;
+  int64_t spans = 0, positions = 0;
+  for (ConvPhase& phase : g.phases) {
+    phase.span = g.position({phase.count[0] - 1, phase.count[1] - 1, phase.count[2]});
+    spans += phase.span, positions += volume(phase.count);
+  }
+  g.flat = g.flat && double(spans) <= kFlatWaste * double(positions);
   for (size_t i = 0; i < g.phases.size(); ++i) {
     ConvPhase& phase = g.phases[i];
     for (const Tap& tap : taps[i]) {
@@ -128,10 +132,12 @@ ConvPlan::ConvPlan(const ConvShape& shape, ConvPass pass)
                                g.padded[2] +
                            tap.base[2] - g.lowest[2]);
       phase.kernel_index.push_back(tap.index);
+      phase.gathered.push_back(int64_t(phase.gathered.size()) * g.source_channels * g.columns);
     }
+    if (!g.flat) phase.span = volume(phase.count);
+    g.panels += ceil_div(phase.span, g.columns);
+    phase.last_panel = g.panels;
     phase.weights = g.weight_elements;
-    g.chunks += ceil_div(volume(phase.count), g.chunk);
-    phase.last_chunk = g.chunks;
     g.weight_elements += shape.groups * g.result_channels * g.source_channels * int64_t(phase.taps.size());
   }
 }
@@ -148,33 +154,32 @@ PackedConvWeights::PackedConvWeights(const ConvPlan& plan)
 // a matrix product: [channel][tap].
 void PackedConvWeights::pack(Team team, const float* w) {
   const ConvGeometry& g = plan_->geometry();
-  const GemmKernels& kernels = gemm_kernels();
   const ConvShape& s = plan_->shape();
-  RLX_CHECK(g.panel == kernels.panel, "a convolution plan of another level");
   float* out = reinterpret_cast<float*>(bytes_.get());
-  const int64_t taps = volume(s.kernel), in = s.in_channels / s.groups;
+  const int64_t taps = volume(s.kernel), in = s.in_channels / s.groups, per = s.out_channels / s.groups;
   const bool back = plan_->pass() == ConvPass::backward_data;
-  const int64_t tiles = ceil_div(g.result_channels, g.tile_rows);
+  const int64_t row_stride = back ? taps : in * taps, channel_stride = back ? in * taps : taps;
   for (const ConvPhase& phase : g.phases) {
     const auto count = int64_t(phase.taps.size());
     const int64_t depth = count * g.source_channels;
-    team.parallel_for(s.groups * tiles, std::max<int64_t>(1, 4096 / std::max<int64_t>(1, depth)),
+    team.parallel_for(s.groups * g.tiles(), std::max<int64_t>(1, 1024 / std::max<int64_t>(1, depth)),
                       [&](int64_t begin, int64_t end) {
                         for (int64_t i = begin; i < end; ++i) {
-                          const int64_t group = i / tiles, row = i % tiles * g.tile_rows;
-                          const int64_t rows = std::min<int64_t>(g.tile_rows, g.result_channels - row);
-                          const float* from = w + group * s.out_channels / s.groups * in * taps;
+                          const int64_t group = i / g.tiles(), row = i % g.tiles() * g.rows;
+                          const int64_t rows = std::min<int64_t>(g.rows, g.result_channels - row);
+                          const float* from = w + group * per * in * taps + row * row_stride;
                           float* to = out + phase.weights + (group * g.result_channels + row) * depth;
                           for (int64_t t = 0; t < count; ++t) {
                             const float* tap = from + phase.kernel_index[size_t(t)];
-                            if (g.depthwise) {
-                              for (int64_t r = 0; r < rows; ++r) to[r * count + t] = tap[(row + r) * taps];
-                              continue;
+                            for (int64_t r = 0; r < rows; ++r) {
+                              if (g.depthwise) {
+                                to[r * count + t] = tap[r * row_stride];
+                                continue;
+                              }
+                              for (int64_t c = 0; c < g.source_channels; ++c)
+                                to[(t * g.source_channels + c) * rows + r] =
+                                    tap[r * row_stride + c * channel_stride];
                             }
-                            const Matrix view = back ? Matrix{tap, DType::f32, taps, in * taps}
-                                                     : Matrix{tap, DType::f32, in * taps, taps};
-                            kernels.pack_a(view, row, rows, g.source_channels, g.tile_rows,
-                                           to + t * g.source_channels * rows);
                           }
                         }
                       });
