@@ -1,6 +1,7 @@
 #include "rlx/backend/cpu/kernels/unary.h"
 
 #include "rlx/backend/cpu/isa_table.h"
+#include "rlx/backend/cpu/kernels/sizes.h"
 
 namespace rlx::cpu {
 
@@ -10,37 +11,32 @@ namespace {
 
 // Parts smaller than this cost more to hand over than to compute: about 2 us of work.
 constexpr int64_t kGrain = 4096;
-// Above this size the result cannot stay in any cache, and writing past them saves the read of each line.
-constexpr int64_t kStreamingBytes = int64_t(32) << 20;
-
-bool may_stream(const void* y, int64_t bytes) {
-  return bytes >= kStreamingBytes && reinterpret_cast<uintptr_t>(y) % 64 == 0;
-}
-
 }  // namespace
 
 std::string_view unary_name(Unary op) {
   constexpr std::string_view names[kUnaryCount] = {
-      "identity", "neg",  "abs",   "square",    "sqrt",       "rsqrt",   "reciprocal", "exp",
-      "expm1",    "log",  "log1p", "sin",       "cos",        "tanh",    "sigmoid",    "erf",
-      "relu",     "silu", "gelu",  "gelu_tanh", "gelu_quick", "softplus"};
+      "identity", "neg",   "abs",  "square", "sqrt", "rsqrt",     "reciprocal",
+      "exp",      "expm1", "log",  "log1p",  "sin",  "cos",       "tanh",
+      "sigmoid",  "erf",   "relu", "silu",   "gelu", "gelu_tanh", "gelu_quick",
+      "softplus", "tan",   "atan", "floor",  "ceil", "round",     "sign"};
   return names[size_t(op)];
 }
 
 void unary(Team team, Unary op, const float* x, float* y, int64_t n) {
   const auto run = unary_kernels().f32[size_t(op)];
-  const bool streaming = x != y && may_stream(y, 4 * n);
+  const bool streaming = x != y && may_stream(y, 8 * n);
   team.parallel_for(n, kGrain, [&](int64_t b, int64_t e) { run(x + b, y + b, e - b, streaming); });
 }
 
 void unary(Team team, Unary op, const double* x, double* y, int64_t n) {
   const auto run = unary_kernels().f64[size_t(op)];
-  team.parallel_for(n, kGrain / 4, [&](int64_t b, int64_t e) { run(x + b, y + b, e - b); });
+  const bool streaming = x != y && may_stream(y, 16 * n);
+  team.parallel_for(n, kGrain / 2, [&](int64_t b, int64_t e) { run(x + b, y + b, e - b, streaming); });
 }
 
 void unary_affine(Team team, Unary op, const float* x, const float* w, const float* b, float* y, int64_t n) {
   const auto run = unary_kernels().affine_f32[size_t(op)];
-  const bool streaming = x != y && w != y && b != y && may_stream(y, 4 * n);
+  const bool streaming = x != y && w != y && b != y && may_stream(y, 16 * n);
   team.parallel_for(n, kGrain,
                     [&](int64_t i, int64_t e) { run(x + i, w + i, b + i, y + i, e - i, streaming); });
 }
@@ -48,6 +44,11 @@ void unary_affine(Team team, Unary op, const float* x, const float* w, const flo
 void power(Team team, const float* a, const float* b, float* y, int64_t n) {
   const auto run = unary_kernels().power_f32;
   team.parallel_for(n, kGrain / 4, [&](int64_t i, int64_t e) { run(a + i, b + i, y + i, e - i); });
+}
+
+void power(Team team, const double* a, const double* b, double* y, int64_t n) {
+  const auto run = unary_kernels().power_f64;
+  team.parallel_for(n, kGrain / 8, [&](int64_t i, int64_t e) { run(a + i, b + i, y + i, e - i); });
 }
 
 }  // namespace rlx::cpu

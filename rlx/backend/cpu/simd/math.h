@@ -3,7 +3,8 @@
 //
 // Series are Taylor where that needs no more terms than the reduced argument allows; the other polynomials
 // were fitted at Chebyshev nodes, their relative error stands beside them. Arguments whose rounding would
-// be magnified by an exponential (gelu, pow) or by cancellation (sin, cos) are formed in f64.
+// be magnified by an exponential (gelu) carry their error along, or are formed in f64 (pow); so are those of
+// sin and cos, for cancellation.
 #pragma once
 
 #include <cmath>
@@ -49,6 +50,31 @@ RLX_INLINE F32 patch_lanes(I32 mask, F32 fast, F32 x, F scalar) {
   return fast;
 }
 
+/// To a whole number: halves to even, down, up. Numbers of 2^23 (2^52) and more have no fraction.
+RLX_INLINE F32 round_even(F32 x) {
+  const F32 shift = copy_sign(set1(0x1p23f), x);
+  return abs(x) < 0x1p23f ? copy_sign((x + shift) - shift, x) : x;
+}
+RLX_INLINE F64 round_even(F64 x) {
+  const F64 shift = copy_sign(set1(0x1p52), x);
+  return abs(x) < 0x1p52 ? copy_sign((x + shift) - shift, x) : x;
+}
+template <class V>
+RLX_INLINE V floor(V x) {
+  const V r = round_even(x);
+  return copy_sign(r > x ? r - 1 : r, x);
+}
+template <class V>
+RLX_INLINE V ceil(V x) {
+  const V r = round_even(x);
+  return copy_sign(r < x ? r + 1 : r, x);
+}
+template <class V>
+RLX_INLINE V sign(V x) {
+  const V zero = {}, one = zero + 1;
+  return x > zero ? one : (x < zero ? -one : (x == x ? zero : x));
+}
+
 inline constexpr float kLog2e = 1.44269504088896f;
 // ln 2 = high + low; the high part has 9 trailing zero bits, so n * high is exact for |n| < 512.
 inline constexpr float kLn2High = 0.693359375f;
@@ -67,11 +93,32 @@ RLX_INLINE F32 scale_by_power(F32 p, F32 n) {
 // (e^r - 1 - r) / r^2 for |r| <= 0.347; the first term left out is r^6 / 8!, 4e-8 of the leading 1/2.
 inline constexpr float kExpTail[] = {1.f / 2, 1.f / 6, 1.f / 24, 1.f / 120, 1.f / 720, 1.f / 5040};
 
+// (2^r - 1 - r ln 2) / r^2 for |r| <= 1/2; 8e-9 of 2^r.
+inline constexpr float kExp2Tail[] = {0.240226507f, 0.05550381014f, 0.009618103253f, 0.001338130254f,
+                                      0.0001544488395f};
+
+/// a * b + c with the product exact, at every level.
+RLX_INLINE F32 fma_exact(F32 a, F32 b, F32 c) {
+  if constexpr (kHasFma) return fma(a, b, c);
+  const F64Pair p = to_double(a), q = to_double(b), r = to_double(c);
+  return to_float(F64Pair{p.low * q.low + r.low, p.high * q.high + r.high});
+}
+
 /// An exponential not yet put together: 2^n (1 + s), -0.3 < s < 0.42, n integral.
 struct ExpParts {
   F32 s, n;
 };
+/// Of 2^(n + r), |r| <= 1/2.
+RLX_INLINE ExpParts exp2_parts(F32 n, F32 r) {
+  return {fma(r, set1(0.6931471825f), polynomial(r, kExp2Tail) * r * r), n};
+}
+/// Of 2^(a (c + c_error)): the whole part goes before the product is rounded.
+RLX_INLINE ExpParts exp2_parts(F32 a, F32 c, F32 c_error) {
+  const F32 n = round_small(a * c);
+  return exp2_parts(n, fma(a, c_error, fma_exact(a, c, -n)));
+}
 RLX_INLINE ExpParts exp_parts(F32 x) {
+  if constexpr (kHasFma) return exp2_parts(x, set1(kLog2e), set1(1.92596303e-08f));
   const F32 n = round_small(x * kLog2e);
   const F32 high = fma(n, set1(-kLn2High), x);  // exact
   const F32 r = fma(n, set1(-kLn2Low), high);
@@ -127,34 +174,41 @@ RLX_INLINE F32 log1p(F32 x) {
   return abs(x) < 1e-7f ? x : (x == -1.0f ? set1(-__builtin_inff()) : large);
 }
 
-/// a * b + c with the product exact, at every level.
-RLX_INLINE F32 fma_exact(F32 a, F32 b, F32 c) {
-  if constexpr (kHasFma) return fma(a, b, c);
-  const F64Pair p = to_double(a), q = to_double(b), r = to_double(c);
-  return to_float(F64Pair{p.low * q.low + r.low, p.high * q.high + r.high});
+/// 1 / d to 2^-13 or better; the quotients made of it are repaired by their residual.
+RLX_INLINE F32 reciprocal_estimate(F32 d) {
+#if defined(RLX_AVX512)
+  return (F32)_mm512_rcp14_ps((__m512)d);
+#else
+  return 1.0f / d;
+#endif
 }
 
-/// (n + n_error) / (d + d_error), nearly rounded once: the residual of the first quotient repairs it.
-RLX_INLINE F32 quotient(F32 n, F32 n_error, F32 d, F32 d_error) {
-  const F32 inverse = 1.0f / d, y = n * inverse;
+/// base - (n + n_error) / (d + d_error), nearly rounded once for base = 0.
+RLX_INLINE F32 minus_quotient(F32 base, F32 n, F32 n_error, F32 d, F32 d_error) {
+  const F32 inverse = reciprocal_estimate(d), y = n * inverse;
   const F32 residual = fma_exact(-y, d, n) + fma(-y, d_error, n_error);
-  return fma(residual, inverse, y);
+  return fma(-residual, inverse, base - y);
 }
 
-/// x sigmoid(v) from the parts of e^-|v|: x / (1 + e^-v), or x e^v / (1 + e^v) for v < 0. The power of two
-/// is applied last, so that no bit is lost where e^v alone would be subnormal.
-RLX_INLINE F32 times_sigmoid(F32 x, F32 v, ExpParts e) {
-  const F32 power = scale_by_power(set1(1.0f), max(set1(-126.0f), e.n));
+/// base - w E / (1 + E) for E = 2^n (1 + s) <= 1. With a = |x| and E = e^-v(a), x sigmoid(v(x)) for odd v is
+/// this with base = max(x, 0) and w = a: no cancellation below 0, and above 0 the larger part is exact.
+RLX_INLINE F32 minus_sigmoid_tail(F32 base, F32 w, ExpParts e) {
+  const F32 power = scale_by_power(set1(1.0f), e.n), scaled = scale_by_power(w, e.n);
   const F32 d = fma(e.s, power, power + 1.0f), d_error = fma_exact(e.s, power, power - (d - 1.0f));
-  const F32 product = fma(x, e.s, x), product_error = fma_exact(x, e.s, x - product);
-  const I32 negative = v < 0.0f;
-  const F32 y = quotient(negative ? product : x, negative ? product_error : set1(0.0f), d, d_error);
-  const F32 scaled = v < -110.0f ? copy_sign(set1(0.0f), x) : scale_by_power(y, e.n);
-  return negative ? scaled : (x < __builtin_inff() ? y : x);
+  const F32 n = fma(scaled, e.s, scaled), n_error = fma_exact(scaled, e.s, scaled - n);
+  return minus_quotient(base, n, n_error, d, d_error);
 }
 
-RLX_INLINE F32 sigmoid(F32 x) { return times_sigmoid(set1(1.0f), x, exp_parts(-min(set1(120.0f), abs(x)))); }
-RLX_INLINE F32 silu(F32 x) { return times_sigmoid(x, x, exp_parts(-min(set1(120.0f), abs(x)))); }
+RLX_INLINE F32 positive_part(F32 x) { return max(set1(-0.0f), x); }
+
+RLX_INLINE F32 sigmoid(F32 x) {
+  const F32 base = x < 0.0f ? set1(0.0f) : set1(1.0f);
+  return minus_sigmoid_tail(base, 2.0f * base - 1.0f, exp_parts(-min(set1(110.0f), abs(x))));
+}
+RLX_INLINE F32 silu(F32 x) {
+  const F32 a = min(set1(110.0f), abs(x));
+  return minus_sigmoid_tail(positive_part(x), a, exp_parts(-a));
+}
 
 RLX_INLINE F32 tanh(F32 x) {
   const F32 a = abs(x), z = x * x;
@@ -187,7 +241,7 @@ RLX_INLINE F32 erf(F32 x) {
   return x == x ? y : x;
 }
 
-/// The parts of e^u for an f64 argument, |u| <= 120: reduced in f64, the rest in f32.
+/// Of e^u for an f64 argument: reduced in f64, the rest in f32.
 RLX_INLINE ExpParts exp_parts(F64Pair u) {
   const auto reduce = [](F64 v, F64& n) {
     v = min(set1(120.0), max(set1(-120.0), v));
@@ -211,34 +265,38 @@ RLX_INLINE F32 gelu(F32 x) {
   const F32 near = polynomial(z, {0.3989422804f, -0.06649038006f, 0.009973557010f, -0.001187328215f,
                                   0.0001154346876f, -9.444656258e-06f});
   // 0.68 < a < 15.1: 5e-9.
-  const F32 t = (a - 4.0f) / (a + 4.0f);
+  const F32 inverse = reciprocal_estimate(a + 4.0f), t0 = (a - 4.0f) * inverse;
+  const F32 t = fma(fma(-t0, a + 4.0f, a - 4.0f), inverse, t0);
   const F32 g =
       polynomial(t, {0.6608744873f, -0.0598563114f, -0.04118995553f, 0.07875251038f, -0.06373370861f,
                      0.03116876682f, -0.007722393243f, -0.0008226357672f, 0.001020080883f, -9.011595637e-6f});
-  const F64Pair d = to_double(a);
-  const ExpParts e = exp_parts(F64Pair{d.low * d.low * -0.5, d.high * d.high * -0.5});
-  const F32 m = a * g, n = fma(m, e.s, m), n_error = fma_exact(a, g, -m) + fma_exact(m, e.s, m - n);
+  // e^(-a^2/2) = 2^(z c), with what rounding took from z and c.
+  const F32 c = set1(-0.7213475108f), whole = round_small(z * c);
+  const F32 r = fma(fma_exact(a, a, -z), c, fma(z, set1(-9.62981517e-09f), fma_exact(z, c, -whole)));
+  const ExpParts e = exp2_parts(whole, r);
+  const F32 m = a * g, scaled = scale_by_power(m, e.n), n = fma(scaled, e.s, scaled);
+  const F32 n_error = scale_by_power(fma_exact(a, g, -m), e.n) + fma_exact(scaled, e.s, scaled - n);
   const F32 q = fma(a, set1(1.5f), set1(1.0f)), q_error = fma_exact(a, set1(1.5f), 1.0f - q);
-  const F32 tail = scale_by_power(quotient(n, n_error, q, q_error), e.n);  // a Phi(-a)
-  const F32 far = x < 0.0f ? -tail : x - tail;
-  const F32 y = a < 0.7f ? x * fma(x, near, set1(0.5f)) : far;
-  return x <= -15.0f ? set1(-0.0f) : y;
+  const F32 far = minus_quotient(positive_part(x), n, n_error, q, q_error);
+  return a < 0.7f ? x * fma(x, near, set1(0.5f)) : far;
 }
 
 /// x sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3): the usual 0.5 x (1 + tanh u) without its cancellation.
+/// 2u log2(e) = a p with p = A + B a^2; A is cut to 2^-20, so that A - p has no rounding and shows the error
+/// of p.
 RLX_INLINE F32 gelu_tanh(F32 x) {
-  const auto argument = [](F64 v) {
-    return v * fma(v * v, set1(-2 * 0.7978845608028654 * 0.044715), set1(-2 * 0.7978845608028654));
-  };
-  const F64Pair d = to_double(min(set1(15.0f), abs(x)));
-  const ExpParts e = exp_parts(F64Pair{argument(d.low), argument(d.high)});
-  return times_sigmoid(x, x < -11.0f ? set1(-120.0f) : x, e);
+  const F32 a = min(set1(11.0f), abs(x)), z = a * a;
+  const F32 high = set1(-2.30220794677734375f), b = set1(-0.1029432416f);
+  const F32 p = fma(z, b, high);
+  const F32 small = fma(z, set1(2.01619854e-09f), set1(-2.5136697e-07f));
+  const F32 p_error = fma(fma_exact(a, a, -z), b, fma_exact(z, b, high - p) + small);
+  return minus_sigmoid_tail(positive_part(x), a, exp2_parts(a, p, p_error));
 }
 
 /// x sigmoid(1.702 x), the form some vision models use.
 RLX_INLINE F32 gelu_quick(F32 x) {
-  const F64Pair d = to_double(min(set1(100.0f), abs(x)));
-  return times_sigmoid(x, x * 1.702f, exp_parts(F64Pair{d.low * -1.702, d.high * -1.702}));
+  const F32 a = min(set1(65.0f), abs(x));
+  return minus_sigmoid_tail(positive_part(x), a, exp2_parts(a, set1(-2.455466986f), set1(2.61094986e-08f)));
 }
 
 RLX_INLINE F32 softplus(F32 x) { return max(set1(0.0f), x) + log1p(exp(-abs(x))); }

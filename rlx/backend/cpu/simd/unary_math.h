@@ -1,20 +1,21 @@
-// The functions of cpu::Unary as templates over the enumerator, on vectors.
+// The functions of cpu::Unary as templates over the enumerator, on vectors of f32 and f64.
 #pragma once
 
 #include "rlx/backend/cpu/kernels/unary.h"
-#include "rlx/backend/cpu/simd/math.h"
+#include "rlx/backend/cpu/simd/math_f64.h"
 
 namespace rlx::cpu::RLX_ISA {
 
-template <Unary op>
-RLX_INLINE F32 apply(F32 x) {
+template <Unary op, class V>
+RLX_INLINE V apply(V x) {
+  const V zero = {}, one = zero + 1;
   if constexpr (op == Unary::identity) return x;
   if constexpr (op == Unary::neg) return -x;
   if constexpr (op == Unary::abs) return abs(x);
   if constexpr (op == Unary::square) return x * x;
   if constexpr (op == Unary::sqrt) return sqrt(x);
-  if constexpr (op == Unary::rsqrt) return 1.0f / sqrt(x);
-  if constexpr (op == Unary::reciprocal) return 1.0f / x;
+  if constexpr (op == Unary::rsqrt) return one / sqrt(x);
+  if constexpr (op == Unary::reciprocal) return one / x;
   if constexpr (op == Unary::exp) return exp(x);
   if constexpr (op == Unary::expm1) return expm1(x);
   if constexpr (op == Unary::log) return log(x);
@@ -24,12 +25,18 @@ RLX_INLINE F32 apply(F32 x) {
   if constexpr (op == Unary::tanh) return tanh(x);
   if constexpr (op == Unary::sigmoid) return sigmoid(x);
   if constexpr (op == Unary::erf) return erf(x);
-  if constexpr (op == Unary::relu) return max(set1(0.0f), x);
+  if constexpr (op == Unary::relu) return max(zero, x);
   if constexpr (op == Unary::silu) return silu(x);
   if constexpr (op == Unary::gelu) return gelu(x);
   if constexpr (op == Unary::gelu_tanh) return gelu_tanh(x);
   if constexpr (op == Unary::gelu_quick) return gelu_quick(x);
   if constexpr (op == Unary::softplus) return softplus(x);
+  if constexpr (op == Unary::tan) return tan(x);
+  if constexpr (op == Unary::atan) return atan(x);
+  if constexpr (op == Unary::floor) return floor(x);
+  if constexpr (op == Unary::ceil) return ceil(x);
+  if constexpr (op == Unary::round) return round_even(x);
+  if constexpr (op == Unary::sign) return sign(x);
 }
 
 }  // namespace rlx::cpu::RLX_ISA

@@ -55,6 +55,7 @@ typedef double F64 __attribute__((vector_size(kVectorBytes)));
 typedef int32_t I32 __attribute__((vector_size(kVectorBytes)));
 typedef uint32_t U32 __attribute__((vector_size(kVectorBytes)));
 typedef int64_t I64 __attribute__((vector_size(kVectorBytes)));
+typedef uint64_t U64 __attribute__((vector_size(kVectorBytes)));
 // Half-width companion, for conversions.
 typedef uint16_t U16Half __attribute__((vector_size(kVectorBytes / 2)));
 
@@ -122,6 +123,7 @@ RLX_INLINE void stream(float* p, F32 v) {
   store(p, v);
 #endif
 }
+RLX_INLINE void stream(double* p, F64 v) { stream(reinterpret_cast<float*>(p), (F32)v); }
 RLX_INLINE void stream_fence() {
 #if defined(__SSE2__)
   _mm_sfence();
@@ -236,11 +238,25 @@ RLX_INLINE F32 sqrt(F32 x) {
   return (F32)vsqrtq_f32((float32x4_t)x);
 #endif
 }
+RLX_INLINE F64 sqrt(F64 x) {
+#if defined(RLX_AVX512)
+  return (F64)_mm512_sqrt_pd((__m512d)x);
+#elif defined(RLX_AVX2)
+  return (F64)_mm256_sqrt_pd((__m256d)x);
+#elif defined(__SSE2__)
+  return (F64)_mm_sqrt_pd((__m128d)x);
+#else
+  return (F64)vsqrtq_f64((float64x2_t)x);
+#endif
+}
 
 RLX_INLINE F32 abs(F32 x) { return (F32)((I32)x & 0x7fffffff); }
 RLX_INLINE F64 abs(F64 x) { return (F64)((I64)x & 0x7fffffffffffffff); }
 RLX_INLINE F32 copy_sign(F32 magnitude, F32 sign) {
   return (F32)(((I32)magnitude & 0x7fffffff) | ((I32)sign & int32_t(0x80000000)));
+}
+RLX_INLINE F64 copy_sign(F64 magnitude, F64 sign) {
+  return (F64)(((I64)magnitude & 0x7fffffffffffffff) | ((I64)sign & INT64_MIN));
 }
 
 /// To the nearest integer, half to even, for |x| < 2^22 (2^51 in f64): adding 1.5 * 2^23 leaves no fraction
@@ -248,6 +264,9 @@ RLX_INLINE F32 copy_sign(F32 magnitude, F32 sign) {
 RLX_INLINE F32 round_small(F32 x) { return (x + 12582912.0f) - 12582912.0f; }
 RLX_INLINE F64 round_small(F64 x) { return (x + 6755399441055744.0) - 6755399441055744.0; }
 RLX_INLINE I32 round_to_int(F32 x) { return (I32)(x + 12582912.0f) - 0x4b400000; }
+RLX_INLINE I64 round_to_int(F64 x) { return (I64)(x + 6755399441055744.0) - 0x4338000000000000; }
+/// |n| < 2^51.
+RLX_INLINE F64 small_to_double(I64 n) { return (F64)(n + 0x4338000000000000) - 6755399441055744.0; }
 
 RLX_INLINE I32 to_int(F32 x) { return __builtin_convertvector(x, I32); }  // truncates
 RLX_INLINE F32 to_float(I32 x) { return __builtin_convertvector(x, F32); }

@@ -9,25 +9,32 @@
 namespace rlx::cpu::RLX_ISA {
 namespace {
 
-template <class Source, class F>
-RLX_INLINE void map(float* y, int64_t n, bool streaming, Source source, F f) {
+template <class T>
+inline constexpr int kWidth = kVectorBytes / int(sizeof(T));
+
+template <class T, class Source, class F>
+RLX_INLINE void map(T* y, int64_t n, bool streaming, Source source, F f) {
+  constexpr int width = kWidth<T>;
   int64_t i = 0;
   if (streaming) {
-    for (; i + kLanes <= n; i += kLanes) stream(y + i, f(source(i, kLanes)));
+    for (; i + width <= n; i += width) stream(y + i, f(source(i, width)));
     stream_fence();
   } else {
-    for (; i + kLanes <= n; i += kLanes) store(y + i, f(source(i, kLanes)));
+    for (; i + width <= n; i += width) store(y + i, f(source(i, width)));
   }
   if (i < n) store_n(y + i, f(source(i, int(n - i))), int(n - i));
 }
 
-RLX_INLINE F32 fetch(const float* p, int n) { return n == kLanes ? load(p) : load_n(p, n); }
+template <class T>
+RLX_INLINE auto fetch(const T* p, int n) {
+  return n == kWidth<T> ? load(p) : load_n(p, n);
+}
 
-template <Unary op>
-void run_f32(const float* x, float* y, int64_t n, bool streaming) {
+template <Unary op, class T>
+void run_unary(const T* x, T* y, int64_t n, bool streaming) {
   map(
       y, n, streaming, [=](int64_t i, int lanes) { return fetch(x + i, lanes); },
-      [](F32 v) { return apply<op>(v); });
+      [](auto v) { return apply<op>(v); });
 }
 
 template <Unary op>
@@ -40,48 +47,22 @@ void run_affine(const float* x, const float* w, const float* b, float* y, int64_
       [](F32 v) { return apply<op>(v); });
 }
 
-template <Unary op>
-double scalar(double x) {
-  if constexpr (op == Unary::identity) return x;
-  if constexpr (op == Unary::neg) return -x;
-  if constexpr (op == Unary::abs) return x < 0 ? -x : x + 0.0;
-  if constexpr (op == Unary::square) return x * x;
-  if constexpr (op == Unary::sqrt) return __builtin_sqrt(x);
-  if constexpr (op == Unary::rsqrt) return 1.0 / __builtin_sqrt(x);
-  if constexpr (op == Unary::reciprocal) return 1.0 / x;
-  if constexpr (op == Unary::exp) return ::exp(x);
-  if constexpr (op == Unary::expm1) return ::expm1(x);
-  if constexpr (op == Unary::log) return ::log(x);
-  if constexpr (op == Unary::log1p) return ::log1p(x);
-  if constexpr (op == Unary::sin) return ::sin(x);
-  if constexpr (op == Unary::cos) return ::cos(x);
-  if constexpr (op == Unary::tanh) return ::tanh(x);
-  if constexpr (op == Unary::sigmoid) return 1.0 / (1.0 + ::exp(-x));
-  if constexpr (op == Unary::erf) return ::erf(x);
-  if constexpr (op == Unary::relu) return x > 0 ? x : (x == x ? 0.0 : x);
-  if constexpr (op == Unary::silu) return x / (1.0 + ::exp(-x));
-  if constexpr (op == Unary::gelu) return 0.5 * x * ::erfc(x * -0.7071067811865476);
-  if constexpr (op == Unary::gelu_tanh) {
-    return x / (1.0 + ::exp(-2 * 0.7978845608028654 * (x + 0.044715 * x * x * x)));
+template <class T>
+void run_power(const T* a, const T* b, T* y, int64_t n) {
+  constexpr int width = kWidth<T>;
+  for (int64_t i = 0; i < n; i += width) {
+    const int lanes = n - i < width ? int(n - i) : width;
+    store_n(y + i, pow(fetch(a + i, lanes), fetch(b + i, lanes)), lanes);
   }
-  if constexpr (op == Unary::gelu_quick) return x / (1.0 + ::exp(-1.702 * x));
-  if constexpr (op == Unary::softplus) return (x > 0 ? x : 0.0) + ::log1p(::exp(x > 0 ? -x : x));
-}
-
-template <Unary op>
-void run_f64(const double* x, double* y, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) y[i] = scalar<op>(x[i]);
-}
-
-void run_power(const float* a, const float* b, float* y, int64_t n) {
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) store(y + i, pow(load(a + i), load(b + i)));
-  if (i < n) store_n(y + i, pow(load_n(a + i, int(n - i)), load_n(b + i, int(n - i))), int(n - i));
 }
 
 template <int... i>
 UnaryKernels make(Indices<i...>) {
-  return {{run_f32<Unary(i)>...}, {run_affine<Unary(i)>...}, {run_f64<Unary(i)>...}, run_power};
+  return {{run_unary<Unary(i), float>...},
+          {run_affine<Unary(i)>...},
+          {run_unary<Unary(i), double>...},
+          run_power<float>,
+          run_power<double>};
 }
 
 }  // namespace

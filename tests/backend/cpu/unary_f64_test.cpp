@@ -1,0 +1,215 @@
+#include <bit>
+#include <cstdio>
+#include <limits>
+
+#include "rlx/backend/cpu/kernels/unary.h"
+#include "tests/backend/cpu/support.h"
+
+namespace rlx::cpu {
+namespace {
+
+using test::Array;
+using Real = long double;
+
+// Truth has the 64 bits of x87, or more.
+Real sigmoid(Real x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); }
+
+Real truth(Unary op, Real x) {
+  constexpr Real kRootHalf = 0.707106781186547524400844362104849039L;
+  constexpr Real kTwoRootTwoOverPi = 1.59576912160573071175978423973523L;
+  if (x == -std::numeric_limits<Real>::infinity() && op >= Unary::silu && op <= Unary::gelu_quick) return 0;
+  switch (op) {
+    case Unary::identity:
+      return x;
+    case Unary::neg:
+      return -x;
+    case Unary::abs:
+      return std::abs(x);
+    case Unary::square:
+      return x * x;
+    case Unary::sqrt:
+      return std::sqrt(x);
+    case Unary::rsqrt:
+      return 1 / std::sqrt(x);
+    case Unary::reciprocal:
+      return 1 / x;
+    case Unary::exp:
+      return std::exp(x);
+    case Unary::expm1:
+      return std::expm1(x);
+    case Unary::log:
+      return std::log(x);
+    case Unary::log1p:
+      return std::log1p(x);
+    case Unary::sin:
+      return std::sin(x);
+    case Unary::cos:
+      return std::cos(x);
+    case Unary::tanh:
+      return std::tanh(x);
+    case Unary::sigmoid:
+      return sigmoid(x);
+    case Unary::erf:
+      return std::erf(x);
+    case Unary::relu:
+      return std::isnan(x) ? x : std::max(x, Real(0));
+    case Unary::silu:
+      return x * sigmoid(x);
+    case Unary::gelu:
+      return x / 2 * std::erfc(-x * kRootHalf);
+    case Unary::gelu_tanh:
+      return x * sigmoid(kTwoRootTwoOverPi * (x + 0.044715L * x * x * x));
+    case Unary::gelu_quick:
+      return x * sigmoid(1.702L * x);
+    case Unary::softplus:
+      return std::max(x, Real(0)) + std::log1p(std::exp(-std::abs(x)));
+    case Unary::tan:
+      return std::tan(x);
+    case Unary::atan:
+      return std::atan(x);
+    case Unary::floor:
+      return std::floor(x);
+    case Unary::ceil:
+      return std::ceil(x);
+    case Unary::round:
+      return std::nearbyint(x);
+    case Unary::sign:
+      return std::isnan(x) ? x : Real((x > 0) - (x < 0));
+  }
+  return 0;
+}
+
+// Distance in units of the last place of the true value, subnormal spacing included.
+double ulps(double got, Real want) {
+  if (std::isnan(want)) return std::isnan(got) ? 0 : INFINITY;
+  if (std::abs(want) > Real(std::numeric_limits<double>::max()) * (1 + 0x1p-54L)) {
+    return got == double(want) ? 0 : INFINITY;
+  }
+  if (std::isnan(got) || std::isinf(got)) return INFINITY;
+  const int e = want == 0 ? -1022 : std::max(std::ilogb(want), -1022);
+  return double(std::abs(Real(got) - want) / std::ldexp(Real(1), e - 52));
+}
+
+// All exponents and both signs, the range where most functions bend, and the special values.
+Array<double> sweep() {
+  const int64_t wide = 60000, dense = 60000;
+  const double extra[] = {0.0, -0.0,   INFINITY, -INFINITY, NAN,    -1.0,
+                          1.0, 709.78, 709.79,   -745.1,    -745.2, 0x1p-1074};
+  Array<double> x(wide + 2 * dense + int64_t(std::size(extra)));
+  for (int64_t i = 0; i < wide; ++i)
+    x[i] = std::bit_cast<double>(uint64_t(i) * (UINT64_MAX / uint64_t(wide)));
+  for (int64_t i = 0; i < dense; ++i) {
+    x[wide + i] = double(i - dense / 2) / 700.0 + 1e-5;
+    x[wide + dense + i] = double(i - dense / 2) / 39.0 + 1e-6;
+  }
+  for (size_t i = 0; i < std::size(extra); ++i) x[wide + 2 * dense + int64_t(i)] = extra[i];
+  return x;
+}
+
+TEST(UnaryF64, every_function_is_within_four_ulp_at_every_level) {
+  const Array<double> x = sweep();
+  Array<double> y(x.size());
+  Pool pool(2);
+  const Isa before = current_isa();
+  std::string table;
+  std::vector<Real> want(static_cast<size_t>(x.size()));
+  for (int op = 0; op < kUnaryCount; ++op) {
+    for (int64_t i = 0; i < x.size(); ++i) want[size_t(i)] = truth(Unary(op), x[i]);
+    table += std::string(unary_name(Unary(op)));
+    for (Isa isa : available_isas()) {
+      if (isa == Isa::avx512vnni) continue;  // the same code as avx512
+      use_isa(isa);
+      unary(pool, Unary(op), x.data(), y.data(), x.size());
+      double worst = 0;
+      int64_t at = 0;
+      for (int64_t i = 0; i < x.size(); ++i) {
+        const double u = ulps(y[i], want[size_t(i)]);
+        if (!(u <= worst)) worst = u, at = i;
+      }
+      EXPECT_LE(worst, 4.0) << unary_name(Unary(op)) << " at level " << isa_name(isa)
+                            << " of x = " << std::hexfloat << x[at] << ": got " << y[at] << ", want "
+                            << want[size_t(at)];
+      char cell[40];
+      std::snprintf(cell, sizeof cell, " | %.3f", worst);
+      table += cell;
+    }
+    table += "\n";
+  }
+  use_isa(before);
+  RecordProperty("worst_ulp", table);
+  std::printf("worst error in ulp by level\n%s", table.c_str());
+}
+
+// The doubles next to multiples of pi/2 keep almost no bit of the first reduction.
+TEST(UnaryF64, sine_and_cosine_hold_next_to_their_zeros) {
+  const int64_t n = 20000;
+  Array<double> x(n), y(n);
+  for (int64_t i = 0; i < n; ++i) x[i] = double(Real(i * 50 + 1) * 1.57079632679489661923132169163975144L);
+  Pool pool(1);
+  const Isa before = current_isa();
+  for (Isa isa : available_isas()) {
+    use_isa(isa);
+    for (Unary op : {Unary::sin, Unary::cos, Unary::tan}) {
+      unary(pool, op, x.data(), y.data(), n);
+      for (int64_t i = 0; i < n; ++i) {
+        ASSERT_LE(ulps(y[i], truth(op, x[i])), 4.0)
+            << unary_name(op) << " of " << x[i] << " at " << isa_name(isa);
+      }
+    }
+  }
+  use_isa(before);
+}
+
+TEST(UnaryF64, power_is_within_four_ulp_and_keeps_the_special_cases) {
+  const int64_t n = 100000;
+  Array<double> a(n), b(n), y(n);
+  const double special[] = {0,  -0.0,     1,         -1,  2,      -2,    0.5,  3,
+                            -3, INFINITY, -INFINITY, NAN, 1e-310, 1e308, 1e300};
+  for (int64_t i = 0; i < n; ++i) {
+    const PhiloxBlock r = philox_block(1, 0, uint64_t(i));
+    const auto uniform = [&](int j) { return double(r[size_t(j)]) * 0x1p-32; };
+    a[i] = std::exp2(uniform(0) * 40 - 20);
+    b[i] = uniform(1) * 100 - 50;
+    if (i % 4 == 2) a[i] = 1 + (uniform(0) - 0.5) * 1e-3, b[i] = uniform(1) * 1.4e6 - 7e5;
+    if (i % 4 == 3) a[i] = 0.7 + uniform(0) * 0.8, b[i] = uniform(1) * 4000 - 2000;
+    if (i % 16 == 0) a[i] = special[r[2] % std::size(special)];
+    if (i % 16 <= 1) b[i] = special[r[3] % std::size(special)];
+  }
+  const Isa before = current_isa();
+  Pool pool(2);
+  double worst = 0;
+  for (Isa isa : available_isas()) {
+    use_isa(isa);
+    power(pool, a.data(), b.data(), y.data(), n);
+    for (int64_t i = 0; i < n; ++i) {
+      const double u = ulps(y[i], std::pow(Real(a[i]), Real(b[i])));
+      ASSERT_LE(u, 4.0) << a[i] << " ^ " << b[i] << " = " << y[i] << " at level " << isa_name(isa);
+      worst = std::max(worst, u);
+    }
+  }
+  use_isa(before);
+  std::printf("pow | %.3f\n", worst);
+}
+
+TEST(UnaryF64, tails_and_odd_addresses_touch_nothing_else_and_threads_do_not_change_bits) {
+  test::at_every_level([](Team team) {
+    for (int64_t n : {0, 1, 3, 7, 8, 9, 17, 5000}) {
+      for (int offset : {0, 1, 3}) {
+        Array<double> x(n, offset), y(n + 1, offset), alone(n);
+        for (int64_t i = 0; i < n; ++i) x[i] = double(i % 61) / 9 - 3;
+        y[n] = 123;
+        unary(team, Unary::gelu, x.data(), y.data(), n);
+        EXPECT_EQ(y[n], 123);
+        Pool one(1);
+        unary(one, Unary::gelu, x.data(), alone.data(), n);
+        for (int64_t i = 0; i < n; ++i) ASSERT_EQ(y[i], alone[i]);
+        for (int64_t i = 0; i < n; ++i) x[i] += 3.5;
+        power(team, x.data(), y.data(), alone.data(), n);
+        for (int64_t i = 0; i < n; ++i) ASSERT_NEAR(alone[i], std::pow(x[i], y[i]), 1e-12 * (1 + alone[i]));
+      }
+    }
+  });
+}
+
+}  // namespace
+}  // namespace rlx::cpu
