@@ -1,12 +1,15 @@
-// Plan: axes of size 1 drop out and axes that are neighbours in both arrays melt into one, so that most
-// copies become rows of memcpy or a 2-D transpose. The transpose goes in blocks of 64 x 64 (16 KiB read, 16
-// KiB written: both in L1), the rest element by element along the axis that is contiguous in `to`.
+// Plan: axes of size 1 drop out, axes that are neighbours in both arrays melt into one, and a short innermost
+// run that is contiguous in both becomes a larger element. What is left is a set of lines along the axis that
+// is contiguous in `to`: copied, gathered, reversed or filled with one value, according to their stride in
+// `from`. If another axis is contiguous in `from`, the two are transposed instead, in strips of one cache
+// line of `to` by kColumns of `from`: sixteen streams are read, and every line is read and written whole.
 #include "rlx/backend/cpu/kernels/copy.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "rlx/backend/cpu/isa_table.h"
+#include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/base/error.h"
 
 namespace rlx::cpu {
@@ -15,114 +18,185 @@ RLX_ISA_TABLE(CopyKernels, copy_kernels)
 
 namespace {
 
-constexpr int64_t kBlock = 64;
-constexpr int64_t kSerialElements = 8192;
-constexpr int64_t kStreamingBytes = int64_t(32) << 20;  // larger than what any cache keeps of the result
+constexpr int64_t kColumns = 1024;
+constexpr int64_t kSerialBytes = 32768;  // less is not worth a second thread
+constexpr int64_t kStreamedLine = 512;   // shorter lines would not fill whole cache lines
 
 struct Axis {
   int64_t size, from, to;
 };
 
+struct Walk {
+  Axis axes[StridedCopy::kMaxRank + 1];
+  int rank = 0;
+  int element_bytes = 0;
+  const void* from = nullptr;
+  void* to = nullptr;
+};
+
 // Axes in the order of falling to-stride, merged where both arrays allow it.
-int simplify(const StridedCopy& c, Axis* axes) {
+Walk simplify(const StridedCopy& c) {
+  Walk w{.element_bytes = c.element_bytes, .from = c.from, .to = c.to};
+  Axis* axes = w.axes;
   int n = 0;
   for (int d = 0; d < c.rank; ++d) {
     if (c.size[d] != 1) axes[n++] = {c.size[d], c.from_stride[d], c.to_stride[d]};
   }
   std::stable_sort(axes, axes + n, [](const Axis& a, const Axis& b) { return a.to > b.to; });
-  int kept = 0;
   for (int d = 0; d < n; ++d) {
-    if (kept > 0) {
-      Axis& outer = axes[kept - 1];
+    if (w.rank > 0) {
+      Axis& outer = axes[w.rank - 1];
       if (outer.from == axes[d].from * axes[d].size && outer.to == axes[d].to * axes[d].size) {
         outer = {outer.size * axes[d].size, axes[d].from, axes[d].to};
         continue;
       }
     }
-    axes[kept++] = axes[d];
+    axes[w.rank++] = axes[d];
   }
-  return kept;
+  return w;
 }
 
-template <class T>
-void copy_line(const T* from, int64_t from_stride, T* to, int64_t to_stride, int64_t n) {
-  if (from_stride == 1 && to_stride == 1) {
-    std::memcpy(to, from, size_t(n) * sizeof(T));
-  } else {
-    for (int64_t i = 0; i < n; ++i) to[i * to_stride] = from[i * from_stride];
-  }
+bool multiple_of(const void* p, int64_t bytes) {
+  return reinterpret_cast<uintptr_t>(p) % uintptr_t(bytes) == 0;
 }
 
-template <class T>
-void run(Team team, const Axis* axes, int rank, const T* from, T* to) {
-  // The last axis is the innermost of `to`. If another one is contiguous in `from`, the two form a transpose.
-  const Axis line = axes[rank - 1];
-  int across = -1;
-  for (int d = 0; d < rank - 1; ++d) {
-    if (axes[d].from == 1 && axes[d].size > 1) across = d;
+// Turns an innermost axis of 2, 4, 8 or 16 elements, contiguous on both sides, into one element, if all the
+// rest lies at multiples of it.
+void widen(Walk& w) {
+  if (w.rank < 2) return;
+  const Axis inner = w.axes[w.rank - 1];
+  const int64_t bytes = inner.size * w.element_bytes;
+  if (inner.from != 1 || inner.to != 1 || bytes > 16 || (bytes & (bytes - 1)) != 0) return;
+  if (!multiple_of(w.from, bytes) || !multiple_of(w.to, bytes)) return;
+  for (int d = 0; d + 1 < w.rank; ++d) {
+    if (w.axes[d].from % inner.size != 0 || w.axes[d].to % inner.size != 0) return;
   }
-  const bool transposes = across >= 0 && line.to == 1 && line.from != 1;
-  const Axis other = transposes ? axes[across] : Axis{1, 0, 0};
-  Axis outer[StridedCopy::kMaxRank];
-  int outer_rank = 0;
-  int64_t outer_count = 1;
-  for (int d = 0; d < rank - 1; ++d) {
-    if (d == across && transposes) continue;
-    outer[outer_rank++] = axes[d];
-    outer_count *= axes[d].size;
+  --w.rank;
+  w.element_bytes = int(bytes);
+  for (int d = 0; d < w.rank; ++d) w.axes[d].from /= inner.size, w.axes[d].to /= inner.size;
+}
+
+// The outer axes of a copy, walked in order: offsets by addition, one division per axis at the start only.
+class Outer {
+ public:
+  void add(const Axis& a) { axes_[rank_++] = a, count_ *= a.size; }
+  int64_t count() const { return count_; }
+  bool lines_at_multiples_of(int64_t elements) const {
+    return std::all_of(axes_, axes_ + rank_, [&](const Axis& a) { return a.to % elements == 0; });
   }
-  const auto offsets = [&](int64_t index, int64_t& f, int64_t& t) {
-    for (int d = outer_rank - 1; d >= 0; --d) {
-      f += index % outer[d].size * outer[d].from;
-      t += index % outer[d].size * outer[d].to;
-      index /= outer[d].size;
+
+  /// body(from offset, to offset) for the positions [begin, end).
+  template <class Body>
+  void walk(int64_t begin, int64_t end, Body body) const {
+    int64_t index[StridedCopy::kMaxRank + 1], f = 0, t = 0;
+    int64_t rest = begin;
+    for (int d = rank_ - 1; d >= 0; --d) {
+      index[d] = rest % axes_[d].size;
+      rest /= axes_[d].size;
+      f += index[d] * axes_[d].from, t += index[d] * axes_[d].to;
     }
-  };
-  if (!transposes) {
-    // Long single lines are cut, short ones are grouped.
-    const int64_t cut = outer_count == 1 ? (line.size + kSerialElements - 1) / kSerialElements : 1;
-    const int64_t grain = std::max<int64_t>(1, kSerialElements / line.size);
-    team.parallel_for(outer_count * cut, grain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        int64_t f = 0, t = 0;
-        offsets(i / cut, f, t);
-        const int64_t first = i % cut * kSerialElements;
-        const int64_t count = cut == 1 ? line.size : std::min(kSerialElements, line.size - first);
-        copy_line(from + f + first * line.from, line.from, to + t + first * line.to, line.to, count);
+    for (int64_t i = begin; i < end; ++i) {
+      body(f, t);
+      for (int d = rank_ - 1; d >= 0; --d) {
+        f += axes_[d].from, t += axes_[d].to;
+        if (++index[d] < axes_[d].size) break;
+        f -= axes_[d].size * axes_[d].from, t -= axes_[d].size * axes_[d].to;
+        index[d] = 0;
       }
+    }
+  }
+
+ private:
+  Axis axes_[StridedCopy::kMaxRank + 1];
+  int rank_ = 0;
+  int64_t count_ = 1;
+};
+
+template <class T>
+void copy_line(const LineKernels<T>& k, const Axis& line, const T* from, T* to, int64_t n, bool streaming) {
+  if (line.to != 1) {
+    for (int64_t i = 0; i < n; ++i) to[i * line.to] = from[i * line.from];
+  } else if (line.from == 1) {
+    if (streaming) {
+      copy_kernels().stream(from, to, n * int64_t(sizeof(T)));
+    } else {
+      std::memcpy(to, from, size_t(n) * sizeof(T));
+    }
+  } else if (line.from == 0) {
+    k.fill(*from, to, n);
+  } else if (line.from == -1) {
+    k.reverse(from, to, n);
+  } else {
+    k.gather(from, line.from, to, n);
+  }
+}
+
+template <class T>
+void copy_lines(Team team, const LineKernels<T>& k, const Walk& w) {
+  const Axis line = w.axes[w.rank - 1];
+  Outer outer;
+  for (int d = 0; d < w.rank - 1; ++d) outer.add(w.axes[d]);
+  const T* from = static_cast<const T*>(w.from);
+  T* to = static_cast<T*>(w.to);
+  constexpr int64_t kElement = sizeof(T), kPiece = kSerialBytes / kElement;
+  const bool streaming = line.size * kElement >= kStreamedLine && line.from == 1 && line.to == 1 &&
+                         may_stream(nullptr, 2 * outer.count() * line.size * kElement);
+  if (outer.count() == 1) {
+    team.parallel_for(line.size, kPiece, [&](int64_t b, int64_t e) {
+      copy_line(k, line, from + b * line.from, to + b * line.to, e - b, streaming);
     });
     return;
   }
-  const auto transpose_4 = copy_kernels().transpose_4;
-  const int64_t bytes = outer_count * line.size * other.size * int64_t(sizeof(T));
-  bool streaming =
-      bytes >= kStreamingBytes && reinterpret_cast<uintptr_t>(to) % 64 == 0 && other.to % 16 == 0;
-  for (int d = 0; d < outer_rank; ++d) streaming = streaming && outer[d].to % 16 == 0;
-  const int64_t down = (line.size + kBlock - 1) / kBlock, over = (other.size + kBlock - 1) / kBlock;
-  const int64_t grain =
-      std::max<int64_t>(1, kSerialElements / (std::min(kBlock, line.size) * std::min(kBlock, other.size)));
-  team.parallel_for(outer_count * down * over, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      int64_t f = 0, t = 0;
-      offsets(i / (down * over), f, t);
-      // Blocks go along the rows of `to`, so that its lines are written one after the other.
-      const int64_t o = i % (down * over) / down * kBlock, l = i % down * kBlock;
-      const int64_t rows = std::min(kBlock, line.size - l), columns = std::min(kBlock, other.size - o);
-      const T* source = from + f + l * line.from + o;
-      T* target = to + t + o * other.to + l;
-      if constexpr (sizeof(T) == 4) {
-        transpose_4(source, line.from, target, other.to, rows, columns, streaming);
-      } else {
-        for (int64_t c = 0; c < columns; ++c)
-          copy_line(source + c, line.from, target + c * other.to, 1, rows);
-      }
-    }
+  team.parallel_for(outer.count(), std::max<int64_t>(1, kPiece / line.size), [&](int64_t b, int64_t e) {
+    outer.walk(b, e,
+               [&](int64_t f, int64_t t) { copy_line(k, line, from + f, to + t, line.size, streaming); });
   });
 }
 
-struct Bytes16 {
-  uint64_t low, high;
-};
+template <class T>
+void transpose(Team team, const LineKernels<T>& k, const Walk& w, int across) {
+  const Axis line = w.axes[w.rank - 1], other = w.axes[across];
+  Outer outer;
+  for (int d = 0; d < w.rank - 1; ++d) {
+    if (d != across) outer.add(w.axes[d]);
+  }
+  const T* from = static_cast<const T*>(w.from);
+  T* to = static_cast<T*>(w.to);
+  constexpr int64_t kElement = sizeof(T), kRows = 64 / kElement;
+  const bool streaming = may_stream(to, 2 * outer.count() * line.size * other.size * kElement) &&
+                         other.to % kRows == 0 && outer.lines_at_multiples_of(kRows);
+  const int64_t strips = ceil_div(line.size, kRows), over = ceil_div(other.size, kColumns);
+  const int64_t work = std::min(kRows, line.size) * std::min(kColumns, other.size) * kElement;
+  team.parallel_for(
+      outer.count() * strips * over, std::max<int64_t>(1, kSerialBytes / work),
+      [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end;) {
+          // Along the columns of one strip, then the next strip.
+          const int64_t block = i / (strips * over), last = std::min(end, (block + 1) * strips * over);
+          outer.walk(block, block + 1, [&](int64_t f, int64_t t) {
+            for (; i < last; ++i) {
+              const int64_t l = i / over % strips * kRows, o = i % over * kColumns;
+              k.transpose(from + f + l * line.from + o, line.from, to + t + o * other.to + l, other.to,
+                          std::min(kRows, line.size - l), std::min(kColumns, other.size - o), streaming);
+            }
+          });
+        }
+      });
+}
+
+template <class T>
+void run(Team team, const LineKernels<T>& k, const Walk& w) {
+  const Axis line = w.axes[w.rank - 1];
+  int across = -1;
+  for (int d = 0; d < w.rank - 1; ++d) {
+    if (w.axes[d].from == 1) across = d;
+  }
+  if (across >= 0 && line.to == 1 && line.from != 1 && line.from != 0) {
+    transpose(team, k, w, across);
+  } else {
+    copy_lines(team, k, w);
+  }
+}
 
 }  // namespace
 
@@ -131,27 +205,30 @@ void strided_copy(Team team, const StridedCopy& c) {
   for (int d = 0; d < c.rank; ++d) {
     if (c.size[d] == 0) return;
   }
-  Axis axes[StridedCopy::kMaxRank + 1];
-  int rank = simplify(c, axes);
-  if (rank == 0) axes[rank++] = {1, 1, 1};
-  const auto as = [&](auto type) {
-    using T = decltype(type);
-    run(team, axes, rank, static_cast<const T*>(c.from), static_cast<T*>(c.to));
-  };
-  switch (c.element_bytes) {
+  Walk w = simplify(c);
+  widen(w);
+  if (w.rank == 0) w.axes[w.rank++] = {1, 1, 1};
+  const CopyKernels& k = copy_kernels();
+  switch (w.element_bytes) {
     case 1:
-      return as(uint8_t());
+      return run(team, k.bytes_1, w);
     case 2:
-      return as(uint16_t());
+      return run(team, k.bytes_2, w);
     case 4:
-      return as(uint32_t());
+      return run(team, k.bytes_4, w);
     case 8:
-      return as(uint64_t());
+      return run(team, k.bytes_8, w);
     case 16:
-      return as(Bytes16());
+      return run(team, k.bytes_16, w);
     default:
       RLX_CHECK(false, "copy of elements of ", c.element_bytes, " bytes");
   }
+}
+
+void strided_fill(Team team, const StridedFill& p) {
+  StridedCopy c{.rank = p.rank, .element_bytes = p.element_bytes, .from = p.value, .to = p.to};
+  for (int d = 0; d < p.rank; ++d) c.size[d] = p.size[d], c.to_stride[d] = p.stride[d];
+  strided_copy(team, c);
 }
 
 }  // namespace rlx::cpu
