@@ -164,6 +164,39 @@ TEST(Rows, softmax_and_its_gradient_agree_with_a_plain_loop) {
   });
 }
 
+TEST(Rows, results_too_large_for_the_caches_have_the_same_bits) {
+  Pool pool(2);
+  const Isa before = current_isa();
+  const int64_t rows = 4400, n = 1003, stride = 1008;  // 35 MB read and written
+  const Array<float> x = random_array(rows * stride, 14, -3, 3), gamma = random_array(n, 15),
+                     beta = random_array(n, 16);
+  for (Isa isa : available_isas()) {
+    if (isa == Isa::avx512vnni) continue;  // the same code as avx512
+    use_isa(isa);
+    Array<float> large(rows * stride), odd(rows * stride, 1);
+    const auto expect_same = [&](const char* what) {
+      for (int64_t i = 0; i < rows * stride; ++i) ASSERT_EQ(large[i], odd[i]) << what << " element " << i;
+    };
+    for (Array<float>* y : {&large, &odd}) {  // at an odd address nothing is streamed
+      norm(pool, {.rows = rows,
+                  .n = n,
+                  .x = x.data(),
+                  .x_stride = stride,
+                  .gamma = gamma.data(),
+                  .beta = beta.data(),
+                  .y = y->data(),
+                  .y_stride = stride});
+    }
+    expect_same("norm");
+    for (Array<float>* y : {&large, &odd}) {
+      softmax(pool,
+              {.rows = rows, .n = n, .x = x.data(), .x_stride = stride, .y = y->data(), .y_stride = stride});
+    }
+    expect_same("softmax");
+  }
+  use_isa(before);
+}
+
 TEST(Rows, cross_entropy_and_its_gradient_agree_with_a_plain_loop) {
   test::at_every_level([](Team team) {
     for (int64_t n : {1, 10, 300}) {

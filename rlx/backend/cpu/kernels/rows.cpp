@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "rlx/backend/cpu/isa_table.h"
+#include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/base/error.h"
 
 namespace rlx::cpu {
@@ -20,6 +21,10 @@ int64_t rows_per_part(int64_t n) { return std::max<int64_t>(1, kSerialElements /
 
 int64_t slice_count(int64_t rows, int64_t n) {
   return std::clamp<int64_t>(rows * n / (4 * kSerialElements), 1, kSlices);
+}
+
+bool rows_may_stream(const float* x, const float* y, int64_t y_stride, int64_t elements) {
+  return x != y && y_stride % 16 == 0 && may_stream(y, 8 * elements);
 }
 
 float combine(Reduction kind, float a, float b) {
@@ -42,7 +47,9 @@ constexpr int64_t kRowSlice = int64_t(1) << 16;
 
 void norm(Team team, const Norm& p) {
   const auto run = row_kernels().norm;
-  team.parallel_for(p.rows, rows_per_part(p.n), [&](int64_t b, int64_t e) { run(p, b, e); });
+  const bool sum_in_y = p.residual != nullptr && p.sum == nullptr;
+  const bool streaming = !sum_in_y && rows_may_stream(p.x, p.y, p.y_stride, p.rows * p.n);
+  team.parallel_for(p.rows, rows_per_part(p.n), [&](int64_t b, int64_t e) { run(p, b, e, streaming); });
 }
 
 size_t norm_backward_workspace(const NormBackward& p) {
@@ -69,7 +76,8 @@ void norm_backward(Team team, const NormBackward& p, std::byte* workspace) {
 void softmax(Team team, const Softmax& p) {
   RLX_CHECK(p.scale > 0, "softmax with scale ", p.scale);
   const auto run = row_kernels().softmax;
-  team.parallel_for(p.rows, rows_per_part(p.n), [&](int64_t b, int64_t e) { run(p, b, e); });
+  const bool streaming = p.n <= kStreamedSoftmax && rows_may_stream(p.x, p.y, p.y_stride, p.rows * p.n);
+  team.parallel_for(p.rows, rows_per_part(p.n), [&](int64_t b, int64_t e) { run(p, b, e, streaming); });
 }
 
 void softmax_backward(Team team, const SoftmaxBackward& p) {

@@ -99,11 +99,15 @@ struct Reduce {
 size_t reduce_workspace(const Reduce&);
 void reduce(Team, const Reduce&, std::byte* workspace);
 
+/// Longest row whose softmax may be streamed: its exponentials lie on the stack.
+inline constexpr int64_t kStreamedSoftmax = 4096;
+
+/// `streaming` writes y past the caches: y and its stride are then multiples of 64 bytes, and y is not read.
 struct RowKernels {
-  void (*norm)(const Norm&, int64_t begin, int64_t end);
+  void (*norm)(const Norm&, int64_t begin, int64_t end, bool streaming);
   /// Adds its rows to dgamma[n], dbeta[n] (null to drop), which start at zero.
   void (*norm_backward)(const NormBackward&, int64_t begin, int64_t end, float* dgamma, float* dbeta);
-  void (*softmax)(const Softmax&, int64_t begin, int64_t end);
+  void (*softmax)(const Softmax&, int64_t begin, int64_t end, bool streaming);
   void (*softmax_backward)(const SoftmaxBackward&, int64_t begin, int64_t end);
   void (*cross_entropy)(const CrossEntropy&, int64_t begin, int64_t end);
   /// y[i] = reduction over j in [begin, end) of x[j * stride + i], i < width; mean is a sum here.

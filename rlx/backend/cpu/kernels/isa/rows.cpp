@@ -1,7 +1,8 @@
 // Plan: a row is read from memory once and then lives in L1 (a row of 8192 elements is 32 KiB), so each
 // further pass over it is cheap: norms take three (sum, centred squares, result), softmax three (maximum,
-// exponentials with their sum, scaling). Four independent sums hide the latency of addition. Bound: one read
-// and one write of memory per element.
+// exponentials with their sum, scaling). Four independent sums hide the latency of addition. The last pass
+// asks for the next row, so that memory does not wait for arithmetic, and writes past the caches when the
+// result is too large for them. Bound: one read and one write of memory per element.
 #include "rlx/backend/cpu/kernels/rows.h"
 #include "rlx/backend/cpu/simd/math.h"
 
@@ -55,6 +56,22 @@ RLX_INLINE void put(float* p, F32 v, int lanes) {
   }
 }
 
+template <bool streaming>
+RLX_INLINE void put_result(float* p, F32 v, int lanes) {
+  if (streaming && lanes == kLanes) {
+    stream(p, v);
+  } else {
+    put(p, v, lanes);
+  }
+}
+
+// Rows up to this length (8 KiB) are fetched while the row before is being finished; the hardware follows
+// longer ones by itself.
+constexpr int64_t kFetchedAhead = 2048;
+RLX_INLINE const float* row_ahead(const float* x, int64_t stride, int64_t n, bool last) {
+  return last || n > kFetchedAhead ? x : x + stride;
+}
+
 template <class Value>
 RLX_INLINE float sum_row(int64_t n, Value value) {
   return reduce_add(gather_row(n, F32{}, Add{}, value));
@@ -82,9 +99,11 @@ RLX_INLINE Moments moments(NormKind kind, const float* x, int64_t n, float epsil
   return m;
 }
 
-void norm(const Norm& p, int64_t begin, int64_t end) {
+template <bool streaming>
+void norm_rows(const Norm& p, int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end; ++row) {
     const float* x = p.x + row * p.x_stride;
+    const float* ahead = row_ahead(x, p.x_stride, p.n, row + 1 == end);
     float* y = p.y + row * p.y_stride;
     if (p.residual != nullptr) {
       const float* r = p.residual + row * p.x_stride;
@@ -96,15 +115,31 @@ void norm(const Norm& p, int64_t begin, int64_t end) {
     if (p.mean != nullptr) p.mean[row] = m.mean;
     if (p.inverse_deviation != nullptr) p.inverse_deviation[row] = m.inverse_deviation;
     const F32 mean = set1(m.mean), scale = set1(m.inverse_deviation), offset = set1(p.gamma_offset);
-    if (p.gamma == nullptr && p.beta == nullptr) {
-      each(p.n, [&](int64_t i, int l) { put(y + i, (fetch(x + i, l) - mean) * scale, l); });
-    } else {
+    const auto finish = [&](auto affine) {
       each(p.n, [&](int64_t i, int l) {
+        __builtin_prefetch(ahead + i);
+        put_result<streaming>(y + i, affine((fetch(x + i, l) - mean) * scale, i, l), l);
+      });
+    };
+    if (p.gamma == nullptr && p.beta == nullptr) {
+      finish([&](F32 v, int64_t, int) { return v; });
+    } else if (p.beta == nullptr) {
+      finish([&](F32 v, int64_t i, int l) { return v * (fetch(p.gamma + i, l) + offset); });
+    } else {
+      finish([&](F32 v, int64_t i, int l) {
         const F32 g = p.gamma != nullptr ? fetch(p.gamma + i, l) + offset : set1(1.0f);
-        const F32 b = p.beta != nullptr ? fetch(p.beta + i, l) : F32{};
-        put(y + i, fma((fetch(x + i, l) - mean) * scale, g, b), l);
+        return fma(v, g, fetch(p.beta + i, l));
       });
     }
+  }
+  if (streaming) stream_fence();
+}
+
+void norm(const Norm& p, int64_t begin, int64_t end, bool streaming) {
+  if (streaming) {
+    norm_rows<true>(p, begin, end);
+  } else {
+    norm_rows<false>(p, begin, end);
   }
 }
 
@@ -152,27 +187,45 @@ RLX_INLINE float exponentials(const float* x, float* y, int64_t n, float scale, 
   });
 }
 
-void softmax(const Softmax& p, int64_t begin, int64_t end) {
+template <bool streaming>
+void softmax_rows(const Softmax& p, int64_t begin, int64_t end) {
+  const F32 s = set1(p.scale);
+  float kept[streaming ? kStreamedSoftmax : 1];  // the exponentials, where y must be written only once
   for (int64_t row = begin; row < end; ++row) {
     const float* x = p.x + row * p.x_stride;
+    const float* ahead = row_ahead(x, p.x_stride, p.n, row + 1 == end);
     float* y = p.y + row * p.y_stride;
+    const auto finish = [&](auto value) {
+      each(p.n, [&](int64_t i, int l) {
+        __builtin_prefetch(ahead + i);
+        put_result<streaming>(y + i, value(i, l), l);
+      });
+    };
     const float top = row_max(x, p.n) * p.scale;
     if (top == -__builtin_inff()) {
-      each(p.n, [&](int64_t i, int l) { put(y + i, p.logarithm ? set1(-__builtin_inff()) : F32{}, l); });
-      continue;
-    }
-    if (p.logarithm) {
-      const F32 s = set1(p.scale), t = set1(-top);
+      finish([&](int64_t, int) { return p.logarithm ? set1(-__builtin_inff()) : F32{}; });
+    } else if (p.logarithm) {
+      const F32 t = set1(-top);
       const float sum = sum_row(p.n, [&](int64_t i, int l) {
         const F32 e = exp(fma(fetch(x + i, l), s, t));
         return l == kLanes ? e : (lane_index() < l ? e : F32{});
       });
       const F32 shift = set1(-(top + __builtin_logf(sum)));
-      each(p.n, [&](int64_t i, int l) { put(y + i, fma(fetch(x + i, l), s, shift), l); });
-      continue;
+      finish([&](int64_t i, int l) { return fma(fetch(x + i, l), s, shift); });
+    } else {
+      float* e = streaming ? kept : y;
+      const F32 inverse = set1(1.0f / exponentials(x, e, p.n, p.scale, top));
+      finish([&](int64_t i, int l) { return fetch(e + i, l) * inverse; });
     }
-    const F32 inverse = set1(1.0f / exponentials(x, y, p.n, p.scale, top));
-    each(p.n, [&](int64_t i, int l) { put(y + i, fetch(y + i, l) * inverse, l); });
+  }
+  if (streaming) stream_fence();
+}
+
+void softmax(const Softmax& p, int64_t begin, int64_t end, bool streaming) {
+  if (streaming) {
+    softmax_rows<true>(p, begin, end);
+  } else {
+    softmax_rows<false>(p, begin, end);
   }
 }
 
