@@ -231,56 +231,5 @@ TEST(Rows, cross_entropy_and_its_gradient_agree_with_a_plain_loop) {
   });
 }
 
-TEST(Rows, reductions_over_any_axis_agree_with_a_plain_loop) {
-  test::at_every_level([](Team team) {
-    for (Reduction kind : {Reduction::sum, Reduction::mean, Reduction::max, Reduction::min, Reduction::prod,
-                           Reduction::sum_of_squares}) {
-      for (auto [outer, n, inner] : {std::array<int64_t, 3>{1, 1, 1},
-                                     {3, 7, 1},
-                                     {1, 200000, 1},
-                                     {2, 33, 5},
-                                     {1, 700, 130},
-                                     {4, 3, 64}}) {
-        const Array<float> x = random_array(outer * n * inner, 12, 0.9f, 1.1f, 1);
-        Array<float> y(outer * inner);
-        const Reduce p{.kind = kind, .outer = outer, .n = n, .inner = inner, .x = x.data(), .y = y.data()};
-        auto workspace = bytes(reduce_workspace(p));
-        reduce(team, p, workspace.data());
-        for (int64_t o = 0; o < outer; ++o) {
-          for (int64_t i = 0; i < inner; ++i) {
-            double sum = 0, squares = 0, top = -INFINITY, low = INFINITY, product = 1;
-            for (int64_t j = 0; j < n; ++j) {
-              const double v = double(x[(o * n + j) * inner + i]);
-              sum += v, squares += v * v, product *= v, top = std::max(top, v), low = std::min(low, v);
-            }
-            const double want[] = {sum, sum / double(n), top, low, product, squares};
-            const double w = want[int(kind)];
-            ASSERT_NEAR(y[o * inner + i], w,
-                        std::abs(w) * 0x1p-23 * (kind == Reduction::prod ? double(n) + 1 : 200) + 1e-37)
-                << int(kind) << " n " << n << " inner " << inner;
-          }
-        }
-      }
-    }
-  });
-}
-
-TEST(Rows, maximum_and_minimum_pass_nan_on) {
-  test::at_every_level([](Team team) {
-    for (int64_t at : {0, 5, 39, 99}) {
-      for (int64_t inner : {1, 10}) {
-        Array<float> x = random_array(100 * inner, 13), y(inner);
-        for (int64_t i = 0; i < inner; ++i) x[at * inner + i] = NAN;
-        for (Reduction kind : {Reduction::max, Reduction::min}) {
-          const Reduce p{.kind = kind, .n = 100, .inner = inner, .x = x.data(), .y = y.data()};
-          auto workspace = bytes(reduce_workspace(p));
-          reduce(team, p, workspace.data());
-          for (int64_t i = 0; i < inner; ++i) ASSERT_TRUE(std::isnan(y[i])) << at << " " << inner;
-        }
-      }
-    }
-  });
-}
-
 }  // namespace
 }  // namespace rlx::cpu

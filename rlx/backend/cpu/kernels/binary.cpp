@@ -5,8 +5,10 @@
 #include "rlx/backend/cpu/kernels/binary.h"
 
 #include <algorithm>
+#include <array>
 
 #include "rlx/backend/cpu/isa_table.h"
+#include "rlx/backend/cpu/kernels/box.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/base/error.h"
 
@@ -20,60 +22,31 @@ constexpr int64_t kGrain = 8192;       // elements; less is not worth a second t
 constexpr int64_t kBlockBytes = 4096;  // of a gathered operand or a result on its way out
 
 template <int operands>
-struct Walk {
-  int rank = 0;
-  int64_t size[Broadcast::kMaxRank + 1];
-  int64_t stride[operands][Broadcast::kMaxRank + 1];
-  int64_t count = 1;
+struct Lines {
+  Box<operands> outer;
+  int64_t length = 1;
+  std::array<int64_t, size_t(operands)> stride{};  // along the line
+  int64_t count() const { return outer.count() * length; }
 };
 
 template <int operands>
-Walk<operands> simplify(const Broadcast& box) {
+Lines<operands> simplify(const Broadcast& box) {
   RLX_CHECK(box.rank >= 0 && box.rank <= Broadcast::kMaxRank, "elementwise operation of rank ", box.rank);
-  Walk<operands> w;
+  Lines<operands> lines;
+  lines.stride.fill(1);
+  bool first = true;
   for (int d = 0; d < box.rank; ++d) {
-    w.count *= box.size[d];
     if (box.size[d] == 1) continue;
-    bool joins = w.rank > 0;
-    for (int o = 0; o < operands && joins; ++o)
-      joins = w.stride[o][w.rank - 1] == box.strides[o][d] * box.size[d];
-    const int at = joins ? w.rank - 1 : w.rank++;
-    w.size[at] = joins ? w.size[at] * box.size[d] : box.size[d];
-    for (int o = 0; o < operands; ++o) w.stride[o][at] = box.strides[o][d];
-  }
-  if (w.rank == 0) {
-    w.size[w.rank] = 1;
-    for (int o = 0; o < operands; ++o) w.stride[o][w.rank] = 1;
-    ++w.rank;
-  }
-  return w;
-}
-
-/// body(offset of each operand, position in the result, length) for the pieces of lines in [begin, end).
-template <int operands, class Body>
-void walk(const Walk<operands>& w, int64_t begin, int64_t end, Body body) {
-  const int last = w.rank - 1;
-  const int64_t length = w.size[last];
-  int64_t index[Broadcast::kMaxRank + 1], offset[operands] = {}, rest = begin / length;
-  for (int d = last - 1; d >= 0; --d) {
-    index[d] = rest % w.size[d];
-    rest /= w.size[d];
-    for (int o = 0; o < operands; ++o) offset[o] += index[d] * w.stride[o][d];
-  }
-  int64_t first = begin % length;
-  for (int64_t at = begin; at < end; first = 0) {
-    const int64_t n = std::min(length - first, end - at);
-    int64_t here[operands];
-    for (int o = 0; o < operands; ++o) here[o] = offset[o] + first * w.stride[o][last];
-    body(here, at, n);
-    at += n;
-    for (int d = last - 1; d >= 0; --d) {
-      for (int o = 0; o < operands; ++o) offset[o] += w.stride[o][d];
-      if (++index[d] < w.size[d]) break;
-      for (int o = 0; o < operands; ++o) offset[o] -= w.size[d] * w.stride[o][d];
-      index[d] = 0;
+    bool joins = !first;
+    for (size_t o = 0; o < operands; ++o) {
+      joins = joins && lines.stride[o] == box.strides[o][d] * box.size[d];
     }
+    if (!joins && !first) lines.outer.add(lines.length, lines.stride);
+    lines.length = joins ? lines.length * box.size[d] : box.size[d];
+    for (size_t o = 0; o < operands; ++o) lines.stride[o] = box.strides[o][d];
+    first = false;
   }
+  return lines;
 }
 
 void gather(const std::byte* from, int64_t stride, int64_t bytes, int64_t n, std::byte* to) {
@@ -104,45 +77,53 @@ struct Operand {
 template <int operands, class Line>
 void run(Team team, const Broadcast& box, const Operand (&in)[operands], void* y, int64_t y_bytes,
          Line line) {
-  const Walk<operands> w = simplify<operands>(box);
-  if (w.count == 0) return;
+  const Lines<operands> w = simplify<operands>(box);
+  if (w.count() == 0) return;
   const BinaryKernels& k = binary_kernels();
   bool gathers = false, in_place = false;
-  int64_t moved = w.count * y_bytes;
-  for (int o = 0; o < operands; ++o) {
-    const int64_t inner = w.stride[o][w.rank - 1];
-    gathers = gathers || (inner != 0 && inner != 1);
+  int64_t moved = w.count() * y_bytes;
+  for (size_t o = 0; o < operands; ++o) {
+    gathers = gathers || (w.stride[o] != 0 && w.stride[o] != 1);
     in_place = in_place || in[o].data == y;
-    if (inner != 0) moved += w.count * in[o].bytes;
+    if (w.stride[o] != 0) moved += w.count() * in[o].bytes;
   }
-  const bool streaming = !in_place && w.size[w.rank - 1] * y_bytes >= kBlockBytes && may_stream(y, moved);
-  const int64_t block = kBlockBytes / 8;
-  team.parallel_for(w.count, kGrain, [&](int64_t begin, int64_t end) {
+  const bool streaming = !in_place && w.length * y_bytes >= kBlockBytes && too_large_for_caches(moved);
+  constexpr int64_t kBlock = kBlockBytes / 8;
+  team.parallel_for(w.count(), kGrain, [&](int64_t begin, int64_t end) {
     alignas(64) std::byte gathered[operands][kBlockBytes], result[kBlockBytes];
-    walk(w, begin, end, [&](const int64_t(&offset)[operands], int64_t at, int64_t n) {
+    const auto piece = [&](const auto& offset, int64_t first, int64_t m, std::byte* out, bool streamed) {
+      const void* p[operands];
+      bool one[operands];
+      for (size_t o = 0; o < operands; ++o) {
+        const std::byte* from =
+            static_cast<const std::byte*>(in[o].data) + (offset[o] + first * w.stride[o]) * in[o].bytes;
+        one[o] = w.stride[o] == 0;
+        p[o] = from;
+        if (w.stride[o] != 0 && w.stride[o] != 1) {
+          gather(from, w.stride[o], in[o].bytes, m, gathered[o]);
+          p[o] = gathered[o];
+        }
+      }
+      line(p, one, streamed ? static_cast<void*>(result) : out, m);
+      if (streamed) k.stream(result, out, m * y_bytes);
+    };
+    int64_t at = begin;  // in the result; the first and the last line may be partial
+    w.outer.walk(begin / w.length, ceil_div(end, w.length), [&](const auto& offset) {
+      const int64_t start = at % w.length, n = std::min(w.length - start, end - at);
       for (int64_t i = 0; i < n;) {
         std::byte* out = static_cast<std::byte*>(y) + (at + i) * y_bytes;
-        const bool streamed = streaming && reinterpret_cast<uintptr_t>(out) % 64 == 0 && n - i >= block;
+        const int64_t past_line = int64_t(reinterpret_cast<uintptr_t>(out) % 64);
+        const bool streamed = streaming && past_line == 0 && n - i >= kBlock;
         int64_t m = n - i;
         if (gathers || streamed) {
-          m = std::min(m, block);
+          m = std::min(m, kBlock);
         } else if (streaming) {  // up to the next whole cache line
-          m = std::min(m, (64 - int64_t(reinterpret_cast<uintptr_t>(out) % 64)) / y_bytes);
+          m = std::min(m, (64 - past_line) / y_bytes);
         }
-        const void* p[operands];
-        bool one[operands];
-        for (int o = 0; o < operands; ++o) {
-          const int64_t inner = w.stride[o][w.rank - 1];
-          const std::byte* from =
-              static_cast<const std::byte*>(in[o].data) + (offset[o] + i * inner) * in[o].bytes;
-          one[o] = inner == 0;
-          p[o] = from;
-          if (inner != 0 && inner != 1) gather(from, inner, in[o].bytes, m, gathered[o]), p[o] = gathered[o];
-        }
-        line(p, one, streamed ? static_cast<void*>(result) : out, m);
-        if (streamed) k.stream(result, out, m * y_bytes);
+        piece(offset, start + i, m, out, streamed);
         i += m;
       }
+      at += n;
     });
     if (streaming) k.fence();
   });

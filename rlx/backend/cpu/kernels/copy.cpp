@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "rlx/backend/cpu/isa_table.h"
+#include "rlx/backend/cpu/kernels/box.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/base/error.h"
 
@@ -18,7 +19,7 @@ RLX_ISA_TABLE(CopyKernels, copy_kernels)
 
 namespace {
 
-constexpr int64_t kColumns = 1024;
+constexpr int64_t kColumns = 512;
 constexpr int64_t kSerialBytes = 32768;  // less is not worth a second thread
 constexpr int64_t kStreamedLine = 512;   // shorter lines would not fill whole cache lines
 
@@ -76,42 +77,6 @@ void widen(Walk& w) {
   for (int d = 0; d < w.rank; ++d) w.axes[d].from /= inner.size, w.axes[d].to /= inner.size;
 }
 
-// The outer axes of a copy, walked in order: offsets by addition, one division per axis at the start only.
-class Outer {
- public:
-  void add(const Axis& a) { axes_[rank_++] = a, count_ *= a.size; }
-  int64_t count() const { return count_; }
-  bool lines_at_multiples_of(int64_t elements) const {
-    return std::all_of(axes_, axes_ + rank_, [&](const Axis& a) { return a.to % elements == 0; });
-  }
-
-  /// body(from offset, to offset) for the positions [begin, end).
-  template <class Body>
-  void walk(int64_t begin, int64_t end, Body body) const {
-    int64_t index[StridedCopy::kMaxRank + 1], f = 0, t = 0;
-    int64_t rest = begin;
-    for (int d = rank_ - 1; d >= 0; --d) {
-      index[d] = rest % axes_[d].size;
-      rest /= axes_[d].size;
-      f += index[d] * axes_[d].from, t += index[d] * axes_[d].to;
-    }
-    for (int64_t i = begin; i < end; ++i) {
-      body(f, t);
-      for (int d = rank_ - 1; d >= 0; --d) {
-        f += axes_[d].from, t += axes_[d].to;
-        if (++index[d] < axes_[d].size) break;
-        f -= axes_[d].size * axes_[d].from, t -= axes_[d].size * axes_[d].to;
-        index[d] = 0;
-      }
-    }
-  }
-
- private:
-  Axis axes_[StridedCopy::kMaxRank + 1];
-  int rank_ = 0;
-  int64_t count_ = 1;
-};
-
 template <class T>
 void copy_line(const LineKernels<T>& k, const Axis& line, const T* from, T* to, int64_t n, bool streaming) {
   if (line.to != 1) {
@@ -134,13 +99,13 @@ void copy_line(const LineKernels<T>& k, const Axis& line, const T* from, T* to, 
 template <class T>
 void copy_lines(Team team, const LineKernels<T>& k, const Walk& w) {
   const Axis line = w.axes[w.rank - 1];
-  Outer outer;
-  for (int d = 0; d < w.rank - 1; ++d) outer.add(w.axes[d]);
+  Box<2> outer;
+  for (int d = 0; d < w.rank - 1; ++d) outer.add(w.axes[d].size, {w.axes[d].from, w.axes[d].to});
   const T* from = static_cast<const T*>(w.from);
   T* to = static_cast<T*>(w.to);
   constexpr int64_t kElement = sizeof(T), kPiece = kSerialBytes / kElement;
   const bool streaming = line.size * kElement >= kStreamedLine && line.from == 1 && line.to == 1 &&
-                         may_stream(nullptr, 2 * outer.count() * line.size * kElement);
+                         too_large_for_caches(2 * outer.count() * line.size * kElement);
   if (outer.count() == 1) {
     team.parallel_for(line.size, kPiece, [&](int64_t b, int64_t e) {
       copy_line(k, line, from + b * line.from, to + b * line.to, e - b, streaming);
@@ -149,39 +114,49 @@ void copy_lines(Team team, const LineKernels<T>& k, const Walk& w) {
   }
   team.parallel_for(outer.count(), std::max<int64_t>(1, kPiece / line.size), [&](int64_t b, int64_t e) {
     outer.walk(b, e,
-               [&](int64_t f, int64_t t) { copy_line(k, line, from + f, to + t, line.size, streaming); });
+               [&](const auto& at) { copy_line(k, line, from + at[0], to + at[1], line.size, streaming); });
   });
 }
 
 template <class T>
 void transpose(Team team, const LineKernels<T>& k, const Walk& w, int across) {
   const Axis line = w.axes[w.rank - 1], other = w.axes[across];
-  Outer outer;
+  constexpr int64_t kElement = sizeof(T), kRows = 64 / kElement;
+  Box<2> outer;
+  bool whole_lines = other.to % kRows == 0;
   for (int d = 0; d < w.rank - 1; ++d) {
-    if (d != across) outer.add(w.axes[d]);
+    if (d == across) continue;
+    outer.add(w.axes[d].size, {w.axes[d].from, w.axes[d].to});
+    whole_lines = whole_lines && w.axes[d].to % kRows == 0;
   }
   const T* from = static_cast<const T*>(w.from);
   T* to = static_cast<T*>(w.to);
-  constexpr int64_t kElement = sizeof(T), kRows = 64 / kElement;
-  const bool streaming = may_stream(to, 2 * outer.count() * line.size * other.size * kElement) &&
-                         other.to % kRows == 0 && outer.lines_at_multiples_of(kRows);
-  const int64_t strips = ceil_div(line.size, kRows), over = ceil_div(other.size, kColumns);
-  const int64_t work = std::min(kRows, line.size) * std::min(kColumns, other.size) * kElement;
-  team.parallel_for(
-      outer.count() * strips * over, std::max<int64_t>(1, kSerialBytes / work),
-      [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end;) {
-          // Along the columns of one strip, then the next strip.
-          const int64_t block = i / (strips * over), last = std::min(end, (block + 1) * strips * over);
-          outer.walk(block, block + 1, [&](int64_t f, int64_t t) {
-            for (; i < last; ++i) {
-              const int64_t l = i / over % strips * kRows, o = i % over * kColumns;
-              k.transpose(from + f + l * line.from + o, line.from, to + t + o * other.to + l, other.to,
-                          std::min(kRows, line.size - l), std::min(kColumns, other.size - o), streaming);
-            }
-          });
+  const bool streaming = whole_lines && may_stream(to, 2 * outer.count() * line.size * other.size * kElement);
+  const int64_t strips = ceil_div(line.size, kRows), chunks = ceil_div(other.size, kColumns);
+  // All strips of a chunk of columns come before the next chunk: its pages of `to` stay in the TLB.
+  const auto part = [&](int64_t block, Range strip, Range chunk) {
+    outer.walk(block, block + 1, [&](const auto& at) {
+      for (int64_t o = chunk.begin * kColumns; o < std::min(other.size, chunk.end * kColumns);
+           o += kColumns) {
+        for (int64_t l = strip.begin * kRows; l < std::min(line.size, strip.end * kRows); l += kRows) {
+          k.transpose(from + at[0] + l * line.from + o, line.from, to + at[1] + o * other.to + l, other.to,
+                      std::min(kRows, line.size - l), std::min(kColumns, other.size - o), streaming);
         }
-      });
+      }
+    });
+  };
+  // Cut along the axis with more pieces.
+  const bool by_strip = strips >= chunks;
+  const int64_t pieces = by_strip ? strips : chunks, work = line.size * other.size * kElement / pieces;
+  team.parallel_for(outer.count() * pieces, std::max<int64_t>(1, kSerialBytes / std::max<int64_t>(1, work)),
+                    [&](int64_t begin, int64_t end) {
+                      for (int64_t i = begin; i < end;) {
+                        const int64_t block = i / pieces, first = i % pieces;
+                        const Range here{first, std::min(pieces, first + end - i)};
+                        part(block, by_strip ? here : Range{0, strips}, by_strip ? Range{0, chunks} : here);
+                        i += here.end - here.begin;
+                      }
+                    });
 }
 
 template <class T>

@@ -1,7 +1,5 @@
 #include "rlx/backend/cpu/kernels/rows.h"
 
-#include <cmath>
-
 #include "rlx/backend/cpu/isa_table.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/base/error.h"
@@ -26,22 +24,6 @@ int64_t slice_count(int64_t rows, int64_t n) {
 bool rows_may_stream(const float* x, const float* y, int64_t y_stride, int64_t elements) {
   return x != y && y_stride % 16 == 0 && may_stream(y, 8 * elements);
 }
-
-float combine(Reduction kind, float a, float b) {
-  switch (kind) {
-    case Reduction::prod:
-      return a * b;
-    case Reduction::max:
-      return std::isnan(a) || a > b ? a : b;
-    case Reduction::min:
-      return std::isnan(a) || a < b ? a : b;
-    default:
-      return a + b;
-  }
-}
-
-// One long row is cut into slices of this length, reduced separately.
-constexpr int64_t kRowSlice = int64_t(1) << 16;
 
 }  // namespace
 
@@ -69,14 +51,15 @@ void norm_backward(Team team, const NormBackward& p, std::byte* workspace) {
   });
   for (int which = 0; which < 2; ++which) {
     float* out = which == 0 ? p.dgamma : p.dbeta;
-    if (out != nullptr) k.reduce_columns(Reduction::sum, sums + which * p.n, 2 * p.n, 0, slices, p.n, out);
+    if (out != nullptr) k.sum_rows(sums + which * p.n, 2 * p.n, slices, p.n, out);
   }
 }
 
 void softmax(Team team, const Softmax& p) {
   RLX_CHECK(p.scale > 0, "softmax with scale ", p.scale);
   const auto run = row_kernels().softmax;
-  const bool streaming = p.n <= kStreamedSoftmax && rows_may_stream(p.x, p.y, p.y_stride, p.rows * p.n);
+  const bool streaming =
+      !p.logarithm && p.n <= kStreamedSoftmax && rows_may_stream(p.x, p.y, p.y_stride, p.rows * p.n);
   team.parallel_for(p.rows, rows_per_part(p.n), [&](int64_t b, int64_t e) { run(p, b, e, streaming); });
 }
 
@@ -88,51 +71,6 @@ void softmax_backward(Team team, const SoftmaxBackward& p) {
 void cross_entropy(Team team, const CrossEntropy& p) {
   const auto run = row_kernels().cross_entropy;
   team.parallel_for(p.rows, rows_per_part(p.n), [&](int64_t b, int64_t e) { run(p, b, e); });
-}
-
-size_t reduce_workspace(const Reduce& p) {
-  const int64_t per_row =
-      p.inner == 1 ? (p.n + kRowSlice - 1) / kRowSlice : slice_count(p.n, p.inner) * p.inner;
-  return size_t(p.outer * std::max<int64_t>(1, per_row)) * sizeof(float);
-}
-
-void reduce(Team team, const Reduce& p, std::byte* workspace) {
-  const RowKernels& k = row_kernels();
-  float* partial = reinterpret_cast<float*>(workspace);
-  if (p.inner == 1) {
-    const int64_t slices = std::max<int64_t>(1, (p.n + kRowSlice - 1) / kRowSlice);
-    team.parallel_for(p.outer * slices, std::max<int64_t>(1, kSerialElements / std::max<int64_t>(1, p.n)),
-                      [&](int64_t b, int64_t e) {
-                        for (int64_t i = b; i < e; ++i) {
-                          const int64_t at = i % slices * kRowSlice;
-                          partial[i] = k.reduce_row(p.kind, p.x + i / slices * p.n + at,
-                                                    std::min(kRowSlice, p.n - at));
-                        }
-                      });
-    for (int64_t o = 0; o < p.outer; ++o) {
-      float v = partial[o * slices];
-      for (int64_t s = 1; s < slices; ++s) v = combine(p.kind, v, partial[o * slices + s]);
-      p.y[o] = v;
-    }
-  } else {
-    const int slices = int(slice_count(p.n, p.inner));
-    team.parallel_for(p.outer * slices,
-                      std::max<int64_t>(1, kSerialElements / std::max<int64_t>(1, p.n * p.inner)),
-                      [&](int64_t b, int64_t e) {
-                        for (int64_t i = b; i < e; ++i) {
-                          const Range r = split_range(p.n, 1, slices, int(i % slices));
-                          k.reduce_columns(p.kind, p.x + i / slices * p.n * p.inner, p.inner, r.begin, r.end,
-                                           p.inner, partial + i * p.inner);
-                        }
-                      });
-    const Reduction again = p.kind == Reduction::sum_of_squares ? Reduction::sum : p.kind;
-    for (int64_t o = 0; o < p.outer; ++o) {
-      k.reduce_columns(again, partial + o * slices * p.inner, p.inner, 0, slices, p.inner, p.y + o * p.inner);
-    }
-  }
-  if (p.kind == Reduction::mean) {
-    for (int64_t i = 0; i < p.outer * p.inner; ++i) p.y[i] /= float(p.n);
-  }
 }
 
 }  // namespace rlx::cpu

@@ -87,18 +87,6 @@ struct CrossEntropy {
 };
 void cross_entropy(Team, const CrossEntropy&);
 
-enum class Reduction : uint8_t { sum, mean, max, min, prod, sum_of_squares };
-
-/// y[o, i] = reduction over j of x[o, j, i], contiguous. NaN propagates through max and min.
-struct Reduce {
-  Reduction kind = Reduction::sum;
-  int64_t outer = 1, n = 0, inner = 1;
-  const float* x = nullptr;
-  float* y = nullptr;
-};
-size_t reduce_workspace(const Reduce&);
-void reduce(Team, const Reduce&, std::byte* workspace);
-
 /// Longest row whose softmax may be streamed: its exponentials lie on the stack.
 inline constexpr int64_t kStreamedSoftmax = 4096;
 
@@ -110,11 +98,8 @@ struct RowKernels {
   void (*softmax)(const Softmax&, int64_t begin, int64_t end, bool streaming);
   void (*softmax_backward)(const SoftmaxBackward&, int64_t begin, int64_t end);
   void (*cross_entropy)(const CrossEntropy&, int64_t begin, int64_t end);
-  /// y[i] = reduction over j in [begin, end) of x[j * stride + i], i < width; mean is a sum here.
-  void (*reduce_columns)(Reduction, const float* x, int64_t stride, int64_t begin, int64_t end, int64_t width,
-                         float* y);
-  float (*reduce_row)(Reduction, const float* x, int64_t n);
-  void (*add)(const float* x, float* y, int64_t n);  // y += x
+  /// y[i] = sum of x[j * stride + i] over j < rows, i < width.
+  void (*sum_rows)(const float* x, int64_t stride, int64_t rows, int64_t width, float* y);
 };
 
 }  // namespace rlx::cpu

@@ -18,6 +18,19 @@ struct LanesOf<F64> {
   static constexpr int count = kLanes64;
   using Index = I64;
 };
+// Small elements in 16 bytes, whose shuffles every level has.
+typedef uint16_t U16x8 __attribute__((vector_size(16)));
+typedef uint8_t U8x16 __attribute__((vector_size(16)));
+template <>
+struct LanesOf<U16x8> {
+  static constexpr int count = 8;
+  using Index = U16x8;
+};
+template <>
+struct LanesOf<U8x16> {
+  static constexpr int count = 16;
+  using Index = U8x16;
+};
 
 /// a[0] b[0] a[1] b[1] ... of the lower or upper halves.
 template <class V>
@@ -26,7 +39,7 @@ RLX_INLINE V interleave(V a, V b, bool upper) {
   typename LanesOf<V>::Index low, high;
   for (int i = 0; i < n; ++i) {
     low[i] = i / 2 + i % 2 * n;
-    high[i] = low[i] + n / 2;
+    high[i] = i / 2 + i % 2 * n + n / 2;
   }
   return upper ? __builtin_shuffle(a, b, high) : __builtin_shuffle(a, b, low);
 }

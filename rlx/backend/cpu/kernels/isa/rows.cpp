@@ -12,15 +12,9 @@ namespace {
 struct Add {
   RLX_INLINE F32 operator()(F32 a, F32 b) const { return a + b; }
 };
-struct Mul {
-  RLX_INLINE F32 operator()(F32 a, F32 b) const { return a * b; }
-};
 // A NaN on either side wins: max returns its second operand when either is one.
 struct Max {
   RLX_INLINE F32 operator()(F32 a, F32 b) const { return a == a ? max(a, b) : a; }
-};
-struct Min {
-  RLX_INLINE F32 operator()(F32 a, F32 b) const { return a == a ? min(a, b) : a; }
 };
 
 /// combine over i of value(i, lanes) for i in steps of one vector; the tail is filled with `neutral`.
@@ -175,35 +169,76 @@ RLX_INLINE float row_max(const float* x, int64_t n) {
   return reduce_max(
       gather_row(n, lowest, Max{}, [&](int64_t i, int l) { return fetch_or(x + i, l, lowest); }));
 }
+/// Without regard to NaN, which the exponentials pass on; only a maximum of -inf is looked at again.
+RLX_INLINE float row_max_of_numbers(const float* x, int64_t n) {
+  const F32 lowest = set1(-__builtin_inff());
+  const float top = reduce_max(gather_row(
+      n, lowest, [](F32 a, F32 b) { return max(b, a); },
+      [&](int64_t i, int l) { return fetch_or(x + i, l, lowest); }));
+  return top == -__builtin_inff() ? row_max(x, n) : top;
+}
 
-/// y = exp(scale x - top), its sum; the lanes beyond n count nothing.
-RLX_INLINE float exponentials(const float* x, float* y, int64_t n, float scale, float top) {
-  const F32 s = set1(scale), t = set1(-top), lowest = set1(-__builtin_inff());
+/// 2^t for t <= 0 or a little above, 2 ulp and what rounding t costs.
+RLX_INLINE F32 exp2_below(F32 t) {
+  t = max(set1(-150.0f), t);
+  const F32 n = round_small(t), r = t - n;
+  // 2^r for |r| <= 1/2, 8e-9.
+  const F32 p = polynomial(r, {1.0f, 0.6931471825f, 0.240226507f, 0.05550381014f, 0.009618103253f,
+                               0.001338130254f, 0.0001544488395f});
+  return scale_by_power(p, n);
+}
+
+/// y = exp(scale x - top), its sum; the lanes beyond n count nothing. `beside(i, lanes)` runs along.
+template <class Beside>
+RLX_INLINE float exponentials(const float* x, float* y, int64_t n, float scale, float top, Beside beside) {
+  // Every lane of a row has the same error of the shift, so the quotients do not see it.
+  const F32 s = set1(scale * kLog2e), t = set1(-top * kLog2e), lowest = set1(-__builtin_inff());
   return sum_row(n, [&](int64_t i, int l) {
-    const F32 e = exp(fma(fetch_or(x + i, l, lowest), s, t));
+    const F32 e = exp2_below(fma(fetch_or(x + i, l, lowest), s, t));
     const F32 kept = l == kLanes ? e : (lane_index() < l ? e : F32{});
     put(y + i, kept, l);
+    beside(i, l);
     return kept;
   });
 }
 
-template <bool streaming>
-void softmax_rows(const Softmax& p, int64_t begin, int64_t end) {
-  const F32 s = set1(p.scale);
-  float kept[streaming ? kStreamedSoftmax : 1];  // the exponentials, where y must be written only once
+/// The last pass over a row goes along with the exponentials of the next one: its writes and the reads ahead
+/// keep memory busy while the polynomials are computed. Two rows of exponentials are on the stack.
+void softmax_streamed(const Softmax& p, int64_t begin, int64_t end) {
+  float kept[2][kStreamedSoftmax];
+  F32 inverse = {};
+  float* last = nullptr;
   for (int64_t row = begin; row < end; ++row) {
     const float* x = p.x + row * p.x_stride;
     const float* ahead = row_ahead(x, p.x_stride, p.n, row + 1 == end);
+    const float* before = kept[(row + 1) % 2];
+    float* e = kept[row % 2];
+    const float top = row_max_of_numbers(x, p.n) * p.scale;
+    const bool nothing = top == -__builtin_inff();
+    const float shift = nothing ? 0 : top;
+    const float sum = last == nullptr ? exponentials(x, e, p.n, p.scale, shift, [](int64_t, int) {})
+                                      : exponentials(x, e, p.n, p.scale, shift, [&](int64_t i, int l) {
+                                          __builtin_prefetch(ahead + i);
+                                          put_result<true>(last + i, fetch(before + i, l) * inverse, l);
+                                        });
+    inverse = set1(nothing ? 0.0f : 1.0f / sum);
+    last = p.y + row * p.y_stride;
+  }
+  if (last != nullptr) {
+    const float* e = kept[(end + 1) % 2];
+    each(p.n, [&](int64_t i, int l) { put_result<true>(last + i, fetch(e + i, l) * inverse, l); });
+  }
+  stream_fence();
+}
+
+void softmax_rows(const Softmax& p, int64_t begin, int64_t end) {
+  const F32 s = set1(p.scale);
+  for (int64_t row = begin; row < end; ++row) {
+    const float* x = p.x + row * p.x_stride;
     float* y = p.y + row * p.y_stride;
-    const auto finish = [&](auto value) {
-      each(p.n, [&](int64_t i, int l) {
-        __builtin_prefetch(ahead + i);
-        put_result<streaming>(y + i, value(i, l), l);
-      });
-    };
-    const float top = row_max(x, p.n) * p.scale;
+    const float top = row_max_of_numbers(x, p.n) * p.scale;
     if (top == -__builtin_inff()) {
-      finish([&](int64_t, int) { return p.logarithm ? set1(-__builtin_inff()) : F32{}; });
+      each(p.n, [&](int64_t i, int l) { put(y + i, p.logarithm ? set1(-__builtin_inff()) : F32{}, l); });
     } else if (p.logarithm) {
       const F32 t = set1(-top);
       const float sum = sum_row(p.n, [&](int64_t i, int l) {
@@ -211,21 +246,19 @@ void softmax_rows(const Softmax& p, int64_t begin, int64_t end) {
         return l == kLanes ? e : (lane_index() < l ? e : F32{});
       });
       const F32 shift = set1(-(top + __builtin_logf(sum)));
-      finish([&](int64_t i, int l) { return fma(fetch(x + i, l), s, shift); });
+      each(p.n, [&](int64_t i, int l) { put(y + i, fma(fetch(x + i, l), s, shift), l); });
     } else {
-      float* e = streaming ? kept : y;
-      const F32 inverse = set1(1.0f / exponentials(x, e, p.n, p.scale, top));
-      finish([&](int64_t i, int l) { return fetch(e + i, l) * inverse; });
+      const F32 inverse = set1(1.0f / exponentials(x, y, p.n, p.scale, top, [](int64_t, int) {}));
+      each(p.n, [&](int64_t i, int l) { put(y + i, fetch(y + i, l) * inverse, l); });
     }
   }
-  if (streaming) stream_fence();
 }
 
 void softmax(const Softmax& p, int64_t begin, int64_t end, bool streaming) {
   if (streaming) {
-    softmax_rows<true>(p, begin, end);
+    softmax_streamed(p, begin, end);
   } else {
-    softmax_rows<false>(p, begin, end);
+    softmax_rows(p, begin, end);
   }
 }
 
@@ -262,7 +295,7 @@ void cross_entropy(const CrossEntropy& p, int64_t begin, int64_t end) {
     const float top = row_max(x, p.n), chosen = x[target];
     float sum;
     if (dx != nullptr) {
-      sum = exponentials(x, dx, p.n, 1.0f, top);
+      sum = exponentials(x, dx, p.n, 1.0f, top, [](int64_t, int) {});
       const float weight = p.weight != nullptr ? p.weight[row] : 1.0f;
       const F32 factor = set1(weight / sum);
       each(p.n, [&](int64_t i, int l) { put(dx + i, fetch(dx + i, l) * factor, l); });
@@ -277,88 +310,16 @@ void cross_entropy(const CrossEntropy& p, int64_t begin, int64_t end) {
   }
 }
 
-template <class Combine>
-RLX_INLINE float fold(F32 v, Combine combine) {
-  float lanes[kLanes];
-  for (int half = kLanes / 2; half > 0; half /= 2) {
-    store(lanes, v);
-    F32 moved = v;
-    for (int i = 0; i < half; ++i) moved[i] = lanes[i + half];
-    v = combine(v, moved);
-  }
-  return v[0];
-}
-
-float reduce_row(Reduction kind, const float* x, int64_t n) {
-  const float infinity = __builtin_inff();
-  const auto plain = [&](F32 neutral) {
-    return [x, neutral](int64_t i, int l) { return fetch_or(x + i, l, neutral); };
-  };
-  switch (kind) {
-    case Reduction::sum:
-    case Reduction::mean:
-      return sum_row(n, plain(F32{}));
-    case Reduction::sum_of_squares:
-      return sum_row(n, [&](int64_t i, int l) { return fetch(x + i, l) * fetch(x + i, l); });
-    case Reduction::prod:
-      return fold(gather_row(n, set1(1.0f), Mul{}, plain(set1(1.0f))), Mul{});
-    case Reduction::max:
-      return fold(gather_row(n, set1(-infinity), Max{}, plain(set1(-infinity))), Max{});
-    case Reduction::min:
-      return fold(gather_row(n, set1(infinity), Min{}, plain(set1(infinity))), Min{});
-  }
-  return 0;
-}
-
-template <class Combine, class Value>
-RLX_INLINE void combine_columns(const float* x, int64_t stride, int64_t begin, int64_t end, int64_t width,
-                                float neutral, float* y, Combine combine, Value value) {
-  // Four columns of vectors at a time stay in registers while the rows go by.
-  int64_t i = 0;
-  for (; i + 4 * kLanes <= width; i += 4 * kLanes) {
-    F32 s[4] = {set1(neutral), set1(neutral), set1(neutral), set1(neutral)};
-    for (int64_t j = begin; j < end; ++j) {
-      const float* row = x + j * stride + i;
-#pragma GCC unroll 4
-      for (int c = 0; c < 4; ++c) s[c] = combine(s[c], value(load(row + c * kLanes)));
-    }
-    for (int c = 0; c < 4; ++c) store(y + i + c * kLanes, s[c]);
-  }
-  for (; i < width; i += kLanes) {
-    const int l = int(width - i < kLanes ? width - i : kLanes);
-    F32 s = set1(neutral);
-    for (int64_t j = begin; j < end; ++j) s = combine(s, value(fetch(x + j * stride + i, l)));
+void sum_rows(const float* x, int64_t stride, int64_t rows, int64_t width, float* y) {
+  each(width, [&](int64_t i, int l) {
+    F32 s = {};
+    for (int64_t j = 0; j < rows; ++j) s += fetch(x + j * stride + i, l);
     put(y + i, s, l);
-  }
-}
-
-void reduce_columns(Reduction kind, const float* x, int64_t stride, int64_t begin, int64_t end, int64_t width,
-                    float* y) {
-  const float infinity = __builtin_inff();
-  const auto same = [](F32 v) { return v; };
-  switch (kind) {
-    case Reduction::sum:
-    case Reduction::mean:
-      return combine_columns(x, stride, begin, end, width, 0, y, Add{}, same);
-    case Reduction::sum_of_squares:
-      return combine_columns(x, stride, begin, end, width, 0, y, Add{}, [](F32 v) { return v * v; });
-    case Reduction::prod:
-      return combine_columns(x, stride, begin, end, width, 1, y, Mul{}, same);
-    case Reduction::max:
-      return combine_columns(x, stride, begin, end, width, -infinity, y, Max{}, same);
-    case Reduction::min:
-      return combine_columns(x, stride, begin, end, width, infinity, y, Min{}, same);
-  }
-}
-
-void add(const float* x, float* y, int64_t n) {
-  each(n, [&](int64_t i, int l) { put(y + i, fetch(y + i, l) + fetch(x + i, l), l); });
+  });
 }
 
 }  // namespace
 
-RowKernels row_kernels() {
-  return {norm, norm_backward, softmax, softmax_backward, cross_entropy, reduce_columns, reduce_row, add};
-}
+RowKernels row_kernels() { return {norm, norm_backward, softmax, softmax_backward, cross_entropy, sum_rows}; }
 
 }  // namespace rlx::cpu::RLX_ISA
