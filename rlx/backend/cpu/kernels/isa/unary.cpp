@@ -12,18 +12,12 @@ namespace {
 template <class T>
 inline constexpr int kWidth = kVectorBytes / int(sizeof(T));
 
-// The hardware's own fetching falls behind when the arithmetic of a vector takes longer than its transfer.
-constexpr int kAhead = 2048;  // bytes
-
-template <class T, class Source, class Ahead, class F>
-RLX_INLINE void map(T* y, int64_t n, bool streaming, Source source, Ahead ahead, F f) {
+template <class T, class Source, class F>
+RLX_INLINE void map(T* y, int64_t n, bool streaming, Source source, F f) {
   constexpr int width = kWidth<T>;
   int64_t i = 0;
   if (streaming) {
-    for (; i + width <= n; i += width) {
-      ahead(i + kAhead / int(sizeof(T)));
-      stream(y + i, f(source(i, width)));
-    }
+    for (; i + width <= n; i += width) stream(y + i, f(source(i, width)));
     stream_fence();
   } else {
     for (; i + width <= n; i += width) store(y + i, f(source(i, width)));
@@ -40,7 +34,7 @@ template <Unary op, class T>
 void run_unary(const T* x, T* y, int64_t n, bool streaming) {
   map(
       y, n, streaming, [=](int64_t i, int lanes) { return fetch(x + i, lanes); },
-      [=](int64_t i) { __builtin_prefetch(x + i); }, [](auto v) { return apply<op>(v); });
+      [](auto v) { return apply<op>(v); });
 }
 
 template <Unary op>
@@ -50,7 +44,6 @@ void run_affine(const float* x, const float* w, const float* b, float* y, int64_
       [=](int64_t i, int lanes) {
         return fma(fetch(x + i, lanes), fetch(w + i, lanes), fetch(b + i, lanes));
       },
-      [=](int64_t i) { __builtin_prefetch(x + i), __builtin_prefetch(w + i), __builtin_prefetch(b + i); },
       [](F32 v) { return apply<op>(v); });
 }
 
