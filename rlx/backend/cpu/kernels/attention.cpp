@@ -18,7 +18,7 @@ int64_t splits(const Attention& p) { return std::max<int64_t>(1, ceil_div(p.k_le
 
 size_t keys_bytes(const Attention& p) { return size_t(p.k_len * p.head_dim) * 4; }
 size_t values_bytes(const Attention& p) {
-  return p.kv_dtype == DType::f32 ? 0 : size_t(p.k_len * p.value_dim) * 4;
+  return p.kv_format == KvFormat::f32 ? 0 : size_t(p.k_len * p.value_dim) * 4;
 }
 
 void run_few(Team team, const Attention& p, std::byte* workspace) {
@@ -37,9 +37,11 @@ void run_few(Team team, const Attention& p, std::byte* workspace) {
                out + i * part_floats, scratch + size_t(thread) * scratch_bytes);
     }
   });
-  for (int64_t h = 0; h < heads; ++h) {
-    k.join(p, h / p.kv_heads, h % p.kv_heads, parts, out + h * parts * part_floats);
-  }
+  team.parallel_for(heads, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t h = begin; h < end; ++h) {
+      k.join(p, h / p.kv_heads, h % p.kv_heads, parts, out + h * parts * part_floats);
+    }
+  });
 }
 
 }  // namespace
@@ -55,8 +57,6 @@ size_t attention_workspace(const Attention& p, int threads) {
 
 void attention(Team team, const Attention& p, std::byte* workspace) {
   RLX_CHECK(p.kv_heads > 0 && p.q_heads % p.kv_heads == 0, p.q_heads, " query heads over ", p.kv_heads);
-  RLX_CHECK(p.kv_dtype == DType::f32 || p.kv_dtype == DType::f16 || p.kv_dtype == DType::bf16, "keys of ",
-            p.kv_dtype);
   if (p.batch == 0 || p.q_len == 0) return;
   if (few_queries(p)) return run_few(team, p, workspace);
   const AttentionKernels& k = attention_kernels();
@@ -66,7 +66,7 @@ void attention(Team team, const Attention& p, std::byte* workspace) {
     return reinterpret_cast<float*>(workspace + size_t(h) * head_bytes);
   };
   const auto head_values = [&](int64_t h) { return head_keys(h) + p.k_len * p.head_dim; };
-  const bool widen = p.kv_dtype != DType::f32;
+  const bool widen = p.kv_format != KvFormat::f32;
 
   const int64_t chunk = 16 * k.key_tile, chunks = ceil_div(p.k_len, chunk);
   team.parallel_for(heads * chunks, 1, [&](int64_t begin, int64_t end) {

@@ -9,15 +9,13 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "rlx/base/dtype.h"
+#include "rlx/backend/cpu/kernels/head_strides.h"
 #include "rlx/base/pool.h"
 
 namespace rlx::cpu {
 
-/// Element (b, h, i, d) at data[b * batch + h * head + i * row + d].
-struct HeadStrides {
-  int64_t batch = 0, head = 0, row = 0;
-};
+/// How keys and values are stored. q8_0 has blocks of 32 along head_dim, of which all strides are multiples.
+enum class KvFormat : uint8_t { f32, f16, bf16, q8_0 };
 
 struct Attention {
   int64_t batch = 1, q_heads = 1, kv_heads = 1, q_len = 0, k_len = 0;
@@ -28,7 +26,7 @@ struct Attention {
   int64_t window = -1;  // key j >= position - window; negative: none
   const float* q = nullptr;
   HeadStrides q_strides;
-  DType kv_dtype = DType::f32;  // f32, f16, bf16
+  KvFormat kv_format = KvFormat::f32;
   const void* k = nullptr;
   HeadStrides k_strides;
   const void* v = nullptr;

@@ -73,4 +73,18 @@ RLX_INLINE void transpose(V (&v)[LanesOf<V>::count]) {
   }
 }
 
+/// The halves of a added to each other in the even lanes, those of b in the odd ones. Folding v[i] with
+/// v[i + half] for half = kLanes / 2, ..., 1 leaves the sum of all lanes of v[i] in lane i of v[0].
+RLX_INLINE F32 fold(F32 a, F32 b) { return interleave(a, b, false) + interleave(a, b, true); }
+
+/// Lane i: the sum of the lanes of v[i], in a fixed order.
+RLX_INLINE F32 sum_lanes(F32 (&v)[kLanes]) {
+#pragma GCC unroll 4
+  for (int half = kLanes / 2; half > 0; half /= 2) {
+#pragma GCC unroll 8
+    for (int i = 0; i < half; ++i) v[i] = fold(v[i], v[i + half]);
+  }
+  return v[0];
+}
+
 }  // namespace rlx::cpu::RLX_ISA

@@ -389,11 +389,6 @@ void pack_b(const Matrix& b, int64_t column0, int64_t columns, int64_t k, DType 
 
 }  // namespace
 
-void tile_f32(int rows, const float* a, int64_t a_step, const float* b, int64_t k, float* sums,
-              int64_t row_stride, bool first) {
-  kMicroTable<float, float>.narrow[rows - 1](a, a_step, b, 0, k, sums, 0, row_stride, first);
-}
-
 GemmKernels gemm_kernels() {
   static_assert(kMaxRows <= 16);
   constexpr int64_t few = kMaxPanels * kMaxRows, many = 2 * kBlockRows;  // rows times panels held at once

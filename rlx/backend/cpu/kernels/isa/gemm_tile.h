@@ -1,4 +1,4 @@
-// The tile of the matrix product, for kernels that build on it.
+// The tile of a matrix product whose sums stay in registers, for kernels made of many small products.
 #pragma once
 
 #include "rlx/backend/cpu/simd/vec.h"
@@ -8,10 +8,15 @@ namespace rlx::cpu::RLX_ISA {
 /// Sums held in registers: 28 of AVX-512's 32, 24 of NEON's 32, 12 of 16 elsewhere; two vectors a row.
 inline constexpr int kTileSums = kRegisters == 32 ? (kVectorBytes == 64 ? 28 : 24) : 12;
 inline constexpr int kTileRows = kTileSums / 2;
+inline constexpr int kTileColumns = 2 * kLanes;
 
-/// sums[r * row_stride + j] (+)= sum over i < k of a[i * a_step + r] * b[i * 2 * kLanes + j] for r < rows <=
-/// kTileRows and j < 2 * kLanes; `first` overwrites.
-void tile_f32(int rows, const float* a, int64_t a_step, const float* b, int64_t k, float* sums,
-              int64_t row_stride, bool first);
+/// c[r * c_stride + j] (+)= sum over i < k of a[i * a_step + r] * b[i * b_step + j]
+/// for r < rows and j < kTileColumns, any number of rows; `first` overwrites c.
+void tile_f32(int64_t rows, const float* a, int64_t a_step, const float* b, int64_t b_step, int64_t k,
+              float* c, int64_t c_stride, bool first);
+
+/// The same with a[r * kTileColumns + i]: A is itself a panel, its rows kTileColumns apart.
+void tile_of_panel_f32(int64_t rows, const float* a, const float* b, int64_t b_step, int64_t k, float* c,
+                       int64_t c_stride, bool first);
 
 }  // namespace rlx::cpu::RLX_ISA
