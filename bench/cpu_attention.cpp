@@ -1,9 +1,9 @@
-// Attention: prefill against our own matrix product at the same rate of arithmetic, decoding against read
-// bandwidth.
+// Attention: prefill and its gradient against our own matrix product at the same rate of arithmetic, decoding
+// against read bandwidth.
 #include <vector>
 
 #include "bench/bench.h"
-#include "rlx/backend/cpu/kernels/attention.h"
+#include "rlx/backend/cpu/kernels/attention_backward.h"
 #include "rlx/backend/cpu/kernels/gemm.h"
 
 namespace rlx::bench {
@@ -38,51 +38,91 @@ Attention problem(int64_t heads, int64_t kv_heads, int64_t q_len, int64_t k_len,
           .o_strides = {0, q_len * dim, dim}};
 }
 
-void prefill() {
-  const int64_t heads = 16, length = 2048, dim = 64, size = 1024;
-  const std::vector<float> q = numbers(heads * length * dim), k = q, v = q, a = numbers(size * size);
-  std::vector<float> o(q.size()), c(a.size());
+// A product of 1024 x 1024 x 1024: what our own matrix product reaches.
+struct OwnGemm {
+  static constexpr int64_t size = 1024;
+  Team team{default_pool()};
+  std::vector<float> a = numbers(size * size), c = a;
+  PackedMatrix packed = PackedMatrix::pack(team, {a.data(), DType::f32, size, 1}, size, size, DType::f32);
+  Gemm g{.m = size,
+         .n = size,
+         .k = size,
+         .a = {a.data(), DType::f32, size, 1},
+         .packed_b = &packed,
+         .c = c.data(),
+         .c_row_stride = size};
+  AlignedBytes memory = allocate_aligned(gemm_workspace(g, team.threads()));
+
+  void run() { gemm(team, g, memory.get()); }
+  static double gflops(double seconds) { return 2e-9 * double(size) * double(size) * double(size) / seconds; }
+};
+
+void prefill(bool backward) {
+  const int64_t heads = 16, length = 2048, dim = 64;
+  const std::vector<float> q = numbers(heads * length * dim), k = q, v = q, dy = q;
+  std::vector<float> o(q.size()), lse(size_t(heads * length)), dq(q.size()), dk(q.size()), dv(q.size());
   const Team team(default_pool());
-  const Attention p = problem(heads, heads, length, length, dim, q, k, v, o);
+  Attention p = problem(heads, heads, length, length, dim, q, k, v, o);
+  p.lse = lse.data();
   const AlignedBytes workspace = allocate_aligned(attention_workspace(p, team.threads()));
-  const PackedMatrix packed =
-      PackedMatrix::pack(team, {a.data(), DType::f32, size, 1}, size, size, DType::f32);
-  const Gemm g{.m = size,
-               .n = size,
-               .k = size,
-               .a = {a.data(), DType::f32, size, 1},
-               .packed_b = &packed,
-               .c = c.data(),
-               .c_row_stride = size};
-  const AlignedBytes gemm_memory = allocate_aligned(gemm_workspace(g, team.threads()));
-  const auto t =
-      interleaved({[&] { attention(team, p, workspace.get()); }, [&] { gemm(team, g, gemm_memory.get()); }});
-  const double flops = 2e-9 * double(heads) * double(length) * double(length + 1) * double(dim);
-  report({.name = "attention causal h16 s2048 d64",
-          .value = flops / t[0],
+  attention(team, p, workspace.get());
+  const AttentionBackward d{.forward = p,
+                            .dy = dy.data(),
+                            .dy_strides = p.o_strides,
+                            .dq = dq.data(),
+                            .dq_strides = p.q_strides,
+                            .dk = dk.data(),
+                            .dk_strides = p.k_strides,
+                            .dv = dv.data(),
+                            .dv_strides = p.v_strides};
+  const AlignedBytes more = allocate_aligned(attention_backward_workspace(d, team.threads()));
+  OwnGemm own;
+  const auto run = [&] {
+    if (backward) {
+      attention_backward(team, d, more.get());
+    } else {
+      attention(team, p, workspace.get());
+    }
+  };
+  const auto t = interleaved({run, [&] { own.run(); }});
+  // Two products forward, five backward, of the allowed pairs.
+  const double pairs = 0.5 * double(heads) * double(length) * double(length + 1);
+  report({.name = backward ? "attention backward causal h16 s2048 d64" : "attention causal h16 s2048 d64",
+          .value = (backward ? 10e-9 : 4e-9) * pairs * double(dim) / t[0],
           .unit = "GFLOP/s",
-          .limit = 2e-9 * double(size) * double(size) * double(size) / t[1],
-          .goal = ">= 60 % of own gemm"});
+          .limit = OwnGemm::gflops(t[1]),
+          .goal = backward ? ">= 50 % of own gemm" : ">= 60 % of own gemm"});
 }
 
-void decode(int64_t heads, const std::string& name) {
+struct Decode {
+  std::string name;
+  int64_t heads, queries;
+  KvFormat format;
+};
+
+void decode(const Decode& d) {
   const int64_t kv_heads = 8, keys = 4096, dim = 64;
-  // Eight sets in turn, 128 MB: no cache keeps them.
-  const int sets = 8;
-  const std::vector<float> q = numbers(heads * dim), k = numbers(sets * kv_heads * keys * dim), v = k;
+  const double bytes = d.format == KvFormat::f32 ? 4 : d.format == KvFormat::q8_0 ? 34.0 / 32 : 2;
+  // Sets in turn, 128 MB of them: no cache keeps them.
+  const int64_t set_bytes = int64_t(double(kv_heads * keys * dim) * bytes),
+                sets = (int64_t(64) << 20) / set_bytes;
+  const std::vector<float> q = numbers(d.heads * d.queries * dim);
+  // Codes of 16 and scales of 0x0010, 0x1010 or 0x10: small numbers in every format.
+  const std::vector<std::byte> k(size_t(sets * set_bytes), std::byte{16}), v = k;
   std::vector<float> o(q.size());
   const Team team(default_pool());
-  Attention p = problem(heads, kv_heads, 1, keys, dim, q, k, v, o);
+  Attention p = problem(d.heads, kv_heads, d.queries, keys, dim, q, q, q, o);
+  p.kv_format = d.format;
   const AlignedBytes workspace = allocate_aligned(attention_workspace(p, team.threads()));
-  int turn = 0;
+  int64_t turn = 0;
   const auto t = interleaved({[&] {
-    p.k = k.data() + turn * kv_heads * keys * dim;
-    p.v = v.data() + turn * kv_heads * keys * dim;
+    p.k = k.data() + turn * set_bytes;
+    p.v = v.data() + turn * set_bytes;
     turn = (turn + 1) % sets;
     attention(team, p, workspace.get());
   }});
-  report({.name = name,
-          .value = 8e-9 * double(kv_heads * keys * dim) / t[0],
+  report({.name = d.name,
+          .value = 2e-9 * double(set_bytes) / t[0],
           .unit = "GB/s",
           .limit = limits().read_gbs,
           .goal = ">= 75 % of read"});
@@ -93,7 +133,15 @@ void decode(int64_t heads, const std::string& name) {
 
 int main(int argc, char** argv) {
   using namespace rlx::bench;
-  if (wanted(argc, argv, "attention causal h16 s2048 d64")) prefill();
-  if (wanted(argc, argv, "decode 1x4096 kv8 h8")) decode(8, "decode 1x4096 kv8 h8");
-  if (wanted(argc, argv, "decode 1x4096 kv8 h32")) decode(32, "decode 1x4096 kv8 h32");
+  using enum rlx::cpu::KvFormat;
+  if (wanted(argc, argv, "attention causal h16 s2048 d64")) prefill(false);
+  if (wanted(argc, argv, "attention backward causal h16 s2048 d64")) prefill(true);
+  const Decode cases[] = {
+      {"decode 1x4096 kv8 h8", 8, 1, f32},         {"decode 1x4096 kv8 h32", 32, 1, f32},
+      {"decode 4x4096 kv8 h32", 32, 4, f32},       {"decode 1x4096 kv8 h32 f16", 32, 1, f16},
+      {"decode 1x4096 kv8 h32 bf16", 32, 1, bf16}, {"decode 1x4096 kv8 h8 q8_0", 8, 1, q8_0},
+      {"decode 1x4096 kv8 h32 q8_0", 32, 1, q8_0}};
+  for (const Decode& d : cases) {
+    if (wanted(argc, argv, d.name)) decode(d);
+  }
 }
