@@ -2,11 +2,11 @@
 
 #include <cmath>
 
+#include "rlx/base/factor.h"
 #include "rlx/ops/elementwise/binary.h"
 #include "rlx/ops/elementwise/compare.h"
 #include "rlx/ops/elementwise/complex.h"
 #include "rlx/ops/elementwise/select.h"
-#include "rlx/ops/linalg/factor.h"
 #include "rlx/ops/linalg/matrix.h"
 #include "rlx/ops/linalg/solve.h"
 #include "rlx/ops/shape/reshape.h"

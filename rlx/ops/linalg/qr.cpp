@@ -1,7 +1,7 @@
 #include "rlx/ops/linalg/qr.h"
 
+#include "rlx/base/factor.h"
 #include "rlx/ops/elementwise/binary.h"
-#include "rlx/ops/linalg/factor.h"
 #include "rlx/ops/linalg/matmul.h"
 #include "rlx/ops/linalg/matrix.h"
 #include "rlx/ops/linalg/triangular_solve.h"

@@ -1,9 +1,9 @@
 #include "rlx/ops/linalg/solve.h"
 
+#include "rlx/base/factor.h"
 #include "rlx/ops/elementwise/binary.h"
 #include "rlx/ops/elementwise/broadcast.h"
 #include "rlx/ops/elementwise/math.h"
-#include "rlx/ops/linalg/factor.h"
 #include "rlx/ops/linalg/matmul.h"
 #include "rlx/ops/linalg/matrix.h"
 #include "rlx/ops/shape/reshape.h"

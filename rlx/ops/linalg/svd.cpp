@@ -1,8 +1,8 @@
 #include "rlx/ops/linalg/svd.h"
 
+#include "rlx/base/factor.h"
 #include "rlx/ops/elementwise/binary.h"
 #include "rlx/ops/elementwise/math.h"
-#include "rlx/ops/linalg/factor.h"
 #include "rlx/ops/linalg/matmul.h"
 #include "rlx/ops/linalg/matrix.h"
 #include "rlx/ops/reduce/reduce.h"

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
-#include <cstring>
 
 #include "rlx/backend/cpu/isa_table.h"
 #include "rlx/backend/cpu/kernels/lapack.h"
-#include "rlx/backend/cpu/kernels/sizes.h"
-#include "rlx/base/error.h"
+#include "rlx/backend/cpu/kernels/matrix_batch.h"
 
 namespace rlx::cpu {
 
@@ -16,8 +14,6 @@ RLX_ISA_TABLE(LinalgKernels, linalg_kernels)
 
 namespace {
 
-// Multiply-adds below which a second thread costs more than it brings.
-constexpr double kSerialWork = 30000;
 // Matrices of this size are too small to fill vectors: plain loops are faster.
 constexpr int64_t kPlainSize = 8;
 // From here on the recursive blocking of LAPACK wins over our single level.
@@ -103,48 +99,12 @@ int64_t substitute_work(const TriangularSolve& p) {
   return p.n * (p.k + 64 / int64_t(sizeof(T)));
 }
 
-// Behind the finds of the threads, one for each: elements of T as work for each thread.
-template <class T>
-size_t workspace_bytes(Team team, int64_t elements) {
-  const size_t threads = size_t(team.threads());
-  return round_up(threads * sizeof(Singular)) + threads * round_up(size_t(elements) * sizeof(T));
-}
-
-// one(i, work) for every matrix i; the first for which it does not return -1.
-template <class T, class One>
-std::optional<Singular> each_matrix(Team team, int64_t batch, double work_each, int64_t elements,
-                                    std::byte* workspace, One one) {
-  const int64_t grain = std::max<int64_t>(1, int64_t(kSerialWork / std::max(1.0, work_each)));
-  const int parts = int(std::min<int64_t>(team.threads(), ceil_div(batch, grain)));
-  auto* found = reinterpret_cast<Singular*>(workspace);
-  std::byte* areas = workspace + round_up(size_t(team.threads()) * sizeof(Singular));
-  team.run(parts, [&](int part) {
-    const Range r = split_range(batch, 1, parts, part);
-    T* work = reinterpret_cast<T*>(areas + size_t(part) * round_up(size_t(elements) * sizeof(T)));
-    found[part] = {-1, -1};
-    for (int64_t i = r.begin; i < r.end; ++i) {
-      const int64_t index = one(i, work);
-      if (index >= 0 && found[part].matrix < 0) found[part] = {i, index};
-    }
-  });
-  for (int part = 0; part < parts; ++part) {
-    if (found[part].matrix >= 0) return found[part];
-  }
-  return std::nullopt;
-}
-
-template <class Body>
-auto with_real(DType dtype, const char* where, Body body) {
-  if (dtype == DType::f32) return body(float());
-  if (dtype == DType::f64) return body(double());
-  throw invalid(where, ": dtype is ", dtype, "; it must be f32 or f64");
-}
 template <class Body>
 auto with_scalar(DType dtype, const char* where, Body body) {
   if (dtype == DType::c64) return body(complex64());
-  if (dtype == DType::f32) return body(float());
-  if (dtype == DType::f64) return body(double());
-  throw invalid(where, ": dtype is ", dtype, "; it must be f32, f64 or c64");
+  if (dtype != DType::f32 && dtype != DType::f64)
+    throw invalid(where, ": dtype is ", dtype, "; it must be f32, f64 or c64");
+  return with_real(dtype, where, body);
 }
 
 }  // namespace

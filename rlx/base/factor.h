@@ -1,4 +1,5 @@
-// Matrix factorisations in double precision, for reference rules: plain, in place, row-major.
+// Matrix factorisations in double precision, plain and row-major: the meaning of the linear algebra
+// operators, and what the CPU kernels use where there is no LAPACK.
 #pragma once
 
 #include <complex>
@@ -6,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-namespace rlx::ops {
+namespace rlx {
 
 /// P A = L U with partial pivoting; L has a unit diagonal and shares the storage with U.
 template <class T>
@@ -46,4 +47,4 @@ void factor_svd(const double* a, int64_t m, int64_t n, double* u, double* s, dou
 extern template struct Lu<double>;
 extern template struct Lu<std::complex<double>>;
 
-}  // namespace rlx::ops
+}  // namespace rlx

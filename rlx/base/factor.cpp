@@ -1,10 +1,10 @@
-#include "rlx/ops/linalg/factor.h"
+#include "rlx/base/factor.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
-namespace rlx::ops {
+namespace rlx {
 namespace {
 
 using Complex = std::complex<double>;
@@ -293,4 +293,4 @@ void factor_svd(const double* a, int64_t m, int64_t n, double* u, double* s, dou
   std::copy(left.begin(), left.end(), u);
 }
 
-}  // namespace rlx::ops
+}  // namespace rlx
