@@ -229,13 +229,16 @@ RLX_INLINE double largest(F64 v) {
   return s[0];
 }
 
-/// The first active row of a column that `test` accepts (a mask for a vector), or -1.
+/// The first active row of a column that `test` accepts (a mask for a vector), or -1. The masks of 64 rows
+/// are joined first: a branch for each vector would be mispredicted.
 template <class T, class Test>
 RLX_INLINE int64_t first_active(const T* column, const typename Of<T>::Mask* active, int64_t m, Test test) {
   constexpr int w = kWidth<T>;
-  for (int64_t i = 0; i < m; i += w) {
-    const uint32_t bits = mask_bits(test(load(column + i)) & active[i / w]);
-    if (bits != 0) return i + __builtin_ctz(bits);
+  for (int64_t at = 0; at < m; at += 64) {
+    uint64_t bits = 0;
+    for (int64_t i = at; i < m && i < at + 64; i += w)
+      bits |= uint64_t(mask_bits(test(load(column + i)) & active[i / w])) << (i - at);
+    if (bits != 0) return at + __builtin_ctzll(bits);
   }
   return -1;
 }
@@ -244,22 +247,24 @@ RLX_INLINE int64_t first_active(const T* column, const typename Of<T>::Mask* act
 /// pivots[j] is the row exchanged with row j. Returns the column without a pivot, or -1.
 ///
 /// Rows stay where they are until the end: exchanging single elements would make each following load of a
-/// vector wait for the stores. A row that was a pivot leaves `active` ([m / w] masks).
+/// vector wait for the stores. A row that was a pivot leaves `active` ([m / w] masks). The next column is
+/// eliminated before the others, so that its maximum is folded while they are.
 template <class T>
 int64_t factor_panel(T* panel, int64_t m, typename Of<T>::Mask* active, int64_t* pivots) {
   constexpr int w = kWidth<T>;
   using V = Vec<T>;
   using Mask = typename Of<T>::Mask;
+  using Lane = decltype(Mask{}[0] + 0);
   const Mask lane = lane_numbers<T>();
-  for (int64_t i = 0; i < m / w; ++i) active[i] = lane >= 0;
   int64_t rows[w];
+  V best = {};
+  for (int64_t i = 0; i < m; i += w) {
+    active[i / w] = lane >= 0;
+    best = max(abs(load(panel + i)), best);  // a NaN is passed over
+  }
+  T top = largest(best);
   for (int j = 0; j < w; ++j) {
     T* column = panel + j * m;
-    V best = {};
-    for (int64_t i = 0; i < m; i += w) {
-      best = max((V)((Mask)abs(load(column + i)) & active[i / w]), best);  // a NaN is passed over
-    }
-    const T top = largest(best);
     const int64_t pivot = top > T(0) ? first_active(column, active, m, [top](V v) { return abs(v) == top; })
                                      : first_active(column, active, m, [](V v) { return v != v; });
     if (pivot < 0) return j;
@@ -269,17 +274,24 @@ int64_t factor_panel(T* panel, int64_t m, typename Of<T>::Mask* active, int64_t*
     const V divisor = set1(value), inverse = set1(T(1) / value);
     T factors[w];
     for (int k = j + 1; k < w; ++k) factors[k] = panel[k * m + pivot];
+    T* next = j + 1 < w ? column + m : column;  // the last column has none: nothing is taken from itself
+    const V first = set1(j + 1 < w ? factors[j + 1] : T(0));
+    best = V{};
     for (int64_t i = 0; i < m; i += w) {
-      using Lane = decltype(lane[0] + 0);
       const Mask left = active[i / w] & (lane != Lane(pivot - i));
       active[i / w] = left;
-      const V whole = load(column + i);
-      const V l = safe ? whole * inverse : whole / divisor;
+      const V whole = load(column + i), l = safe ? whole * inverse : whole / divisor;
       store(column + i, left ? l : whole);
-      const V kept = left ? l : V{};
-      for (int k = j + 1; k < w; ++k) {
+      const V changed = fnma((V)((Mask)l & left), first, load(next + i));
+      store(next + i, changed);
+      best = max((V)((Mask)abs(changed) & left), best);
+    }
+    top = largest(best);
+    for (int64_t i = 0; i < m; i += w) {
+      const V l = (V)((Mask)load(column + i) & active[i / w]);
+      for (int k = j + 2; k < w; ++k) {
         T* at = panel + k * m + i;
-        store(at, fnma(kept, set1(factors[k]), load(at)));
+        store(at, fnma(l, set1(factors[k]), load(at)));
       }
     }
   }
