@@ -28,7 +28,7 @@ struct EpilogueStep {
   float value = 1;
   void* data = nullptr;      // read only, except by `store`
   int64_t row_stride = 0;    // in elements; the columns of a row are neighbours
-  int64_t batch_stride = 0;  // of matrices, in batched products
+  int64_t batch_stride = 0;  // of columns and matrices, in batched and grouped products
 };
 
 /// Steps run in order on the f32 accumulators; the result is then converted to the type of C.

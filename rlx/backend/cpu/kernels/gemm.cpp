@@ -3,7 +3,6 @@
 #include <cstdlib>
 
 #include "rlx/backend/cpu/isa_table.h"
-#include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/base/error.h"
 
 namespace rlx::cpu {
@@ -12,20 +11,15 @@ RLX_ISA_TABLE(GemmKernels, gemm_kernels)
 
 namespace {
 
-// Fewer multiply-adds than this take less time than waking another thread.
-constexpr int64_t kSerialWork = 16384;
-
 bool accumulates_f32(DType t) { return t == DType::f32 || t == DType::f16 || t == DType::bf16; }
 
 // The shape of the work at the current level. c64 is a real product of twice the rows, see isa/gemm.cpp.
 struct Plan {
   const GemmKernels* kernels;
   void (*block)(const GemmBlock&);
-  int64_t rows;        // of the real product
-  int tile_rows;       // rows shared out evenly over the fewest tiles
-  int64_t block_rows;  // a multiple of tile_rows
-  int panel_columns;   // columns of C in one panel
-  int64_t panels;      // those of a paired matrix counted twice
+  TileShape tiles;
+  int panel_columns;  // columns of C in one panel
+  int64_t element;    // bytes of one number of the packed A
   size_t panel_bytes, a_bytes, b_bytes;
   DType b_dtype;
   bool own_items;  // each thread takes whole products of the batch
@@ -36,21 +30,24 @@ Plan make_plan(const Gemm& g, int threads) {
   Plan p{.kernels = &kn};
   const bool f64 = g.a.dtype == DType::f64, c64 = g.a.dtype == DType::c64;
   p.block = f64 ? kn.block_f64 : (c64 ? kn.block_c64 : kn.block_f32);
-  p.rows = c64 ? 2 * g.m : g.m;
-  const int max_rows = f64 ? kn.max_tile_rows_f64 : kn.max_tile_rows;
-  p.tile_rows = int(ceil_div(p.rows, std::max<int64_t>(1, ceil_div(p.rows, max_rows))));
-  if (c64 && p.tile_rows % 2) ++p.tile_rows;
-  p.tile_rows = std::max(p.tile_rows, 1);
-  p.block_rows = kn.max_block_rows / p.tile_rows * p.tile_rows;
   p.panel_columns = f64 ? kn.panel_f64 : (c64 ? kn.panel / 2 : kn.panel);
+  p.element = f64 ? 8 : 4;
   const bool paired = g.packed_b != nullptr && g.packed_b->paired();
-  p.panels = ceil_div(g.n, p.panel_columns) * (paired ? 2 : 1);
+  p.tiles = {.max_tile_rows = f64 ? kn.max_tile_rows_f64 : kn.max_tile_rows,
+             .per_row = c64 ? 2 : 1,
+             .max_block_rows = kn.max_block_rows,
+             .panels_together = kn.panels_together,
+             .panels = ceil_div(g.n, p.panel_columns) * (paired ? 2 : 1),
+             .panel_work = g.k * (f64 ? kn.panel_f64 : kn.panel),
+             .paired = paired};
   p.b_dtype = g.packed_b != nullptr ? g.packed_b->dtype() : g.b.dtype;
   const size_t width = f64 ? size_t(kn.panel_f64) : size_t(kn.panel);
-  p.panel_bytes = size_t(g.k) * width * (accumulates_f32(p.b_dtype) ? dtype_size(p.b_dtype) : (f64 ? 8 : 4));
-  p.a_bytes = round_up(size_t(p.rows) * size_t(g.k) * (f64 ? 8 : 4));
-  p.b_bytes = g.packed_b != nullptr ? 0 : round_up(size_t(p.panels) * p.panel_bytes);
-  p.own_items = g.packed_b == nullptr && g.batch > 1 && g.batch >= threads && g.b_batch_stride != 0;
+  p.panel_bytes =
+      size_t(g.k) * width * (accumulates_f32(p.b_dtype) ? dtype_size(p.b_dtype) : size_t(p.element));
+  p.a_bytes = round_up(size_t(p.tiles.per_row * g.m * g.k * p.element));
+  p.b_bytes = g.packed_b != nullptr ? 0 : round_up(size_t(p.tiles.panels) * p.panel_bytes);
+  p.own_items = g.packed_b == nullptr && g.groups.count == 0 && g.batch > 1 && g.batch >= threads &&
+                g.b_batch_stride != 0;
   return p;
 }
 
@@ -59,72 +56,48 @@ Matrix shifted(Matrix m, int64_t elements) {
   return m;
 }
 
-GemmBlock block_for(const Gemm& g, const Plan& p, int64_t item, const void* a, const void* b) {
+// What all blocks of product `item` of the batch have in common.
+GemmBlock block_for(const Gemm& g, const Plan& p, int64_t item, int64_t batch_index) {
   return {.k = g.k,
-          .a = a,
-          .tile_rows = p.tile_rows,
-          .rows = p.rows,
-          .b = b,
-          .panels = p.panels,
-          .paired = g.packed_b != nullptr && g.packed_b->paired(),
+          .paired = p.tiles.paired,
           .b_dtype = p.b_dtype,
-          .columns = g.n,
           .c = static_cast<std::byte*>(g.c) + item * g.c_batch_stride * int64_t(dtype_size(g.c_dtype)),
           .c_dtype = g.c_dtype,
           .c_row_stride = g.c_row_stride,
           .epilogue = &g.epilogue,
-          .batch_index = item};
+          .batch_index = batch_index};
 }
 
-// Rows [row, row + rows) and panels [first, last) of a block, in place.
-GemmBlock part_of(const GemmBlock& whole, const Plan& p, int64_t row, int64_t rows, int64_t first,
-                  int64_t last, std::byte* scratch) {
-  GemmBlock b = whole;
-  const size_t element = p.block == p.kernels->block_f64 ? 8 : 4;
-  b.a = static_cast<const std::byte*>(whole.a) + size_t(row * whole.k) * element;
-  b.b = static_cast<const std::byte*>(whole.b) + size_t(first) * p.panel_bytes;
-  b.row0 = row;
-  b.rows = rows;
-  b.panels = last - first;
-  b.column0 = (whole.paired ? first / 2 : first) * p.panel_columns;
-  const int64_t end = (whole.paired ? last / 2 : last) * p.panel_columns;
-  b.columns = std::min(whole.columns, end) - b.column0;
-  b.scratch = scratch;
-  return b;
-}
-
-void run_blocks(Team team, const GemmBlock& whole, const Plan& p, std::byte* scratch) {
-  const int64_t row_blocks = ceil_div(whole.rows, p.block_rows);
-  // Chunks are whole groups of panels: one for each thread when the work is short, more when it is long, so
-  // that a thread that lost its core can be helped.
-  const double work = double(whole.rows) * double(whole.k) * double(p.panels) * p.panel_columns;
-  const int64_t wanted = team.threads() * (work > 2e7 ? 6 : (work > 5e6 ? 2 : 1));
-  const int64_t group = p.kernels->panels_together[p.tile_rows - 1] * (whole.paired ? 2 : 1);
-  const int64_t chunk = std::min(p.panels, ceil_div(ceil_div(p.panels, group) * row_blocks, wanted) * group);
-  const int64_t chunks = ceil_div(p.panels, chunk);
-  const int64_t tasks = row_blocks * chunks;
-  std::atomic<int64_t> next{0};
-  team.run(int(std::min<int64_t>(team.threads(), tasks)), [&](int part) {
-    for (int64_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) {
-      const int64_t row = task / chunks * p.block_rows, first = task % chunks * chunk;
-      p.block(part_of(whole, p, row, std::min(p.block_rows, whole.rows - row), first,
-                      std::min(p.panels, first + chunk), scratch + size_t(part) * p.kernels->scratch_bytes));
-    }
+// The products of all groups: a holds the packed rows, b_of(group) the panels of its matrix.
+template <class Panels>
+void run_blocks(Team team, const Gemm& g, const Plan& p, const RowGroups& groups, const GemmBlock& common,
+                const std::byte* a, Panels b_of, std::byte* scratch) {
+  for_each_block(team, p.tiles, groups, [&](int part, const BlockTask& t) {
+    GemmBlock b = common;
+    b.a = a + t.row * g.k * p.element;
+    b.tile_rows = t.tile_rows;
+    b.row0 = t.row;
+    b.rows = t.rows;
+    b.b = b_of(t.group) + size_t(t.first) * p.panel_bytes;
+    b.panels = t.last - t.first;
+    const int64_t half = p.tiles.paired ? 2 : 1;
+    b.column0 = t.first / half * p.panel_columns;
+    b.columns = std::min(g.n, t.last / half * p.panel_columns) - b.column0;
+    b.batch_index = common.batch_index + t.group;
+    b.scratch = scratch + size_t(part) * p.kernels->scratch_bytes;
+    p.block(b);
   });
 }
 
-void pack_all_a(Team team, const Gemm& g, const Plan& p, const Matrix& a, std::byte* out) {
-  const int64_t per_row = g.a.dtype == DType::c64 ? 2 : 1;
-  const int64_t tile = p.tile_rows / per_row;
-  const int64_t element = p.block == p.kernels->block_f64 ? 8 : 4;
-  const int64_t grain = std::max<int64_t>(1, kSerialWork / std::max<int64_t>(1, tile * g.k)) * tile;
-  team.parallel_for(g.m, grain, [&](int64_t begin, int64_t end) {
-    p.kernels->pack_a(a, begin, end - begin, g.k, p.tile_rows, out + begin * per_row * g.k * element);
+void pack_all_a(Team team, const Gemm& g, const Plan& p, const RowGroups& groups, const Matrix& a,
+                std::byte* out) {
+  for_each_tile_run(team, p.tiles, groups, g.k, [&](int64_t row, int64_t rows, int tile_rows) {
+    p.kernels->pack_a(a, row, rows, g.k, tile_rows, out + row * p.tiles.per_row * g.k * p.element);
   });
 }
 
 void pack_all_b(Team team, const Matrix& b, int64_t k, int64_t n, const Plan& p, std::byte* out) {
-  team.parallel_for(p.panels, 1, [&](int64_t begin, int64_t end) {
+  team.parallel_for(p.tiles.panels, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t column = i * p.panel_columns;
       p.kernels->pack_b(b, column, std::min<int64_t>(n - column, p.panel_columns), k, p.b_dtype,
@@ -133,17 +106,41 @@ void pack_all_b(Team team, const Matrix& b, int64_t k, int64_t n, const Plan& p,
   });
 }
 
+// Rows sorted by expert. Packed matrices: the blocks of all groups are one pool of tasks. Others are packed
+// one after the other by all threads, those without rows not at all.
+void run_groups(Team team, const Gemm& g, const Plan& p, std::byte* workspace) {
+  std::byte *a = workspace, *b = workspace + p.a_bytes, *scratch = b + p.b_bytes;
+  pack_all_a(team, g, p, g.groups, g.a, a);
+  if (g.packed_b != nullptr) {
+    run_blocks(
+        team, g, p, g.groups, block_for(g, p, 0, 0), a,
+        [&](int64_t group) { return g.packed_b[group].data(); }, scratch);
+    return;
+  }
+  for (int64_t i = 0; i < g.groups.count; ++i) {
+    if (g.groups.offsets[i] == g.groups.offsets[i + 1]) continue;
+    pack_all_b(team, shifted(g.b, i * g.b_batch_stride), g.k, g.n, p, b);
+    run_blocks(
+        team, g, p, {1, g.groups.offsets + i}, block_for(g, p, 0, i), a, [&](int64_t) { return b; }, scratch);
+  }
+}
+
 void check(const Gemm& g) {
   const bool narrow = accumulates_f32(g.a.dtype);
   const DType b = g.packed_b != nullptr ? g.packed_b->dtype() : g.b.dtype;
   RLX_CHECK(narrow ? accumulates_f32(b) && accumulates_f32(g.c_dtype) : b == g.a.dtype && g.c_dtype == b,
             "gemm of ", g.a.dtype, " and ", b, " to ", g.c_dtype);
   RLX_CHECK(narrow || g.epilogue.count == 0, "an epilogue needs f32 accumulation, not ", g.a.dtype);
-  if (g.packed_b != nullptr) {
+  for (int64_t i = 0; g.packed_b != nullptr && i < std::max<int64_t>(1, g.groups.count); ++i) {
     const GemmKernels& kn = gemm_kernels();
-    RLX_CHECK(g.packed_b->k() == g.k && g.packed_b->n() == g.n, "packed ", g.packed_b->k(), "x",
-              g.packed_b->n(), " used as ", g.k, "x", g.n);
-    RLX_CHECK(g.packed_b->panel() == (b == DType::f64 ? kn.panel_f64 : kn.panel), "packed at another level");
+    const PackedMatrix& m = g.packed_b[i];
+    RLX_CHECK(m.k() == g.k && m.n() == g.n, "packed ", m.k(), "x", m.n(), " used as ", g.k, "x", g.n);
+    RLX_CHECK(m.panel() == (b == DType::f64 ? kn.panel_f64 : kn.panel), "packed at another level");
+    RLX_CHECK(m.dtype() == b && m.paired() == g.packed_b->paired(), "groups packed in different ways");
+  }
+  if (g.groups.count > 0) {
+    RLX_CHECK(g.batch == 1, "a grouped product has no batch, got ", g.batch);
+    check_groups(g.groups, g.m);
   }
   bool gated = false;
   for (int i = 0; i < g.epilogue.count; ++i) gated |= g.epilogue.steps[i].kind == EpilogueKind::gate;
@@ -220,6 +217,8 @@ void gemm(Team team, const Gemm& g, std::byte* workspace) {
   check(g);
   const Plan p = make_plan(g, team.threads());
   const size_t shared = p.a_bytes + p.b_bytes;
+  const int64_t offsets[2] = {0, g.m};
+  const RowGroups all{1, offsets};
   if (p.own_items) {
     std::byte* scratch = workspace + shared * size_t(team.threads());
     std::atomic<int64_t> next{0};
@@ -228,14 +227,17 @@ void gemm(Team team, const Gemm& g, std::byte* workspace) {
       std::byte* a = workspace + shared * size_t(part);
       std::byte* b = a + p.a_bytes;
       for (int64_t item; (item = next.fetch_add(1, std::memory_order_relaxed)) < g.batch;) {
-        pack_all_a(alone, g, p, shifted(g.a, item * g.a_batch_stride), a);
+        pack_all_a(alone, g, p, all, shifted(g.a, item * g.a_batch_stride), a);
         pack_all_b(alone, shifted(g.b, item * g.b_batch_stride), g.k, g.n, p, b);
-        run_blocks(alone, block_for(g, p, item, a, b), p, scratch + size_t(part) * p.kernels->scratch_bytes);
+        run_blocks(
+            alone, g, p, all, block_for(g, p, item, item), a, [&](int64_t) { return b; },
+            scratch + size_t(part) * p.kernels->scratch_bytes);
       }
     });
     return;
   }
-  if (p.rows * g.n * std::max<int64_t>(g.k, 1) < kSerialWork) team = team.limited(1);
+  if (g.m * p.tiles.panels * std::max<int64_t>(p.tiles.panel_work, 1) < kSerialWork) team = team.limited(1);
+  if (g.groups.count > 0) return run_groups(team, g, p, workspace);
   std::byte* a = workspace;
   std::byte* scratch = workspace + shared;
   const std::byte* b = g.packed_b != nullptr ? g.packed_b->data() : workspace + p.a_bytes;
@@ -244,10 +246,40 @@ void gemm(Team team, const Gemm& g, std::byte* workspace) {
       pack_all_b(team, shifted(g.b, item * g.b_batch_stride), g.k, g.n, p, workspace + p.a_bytes);
     }
     if (item == 0 || g.a_batch_stride != 0) {
-      pack_all_a(team, g, p, shifted(g.a, item * g.a_batch_stride), a);
+      pack_all_a(team, g, p, all, shifted(g.a, item * g.a_batch_stride), a);
     }
-    run_blocks(team, block_for(g, p, item, a, b), p, scratch);
+    run_blocks(
+        team, g, p, all, block_for(g, p, item, item), a, [&](int64_t) { return b; }, scratch);
   }
+}
+
+void check_groups(const RowGroups& groups, int64_t rows) {
+  RLX_CHECK(groups.offsets[0] == 0 && groups.rows() == rows, "groups cover rows ", groups.offsets[0], " to ",
+            groups.rows(), " of ", rows);
+  for (int64_t i = 0; i < groups.count; ++i) {
+    RLX_CHECK(groups.offsets[i] <= groups.offsets[i + 1], "group ", i, " begins at row ", groups.offsets[i],
+              " and ends at ", groups.offsets[i + 1]);
+  }
+}
+
+void group_rows(const int64_t* ids, int64_t rows, int64_t groups, int64_t* offsets, int64_t* order) {
+  for (int64_t g = 0; g <= groups; ++g) offsets[g] = 0;
+  for (int64_t i = 0; i < rows; ++i) {
+    if (ids[i] < 0 || ids[i] >= groups) {
+      throw invalid("group_rows: row ", i, " chooses group ", ids[i], "; it must be at least 0 and below ",
+                    groups);
+    }
+    ++offsets[ids[i]];
+  }
+  int64_t end = 0;  // offsets[g]: the first row of g, then moved on to the next as rows come
+  for (int64_t g = 0; g < groups; ++g) {
+    const int64_t count = offsets[g];
+    offsets[g] = end;
+    end += count;
+  }
+  for (int64_t i = 0; i < rows; ++i) order[offsets[ids[i]]++] = i;
+  for (int64_t g = groups; g > 0; --g) offsets[g] = offsets[g - 1];
+  offsets[0] = 0;
 }
 
 }  // namespace rlx::cpu

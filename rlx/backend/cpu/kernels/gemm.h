@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "rlx/backend/cpu/kernels/epilogue.h"
+#include "rlx/backend/cpu/kernels/gemm_split.h"
 #include "rlx/base/dtype.h"
 #include "rlx/base/pool.h"
 
@@ -68,6 +69,9 @@ struct Gemm {
   const PackedMatrix* packed_b = nullptr;
   Matrix b;
   int64_t b_batch_stride = 0;
+  // Of a grouped product (experts): rows are sorted by group, and group g multiplies with packed_b[g], or
+  // with the matrix at b + g * b_batch_stride. Steps of the epilogue take their data at g * batch_stride.
+  RowGroups groups;
   void* c = nullptr;
   DType c_dtype = DType::f32;  // f32, f16, bf16; f64 and c64 with such operands
   int64_t c_row_stride = 0;
@@ -78,6 +82,11 @@ struct Gemm {
 /// Bytes of scratch memory `gemm` needs; 64-byte alignment.
 size_t gemm_workspace(const Gemm&, int threads);
 void gemm(Team, const Gemm&, std::byte* workspace);
+
+/// Throws unless the groups are the rows 0 .. rows in order.
+void check_groups(const RowGroups&, int64_t rows);
+/// The stable order of rows by their group: row order[i] of the input comes i-th; offsets is [groups + 1].
+void group_rows(const int64_t* ids, int64_t rows, int64_t groups, int64_t* offsets, int64_t* order);
 
 // ---- what a level provides ----
 

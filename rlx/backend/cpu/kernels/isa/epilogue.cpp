@@ -80,8 +80,8 @@ void run_step(const EpilogueTile& t, const EpilogueStep& step) {
   const float* floats = static_cast<const float*>(step.data);
   const F32 value = set1(step.value);
   const auto by_column = [&](auto change) {
-    const F32 low = load_part(floats + t.column0, t.columns);
-    const F32 high = load_part(floats + t.column0 + kLanes, t.columns - kLanes);
+    const float* p = floats + t.batch_index * step.batch_stride + t.column0;
+    const F32 low = load_part(p, t.columns), high = load_part(p + kLanes, t.columns - kLanes);
     each(t, [&](F32 v, int64_t, int h) { return change(v, h ? high : low); });
   };
   const auto by_element = [&](auto change) {

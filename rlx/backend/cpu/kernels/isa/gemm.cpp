@@ -1,33 +1,20 @@
-// Plan. The micro kernel multiplies a tile of R rows of A by P panels of B, each two vectors wide, and keeps
-// all R * P * 2 sums in registers: AVX-512 has 32, so R <= 14 at P = 1 (28 sums, 2 vectors of B, 1
-// broadcast); AVX2 and SSE have 16: R <= 6; NEON 32: R <= 12. Few rows leave registers free, so P grows: more
-// independent sums and less broadcasting per multiply-add.
+// Plan. The tile of micro.h: R rows of A times P panels of B, each two vectors wide. AVX-512 has 32
+// registers, so R <= 14 at P = 1 (28 sums, 2 vectors of B, 1 broadcast); AVX2 and SSE have 16: R <= 6; NEON
+// 32: R <= 12.
 //   A tile [k][R], B panel [k][2 vectors], sums -> buffer [panel][row][2 vectors] -> epilogue -> C
 // Per step of k a tile of 14 rows reads 128 bytes of B and 56 of A for 28 multiply-adds of one vector, so all
-// levels of cache feed it; K is cut into kDepth so that a panel (128 KiB) stays in L2 for all tiles of a
-// block. The sums of a block (rows * 128 bytes) wait in the buffer between the cuts. Bound: multiply-add rate
-// for M above about 8, memory bandwidth of B below.
+// levels of cache feed it; K is cut so that a panel (128 KiB) stays in L2 for all tiles of a block. The sums
+// of a block (rows * 128 bytes) wait in the buffer between the cuts. Bound: multiply-add rate for M above
+// about 8, memory bandwidth of B below.
 #include "rlx/backend/cpu/kernels/gemm.h"
 
 #include "rlx/backend/cpu/kernels/isa/epilogue.h"
-#include "rlx/backend/cpu/kernels/isa/gemm_tile.h"
-#include "rlx/backend/cpu/kernels/isa/indices.h"
+#include "rlx/backend/cpu/kernels/isa/micro.h"
 #include "rlx/backend/cpu/simd/narrow.h"
 #include "rlx/backend/cpu/simd/transpose.h"
 
 namespace rlx::cpu::RLX_ISA {
 namespace {
-
-constexpr int kSums = kTileSums;
-constexpr int kMaxRows = kTileRows;
-constexpr int kMaxPanels = 8;
-constexpr int64_t kDepth = 1024;
-constexpr int64_t kBlockRows = 16 * kMaxRows;  // more rows per pass over B; half as many measured 2 % slower
-
-constexpr int panels_for(int rows) {
-  const int fit = kSums / (2 * rows);
-  return fit < 1 ? 1 : (fit > kMaxPanels ? kMaxPanels : fit);
-}
 
 template <class T>
 struct VectorOf {
@@ -38,122 +25,51 @@ struct VectorOf<double> {
   using type = F64;
 };
 
+constexpr int kMaxRows = kTileRows;
+
 template <class T>
 constexpr int kPanel = 2 * kVectorBytes / int(sizeof(T));
 
-/// sums[p][r][0..1] += A tile * B panels over k steps; `first` starts from zero instead of the buffer.
-template <class T, class B, int R, int P>
-void micro(const T* __restrict a, int64_t a_step, const B* __restrict b, int64_t panel_stride, int64_t k,
-           T* __restrict sums, int64_t sums_stride, int64_t row_stride, bool first) {
-  using V = typename VectorOf<T>::type;
-  constexpr int lanes = kVectorBytes / int(sizeof(T));
-  V s[P][R][2];
-#pragma GCC unroll 8
-  for (int p = 0; p < P; ++p) {
-#pragma GCC unroll 16
-    for (int r = 0; r < R; ++r) {
-      const T* at = sums + p * sums_stride + r * row_stride;
-      s[p][r][0] = first ? V{} : load(at);
-      s[p][r][1] = first ? V{} : load(at + lanes);
-    }
-  }
-  for (int64_t i = 0; i < k; ++i) {
-    V w[P][2];
-#pragma GCC unroll 8
-    for (int p = 0; p < P; ++p) {
-      w[p][0] = load(b + p * panel_stride);
-      w[p][1] = load(b + p * panel_stride + lanes);
-    }
-#pragma GCC unroll 16
-    for (int r = 0; r < R; ++r) {
-      const V x = set1(a[r]);
-#pragma GCC unroll 8
-      for (int p = 0; p < P; ++p) {
-        s[p][r][0] = fma(x, w[p][0], s[p][r][0]);
-        s[p][r][1] = fma(x, w[p][1], s[p][r][1]);
-      }
-    }
-    a += a_step;
-    b += 2 * lanes;
-  }
-#pragma GCC unroll 8
-  for (int p = 0; p < P; ++p) {
-#pragma GCC unroll 16
-    for (int r = 0; r < R; ++r) {
-      T* at = sums + p * sums_stride + r * row_stride;
-      store(at, s[p][r][0]);
-      store(at + lanes, s[p][r][1]);
-    }
-  }
-}
-
-template <class T, class B>
-using Micro = void (*)(const T*, int64_t, const B*, int64_t, int64_t, T*, int64_t, int64_t, bool);
-
-template <class T, class B>
-struct MicroTable {
-  Micro<T, B> wide[kMaxRows], narrow[kMaxRows];
-};
-template <class T, class B, int... i>
-constexpr MicroTable<T, B> micro_table(Indices<i...>) {
-  return {{micro<T, B, i + 1, panels_for(i + 1)>...}, {micro<T, B, i + 1, 1>...}};
-}
-
-template <class T, class B>
-constexpr MicroTable<T, B> kMicroTable = micro_table<T, B>(MakeIndices<kMaxRows>());
-
-// Where the sums of one group of panels go: the buffer, or C itself when nothing is left to do to them.
-template <class T>
-struct Sums {
-  T* data;
-  int64_t panel_stride, row_stride;
+// f32 sums of weights stored as B; f64 sums of f64.
+template <class T, class Stored>
+struct FloatKind {
+  using A = T;
+  using B = Stored;
+  using Sum = T;
+  using Vector = typename VectorOf<T>::type;
+  static constexpr int weights = kPanel<T> / 2;
+  static constexpr int64_t depth = 1024;  // a panel of f32 is then 128 KiB
+  RLX_INLINE static Vector spread(T x) { return set1(x); }
+  RLX_INLINE static Vector load(const B* b) { return RLX_ISA::load(b); }
+  RLX_INLINE static Vector multiply_add(Vector x, Vector w, Vector sum) { return fma(x, w, sum); }
 };
 
-// Sums of `panels` panels for all rows of the block.
-template <class T, class B>
-RLX_INLINE void multiply(const GemmBlock& g, const B* b, int panels, Sums<T> sums) {
-  const MicroTable<T, B>& table = kMicroTable<T, B>;
-  constexpr int64_t width = kPanel<T>;
-  const int64_t panel_stride = g.k * width;
-  const bool wide = panels == panels_for(g.tile_rows) && g.rows <= g.tile_rows;
-  for (int64_t k0 = 0; k0 == 0 || k0 < g.k; k0 += kDepth) {
-    const int64_t depth = g.k - k0 < kDepth ? g.k - k0 : kDepth;
-    for (int64_t row = 0; row < g.rows; row += g.tile_rows) {
-      const int rows = int(g.rows - row < g.tile_rows ? g.rows - row : g.tile_rows);
-      const T* a = static_cast<const T*>(g.a) + row * g.k + k0 * rows;
-      T* out = sums.data + row * sums.row_stride;
-      if (wide) {
-        table.wide[rows - 1](a, rows, b + k0 * width, panel_stride, depth, out, sums.panel_stride,
-                             sums.row_stride, k0 == 0);
-        continue;
-      }
-      for (int p = 0; p < panels; ++p) {
-        table.narrow[rows - 1](a, rows, b + p * panel_stride + k0 * width, 0, depth,
-                               out + p * sums.panel_stride, 0, sums.row_stride, k0 == 0);
-      }
-    }
-  }
+template <class Kind>
+RLX_INLINE RowTiles<Kind> row_tiles(const GemmBlock& g) {
+  return {static_cast<const typename Kind::A*>(g.a), g.k, g.rows, g.tile_rows};
 }
 
 template <class B>
 void block_of(const GemmBlock& g) {
+  using Kind = FloatKind<float, B>;
+  const RowTiles<Kind> a = row_tiles<Kind>(g);
   float* sums = static_cast<float*>(g.scratch);
   constexpr int64_t width = kPanel<float>;
   const int together = g.rows <= g.tile_rows ? panels_for(g.tile_rows) : 1;
   const int group = g.paired ? (together < 2 ? 2 : together & ~1) : together;
-  const bool direct = g.epilogue->count == 0 && g.c_dtype == DType::f32 && g.k <= kDepth;
+  const bool direct = g.epilogue->count == 0 && g.c_dtype == DType::f32 && g.k <= Kind::depth;
   const B* b = static_cast<const B*>(g.b);
   int64_t column = g.column0, left = g.columns;
   for (int64_t panel = 0; panel < g.panels; panel += group) {
     const int count = int(g.panels - panel < group ? g.panels - panel : group);
     if (direct && left >= count * width) {
       float* c = static_cast<float*>(g.c) + g.row0 * g.c_row_stride + column;
-      multiply<float, B>(g, b + panel * g.k * width, count, Sums<float>{c, width, g.c_row_stride});
+      multiply(a, b + panel * g.k * width, count, Sums<float>{c, width, g.c_row_stride});
       column += count * width;
       left -= count * width;
       continue;
     }
-    multiply<float, B>(g, b + panel * g.k * width, count, Sums<float>{sums, g.rows * width, width});
+    multiply(a, b + panel * g.k * width, count, Sums<float>{sums, g.rows * width, width});
     for (int p = 0; p < count; p += g.paired ? 2 : 1) {
       float* tile = sums + p * g.rows * width;
       const int columns = int(left < width ? left : width);
@@ -188,9 +104,9 @@ void block_f32(const GemmBlock& g) {
 void block_f64(const GemmBlock& g) {
   constexpr int64_t width = kPanel<double>;
   double* sums = static_cast<double*>(g.scratch);
+  const auto a = row_tiles<FloatKind<double, double>>(g);
   for (int64_t panel = 0; panel < g.panels; ++panel) {
-    multiply<double, double>(g, static_cast<const double*>(g.b) + panel * g.k * width, 1,
-                             Sums<double>{sums, 0, width});
+    multiply(a, static_cast<const double*>(g.b) + panel * g.k * width, 1, Sums<double>{sums, 0, width});
     const int64_t column = panel * width;
     const int64_t columns = g.columns - column < width ? g.columns - column : width;
     for (int64_t r = 0; r < g.rows; ++r) {
@@ -205,9 +121,9 @@ void block_f64(const GemmBlock& g) {
 void block_c64(const GemmBlock& g) {
   constexpr int64_t width = kPanel<float>, half = width / 2;
   float* sums = static_cast<float*>(g.scratch);
+  const auto a = row_tiles<FloatKind<float, float>>(g);
   for (int64_t panel = 0; panel < g.panels; ++panel) {
-    multiply<float, float>(g, static_cast<const float*>(g.b) + panel * g.k * width, 1,
-                           Sums<float>{sums, 0, width});
+    multiply(a, static_cast<const float*>(g.b) + panel * g.k * width, 1, Sums<float>{sums, 0, width});
     const int64_t column = panel * half;
     const int64_t columns = g.columns - column < half ? g.columns - column : half;
     for (int64_t r = 0; r < g.rows; r += 2) {
@@ -234,34 +150,6 @@ RLX_INLINE float get(const Bf16* p) {
 RLX_INLINE float get(const F16* p) { return f16_to_f32_call(p->bits); }
 RLX_INLINE double get(const double* p) { return *p; }
 
-/// out[i][0 .. count) = rows[0 .. count)[i] for i < k, count <= kMaxRows: squares turned in registers. Each
-/// store writes a whole vector whose surplus the next one overwrites; the last ones are cut to size.
-void pack_tile(const float* rows, int64_t row_stride, int64_t count, int64_t k, float* out) {
-  const float* end = out + count * k;
-  int64_t i = 0;
-  for (; i + kLanes <= k; i += kLanes) {
-    for (int64_t r0 = 0; r0 < count; r0 += kLanes) {
-      F32 v[kLanes] = {};
-      for (int r = 0; r < kLanes; ++r) {
-        if (r0 + r < count) v[r] = load(rows + (r0 + r) * row_stride + i);
-      }
-      transpose(v);
-      const int64_t rest = count - r0;
-      for (int j = 0; j < kLanes; ++j) {
-        float* to = out + (i + j) * count + r0;
-        if (count <= kLanes && to + kLanes <= end) {
-          store(to, v[j]);
-        } else {
-          store_n(to, v[j], int(rest < kLanes ? rest : kLanes));
-        }
-      }
-    }
-  }
-  for (; i < k; ++i) {
-    for (int64_t r = 0; r < count; ++r) out[i * count + r] = rows[r * row_stride + i];
-  }
-}
-
 template <class S, class T>
 void pack_rows(const Matrix& a, int64_t row0, int64_t rows, int64_t k, int tile_rows, T* out) {
   const S* data = static_cast<const S*>(a.data) + row0 * a.row_stride;
@@ -272,7 +160,7 @@ void pack_rows(const Matrix& a, int64_t row0, int64_t rows, int64_t k, int tile_
     if (__is_same(S, T) && count == 1 && cs == 1) {
       std::memcpy(out, from, size_t(k) * sizeof(T));
     } else if (__is_same(S, float) && __is_same(T, float) && cs == 1) {
-      pack_tile(reinterpret_cast<const float*>(from), rs, count, k, reinterpret_cast<float*>(out));
+      pack_words(reinterpret_cast<const std::byte*>(from), rs * 4, count, k, reinterpret_cast<float*>(out));
     } else {
       for (int64_t i = 0; i < k; ++i) {
         for (int64_t r = 0; r < count; ++r) out[i * count + r] = get(from + r * rs + i * cs);
@@ -389,15 +277,42 @@ void pack_b(const Matrix& b, int64_t column0, int64_t columns, int64_t k, DType 
 
 }  // namespace
 
+// Squares are turned in registers. Each store writes a whole vector whose surplus the next one overwrites;
+// the last ones are cut to size.
+void pack_words(const std::byte* rows, int64_t row_bytes, int64_t count, int64_t words, float* out) {
+  const float* end = out + count * words;
+  int64_t i = 0;
+  for (; i + kLanes <= words; i += kLanes) {
+    for (int64_t r0 = 0; r0 < count; r0 += kLanes) {
+      F32 v[kLanes] = {};
+      for (int r = 0; r < kLanes; ++r) {
+        if (r0 + r < count) v[r] = load_bytes<F32>(rows + (r0 + r) * row_bytes + i * 4);
+      }
+      transpose(v);
+      const int64_t rest = count - r0;
+      for (int j = 0; j < kLanes; ++j) {
+        float* to = out + (i + j) * count + r0;
+        if (count <= kLanes && to + kLanes <= end) {
+          store(to, v[j]);
+        } else {
+          store_n(to, v[j], int(rest < kLanes ? rest : kLanes));
+        }
+      }
+    }
+  }
+  for (; i < words; ++i) {
+    for (int64_t r = 0; r < count; ++r) std::memcpy(out + i * count + r, rows + r * row_bytes + i * 4, 4);
+  }
+}
+
 GemmKernels gemm_kernels() {
   static_assert(kMaxRows <= 16);
-  constexpr int64_t few = kMaxPanels * kMaxRows, many = 2 * kBlockRows;  // rows times panels held at once
   GemmKernels k = {.max_tile_rows = kMaxRows,
                    .panel = kPanel<float>,
                    .max_tile_rows_f64 = kMaxRows,
                    .panel_f64 = kPanel<double>,
                    .max_block_rows = kBlockRows,
-                   .scratch_bytes = size_t(few > many ? few : many) * 2 * kVectorBytes,
+                   .scratch_bytes = kSumsBytes,
                    .block_f32 = block_f32,
                    .block_f64 = block_f64,
                    .block_c64 = block_c64,

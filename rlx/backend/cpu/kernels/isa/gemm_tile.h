@@ -1,6 +1,8 @@
 // The tile of a matrix product whose sums stay in registers, for kernels made of many small products.
 #pragma once
 
+#include <cstddef>
+
 #include "rlx/backend/cpu/simd/vec.h"
 
 namespace rlx::cpu::RLX_ISA {
@@ -18,5 +20,9 @@ void tile_f32(int64_t rows, const float* a, int64_t a_step, const float* b, int6
 /// The same with a[r * kTileColumns + i]: A is itself a panel, its rows kTileColumns apart.
 void tile_of_panel_f32(int64_t rows, const float* a, const float* b, int64_t b_step, int64_t k, float* c,
                        int64_t c_stride, bool first);
+
+/// out[i][0 .. count) = word i of rows 0 .. count, for i < words and count <= kTileRows; a word is any four
+/// bytes.
+void pack_words(const std::byte* rows, int64_t row_bytes, int64_t count, int64_t words, float* out);
 
 }  // namespace rlx::cpu::RLX_ISA
