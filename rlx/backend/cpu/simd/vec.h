@@ -322,6 +322,37 @@ RLX_INLINE F64Pair to_double(F32 x) {
   return {(F64)vcvt_f64_f32(vget_low_f32((float32x4_t)x)), (F64)vcvt_high_f64_f32((float32x4_t)x)};
 #endif
 }
+RLX_INLINE F64Pair to_double(I32 x) {
+#if defined(RLX_AVX512)
+  const __m512i v = (__m512i)x;
+  return {(F64)_mm512_cvtepi32_pd(_mm512_castsi512_si256(v)),
+          (F64)_mm512_cvtepi32_pd(_mm512_extracti64x4_epi64(v, 1))};
+#elif defined(RLX_AVX2)
+  const __m256i v = (__m256i)x;
+  return {(F64)_mm256_cvtepi32_pd(_mm256_castsi256_si128(v)),
+          (F64)_mm256_cvtepi32_pd(_mm256_extracti128_si256(v, 1))};
+#elif defined(__SSE2__)
+  return {(F64)_mm_cvtepi32_pd((__m128i)x), (F64)_mm_cvtepi32_pd(_mm_unpackhi_epi64((__m128i)x, (__m128i)x))};
+#else
+  return {(F64)vcvtq_f64_s64(vmovl_s32(vget_low_s32((int32x4_t)x))),
+          (F64)vcvtq_f64_s64(vmovl_high_s32((int32x4_t)x))};
+#endif
+}
+/// To the nearest integer, half to even; |x| < 2^31.
+RLX_INLINE I32 round_to_int(F64Pair x) {
+#if defined(RLX_AVX512)
+  return (I32)_mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtpd_epi32((__m512d)x.low)),
+                                 _mm512_cvtpd_epi32((__m512d)x.high), 1);
+#elif defined(RLX_AVX2)
+  return (I32)_mm256_inserti128_si256(_mm256_castsi128_si256(_mm256_cvtpd_epi32((__m256d)x.low)),
+                                      _mm256_cvtpd_epi32((__m256d)x.high), 1);
+#elif defined(__SSE2__)
+  return (I32)_mm_unpacklo_epi64(_mm_cvtpd_epi32((__m128d)x.low), _mm_cvtpd_epi32((__m128d)x.high));
+#else
+  return (I32)vmovn_high_s64(vmovn_s64(vcvtnq_s64_f64((float64x2_t)x.low)),
+                             vcvtnq_s64_f64((float64x2_t)x.high));
+#endif
+}
 RLX_INLINE F32 to_float(F64Pair x) {
 #if defined(RLX_AVX512)
   return (F32)_mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps((__m512d)x.low)),

@@ -1,0 +1,122 @@
+#include "rlx/backend/cpu/kernels/gemm_int8.h"
+
+#include "rlx/backend/cpu/isa_table.h"
+#include "rlx/base/error.h"
+
+namespace rlx::cpu {
+
+RLX_ISA_TABLE(GemmInt8Kernels, gemm_int8_kernels)
+
+namespace {
+
+struct Plan {
+  const GemmInt8Kernels* kernels;
+  TileShape tiles;
+  int64_t words;  // of one row of A
+  bool row_sums;
+  size_t a_bytes, sums_bytes;
+};
+
+Plan make_plan(const GemmInt8& g) {
+  const GemmInt8Kernels& kn = gemm_int8_kernels();
+  Plan p{.kernels = &kn};
+  p.words = ceil_div(g.k, kn.group);
+  // A multiply-add of codes takes a quarter of the time of one in f32.
+  p.tiles = {.max_tile_rows = kn.max_tile_rows,
+             .max_block_rows = kn.max_block_rows,
+             .panels_together = kn.panels_together,
+             .panels = ceil_div(g.n, kn.panel),
+             .panel_work = p.words * kn.panel};
+  for (int64_t i = 0; i < std::max<int64_t>(1, g.groups.count); ++i) p.row_sums |= g.b[i].zeros() != nullptr;
+  p.a_bytes = round_up(size_t(g.m * p.words) * 4);
+  p.sums_bytes = p.row_sums ? round_up(size_t(g.m) * 4) : 0;
+  return p;
+}
+
+void check(const GemmInt8& g) {
+  const GemmInt8Kernels& kn = gemm_int8_kernels();
+  RLX_CHECK(g.a.dtype == DType::u8 || g.a.dtype == DType::i8, "gemm_int8 of ", g.a.dtype);
+  for (int64_t i = 0; i < std::max<int64_t>(1, g.groups.count); ++i) {
+    RLX_CHECK(g.b[i].k() == g.k && g.b[i].n() == g.n, "packed ", g.b[i].k(), "x", g.b[i].n(), " used as ",
+              g.k, "x", g.n);
+    RLX_CHECK(g.b[i].panel() == kn.panel && g.b[i].group() == kn.group, "packed at another level");
+  }
+  if (g.groups.count > 0) check_groups(g.groups, g.m);
+  const bool real = g.c_dtype == DType::f32 || g.c_dtype == DType::f16 || g.c_dtype == DType::bf16;
+  RLX_CHECK(real || g.c_dtype == DType::i32 || g.c_dtype == DType::i8 || g.c_dtype == DType::u8,
+            "gemm_int8 to ", g.c_dtype);
+  RLX_CHECK(real || g.epilogue.count == 0, "an epilogue needs a real result, not ", g.c_dtype);
+  for (int i = 0; i < g.epilogue.count; ++i) {
+    RLX_CHECK(g.epilogue.steps[i].kind != EpilogueKind::gate, "codes have no paired matrix for a gate step");
+  }
+}
+
+}  // namespace
+
+PackedInt8 PackedInt8::pack(Team team, const Matrix& b, int64_t k, int64_t n, int32_t zero,
+                            const int32_t* zeros) {
+  RLX_CHECK(b.dtype == DType::i8, "cannot pack ", b.dtype, " as codes; i8");
+  const GemmInt8Kernels& kn = gemm_int8_kernels();
+  PackedInt8 p;
+  p.k_ = k;
+  p.n_ = n;
+  p.panel_ = kn.panel;
+  p.group_ = kn.group;
+  bool any = zero != 0;
+  for (int64_t j = 0; zeros != nullptr && j < n; ++j) any |= zeros[j] != 0;
+  const int64_t panels = ceil_div(n, kn.panel), columns = panels * kn.panel;
+  const size_t panel_bytes = size_t(ceil_div(k, kn.group) * kn.group * kn.panel);
+  const size_t codes = round_up(size_t(panels) * panel_bytes), column_bytes = round_up(size_t(columns) * 4);
+  p.size_ = codes + column_bytes * (any ? 2 : 1);
+  p.bytes_ = allocate_aligned(p.size_);
+  p.centred_ = reinterpret_cast<int32_t*>(p.bytes_.get() + codes);
+  if (any) p.zeros_ = reinterpret_cast<int32_t*>(p.bytes_.get() + codes + column_bytes);
+  team.parallel_for(panels, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t column = i * kn.panel;
+      kn.pack_b(b, column, std::min<int64_t>(n - column, kn.panel), k,
+                p.bytes_.get() + size_t(i) * panel_bytes, p.centred_ + column);
+      if (!any) continue;
+      for (int64_t j = column; j < column + kn.panel; ++j) {
+        p.zeros_[j] = j >= n ? 0 : (zeros != nullptr ? zeros[j] : zero);
+        p.centred_[j] = int32_t(p.centred_[j] - k * p.zeros_[j]);
+      }
+    }
+  });
+  return p;
+}
+
+size_t gemm_int8_workspace(const GemmInt8& g, int threads) {
+  const Plan p = make_plan(g);
+  return p.a_bytes + p.sums_bytes + p.kernels->scratch_bytes * size_t(threads);
+}
+
+void gemm_int8(Team team, const GemmInt8& g, std::byte* workspace) {
+  if (g.m == 0 || g.n == 0) return;
+  check(g);
+  const Plan p = make_plan(g);
+  const int64_t offsets[2] = {0, g.m};
+  const RowGroups groups = g.groups.count > 0 ? g.groups : RowGroups{1, offsets};
+  int32_t* row_sums = p.row_sums ? reinterpret_cast<int32_t*>(workspace + p.a_bytes) : nullptr;
+  std::byte* scratch = workspace + p.a_bytes + p.sums_bytes;
+  if (g.m * p.tiles.panels * std::max<int64_t>(p.tiles.panel_work, 1) < kSerialWork) team = team.limited(1);
+  for_each_tile_run(team, p.tiles, groups, p.words, [&](int64_t row, int64_t rows, int tile_rows) {
+    p.kernels->pack_a(g.a, row, rows, g.k, tile_rows, workspace + row * p.words * 4,
+                      row_sums != nullptr ? row_sums + row : nullptr);
+  });
+  for_each_block(team, p.tiles, groups, [&](int part, const BlockTask& t) {
+    p.kernels->block({.product = &g,
+                      .b = g.b + t.group,
+                      .group = t.group,
+                      .a = workspace + t.row * p.words * 4,
+                      .row_sums = row_sums != nullptr ? row_sums + t.row : nullptr,
+                      .row0 = t.row,
+                      .rows = t.rows,
+                      .tile_rows = t.tile_rows,
+                      .first = t.first,
+                      .last = t.last,
+                      .scratch = scratch + size_t(part) * p.kernels->scratch_bytes});
+  });
+}
+
+}  // namespace rlx::cpu

@@ -1,0 +1,288 @@
+// Plan. The tile of micro.h with sums in i32. A word of A holds the codes of one row that one step
+// multiplies:
+//   VNNI       four codes, vpdpbusd adds four products of u8 and i8 to each lane; nothing saturates
+//   elsewhere  two codes widened to 16 bits, B is widened as it is loaded, pairs of products are added
+// (the instruction that multiplies bytes directly saturates its pairs: 255 * 127 * 2 does not fit 16 bits).
+// With VNNI a tile of 14 rows reads 128 bytes of B and 56 of A for 28 instructions of 128 operations each,
+// so the bound is the dot product rate for M above about 16 and reading B below.
+// The sums of one panel then make one pass through L1: zero points, bias, and the result type.
+#include "rlx/backend/cpu/kernels/gemm_int8.h"
+
+#include "rlx/backend/cpu/kernels/isa/epilogue.h"
+#include "rlx/backend/cpu/kernels/isa/micro.h"
+
+namespace rlx::cpu::RLX_ISA {
+namespace {
+
+#if defined(__AVX512VNNI__)
+constexpr int kGroup = 4;
+#else
+constexpr int kGroup = 2;
+#endif
+constexpr int kWidth = 2 * kLanes;  // columns of a panel
+
+struct Int8Kind {
+  using A = int32_t;
+  using B = int8_t;
+  using Sum = int32_t;
+  using Vector = I32;
+  static constexpr int weights = kLanes * kGroup;
+  static constexpr int64_t depth = 131072 / (kWidth * kGroup);  // a panel of 128 KiB
+  RLX_INLINE static I32 spread(int32_t word) { return set1(word); }
+#if defined(__AVX512VNNI__)
+  RLX_INLINE static I32 load(const int8_t* b) { return load_bytes<I32>(b); }
+  RLX_INLINE static I32 multiply_add(I32 a, I32 w, I32 sum) {
+    return (I32)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)a, (__m512i)w);
+  }
+#elif defined(RLX_AVX512)
+  RLX_INLINE static I32 load(const int8_t* b) {
+    return (I32)_mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(b)));
+  }
+  RLX_INLINE static I32 multiply_add(I32 a, I32 w, I32 sum) {
+    return (I32)((U32)sum + (U32)_mm512_madd_epi16((__m512i)a, (__m512i)w));
+  }
+#elif defined(RLX_AVX2)
+  RLX_INLINE static I32 load(const int8_t* b) {
+    return (I32)_mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(b)));
+  }
+  RLX_INLINE static I32 multiply_add(I32 a, I32 w, I32 sum) {
+    return (I32)((U32)sum + (U32)_mm256_madd_epi16((__m256i)a, (__m256i)w));
+  }
+#elif defined(__SSE2__)
+  RLX_INLINE static I32 load(const int8_t* b) {
+    const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(b));
+    return (I32)_mm_srai_epi16(_mm_unpacklo_epi8(bytes, bytes), 8);
+  }
+  RLX_INLINE static I32 multiply_add(I32 a, I32 w, I32 sum) {
+    return (I32)((U32)sum + (U32)_mm_madd_epi16((__m128i)a, (__m128i)w));
+  }
+#else
+  RLX_INLINE static I32 load(const int8_t* b) { return (I32)vmovl_s8(vld1_s8(b)); }
+  RLX_INLINE static I32 multiply_add(I32 a, I32 w, I32 sum) {
+    const int16x8_t x = (int16x8_t)a, y = (int16x8_t)w;
+    const int32x4_t low = vmull_s16(vget_low_s16(x), vget_low_s16(y)), high = vmull_high_s16(x, y);
+    return (I32)((U32)sum + (U32)vpaddq_s32(low, high));
+  }
+#endif
+};
+
+// ---- results ----
+
+template <class V, class T>
+RLX_INLINE V load_part(const T* p, int n, int lanes) {
+  if (n >= lanes) return load_bytes<V>(p);
+  V v = {};
+  for (int i = 0; i < n; ++i) v[i] = p[i];
+  return v;
+}
+
+/// The low byte of every lane.
+RLX_INLINE void store_bytes(std::byte* p, I32 v, int n) {
+#if defined(RLX_AVX512)
+  if (n >= kLanes) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8((__m512i)v));
+    return;
+  }
+#endif
+  for (int i = 0; i < kLanes && i < n; ++i) p[i] = std::byte(v[i]);
+}
+
+// One panel of sums [rows][2 vectors] and where they belong.
+struct Tile {
+  int32_t* sums;
+  int64_t row0, rows, column0;
+  int columns;
+};
+
+// sums += bias - z centred - zeros * row sum, in unsigned arithmetic: it wraps.
+void correct(const GemmInt8Block& g, const Tile& t) {
+  const GemmInt8& product = *g.product;
+  const uint32_t zero = uint32_t(product.a_zero) + (product.a.dtype == DType::i8 ? 128u : 0u);
+  const int32_t* bias = product.bias == nullptr ? nullptr : product.bias + g.group * product.n + t.column0;
+  U32 offset[2], zeros[2] = {};
+  for (int h = 0; h < 2; ++h) {
+    const int at = h * kLanes;
+    offset[h] = (U32)load(g.b->centred_sums() + t.column0 + at) * (0u - zero);
+    if (bias != nullptr) offset[h] += load_part<U32>(bias + at, t.columns - at, kLanes);
+    if (g.b->zeros() != nullptr) zeros[h] = (U32)load(g.b->zeros() + t.column0 + at);
+  }
+  for (int64_t r = 0; r < t.rows; ++r) {
+    const uint32_t row_sum = g.b->zeros() != nullptr ? uint32_t(g.row_sums[r]) : 0;
+    for (int h = 0; h < 2; ++h) {
+      int32_t* at = t.sums + r * kWidth + h * kLanes;
+      store(at, (I32)((U32)load(at) + offset[h] - zeros[h] * row_sum));
+    }
+  }
+}
+
+void write_sums(const GemmInt8& product, const Tile& t) {
+  int32_t* c = static_cast<int32_t*>(product.c) + t.row0 * product.c_row_stride + t.column0;
+  for (int64_t r = 0; r < t.rows; ++r, c += product.c_row_stride) {
+    std::memcpy(c, t.sums + r * kWidth, size_t(t.columns) * 4);
+  }
+}
+
+RLX_INLINE F64 half_away(F64 v) {
+  const F64 y = abs(v) + 0.5, near = round_small(y), whole = near > y ? near - 1.0 : near;
+  return (F64)((I64)whole | ((I64)v & INT64_MIN));
+}
+
+// The bounds are whole numbers, so clamping first gives the same code and keeps the rounding in range.
+template <bool away>
+void requantize(const GemmInt8& product, const Tile& t) {
+  const Requantize& q = product.requantize;
+  const bool is_signed = product.c_dtype == DType::i8;
+  const F64 low = set1((is_signed ? -128.0 : 0.0) - q.zero_point);
+  const F64 high = set1((is_signed ? 127.0 : 255.0) - q.zero_point);
+  F64 scale[4];
+  for (int i = 0; i < 4; ++i) {
+    const int at = i * kLanes64;
+    scale[i] = q.multipliers == nullptr
+                   ? set1(q.multiplier)
+                   : load_part<F64>(q.multipliers + t.column0 + at, t.columns - at, kLanes64);
+  }
+  const auto code = [&](F64 sum, F64 by) {
+    const F64 v = min(max(sum * by, low), high);
+    return away ? half_away(v) : v;
+  };
+  for (int64_t r = 0; r < t.rows; ++r) {
+    std::byte* c = static_cast<std::byte*>(product.c) + (t.row0 + r) * product.c_row_stride + t.column0;
+    for (int h = 0; h < 2; ++h) {
+      const F64Pair sum = to_double(load(t.sums + r * kWidth + h * kLanes));
+      const I32 codes =
+          round_to_int(F64Pair{code(sum.low, scale[2 * h]), code(sum.high, scale[2 * h + 1])}) + q.zero_point;
+      store_bytes(c + h * kLanes, codes, t.columns - h * kLanes);
+    }
+  }
+}
+
+void write_reals(const GemmInt8Block& g, const Tile& t) {
+  float* values = reinterpret_cast<float*>(t.sums);
+  for (int64_t i = 0; i < t.rows * kWidth; i += kLanes) store(values + i, to_float(load(t.sums + i)));
+  finish_tile({.values = values,
+               .second = nullptr,
+               .rows = t.rows,
+               .columns = t.columns,
+               .row0 = t.row0,
+               .column0 = t.column0,
+               .batch_index = g.group,
+               .c = g.product->c,
+               .c_dtype = g.product->c_dtype,
+               .c_row_stride = g.product->c_row_stride},
+              g.product->epilogue);
+}
+
+void block(const GemmInt8Block& g) {
+  const GemmInt8& product = *g.product;
+  const int64_t steps = (product.k + kGroup - 1) / kGroup, panel_bytes = steps * kGroup * kWidth;
+  const RowTiles<Int8Kind> a{static_cast<const int32_t*>(g.a), steps, g.rows, g.tile_rows};
+  const int together = g.rows <= g.tile_rows ? panels_for(g.tile_rows) : 1;
+  int32_t* sums = static_cast<int32_t*>(g.scratch);
+  const int8_t* b = reinterpret_cast<const int8_t*>(g.b->data());
+  for (int64_t panel = g.first; panel < g.last; panel += together) {
+    const int count = int(g.last - panel < together ? g.last - panel : together);
+    multiply(a, b + panel * panel_bytes, count, Sums<int32_t>{sums, g.rows * kWidth, kWidth});
+    for (int p = 0; p < count; ++p) {
+      const int64_t column0 = (panel + p) * kWidth, left = product.n - column0;
+      const Tile t{sums + p * g.rows * kWidth, g.row0, g.rows, column0, int(left < kWidth ? left : kWidth)};
+      correct(g, t);
+      switch (product.c_dtype) {
+        case DType::i32:
+          write_sums(product, t);
+          break;
+        case DType::i8:
+        case DType::u8:
+          product.requantize.half_away ? requantize<true>(product, t) : requantize<false>(product, t);
+          break;
+        default:
+          write_reals(g, t);
+      }
+    }
+  }
+}
+
+// ---- packing ----
+
+#if defined(__AVX512VNNI__)
+RLX_INLINE int32_t word_of(const uint8_t* codes, int64_t stride, int64_t count, uint8_t flip) {
+  uint8_t w[4] = {};
+  for (int64_t i = 0; i < 4 && i < count; ++i) w[i] = uint8_t(codes[i * stride] ^ flip);
+  int32_t word;
+  std::memcpy(&word, w, 4);
+  return word;
+}
+#else
+RLX_INLINE int32_t word_of(const uint8_t* codes, int64_t stride, int64_t count, uint8_t flip) {
+  uint32_t word = 0;
+  for (int64_t i = 0; i < 2 && i < count; ++i) word |= uint32_t(codes[i * stride] ^ flip) << (16 * i);
+  return int32_t(word);
+}
+#endif
+
+void pack_a(const Matrix& a, int64_t row0, int64_t rows, int64_t k, int tile_rows, void* out,
+            int32_t* row_sums) {
+  const uint8_t* data = static_cast<const uint8_t*>(a.data) + row0 * a.row_stride;
+  const uint8_t flip = a.dtype == DType::i8 ? 0x80 : 0;
+  const int64_t words = (k + kGroup - 1) / kGroup;
+  int32_t* to = static_cast<int32_t*>(out);
+  for (int64_t row = 0; row < rows; row += tile_rows) {
+    const int64_t count = rows - row < tile_rows ? rows - row : tile_rows;
+    const uint8_t* from = data + row * a.row_stride;
+    int64_t i = 0;
+    if (kGroup == 4 && a.column_stride == 1) {
+      i = k / 4;
+      pack_words(reinterpret_cast<const std::byte*>(from), a.row_stride, count, i,
+                 reinterpret_cast<float*>(to));
+      const I32 flips = set1(flip * 0x01010101);
+      int64_t j = 0;
+      for (; flip != 0 && j + kLanes <= i * count; j += kLanes) store(to + j, load(to + j) ^ flips);
+      for (; flip != 0 && j < i * count; ++j) to[j] ^= flips[0];
+    }
+    for (; i < words; ++i) {
+      for (int64_t r = 0; r < count; ++r) {
+        to[i * count + r] = word_of(from + r * a.row_stride + i * kGroup * a.column_stride, a.column_stride,
+                                    k - i * kGroup, flip);
+      }
+    }
+    for (int64_t r = 0; row_sums != nullptr && r < count; ++r) {
+      uint32_t sum = 0;
+      const uint8_t* codes = from + r * a.row_stride;
+      for (int64_t j = 0; j < k; ++j) sum += uint8_t(codes[j * a.column_stride] ^ flip);
+      row_sums[row + r] = int32_t(sum);
+    }
+    to += count * words;
+  }
+}
+
+void pack_b(const Matrix& b, int64_t column0, int64_t columns, int64_t k, void* out, int32_t* sums) {
+  const int8_t* data = static_cast<const int8_t*>(b.data) + column0 * b.column_stride;
+  int8_t* to = static_cast<int8_t*>(out);
+  for (int j = 0; j < kWidth; ++j) sums[j] = 0;
+  for (int64_t i = 0; i < k; i += kGroup, to += kWidth * kGroup) {
+    for (int64_t j = 0; j < kWidth; ++j) {
+      for (int64_t l = 0; l < kGroup; ++l) {
+        const bool inside = j < columns && i + l < k;
+        const int8_t code = inside ? data[(i + l) * b.row_stride + j * b.column_stride] : int8_t(0);
+        to[j * kGroup + l] = code;
+        sums[j] += code;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+GemmInt8Kernels gemm_int8_kernels() {
+  GemmInt8Kernels k = {.max_tile_rows = kTileRows,
+                       .panel = kWidth,
+                       .group = kGroup,
+                       .max_block_rows = kBlockRows,
+                       .scratch_bytes = kSumsBytes,
+                       .block = block,
+                       .pack_a = pack_a,
+                       .pack_b = pack_b};
+  for (int i = 0; i < kTileRows; ++i) k.panels_together[i] = panels_for(i + 1);
+  return k;
+}
+
+}  // namespace rlx::cpu::RLX_ISA
