@@ -168,6 +168,10 @@ TEST(Gemm, long_sums_and_many_rows_agree_with_a_plain_loop) {
     check_case(team, {DType::f32, DType::f32, DType::f32, 37, 45, 1300, false, false, true, 0, 0});
     check_case(team, {DType::f32, DType::f32, DType::f32, 300, 70, 33, false, false, true, 0, 0});
     check_case(team, {DType::f32, DType::f32, DType::f32, 1, 300, 600, false, false, true, 0, 1});
+    // Long enough for several tasks; the last blocks hold single tiles with fewer rows than the others.
+    for (int64_t m : {29, 97, 225}) {
+      check_case(team, {DType::f32, DType::f32, DType::f32, m, 330, 50, false, false, true, 1, 0});
+    }
   });
 }
 
@@ -218,7 +222,7 @@ TEST(Gemm, results_are_bit_equal_between_thread_counts_and_row_counts) {
 TEST(Gemm, batches_broadcast_either_operand) {
   test::at_every_level([](Team team) {
     for (int64_t batch : {1, 2, 5}) {
-      for (int shared : {0, 1, 2}) {  // nothing, A, B
+      for (int shared : {0, 1, 2, 3}) {  // nothing, A, B, B packed
         const int64_t m = 6, n = 35, k = 20;
         const Operand a = make_operand(DType::f32, batch * m, k, false, 0, 0, 5);
         const Operand b = make_operand(DType::f32, batch * k, n, false, 0, 0, 6);
@@ -230,10 +234,12 @@ TEST(Gemm, batches_broadcast_either_operand) {
                .a = a.matrix,
                .a_batch_stride = shared == 1 ? 0 : m * k,
                .b = b.matrix,
-               .b_batch_stride = shared == 2 ? 0 : k * n,
+               .b_batch_stride = shared >= 2 ? 0 : k * n,
                .c = c.data(),
                .c_row_stride = n,
                .c_batch_stride = m * n};
+        const PackedMatrix packed = PackedMatrix::pack(team, b.matrix, k, n, DType::f32);
+        if (shared == 3) g.packed_b = &packed;
         run(team, g);
         for (int64_t item = 0; item < batch; ++item) {
           for (int64_t i = 0; i < m; ++i) {
@@ -241,11 +247,48 @@ TEST(Gemm, batches_broadcast_either_operand) {
               double want = 0;
               for (int64_t x = 0; x < k; ++x) {
                 want += a.values[size_t(((shared == 1 ? 0 : item) * m + i) * k + x)].real() *
-                        b.values[size_t(((shared == 2 ? 0 : item) * k + x) * n + j)].real();
+                        b.values[size_t(((shared >= 2 ? 0 : item) * k + x) * n + j)].real();
               }
               ASSERT_NEAR(c[(item * m + i) * n + j], want, tolerance(k, DType::f32, DType::f32));
             }
           }
+        }
+      }
+    }
+  });
+}
+
+TEST(Gemm, batches_of_transposed_operands_agree_in_every_dtype) {
+  test::at_every_level([](Team team) {
+    const int64_t batch = 3, m = 5, n = 18, k = 7;
+    for (DType t : {DType::f32, DType::f16, DType::bf16, DType::f64, DType::c64}) {
+      for (bool transposed : {false, true}) {
+        // One matrix [batch * m, k] or its transpose holds all items, so their stride follows the layout.
+        const Operand a = make_operand(t, batch * m, k, transposed, 0, 1, 16);
+        const Operand b = make_operand(t, k, batch * n, transposed, 0, 1, 17);
+        Array<std::byte> c(batch * m * n * int64_t(dtype_size(t)));
+        const Gemm g{.m = m,
+                     .n = n,
+                     .k = k,
+                     .batch = batch,
+                     .a = a.matrix,
+                     .a_batch_stride = m * a.matrix.row_stride,
+                     .b = b.matrix,
+                     .b_batch_stride = n * b.matrix.column_stride,
+                     .c = c.data(),
+                     .c_dtype = t,
+                     .c_row_stride = n,
+                     .c_batch_stride = m * n};
+        run(team, g);
+        for (int64_t i = 0; i < batch * m * n; ++i) {
+          const int64_t item = i / (m * n), row = i / n % m, column = i % n;
+          std::complex<double> want = 0;
+          for (int64_t x = 0; x < k; ++x) {
+            want += a.values[size_t((item * m + row) * k + x)] *
+                    b.values[size_t(x * batch * n + item * n + column)];
+          }
+          ASSERT_LE(std::abs(element(c.data(), t, i) - want), tolerance(k, t, t))
+              << dtype_name(t) << " transposed " << transposed << " at " << i;
         }
       }
     }

@@ -1,11 +1,13 @@
 // How the work of a matrix product is cut: rows into tiles and blocks, panels of B into chunks, both shared
 // out over the threads.
 //
-// A block of rows against a chunk of panels is one task. Threads take tasks in order as they become free, so
-// that a thread that lost its core is helped; tasks are small against the whole and even among themselves, so
-// that the threads end together. Which rows share a tile depends on the rows alone, never on threads.
+// A block of rows against a chunk of panels is one task. Every thread has a share of neighbouring tasks, the
+// same at each call, so that its part of B may still be in its cache; one that has finished helps the others.
+// Tasks are small, so that the threads end together. Which rows share a tile depends on the rows alone,
+// never on threads.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -43,30 +45,44 @@ struct TileShape {
 
 /// Rows of the real product from `row` on, panels [first, last), of one group.
 struct BlockTask {
-  int64_t group, row, rows;
-  int tile_rows;
-  int64_t first, last;
+  int64_t group = 0, row = 0, rows = 0;
+  int tile_rows = 1;
+  int64_t first = 0, last = 0;
 };
 
-/// How one group is cut.
+/// How one group is cut: blocks of rows, their panels into chunks, and where that is not enough the tiles of
+/// a block into pieces. Tasks in order go through the pieces of a chunk first, so that its panels stay in
+/// cache.
 struct BlockCut {
   int tile_rows = 1;
-  int64_t rows = 0, block_rows = 1, chunk = 1, chunks = 0, tasks = 0;
+  int64_t rows = 0, block_rows = 1, chunk = 1, chunks = 0, pieces = 1, tasks = 0;
+
+  /// Row and panels of task i, the row counted from the first of the group; `last` may lie beyond the panels.
+  BlockTask task(int64_t i) const {
+    const int64_t chunk_index = i / pieces % chunks, row = i / pieces / chunks * block_rows;
+    const Range r = split_range(std::min(block_rows, rows - row), tile_rows, int(pieces), int(i % pieces));
+    return {.row = row + r.begin,
+            .rows = r.end - r.begin,
+            .tile_rows = tile_rows,
+            .first = chunk_index * chunk,
+            .last = (chunk_index + 1) * chunk};
+  }
 };
 
-/// `share`: about how many tasks are wanted of these rows.
-inline BlockCut cut_rows(const TileShape& s, int64_t rows, double share) {
+/// `wanted`: about how many tasks to make of these rows.
+inline BlockCut cut_rows(const TileShape& s, int64_t rows, int64_t wanted) {
   BlockCut c{.tile_rows = s.tile_rows(rows), .rows = rows};
   if (rows == 0 || s.panels == 0) return c;
-  const int64_t most = s.max_block_rows / c.tile_rows * c.tile_rows;
-  const int64_t tiles = ceil_div(rows, c.tile_rows), row_blocks = ceil_div(rows, most);
-  c.block_rows = ceil_div(tiles, row_blocks) * c.tile_rows;
+  const int64_t tiles = ceil_div(rows, c.tile_rows);
+  const int64_t row_blocks = ceil_div(tiles, s.max_block_rows / c.tile_rows);
+  const int64_t block_tiles = ceil_div(tiles, row_blocks);
+  c.block_rows = block_tiles * c.tile_rows;
   const int64_t unit = s.panels_together[c.tile_rows - 1] * (s.paired ? 2 : 1);
   const int64_t units = ceil_div(s.panels, unit);
-  const int64_t wanted = std::max<int64_t>(1, std::min(units, int64_t(share) / row_blocks));
-  c.chunk = ceil_div(units, wanted) * unit;
+  c.chunk = ceil_div(units, std::clamp<int64_t>(wanted / row_blocks, 1, units)) * unit;
   c.chunks = ceil_div(s.panels, c.chunk);
-  c.tasks = ceil_div(rows, c.block_rows) * c.chunks;
+  c.pieces = std::clamp<int64_t>(wanted / (row_blocks * c.chunks), 1, block_tiles);
+  c.tasks = ceil_div(tiles, block_tiles) * c.chunks * c.pieces;
   return c;
 }
 
@@ -75,37 +91,52 @@ template <class Body>
 void for_each_block(Team team, const TileShape& s, const RowGroups& groups, Body body) {
   // Reading B takes as long as a few rows of arithmetic, so fewer rows cost no less.
   constexpr int64_t kRowsOfReading = 4;
+  // 2^17 multiply-adds take 1 us, and taking a task 10 ns.
+  constexpr double kTaskWork = 131072, kMostTasks = 64;
   const auto rows_of = [&](int64_t g) { return s.per_row * (groups.offsets[g + 1] - groups.offsets[g]); };
+  const auto cost_of = [&](int64_t g) {
+    return rows_of(g) == 0 ? 0.0 : double(std::max(rows_of(g), kRowsOfReading));
+  };
   double cost = 0;
-  for (int64_t g = 0; g < groups.count; ++g) {
-    if (rows_of(g) > 0) cost += double(std::max(rows_of(g), kRowsOfReading));
-  }
+  for (int64_t g = 0; g < groups.count; ++g) cost += cost_of(g);
   if (cost == 0) return;
-  // A task of 2^19 multiply-adds takes 10 us, a hundred times as long as taking it.
-  const double work = cost * double(s.panels) * double(s.panel_work);
-  const double wanted = team.threads() * std::min(64.0, std::max(1.0, work / team.threads() / 524288));
+  const double share = cost * double(s.panels) * double(s.panel_work) / team.threads() / kTaskWork;
+  const double wanted = team.threads() * std::clamp(share, 1.0, kMostTasks);
   const auto cut = [&](int64_t g) {
-    return cut_rows(s, rows_of(g), wanted * double(std::max(rows_of(g), kRowsOfReading)) / cost + 0.5);
+    return cut_rows(s, rows_of(g), std::max<int64_t>(1, int64_t(wanted * cost_of(g) / cost + 0.5)));
   };
   int64_t tasks = 0;
   for (int64_t g = 0; g < groups.count; ++g) tasks += cut(g).tasks;
-  std::atomic<int64_t> next{0};
-  team.run(int(std::min<int64_t>(team.threads(), tasks)), [&](int part) {
+
+  constexpr int kMaxParts = 64;
+  struct alignas(64) Share {
+    std::atomic<int64_t> next;
+    int64_t end;
+  } shares[kMaxParts];
+  const int parts = int(std::min<int64_t>(std::min(team.threads(), kMaxParts), tasks));
+  for (int i = 0; i < parts; ++i) {
+    const Range r = split_range(tasks, 1, parts, i);
+    shares[i].next.store(r.begin, std::memory_order_relaxed);
+    shares[i].end = r.end;
+  }
+  team.run(parts, [&](int part) {
     int64_t g = 0, before = 0;
     BlockCut c = cut(0);
-    for (int64_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) {
-      while (task >= before + c.tasks) {
-        before += c.tasks;
-        c = cut(++g);
+    for (int from = 0; from < parts; ++from) {
+      Share& mine = shares[(part + from) % parts];
+      for (int64_t i; (i = mine.next.fetch_add(1, std::memory_order_relaxed)) < mine.end;) {
+        if (i < before) g = before = 0, c = cut(0);
+        while (i >= before + c.tasks) {
+          before += c.tasks;
+          c = cut(++g);
+        }
+        BlockTask t = c.task(i - before);
+        if (t.rows == 0) continue;
+        t.group = g;
+        t.row += s.per_row * groups.offsets[g];
+        t.last = std::min(s.panels, t.last);
+        body(part, t);
       }
-      const int64_t row = (task - before) / c.chunks * c.block_rows,
-                    first = (task - before) % c.chunks * c.chunk;
-      body(part, BlockTask{.group = g,
-                           .row = s.per_row * groups.offsets[g] + row,
-                           .rows = std::min(c.block_rows, c.rows - row),
-                           .tile_rows = c.tile_rows,
-                           .first = first,
-                           .last = std::min(s.panels, first + c.chunk)});
     }
   });
 }

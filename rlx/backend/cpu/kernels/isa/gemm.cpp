@@ -55,7 +55,7 @@ void block_of(const GemmBlock& g) {
   const RowTiles<Kind> a = row_tiles<Kind>(g);
   float* sums = static_cast<float*>(g.scratch);
   constexpr int64_t width = kPanel<float>;
-  const int together = g.rows <= g.tile_rows ? panels_for(g.tile_rows) : 1;
+  const int together = a.panels();
   const int group = g.paired ? (together < 2 ? 2 : together & ~1) : together;
   const bool direct = g.epilogue->count == 0 && g.c_dtype == DType::f32 && g.k <= Kind::depth;
   const B* b = static_cast<const B*>(g.b);

@@ -94,8 +94,10 @@ struct Tile {
   int columns;
 };
 
-// sums += bias - z centred - zeros * row sum, in unsigned arithmetic: it wraps.
-void correct(const GemmInt8Block& g, const Tile& t) {
+// write(row, h, sums) for every half h of every row, the sums with bias - z centred - zeros * row sum added,
+// in unsigned arithmetic: it wraps.
+template <class Write>
+RLX_INLINE void each_corrected(const GemmInt8Block& g, const Tile& t, Write write) {
   const GemmInt8& product = *g.product;
   const uint32_t zero = uint32_t(product.a_zero) + (product.a.dtype == DType::i8 ? 128u : 0u);
   const int32_t* bias = product.bias == nullptr ? nullptr : product.bias + g.group * product.n + t.column0;
@@ -106,20 +108,29 @@ void correct(const GemmInt8Block& g, const Tile& t) {
     if (bias != nullptr) offset[h] += load_part<U32>(bias + at, t.columns - at, kLanes);
     if (g.b->zeros() != nullptr) zeros[h] = (U32)load(g.b->zeros() + t.column0 + at);
   }
-  for (int64_t r = 0; r < t.rows; ++r) {
-    const uint32_t row_sum = g.b->zeros() != nullptr ? uint32_t(g.row_sums[r]) : 0;
-    for (int h = 0; h < 2; ++h) {
-      int32_t* at = t.sums + r * kWidth + h * kLanes;
-      store(at, (I32)((U32)load(at) + offset[h] - zeros[h] * row_sum));
+  const auto all = [&](auto row_term) {
+    for (int64_t r = 0; r < t.rows; ++r) {
+      const int32_t* at = t.sums + r * kWidth;
+      write(r, 0, (I32)((U32)load(at) + offset[0] - row_term(r, 0)));
+      write(r, 1, (I32)((U32)load(at + kLanes) + offset[1] - row_term(r, 1)));
     }
+  };
+  if (g.b->zeros() == nullptr) {
+    all([](int64_t, int) { return U32{}; });
+  } else {
+    all([&](int64_t r, int h) { return zeros[h] * uint32_t(g.row_sums[r]); });
   }
 }
 
-void write_sums(const GemmInt8& product, const Tile& t) {
-  int32_t* c = static_cast<int32_t*>(product.c) + t.row0 * product.c_row_stride + t.column0;
-  for (int64_t r = 0; r < t.rows; ++r, c += product.c_row_stride) {
-    std::memcpy(c, t.sums + r * kWidth, size_t(t.columns) * 4);
-  }
+void write_sums(const GemmInt8Block& g, const Tile& t) {
+  const int64_t stride = g.product->c_row_stride;
+  int32_t* c = static_cast<int32_t*>(g.product->c) + t.row0 * stride + t.column0;
+  each_corrected(g, t, [&](int64_t r, int h, I32 v) {
+    int32_t* to = c + r * stride + h * kLanes;
+    const int columns = t.columns - h * kLanes;
+    if (columns >= kLanes) return store(to, v);
+    for (int j = 0; j < columns; ++j) to[j] = v[j];
+  });
 }
 
 RLX_INLINE F64 half_away(F64 v) {
@@ -129,7 +140,8 @@ RLX_INLINE F64 half_away(F64 v) {
 
 // The bounds are whole numbers, so clamping first gives the same code and keeps the rounding in range.
 template <bool away>
-void requantize(const GemmInt8& product, const Tile& t) {
+void write_codes(const GemmInt8Block& g, const Tile& t) {
+  const GemmInt8& product = *g.product;
   const Requantize& q = product.requantize;
   const bool is_signed = product.c_dtype == DType::i8;
   const F64 low = set1((is_signed ? -128.0 : 0.0) - q.zero_point);
@@ -145,20 +157,19 @@ void requantize(const GemmInt8& product, const Tile& t) {
     const F64 v = min(max(sum * by, low), high);
     return away ? half_away(v) : v;
   };
-  for (int64_t r = 0; r < t.rows; ++r) {
-    std::byte* c = static_cast<std::byte*>(product.c) + (t.row0 + r) * product.c_row_stride + t.column0;
-    for (int h = 0; h < 2; ++h) {
-      const F64Pair sum = to_double(load(t.sums + r * kWidth + h * kLanes));
-      const I32 codes =
-          round_to_int(F64Pair{code(sum.low, scale[2 * h]), code(sum.high, scale[2 * h + 1])}) + q.zero_point;
-      store_bytes(c + h * kLanes, codes, t.columns - h * kLanes);
-    }
-  }
+  std::byte* c = static_cast<std::byte*>(product.c) + t.row0 * product.c_row_stride + t.column0;
+  each_corrected(g, t, [&](int64_t r, int h, I32 v) {
+    const F64Pair sum = to_double(v);
+    const F64Pair codes = {code(sum.low, scale[2 * h]), code(sum.high, scale[2 * h + 1])};
+    store_bytes(c + r * product.c_row_stride + h * kLanes, round_to_int(codes) + q.zero_point,
+                t.columns - h * kLanes);
+  });
 }
 
 void write_reals(const GemmInt8Block& g, const Tile& t) {
   float* values = reinterpret_cast<float*>(t.sums);
-  for (int64_t i = 0; i < t.rows * kWidth; i += kLanes) store(values + i, to_float(load(t.sums + i)));
+  each_corrected(g, t,
+                 [&](int64_t r, int h, I32 v) { store(values + r * kWidth + h * kLanes, to_float(v)); });
   finish_tile({.values = values,
                .second = nullptr,
                .rows = t.rows,
@@ -176,7 +187,7 @@ void block(const GemmInt8Block& g) {
   const GemmInt8& product = *g.product;
   const int64_t steps = (product.k + kGroup - 1) / kGroup, panel_bytes = steps * kGroup * kWidth;
   const RowTiles<Int8Kind> a{static_cast<const int32_t*>(g.a), steps, g.rows, g.tile_rows};
-  const int together = g.rows <= g.tile_rows ? panels_for(g.tile_rows) : 1;
+  const int together = a.panels();
   int32_t* sums = static_cast<int32_t*>(g.scratch);
   const int8_t* b = reinterpret_cast<const int8_t*>(g.b->data());
   for (int64_t panel = g.first; panel < g.last; panel += together) {
@@ -185,14 +196,13 @@ void block(const GemmInt8Block& g) {
     for (int p = 0; p < count; ++p) {
       const int64_t column0 = (panel + p) * kWidth, left = product.n - column0;
       const Tile t{sums + p * g.rows * kWidth, g.row0, g.rows, column0, int(left < kWidth ? left : kWidth)};
-      correct(g, t);
       switch (product.c_dtype) {
         case DType::i32:
-          write_sums(product, t);
+          write_sums(g, t);
           break;
         case DType::i8:
         case DType::u8:
-          product.requantize.half_away ? requantize<true>(product, t) : requantize<false>(product, t);
+          product.requantize.half_away ? write_codes<true>(g, t) : write_codes<false>(g, t);
           break;
         default:
           write_reals(g, t);
