@@ -183,6 +183,9 @@ TEST(Gemm, every_transposition_and_dtype_agrees_with_a_plain_loop) {
           for (DType t : {DType::f32, DType::f16, DType::bf16, DType::f64, DType::c64}) {
             check_case(team, {t, t, t, 17, 41, 29, ta, tb, packed, 3, 1});
           }
+          for (DType t : {DType::f64, DType::c64}) {
+            for (int64_t m : {1, 3}) check_case(team, {t, t, t, m, 150, 29, ta, tb, packed, 0, 0});
+          }
           check_case(team, {DType::f32, DType::bf16, DType::f32, 4, 50, 31, ta, tb, packed, 0, 0});
           check_case(team, {DType::bf16, DType::f16, DType::f16, 9, 33, 64, ta, tb, packed, 0, 1});
         }

@@ -101,30 +101,36 @@ void block_f32(const GemmBlock& g) {
   }
 }
 
+// write(columns of C before the panel, sums of the panel) for the products of every panel.
+template <class Kind, class Write>
+RLX_INLINE void each_panel(const GemmBlock& g, int64_t panel_columns, Write write) {
+  constexpr int64_t width = 2 * Kind::weights;
+  const RowTiles<Kind> a = row_tiles<Kind>(g);
+  auto* sums = static_cast<typename Kind::Sum*>(g.scratch);
+  const auto* b = static_cast<const typename Kind::B*>(g.b);
+  for (int64_t panel = 0; panel < g.panels; panel += a.panels()) {
+    const int count = int(g.panels - panel < a.panels() ? g.panels - panel : a.panels());
+    multiply(a, b + panel * g.k * width, count, Sums<typename Kind::Sum>{sums, g.rows * width, width});
+    for (int p = 0; p < count; ++p) write((panel + p) * panel_columns, sums + p * g.rows * width);
+  }
+}
+
 void block_f64(const GemmBlock& g) {
   constexpr int64_t width = kPanel<double>;
-  double* sums = static_cast<double*>(g.scratch);
-  const auto a = row_tiles<FloatKind<double, double>>(g);
-  for (int64_t panel = 0; panel < g.panels; ++panel) {
-    multiply(a, static_cast<const double*>(g.b) + panel * g.k * width, 1, Sums<double>{sums, 0, width});
-    const int64_t column = panel * width;
+  each_panel<FloatKind<double, double>>(g, width, [&](int64_t column, const double* sums) {
     const int64_t columns = g.columns - column < width ? g.columns - column : width;
     for (int64_t r = 0; r < g.rows; ++r) {
       double* c = static_cast<double*>(g.c) + (g.row0 + r) * g.c_row_stride + g.column0 + column;
       for (int64_t j = 0; j < columns; ++j) c[j] = sums[r * width + j];
     }
-  }
+  });
 }
 
 // Complex numbers as a real product: rows of A are (real, imaginary) pairs, a panel of B is its real columns
 // followed by its imaginary ones. The real product then holds all four terms of each complex one.
 void block_c64(const GemmBlock& g) {
   constexpr int64_t width = kPanel<float>, half = width / 2;
-  float* sums = static_cast<float*>(g.scratch);
-  const auto a = row_tiles<FloatKind<float, float>>(g);
-  for (int64_t panel = 0; panel < g.panels; ++panel) {
-    multiply(a, static_cast<const float*>(g.b) + panel * g.k * width, 1, Sums<float>{sums, 0, width});
-    const int64_t column = panel * half;
+  each_panel<FloatKind<float, float>>(g, half, [&](int64_t column, const float* sums) {
     const int64_t columns = g.columns - column < half ? g.columns - column : half;
     for (int64_t r = 0; r < g.rows; r += 2) {
       const float* re = sums + r * width;
@@ -135,7 +141,7 @@ void block_c64(const GemmBlock& g) {
         c[2 * j + 1] = re[half + j] + im[j];
       }
     }
-  }
+  });
 }
 
 // ---- packing ----
