@@ -1,4 +1,7 @@
-// Block-quantised products: matvec against read bandwidth of the file's bytes, M = 128 against the VNNI peak.
+// Block-quantised products: matvec against read bandwidth of the file's bytes and, in turn with it, against a
+// plain sum over the packed bytes; M = 128 against the VNNI peak, the exact form against the multiply-add
+// peak.
+#include <atomic>
 #include <vector>
 
 #include "bench/bench.h"
@@ -9,40 +12,107 @@ namespace {
 
 using namespace cpu;
 
-void product(const std::string& format, int64_t m, int64_t k, int64_t n, const std::string& name) {
-  const quant::BlockFormat& f = *quant::find_format(format);
+// Weights [n, k] as a file has them.
+struct Weights {
+  int64_t n, k;
+  quant::Scheme scheme;
+  quant::SchemeWeights operands;
+
+  Weights(const std::string& text, int64_t rows, int64_t columns)
+      : n(rows), k(columns), scheme(*quant::scheme_from_text(text)) {
+    if (scheme.is_gguf()) {  // 64 encoded rows again and again
+      std::vector<float> w(static_cast<size_t>(k * 64));
+      for (size_t i = 0; i < w.size(); ++i) w[i] = float(i * 7919 % 1000) * 0.002f - 1;
+      std::vector<std::byte> some(static_cast<size_t>(quant::encoded_bytes(*scheme.format, k * 64)));
+      quant::encode(*scheme.format, w, some);
+      for (int64_t i = 0; i < n / 64; ++i)
+        operands.codes.insert(operands.codes.end(), some.begin(), some.end());
+      return;
+    }
+    operands.codes.resize(size_t(quant::code_bytes(scheme, k, n)));
+    for (size_t i = 0; i < operands.codes.size(); ++i) operands.codes[i] = std::byte(i * 7919 % 120);
+    operands.scale.assign(size_t(quant::scale_count(scheme, k, n)), 0.01f);
+    if (scheme.has_zero_point()) operands.zero_point.assign(operands.scale.size(), 8.0f);
+  }
+  QuantMatrix pack(Team team) const { return QuantMatrix::pack(team, scheme, operands.view(), k, n); }
+  double bytes() const {
+    return double(operands.codes.size()) + 4 * double(operands.scale.size() + operands.zero_point.size());
+  }
+};
+
+// The sum of the words of packed weights, each thread its share.
+uint64_t sum(Team team, const QuantMatrix& w) {
+  std::atomic<uint64_t> total = 0;
+  team.parallel_for(int64_t(w.bytes() / 64), 1, [&](int64_t begin, int64_t end) {
+    const auto* words = reinterpret_cast<const uint64_t*>(w.view().data);
+    uint64_t s[8] = {};
+    for (int64_t line = begin; line < end; ++line) {
+      for (int j = 0; j < 8; ++j) s[j] += words[line * 8 + j];
+    }
+    for (const uint64_t part : s) total += part;
+  });
+  return total;
+}
+
+struct Seconds {
+  double product, read;
+};
+
+// A product of few rows takes copies of the weights in turn, so that they come from memory.
+Seconds time(const Weights& weights, int64_t m, bool exact) {
   const Team team(default_pool());
-  std::vector<float> w(static_cast<size_t>(k * 64));
-  for (size_t i = 0; i < w.size(); ++i) w[i] = float(i * 7919 % 1000) * 0.002f - 1;
-  std::vector<std::byte> some(static_cast<size_t>(quant::encoded_bytes(f, k * 64))), rows;
-  quant::encode(f, w, some);
-  for (int64_t i = 0; i < n / 64; ++i) rows.insert(rows.end(), some.begin(), some.end());
-  // A matvec takes copies in turn, so that the weights come from memory.
-  const int copies = m == 1 ? int((size_t(256) << 20) / rows.size()) + 1 : 1;
+  const int copies = m < 16 ? int(double(size_t(256) << 20) / weights.bytes()) + 1 : 1;
   std::vector<QuantMatrix> packed;
-  for (int i = 0; i < copies; ++i) packed.push_back(QuantMatrix::pack(team, f, rows.data(), n, k));
-  std::vector<float> x(static_cast<size_t>(m * k), 0.5f), y(static_cast<size_t>(m * n));
-  QuantProduct p{.m = m, .x = x.data(), .x_stride = k, .w = &packed[0], .y = y.data(), .y_stride = n};
+  for (int i = 0; i < copies; ++i) packed.push_back(weights.pack(team));
+  std::vector<float> x(static_cast<size_t>(m * weights.k)), y(static_cast<size_t>(m * weights.n));
+  for (size_t i = 0; i < x.size(); ++i) x[i] = float(i * 6101 % 999) * 0.002f - 1;
+  QuantProduct p{.m = m,
+                 .x = x.data(),
+                 .x_stride = weights.k,
+                 .w = &packed[0],
+                 .y = y.data(),
+                 .y_stride = weights.n,
+                 .exact = exact};
   const AlignedBytes workspace = allocate_aligned(quant_product_workspace(p));
   size_t turn = 0;
-  const double t = interleaved({[&] {
-    p.w = &packed[turn];
-    turn = (turn + 1) % packed.size();
-    quant_product(team, p, workspace.get());
-  }})[0];
-  if (m == 1) {
-    report({.name = name,
-            .value = double(rows.size()) * 1e-9 / t,
-            .unit = "GB/s",
-            .limit = limits().read_gbs,
-            .goal = ">= 75 % of read"});
-  } else {
-    report({.name = name,
-            .value = 2e-9 * double(m) * double(n) * double(k) / t,
-            .unit = "GOP/s",
-            .limit = limits().vnni_gops,
-            .goal = ">= 35 % of VNNI"});
+  volatile uint64_t sink = 0;
+  const auto next = [&]() -> const QuantMatrix& { return packed[turn++ % packed.size()]; };
+  const std::vector<double> t = interleaved({[&] {
+                                               p.w = &next();
+                                               quant_product(team, p, workspace.get());
+                                             },
+                                             [&] { sink = sum(team, next()); }});
+  return {t[0], t[1]};
+}
+
+bool has_goal(const std::string& scheme, std::initializer_list<const char*> with) {
+  for (const char* text : with) {
+    if (scheme == text) return true;
   }
+  return false;
+}
+
+void matvec(const std::string& scheme, const std::string& name) {
+  const Weights weights(scheme, 8192, 2048);
+  const bool goal = has_goal(scheme, {"gguf_q4_0", "gguf_q8_0", "gguf_q4k", "gguf_q6k"});
+  const Seconds t = time(weights, 1, false);
+  report({.name = name,
+          .value = weights.bytes() * 1e-9 / t.product,
+          .unit = "GB/s",
+          .limit = limits().read_gbs,
+          .peer = weights.bytes() * 1e-9 / t.read,
+          .peer_name = "sum of the packed bytes",
+          .goal = goal ? ">= 75 % of read" : ""});
+}
+
+void many_rows(const std::string& scheme, const std::string& name, bool exact) {
+  const Weights weights(scheme, 2048, 2048);
+  const bool goal = !exact && has_goal(scheme, {"gguf_q4_0", "gguf_q4k"});
+  report({.name = name,
+          .value = 2e-9 * 128 * 2048 * 2048 / time(weights, 128, exact).product,
+          .unit = exact ? "GFLOP/s" : "GOP/s",
+          .limit = exact ? limits().fma_gflops : limits().vnni_gops,
+          .goal = goal ? ">= 35 % of VNNI" : ""});
 }
 
 }  // namespace
@@ -50,10 +120,17 @@ void product(const std::string& format, int64_t m, int64_t k, int64_t n, const s
 
 int main(int argc, char** argv) {
   using namespace rlx::bench;
-  for (const char* format : {"q4_0", "q8_0", "q4_k", "q6_k"}) {
-    const std::string matvec = std::string(format) + " matvec 2048x8192",
-                      many = std::string(format) + " M=128 2048x2048";
-    if (wanted(argc, argv, matvec)) product(format, 1, 2048, 8192, matvec);
-    if (wanted(argc, argv, many)) product(format, 128, 2048, 2048, many);
+  const char* schemes[] = {"gguf_q4_0",   "gguf_q4_1",   "gguf_q5_0",  "gguf_q5_1",  "gguf_q8_0",
+                           "gguf_q2k",    "gguf_q3k",    "gguf_q4k",   "gguf_q5k",   "gguf_q6k",
+                           "gguf_iq4_nl", "gguf_iq4_xs", "gguf_mxfp4", "gguf_nvfp4", "gguf_tq1_0",
+                           "gguf_tq2_0",  "int8/128",    "int8a/128",  "int4/128",   "fp8e4m3"};
+  for (const std::string scheme : schemes) {
+    const std::string short_name = scheme.substr(scheme.starts_with("gguf_") ? 5 : 0);
+    const bool is_float = scheme.starts_with("fp8");
+    const std::string one = short_name + " matvec 2048x8192", many = short_name + " M=128 2048x2048",
+                      exact = short_name + " exact M=128 2048x2048";
+    if (wanted(argc, argv, one)) matvec(scheme, one);
+    if (!is_float && wanted(argc, argv, many)) many_rows(scheme, many, false);
+    if ((is_float || scheme == "gguf_q4k") && wanted(argc, argv, exact)) many_rows(scheme, exact, true);
   }
 }
