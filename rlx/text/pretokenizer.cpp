@@ -349,6 +349,25 @@ class CharDelimiter final : public PreTokenizer {
   char32_t delimiter_;
 };
 
+class FixedLength final : public PreTokenizer {
+ public:
+  explicit FixedLength(int64_t characters) : characters_(characters) {}
+  void apply(Pieces& pieces) const override {
+    split_words(pieces, [&](std::string_view text, Range word, std::vector<Range>& words) {
+      while (word.begin < word.end) {
+        Range part{word.begin, word.begin};
+        for (int64_t n = 0; n < characters_ && part.end < word.end; ++n)
+          part.end += decode_utf8(text.data() + part.end, text.data() + word.end).length;
+        words.push_back(part);
+        word.begin = part.end;
+      }
+    });
+  }
+
+ private:
+  int64_t characters_;
+};
+
 PreTokenizerPtr split_from_config(const Fields& f) {
   const Fields pattern = f.object("pattern");
   Regex regex =
@@ -372,6 +391,12 @@ PreTokenizerPtr delimiter_from_config(const Fields& f) {
   return std::make_unique<CharDelimiter>(decode_utf8(one_character(f, "delimiter", ""), 0).code);
 }
 
+PreTokenizerPtr fixed_length_from_config(const Fields& f) {
+  const int64_t length = f.integer("length", 5);
+  if (length < 1) throw invalid(f.path("length"), ": ", length, " characters; at least 1");
+  return std::make_unique<FixedLength>(length);
+}
+
 PreTokenizerPtr sequence_from_config(const Fields& f) {
   std::vector<PreTokenizerPtr> parts;
   const List& list = f.list("pretokenizers");
@@ -393,6 +418,7 @@ constexpr Entry kPreTokenizers[] = {
      }},
     {"CharDelimiterSplit", delimiter_from_config},
     {"Digits", [](const Fields& f) { return make_digits(f.boolean("individual_digits", false)); }},
+    {"FixedLength", fixed_length_from_config},
     {"Metaspace", metaspace_from_config},
     {"Punctuation",
      [](const Fields& f) -> PreTokenizerPtr {

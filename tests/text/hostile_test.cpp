@@ -61,6 +61,8 @@ const Attack kJsonAttacks[] = {
      "normalizer: unknown normalizer type 'Nope'; known: NFC"},
     {"pretokenizer_unknown", [] { return beside(R"("pre_tokenizer":{"type":"Nope"})"); },
      "pre_tokenizer: unknown pre-tokenizer type 'Nope'"},
+    {"words_without_a_length", [] { return beside(R"("pre_tokenizer":{"type":"FixedLength","length":0})"); },
+     "pre_tokenizer.length: 0 characters; at least 1"},
     {"post_processor_unknown", [] { return beside(R"("post_processor":{"type":"Nope"})"); },
      "unknown post-processor type 'Nope'"},
     {"decoder_unknown", [] { return beside(R"("decoder":{"type":"Nope"})"); }, "unknown decoder type 'Nope'"},

@@ -38,6 +38,7 @@ BEHAVIORS = ["Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Con
 PRETOKENIZERS = [
     {"type": "BertPreTokenizer"}, {"type": "Whitespace"}, {"type": "WhitespaceSplit"},
     {"type": "CharDelimiterSplit", "delimiter": "a"},
+    {"type": "FixedLength", "length": 5}, {"type": "FixedLength", "length": 1},
     {"type": "Digits", "individual_digits": True}, {"type": "Digits", "individual_digits": False},
     {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True},
     {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True},
