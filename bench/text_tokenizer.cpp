@@ -2,6 +2,7 @@
 //
 //   bench_text_tokenizer [NAME...]              over the test data, its own case texts repeated to 10 MB
 //   bench_text_tokenizer DOCUMENTS.json FILE    over a JSON list of texts, with the tokenizer in FILE
+//   bench_text_tokenizer DOCUMENTS.json FILE encode    only the rate of encoding
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -33,7 +34,8 @@ double median(const std::function<void()>& f, int rounds = 5) {
   return times[times.size() / 2];
 }
 
-void measure(const std::string& name, const std::string& file, const std::vector<std::string>& documents) {
+void measure(const std::string& name, const std::string& file, const std::vector<std::string>& documents,
+             bool encode_only = false) {
   const std::string json = read_file(file);
   const text::Tokenizer tokenizer = text::Tokenizer::from_file(file);
   size_t bytes = 0;
@@ -53,6 +55,7 @@ void measure(const std::string& name, const std::string& file, const std::vector
   };
   const double one = fresh(plain, 1);
   bench::report({name + "/encode", mb / one, "MB/s", 0, 0, "", ">= 20"});
+  if (encode_only) return;
   bench::report({name + "/encode_2_threads", mb / fresh(plain, 2), "MB/s"});
   const text::EncodeOptions with_offsets{.add_special = false, .offsets = true};
   bench::report({name + "/encode_offsets", mb / fresh(with_offsets, 1), "MB/s"});
@@ -76,9 +79,16 @@ void measure(const std::string& name, const std::string& file, const std::vector
       if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) unbroken.push_back(c);
     if (unbroken.size() > 1'000'000) break;
   }
+  std::string tokens;  // any tokens next to each other
+  for (uint32_t x = 1; tokens.size() < 1'000'000; x = x * 1664525 + 1013904223) {
+    const text::TokenId id = text::TokenId((uint64_t(x) * tokenizer.vocab_size()) >> 32);
+    if (!tokenizer.id_to_token(id).empty() && !tokenizer.is_special(id))
+      tokens += tokenizer.decode(std::vector{id});
+  }
   const std::pair<const char*, std::string> hard[] = {{"repeated", std::string(100'000, 'a')},
                                                       {"repeated_space", std::string(100'000, ' ')},
-                                                      {"unbroken", unbroken}};
+                                                      {"unbroken", unbroken},
+                                                      {"any_tokens", tokens}};
   for (const auto& [what, text] : hard) {
     if (text.empty()) continue;
     const double s = median([&] { (void)tokenizer.encode(text, plain); }, 3);
@@ -87,16 +97,35 @@ void measure(const std::string& name, const std::string& file, const std::vector
   }
 }
 
+// Merges of which each waits for the one to its right (a x, a ax, a aax, ...): nothing can be cut, and a
+// window learns nothing before its end.
+void measure_chain() {
+  std::string vocab = R"("a":0,"x":1,"ax":2)", merges = R"(["a","x"])", token = "ax";
+  for (int i = 3; i < 2000; ++i) {
+    merges += R"(,["a",")" + token + R"("])";
+    token.insert(token.begin(), 'a');
+    vocab += ",\"" + token + "\":" + std::to_string(i);
+  }
+  const text::Tokenizer t = text::Tokenizer::from_json(R"({"model":{"type":"BPE","vocab":{)" + vocab +
+                                                       R"(},"merges":[)" + merges + "]}}");
+  std::string chains;
+  while (chains.size() < 1'000'000) chains += std::string(1500, 'a') + "x";
+  bench::report({"text/chain_of_merges",
+                 1e9 * median([&] { (void)t.encode(chains); }, 3) / double(chains.size()), "ns/byte", 0, 0,
+                 "", "<= 200"});
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc == 3 && std::filesystem::exists(argv[1]) && std::filesystem::exists(argv[2])) {
+  if ((argc == 3 || argc == 4) && std::filesystem::exists(argv[1]) && std::filesystem::exists(argv[2])) {
     const text::Value list = text::parse_json(read_file(argv[1]), argv[1]);
     std::vector<std::string> documents;
     for (const text::Value& v : list.as_list()) documents.push_back(v.as_string());
-    measure("text/" + std::filesystem::path(argv[2]).stem().string(), argv[2], documents);
+    measure("text/" + std::filesystem::path(argv[2]).stem().string(), argv[2], documents, argc == 4);
     return 0;
   }
+  if (bench::wanted(argc, argv, "text/chain_of_merges")) measure_chain();
   const std::string data = option("RLX_DATA").value_or("../shared/data") + "/tokenizers/";
   for (const char* kind : {"bpe_gpt2", "bpe_llama2", "bpe_llama3", "bpe_qwen", "unigram", "wordpiece_bert"}) {
     const std::string name = std::string("text/") + kind;

@@ -27,15 +27,20 @@ char32_t last_character(std::string_view text) {
 
 Bpe::Bpe(Vocab vocab, std::span<const Merge> merges, BpeOptions options)
     : Model(std::move(vocab)), options_(std::move(options)) {
-  pairs_.resize(std::bit_ceil(merges.size() * 2 + 16));
+  pairs_.resize(std::bit_ceil(merges.size() * 3 / 2 + 16));
+  pair_filter_.resize(std::bit_ceil(merges.size() * 4 + 64) / 64);
   const size_t mask = pairs_.size() - 1;
   for (const Merge& m : merges) {
     rank_count_ = std::max<size_t>(rank_count_, size_t(m.rank) + 1);
-    size_t at = hash_pair(m.left, m.right) & mask;
+    const uint64_t hash = hash_pair(m.left, m.right);
+    pair_filter_[(hash >> 38) & (pair_filter_.size() - 1)] |= uint64_t(1) << (hash >> 32 & 63);
+    size_t at = hash & mask;
     while (pairs_[at].left >= 0 && !(pairs_[at].left == m.left && pairs_[at].right == m.right))
       at = (at + 1) & mask;
     pairs_[at] = {m.left, m.right, m.rank, m.result};  // a pair listed twice has the rank of its last line
   }
+  for (size_t id = 0; id < vocab_.size(); ++id)
+    if (vocab_.has(TokenId(id))) longest_token_ = std::max(longest_token_, vocab_.text(TokenId(id)).size());
   affixes_ = !options_.continuing_prefix.empty() || !options_.end_suffix.empty();
   all_byte_tokens_ = true;
   for (unsigned b = 0; b < 256; ++b) {
@@ -104,6 +109,7 @@ bool Bpe::may_join(char32_t a, char32_t b) const {
 }
 
 std::optional<TokenId> Bpe::whole_word(std::string_view word) const {
+  if (word.size() > longest_token_) return std::nullopt;
   if (!options_.bytes) return vocab_.find(word);
   std::string spelled;
   for (const char c : word) append_utf8(spelled, byte_to_char(static_cast<unsigned char>(c)));

@@ -60,10 +60,12 @@ class Bpe final : public Model {
   bool may_join(char32_t left, char32_t right) const;
 
   BpeOptions options_;
-  std::vector<PairSlot> pairs_;  // open addressing
+  std::vector<PairSlot> pairs_;        // open addressing
+  std::vector<uint64_t> pair_filter_;  // a bit for the hash of each pair; most pairs of a text are no merge
   size_t rank_count_ = 0;
   std::array<TokenId, 256> byte_tokens_;  // the token of each byte, or of <0xNN>; -1 when there is none
   bool all_byte_tokens_ = false;
+  size_t longest_token_ = 0;                 // bytes of its spelling
   bool affixes_ = false;                     // a continuing prefix or an end suffix
   bool spelled_ = false;                     // every symbol that can merge spells its own text
   std::array<TokenId, 128> ascii_tokens_;    // single ASCII characters, when words are characters

@@ -26,8 +26,10 @@ constexpr uint32_t kNone = 0xFFFFFFFF;
 }  // namespace
 
 const Bpe::PairSlot* Bpe::find_pair(TokenId left, TokenId right) const {
+  const uint64_t hash = hash_pair(left, right);
+  if (!(pair_filter_[(hash >> 38) & (pair_filter_.size() - 1)] >> (hash >> 32 & 63) & 1)) return nullptr;
   const size_t mask = pairs_.size() - 1;
-  for (size_t at = hash_pair(left, right) & mask; pairs_[at].left >= 0; at = (at + 1) & mask) {
+  for (size_t at = hash & mask; pairs_[at].left >= 0; at = (at + 1) & mask) {
     if (pairs_[at].left == left && pairs_[at].right == right) return &pairs_[at];
   }
   return nullptr;
@@ -95,7 +97,8 @@ uint32_t Bpe::front_rank(TokenId left, TokenId first) const {
 uint32_t Bpe::merge_window(std::span<const Token> symbols, uint32_t n, ModelScratch& scratch) const {
   // A doubly linked list over the symbols; a merged symbol takes the place of its left half.
   std::vector<Token>& work = scratch.window;
-  std::vector<uint32_t>&next = scratch.next, &previous = scratch.previous, &places = scratch.places;
+  std::vector<uint32_t>&next = scratch.next, &previous = scratch.previous;
+  std::vector<MergeQueue::Waiting>& places = scratch.places;
   work.assign(symbols.begin(), symbols.begin() + n);
   next.resize(n);
   previous.resize(n);
@@ -103,7 +106,8 @@ uint32_t Bpe::merge_window(std::span<const Token> symbols, uint32_t n, ModelScra
   MergeQueue& queue = scratch.queue;
   queue.start(rank_count_);
   const auto offer = [&](uint32_t left) {
-    if (const PairSlot* p = find_pair(work[left].id, work[next[left]].id)) queue.push(p->rank, left);
+    if (const PairSlot* p = find_pair(work[left].id, work[next[left]].id))
+      queue.push(p->rank, {left, uint32_t(p - pairs_.data())});
   };
   for (uint32_t i = 0; i + 1 < n; ++i) offer(i);
 
@@ -122,12 +126,13 @@ uint32_t Bpe::merge_window(std::span<const Token> symbols, uint32_t n, ModelScra
     if (rank == kNoRank) break;
     queue.take(places);
     for (size_t k = 0; k < places.size(); ++k) {
-      const uint32_t at = places[k];
+      const uint32_t at = places[k].place;
       if (work[at].id < 0 || next[at] >= frontier) continue;
       const uint32_t right = next[at];
-      const PairSlot* pair = find_pair(work[at].id, work[right].id);
-      if (!pair || pair->rank != rank) continue;  // one of its halves has gone into another merge
-      work[at].id = pair->result;
+      const PairSlot& pair = pairs_[places[k].pair];
+      if (work[at].id != pair.left || work[right].id != pair.right)
+        continue;  // one of its halves has gone into another merge
+      work[at].id = pair.result;
       work[at].range.end = work[right].range.end;
       work[right].id = -1;
       next[at] = next[right];

@@ -11,14 +11,15 @@ void MergeQueue::start(size_t ranks) {
   if (lists_.size() < ranks) lists_.resize(ranks);
 }
 
-void MergeQueue::take(std::vector<uint32_t>& places) {
+void MergeQueue::take(std::vector<Waiting>& places) {
   places.clear();
   List& list = lists_[ranks_.top()];
   ranks_.pop();
   for (uint32_t node = list.head; node != kEnd; node = nodes_[node].next)
-    places.push_back(nodes_[node].place);
+    places.push_back(nodes_[node].waiting);
   list = {};
-  if (!std::is_sorted(places.begin(), places.end())) std::sort(places.begin(), places.end());
+  const auto before = [](const Waiting& a, const Waiting& b) { return a.place < b.place; };
+  if (!std::is_sorted(places.begin(), places.end(), before)) std::sort(places.begin(), places.end(), before);
 }
 
 }  // namespace rlx::text

@@ -15,10 +15,14 @@ class MergeQueue {
  public:
   static constexpr uint32_t kNoRank = 0xFFFFFFFF;
 
+  struct Waiting {
+    uint32_t place, pair;  // the pair that was there when the place was pushed, as the caller numbers them
+  };
+
   void start(size_t ranks);
-  void push(uint32_t rank, uint32_t place) {
+  void push(uint32_t rank, Waiting waiting) {
     const auto node = uint32_t(nodes_.size());
-    nodes_.push_back({place, kEnd});
+    nodes_.push_back({waiting, kEnd});
     List& list = lists_[rank];
     if (list.head == kEnd) {
       list.head = node;
@@ -30,12 +34,13 @@ class MergeQueue {
   }
   uint32_t lowest() const { return ranks_.empty() ? kNoRank : ranks_.top(); }
   /// Takes all places of the lowest rank, in text order.
-  void take(std::vector<uint32_t>& places);
+  void take(std::vector<Waiting>& places);
 
  private:
   static constexpr uint32_t kEnd = 0xFFFFFFFF;
   struct Node {
-    uint32_t place, next;
+    Waiting waiting;
+    uint32_t next;
   };
   struct List {
     uint32_t head = kEnd, tail = kEnd;

@@ -63,7 +63,8 @@ struct ModelScratch {
   // BPE: the list of symbols of a long word, and its merges.
   MergeQueue queue;
   std::vector<Token> window;
-  std::vector<uint32_t> next, previous, places;
+  std::vector<uint32_t> next, previous;
+  std::vector<MergeQueue::Waiting> places;
   // Unigram: the best way to reach each byte of a word.
   struct Step {
     double score;
