@@ -27,8 +27,7 @@ class OriginTable {
     if (origin == nullptr) return std::nullopt;
     Document written = write(*origin);
     if (written.empty()) return std::nullopt;
-    const auto [it, is_new] =
-        number_of_.emplace(written.dump(-1, ' ', false, kReplace), list_.size());
+    const auto [it, is_new] = number_of_.emplace(written.dump(-1, ' ', false, kReplace), list_.size());
     if (is_new) list_.push_back(std::move(written));
     return it->second;
   }

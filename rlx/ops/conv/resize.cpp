@@ -170,12 +170,8 @@ Tensors ResizeNearest2x::decompose(const Lower& c, const Attrs&) {
 }
 
 std::vector<OpSample<ResizeNearest2x::Attrs>> ResizeNearest2x::samples() {
-  return {{{}, {"f32[1,2,3,2]"}},
-          {{}, {"f64[2,1,1,1]"}},
-          {{}, {"f32[0,1,2,2]"}},
-          {{}, {"f16[1,1,3,1]"}},
-          {{}, {"c64[1,1,2,1]"}},
-          {{}, {"f32[1,1,1,1]"}}};
+  return {{{}, {"f32[1,2,3,2]"}}, {{}, {"f64[2,1,1,1]"}}, {{}, {"f32[0,1,2,2]"}},
+          {{}, {"f16[1,1,3,1]"}}, {{}, {"c64[1,1,2,1]"}}, {{}, {"f32[1,1,1,1]"}}};
 }
 
 Tensor resize(Tensor x, ResizeMode mode, Dims size, bool align_corners) {
