@@ -30,7 +30,7 @@ float neutral(Reduction kind) {
 }
 
 void check(const Pooling& p) {
-  RLX_CHECK(p.kind != Reduction::sum_of_squares, "no pooling of squares");
+  RLX_CHECK(p.kind <= Reduction::prod, "pooling by reduction ", int(p.kind));
   for (size_t a = 0; a < 3; ++a) {
     RLX_CHECK(p.kernel[a] >= 1 && p.stride[a] >= 1 && p.padding[a] >= 0 && p.padding[a] < p.kernel[a] &&
                   p.size[a] + 2 * p.padding[a] >= p.kernel[a],

@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "rlx/backend/cpu/kernels/conv.h"
-#include "rlx/backend/cpu/kernels/rows.h"
+#include "rlx/backend/cpu/kernels/reduce.h"
 #include "rlx/base/pool.h"
 
 namespace rlx::cpu {
