@@ -13,8 +13,8 @@ using test::random_array;
 struct Shape {
   int64_t batch, length, channels, kernel;
 };
-constexpr Shape kShapes[] = {{2, 9, 5, 4},  {1, 1, 16, 4}, {3, 2, 33, 4}, {1, 40, 64, 1}, {2, 50, 7, 3},
-                             {1, 3, 17, 8}, {0, 4, 4, 2},  {2, 0, 4, 3},  {1, 600, 40, 4}};
+constexpr Shape kShapes[] = {{2, 9, 5, 4},  {1, 1, 16, 4}, {3, 2, 33, 4}, {1, 40, 64, 1},  {2, 50, 7, 3},
+                             {1, 3, 17, 8}, {0, 4, 4, 2},  {2, 0, 4, 3},  {1, 600, 40, 4}, {2, 5, 1030, 4}};
 
 TEST(CausalConv, forward_and_gradients_agree_with_a_plain_loop) {
   test::at_every_level([](Team team) {

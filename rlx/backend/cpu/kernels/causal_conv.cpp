@@ -17,6 +17,16 @@ constexpr int64_t kMaxKernel = 64;
 // The gradient of the weights is made of this many partial sums along the sequence whatever the threads.
 constexpr int64_t kSlices = 16;
 
+// Channels taken through a run of steps at a time: the weights of a kernel of 4 are then 8 KiB and stay in
+// L1.
+constexpr int64_t kChannelBlock = 512;
+
+// body(first channel, channels) for all blocks.
+template <class Body>
+void each_block(int64_t channels, Body body) {
+  for (int64_t c = 0; c < channels; c += kChannelBlock) body(c, std::min(kChannelBlock, channels - c));
+}
+
 void check(const CausalConv& p) {
   RLX_CHECK(p.kernel >= 1 && p.kernel <= kMaxKernel, "causal convolution with a kernel of ", p.kernel);
 }
@@ -56,19 +66,21 @@ void causal_conv(Team team, const CausalConv& p, std::byte* workspace) {
   float* w = reinterpret_cast<float*>(workspace);
   turn_weights(p, w);
   team.parallel_for(p.batch * p.length, grain(p), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      Terms t;
-      for (int64_t k = 0; k < p.kernel; ++k) {
-        const float* row = row_of(p, i / p.length, i % p.length + k);
-        if (row == nullptr) {
-          t.first = k + 1;  // zeros come first
-        } else {
-          t.rows[t.count++] = row;
+    each_block(p.channels, [&](int64_t c, int64_t n) {
+      for (int64_t i = begin; i < end; ++i) {
+        Terms t;
+        for (int64_t k = 0; k < p.kernel; ++k) {
+          const float* row = row_of(p, i / p.length, i % p.length + k);
+          if (row == nullptr) {
+            t.first = k + 1;  // zeros come first
+          } else {
+            t.rows[t.count++] = row + c;
+          }
         }
+        kernels.weighted(t.rows, w + t.first * p.channels + c, p.channels, t.count, p.y + i * p.channels + c,
+                         n);
       }
-      kernels.weighted(t.rows, w + t.first * p.channels, p.channels, t.count, p.y + i * p.channels,
-                       p.channels);
-    }
+    });
   });
 }
 
@@ -86,19 +98,19 @@ void causal_conv_backward(Team team, const CausalConvBackward& b, std::byte* wor
   // upwards and dy downwards.
   const int64_t rows = p.kernel - 1 + p.length;
   team.parallel_for(p.batch * rows, grain(p), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t image = i / rows, t = i % rows;
-      float* out =
-          t < p.kernel - 1
-              ? (b.dleft != nullptr ? b.dleft + (image * (p.kernel - 1) + t) * p.channels : nullptr)
-              : (b.dx != nullptr ? b.dx + (image * p.length + t - (p.kernel - 1)) * p.channels : nullptr);
-      if (out == nullptr) continue;
-      Terms terms;
-      terms.first = std::max<int64_t>(0, t - p.length + 1);
-      for (int64_t k = terms.first; k <= std::min(t, p.kernel - 1); ++k)
-        terms.rows[terms.count++] = b.dy + (image * p.length + t - k) * p.channels;
-      kernels.weighted(terms.rows, w + terms.first * p.channels, p.channels, terms.count, out, p.channels);
-    }
+    each_block(p.channels, [&](int64_t c, int64_t n) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t image = i / rows, t = i % rows, pad = p.kernel - 1;
+        float* out = t < pad ? b.dleft : b.dx;
+        if (out == nullptr) continue;
+        out += (t < pad ? image * pad + t : image * p.length + t - pad) * p.channels + c;
+        Terms terms;
+        terms.first = std::max<int64_t>(0, t - p.length + 1);
+        for (int64_t k = terms.first; k <= std::min(t, pad); ++k)
+          terms.rows[terms.count++] = b.dy + (image * p.length + t - k) * p.channels + c;
+        kernels.weighted(terms.rows, w + terms.first * p.channels + c, p.channels, terms.count, out, n);
+      }
+    });
   });
   if (b.dw == nullptr) return;
   const int64_t count = weight_count(p);

@@ -90,21 +90,20 @@ Layout layout(const Conv& p) {
   return l;
 }
 
-/// One plane into its frame of zeros.
-void frame_plane(const ConvGeometry& g, const float* source, float* out) {
-  const int64_t width = g.padded[2], from = std::max<int64_t>(0, g.lowest[2]);
-  const int64_t before = std::clamp<int64_t>(-g.lowest[2], 0, width);
-  const int64_t copied =
-      std::clamp<int64_t>(std::min(g.source[2], g.lowest[2] + width) - from, 0, width - before);
-  for (int64_t r = 0; r < g.padded[0] * g.padded[1]; ++r, out += width) {
-    const int64_t i0 = r / g.padded[1] + g.lowest[0], i1 = r % g.padded[1] + g.lowest[1];
-    const bool inside = i0 >= 0 && i0 < g.source[0] && i1 >= 0 && i1 < g.source[1];
-    const int64_t n = inside ? copied : 0;
-    std::fill_n(out, n > 0 ? before : width, 0.0f);
-    if (n == 0) continue;
-    std::memcpy(out + before, source + (i0 * g.source[1] + i1) * g.source[2] + from,
-                size_t(n) * sizeof(float));
-    std::fill(out + before + n, out + width, 0.0f);
+/// What of a plane lies inside its frame, whose border is zero already.
+void copy_inside(const ConvGeometry& g, const float* source, float* frame) {
+  Extents from, to;
+  for (size_t a = 0; a < 3; ++a) {
+    from[a] = std::max<int64_t>(0, g.lowest[a]);
+    to[a] = std::min(g.source[a], g.lowest[a] + g.padded[a]);
+  }
+  if (to[2] <= from[2]) return;
+  for (int64_t i0 = from[0]; i0 < to[0]; ++i0) {
+    for (int64_t i1 = from[1]; i1 < to[1]; ++i1) {
+      float* row = frame + ((i0 - g.lowest[0]) * g.padded[1] + i1 - g.lowest[1]) * g.padded[2];
+      std::memcpy(row + from[2] - g.lowest[2], source + (i0 * g.source[1] + i1) * g.source[2] + from[2],
+                  size_t(to[2] - from[2]) * sizeof(float));
+    }
   }
 }
 
@@ -113,8 +112,10 @@ const float* framed(Team team, const ConvGeometry& g, int64_t planes, const floa
   const int64_t size = g.padded_volume();
   team.parallel_for(planes, std::max<int64_t>(1, 8192 / std::max<int64_t>(1, size)),
                     [&](int64_t b, int64_t e) {
-                      for (int64_t i = b; i < e; ++i)
-                        frame_plane(g, source + i * volume(g.source), frame + i * size);
+                      for (int64_t i = b; i < e; ++i) {
+                        std::fill_n(frame + i * size, size, 0.0f);
+                        copy_inside(g, source + i * volume(g.source), frame + i * size);
+                      }
                     });
   return frame;
 }
@@ -194,9 +195,10 @@ void run_depthwise(Team team, const Conv& p, const Layout& l, std::byte* workspa
   team.run(parts, [&](int thread) {
     float* frame = reinterpret_cast<float*>(workspace + size_t(thread) * l.thread);
     float* row = frame + floats(g.padded_volume() + kSlack) / sizeof(float);
+    std::fill_n(frame, g.padded_volume(), 0.0f);
     const Range r = split_range(l.planes, 1, parts, thread);
     for (int64_t plane = r.begin; plane < r.end; ++plane) {
-      frame_plane(g, source + plane * volume(g.source), frame);
+      copy_inside(g, source + plane * volume(g.source), frame);
       for (int64_t m = 0; m < g.result_channels; ++m) {
         const int64_t channel = plane % s.groups * g.result_channels + m;
         float* out = p.out + (plane * g.result_channels + m) * volume(g.result);
@@ -232,10 +234,11 @@ void run_depthwise_weights(Team team, const Conv& p, const Layout& l, std::byte*
   const int parts = int(std::min<int64_t>(team.threads(), s.groups));
   team.run(parts, [&](int thread) {
     float* frame = reinterpret_cast<float*>(workspace + l.runs + size_t(thread) * l.thread);
+    std::fill_n(frame, g.padded_volume(), 0.0f);
     const Range r = split_range(s.groups, 1, parts, thread);
     for (int64_t group = r.begin; group < r.end; ++group) {
       for (int64_t n = 0; n < s.batch; ++n) {
-        frame_plane(g, p.x + (n * s.groups + group) * volume(g.source), frame);
+        copy_inside(g, p.x + (n * s.groups + group) * volume(g.source), frame);
         for (int64_t c = group * g.result_channels; c < (group + 1) * g.result_channels; ++c) {
           k.row_products(frame, phase.taps.data(), taps, g.step[2], runs, g.result[0] * g.result[1],
                          p.dy + (n * s.out_channels + c) * volume(g.result), g.result[2], p.out + c * taps);
