@@ -101,14 +101,7 @@ void Graph::check_leaf_name(const OpDef& op, const std::string& name) const {
 
 NodeId Graph::append(const OpDef& op, AttrsRef attrs, std::span<const Value> inputs, std::string name) {
   try {
-    const auto count = int(inputs.size());
-    if (count < op.min_operands || (op.max_operands >= 0 && count > op.max_operands)) {
-      throw invalid(op.name, ": ", count, " operands; it takes ", op.min_operands,
-                    op.max_operands < 0                  ? " or more"
-                    : op.max_operands != op.min_operands ? cat(" to ", op.max_operands)
-                                                         : "",
-                    " (", join(op.operands), ")");
-    }
+    if (std::string wrong = op.operand_count_error(int(inputs.size())); !wrong.empty()) throw invalid(wrong);
     Shapes types;
     types.reserve(inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) {

@@ -123,6 +123,16 @@ const FieldInfo* OpDef::find_field(std::string_view wanted) const {
   return nullptr;
 }
 
+std::string OpDef::operand_count_error(int count) const {
+  if (count >= min_operands && (max_operands < 0 || count <= max_operands)) return "";
+  if (max_operands == 0) return cat(name, ": ", count, " operands; it takes none");
+  return cat(name, ": ", count, " operands; it takes ", min_operands,
+             max_operands < 0               ? " or more"
+             : max_operands != min_operands ? cat(" to ", max_operands)
+                                            : "",
+             " (", join(operands), ")");
+}
+
 void OpTable::add(const OpDef& d) {
   const bool is_new = by_name_.emplace(std::string(d.name), &d).second;
   RLX_CHECK(is_new, "operator ", d.name, " is defined twice");

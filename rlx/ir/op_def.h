@@ -197,6 +197,8 @@ struct OpDef {
   std::vector<Sample> (*samples)() = nullptr;
 
   const FieldInfo* find_field(std::string_view name) const;
+  /// What is wrong with this many operands; empty when nothing is.
+  std::string operand_count_error(int count) const;
   bool is_composite() const { return decompose != nullptr; }
 };
 

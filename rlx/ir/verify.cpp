@@ -57,10 +57,8 @@ class Verifier {
         sound = false;
       }
     }
-    const auto count = int(n.inputs.size());
-    if (count < n.op->min_operands || (n.op->max_operands >= 0 && count > n.op->max_operands)) {
-      report("operands", cat(n.op->name, ": ", count, " operands; it takes ", n.op->min_operands,
-                             " or more (", join(n.op->operands), ")"));
+    if (std::string wrong = n.op->operand_count_error(int(n.inputs.size())); !wrong.empty()) {
+      report("operands", std::move(wrong));
       sound = false;
     }
     return sound;

@@ -289,7 +289,7 @@ TEST(Calls, leaves) {
   EXPECT_EQ(message_of([&] { g.input("", parse_shape("f32[2]")); }), "input: the name is empty");
   EXPECT_EQ(message_of([&] { g.param("x", parse_shape("f32[2]")); }),
             "param: graph 'main' already has an input or param named 'x'; names must be unique");
-  EXPECT_EQ(refused("x: f32[]", "constant(x)"), "constant: 1 operands; it takes 0 ()");
+  EXPECT_EQ(refused("x: f32[]", "constant(x)"), "constant: 1 operands; it takes none");
   EXPECT_EQ(refused("", "constant(value=u8[1]{256})"), "literal: 256 does not fit into u8");
   EXPECT_EQ(refused("", "constant(value=bool[1]{2})"), "literal: 2 does not fit into bool");
   EXPECT_EQ(refused("", "constant(value=f32[2]{1.0})"), "literal: 1 values for f32[2]; it has 2");
