@@ -1,7 +1,8 @@
 // Which instruction set the kernels use.
 //
 // Every source under kernels/isa/ is compiled once per level into a namespace of that name. The level is
-// chosen once per process (isa_table.h looks the kernels up): the best the machine has, or the one RLX_ISA names.
+// chosen once per process (isa_table.h looks the kernels up): the best the machine has, or the one RLX_ISA
+// names.
 #pragma once
 
 #include <span>
