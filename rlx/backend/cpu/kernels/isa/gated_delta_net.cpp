@@ -46,15 +46,27 @@ void store_state(const float* from, int64_t n, float* to) {
 
 namespace {
 
-/// Rows of k or q as rows and as a panel; steps beyond the last are zero.
+/// Rows of k or q as rows and as a panel; steps beyond the last are zero. Rows of one head lie heads * n
+/// apart, often a multiple of 4 KiB, where they compete for the same lines of L1: they are read in one go and
+/// turned from the copy.
 void load_rows(const DeltaHead& h, const float* x, const DeltaChunk& c, float* rows, float* panel) {
   const float* from = x + h.row(c.first);
   if (c.count < kChunk || h.n() < h.width()) clear(rows, kChunk * h.width());
-  if (c.count < kChunk) clear(panel, h.n() * kChunk);
-  turn(from, h.stride(), c.count, h.n(), 1.0f, panel, kChunk);
   for (int64_t t = 0; t < c.count; ++t) {
     for (int64_t i = 0; i < h.n(); i += kLanes) {
       put(rows + t * h.width() + i, fetch(from + t * h.stride() + i, h.n() - i), h.n() - i);
+    }
+  }
+  turn(static_cast<const float*>(rows), h.width(), kChunk, h.n(), 1.0f, panel, kChunk);
+}
+
+/// Asks for the rows of the chunk after this one, which the machine does not foresee.
+void fetch_ahead(const DeltaHead& h, const DeltaChunk& c) {
+  for (int64_t t = c.first + kChunk; t < least(h.p.length, c.first + 2 * kChunk); ++t) {
+    for (int64_t i = 0; i < h.n(); i += 64 / int64_t(sizeof(float))) {
+      __builtin_prefetch(h.p.k + h.row(t) + i, 0, 2);
+      __builtin_prefetch(h.p.q + h.row(t) + i, 0, 2);
+      __builtin_prefetch(h.p.v + h.row(t) + i, 0, 2);
     }
   }
 }
@@ -188,6 +200,7 @@ void chunks(const GatedDeltaNet& p, int64_t batch, int64_t head, std::byte* scra
   const float scale = 1.0f / __builtin_sqrtf(float(n));
   for (int64_t first = 0; first < p.length; first += kChunk) {
     open_chunk(h, first, c);
+    fetch_ahead(h, c);
     query_chunk(h, c);
     tile_f32(n, c.d_rows, h.width(), c.mixed, kChunk, c.count, c.out_panel, kChunk, false);
     turn(static_cast<const float*>(c.out_panel), kChunk, n, c.count, scale, p.y + h.row(first), h.stride());
