@@ -58,26 +58,23 @@ void with_indices(const char* where, const Indices& indices, int64_t count, int6
   throw invalid(where, ": indices are ", indices.dtype, "; they must be i32 or i64");
 }
 
-struct Bytes16 {
-  uint64_t half[2];
-};
-
-/// body(Word()) with a type of that many bytes, or body(nullptr) for longer rows.
+/// body(bytes) with the number of bytes as a constant where it is that of an element or a pair, so that
+/// copying them is one instruction, and as a variable otherwise.
 template <class Body>
-void with_word(int64_t bytes, Body body) {
+void with_size(int64_t bytes, Body body) {
   switch (bytes) {
     case 1:
-      return body(uint8_t());
+      return body(std::integral_constant<int64_t, 1>());
     case 2:
-      return body(uint16_t());
+      return body(std::integral_constant<int64_t, 2>());
     case 4:
-      return body(uint32_t());
+      return body(std::integral_constant<int64_t, 4>());
     case 8:
-      return body(uint64_t());
+      return body(std::integral_constant<int64_t, 8>());
     case 16:
-      return body(Bytes16());
+      return body(std::integral_constant<int64_t, 16>());
     default:
-      return body(nullptr);
+      return body(bytes);
   }
 }
 
@@ -109,14 +106,15 @@ void gather(Team team, const Gather& p) {
         const int64_t stop = std::min(p.count, k + end - line), first = block / p.outer * p.count;
         const std::byte* table = static_cast<const std::byte*>(p.table) + block * p.size * row;
         std::byte* y = static_cast<std::byte*>(p.y) + block * p.count * row;
-        with_word(row, [&]<class Word>(Word) {
-          if constexpr (std::is_same_v<Word, std::nullptr_t>) {
-            picked_rows(
-                table, row, k, stop, [&](int64_t i) { return at(first + i); },
-                [&](int64_t i, const std::byte* from) { std::memcpy(y + i * row, from, size_t(row)); });
+        with_size(row, [&](auto size) {
+          const auto place = [&](int64_t i) { return at(first + i); };
+          const auto copy = [&](int64_t i, const std::byte* from) {
+            std::memcpy(y + i * size, from, size_t(size));
+          };
+          if constexpr (std::is_same_v<decltype(size), int64_t>) {
+            picked_rows(table, row, k, stop, place, copy);
           } else {
-            const auto* from = reinterpret_cast<const Word*>(table);
-            for (int64_t i = k; i < stop; ++i) reinterpret_cast<Word*>(y)[i] = from[at(first + i)];
+            for (int64_t i = k; i < stop; ++i) copy(i, table + place(i) * size);
           }
         });
         line += stop - k;
@@ -129,13 +127,12 @@ void take_along(Team team, const TakeAlong& p) {
   const int64_t element = int64_t(dtype_size(p.dtype)), lines = p.outer * p.count;
   with_indices("take_along", p.indices, lines * p.inner, p.size, [&](auto at) {
     team.parallel_for(lines, rows_per_part(p.inner * element), [&](int64_t begin, int64_t end) {
-      with_word(element, [&]<class Word>(Word) {
-        if constexpr (!std::is_same_v<Word, std::nullptr_t>) {
-          for (int64_t line = begin; line < end; ++line) {
-            const Word* x = static_cast<const Word*>(p.x) + line / p.count * p.size * p.inner;
-            Word* y = static_cast<Word*>(p.y) + line * p.inner;
-            for (int64_t i = 0; i < p.inner; ++i) y[i] = x[at(line * p.inner + i) * p.inner + i];
-          }
+      with_size(element, [&](auto size) {
+        for (int64_t line = begin; line < end; ++line) {
+          const std::byte* x = static_cast<const std::byte*>(p.x) + line / p.count * p.size * p.inner * size;
+          std::byte* y = static_cast<std::byte*>(p.y) + line * p.inner * size;
+          for (int64_t i = 0; i < p.inner; ++i)
+            std::memcpy(y + i * size, x + (at(line * p.inner + i) * p.inner + i) * size, size_t(size));
         }
       });
     });
