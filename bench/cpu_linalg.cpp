@@ -10,6 +10,7 @@
 
 #if defined(RLX_BENCH_LAPACKE)
 #include <lapacke.h>
+extern "C" void omp_set_num_threads(int) __attribute__((weak));
 extern "C" void openblas_set_num_threads(int) __attribute__((weak));
 #endif
 
@@ -26,11 +27,12 @@ float* random_floats(AlignedBytes& memory, int64_t n) {
 }
 
 struct Batch {
-  Batch(int64_t count, int64_t size) : batch(count), n(size) {
+  /// Entries in [-1, 1), the diagonal `diagonal` larger.
+  Batch(int64_t count, int64_t size, float diagonal) : batch(count), n(size) {
     a = random_floats(a_memory, batch * n * n);
     b = random_floats(b_memory, batch * n);
     x = random_floats(x_memory, batch * n * n);
-    for (int64_t i = 0; i < batch * n; ++i) a[i * n + i % n] += float(n);  // positive definite as well
+    for (int64_t i = 0; i < batch * n; ++i) a[i * n + i % n] += diagonal;
   }
   int64_t batch, n;
   AlignedBytes a_memory, b_memory, x_memory;
@@ -44,6 +46,10 @@ std::function<void()> loop(Team team, const Batch& data, Each each) {
     team.parallel_for(data.batch, 1, [&](int64_t begin, int64_t end) {
       std::vector<float> a(size_t(data.n * data.n)), x(static_cast<size_t>(data.n));
       std::vector<int> pivots(static_cast<size_t>(data.n));
+#if defined(RLX_BENCH_LAPACKE)
+      // An OpenBLAS on OpenMP asks each calling thread how many threads it may use.
+      if (omp_set_num_threads != nullptr) omp_set_num_threads(1);
+#endif
       for (int64_t i = begin; i < end; ++i) {
         std::copy_n(data.a + i * data.n * data.n, data.n * data.n, a.data());
         std::copy_n(data.b + i * data.n, data.n, x.data());
@@ -78,41 +84,43 @@ int main(int argc, char** argv) {
   if (openblas_set_num_threads != nullptr) openblas_set_num_threads(1);
 #endif
   for (int64_t n : {16, 32, 64, 128}) {
-    const Batch data(n >= 128 ? 256 : 1024, n);
+    const int64_t batch = n >= 128 ? 256 : 1024;
+    const Batch general(batch, n, 0), positive(batch, n, float(n));
     const double cube = double(n) * double(n) * double(n), square = double(n) * double(n);
-    const std::string size = std::to_string(data.batch) + " x " + std::to_string(n) + "^2";
+    const std::string size = std::to_string(batch) + " x " + std::to_string(n) + "^2";
     if (const std::string name = "lu_solve " + size; wanted(argc, argv, name)) {
-      const DenseSolve p{.batch = data.batch, .n = n, .a = data.a, .b = data.b, .x = data.x};
+      const DenseSolve p{.batch = general.batch, .n = n, .a = general.a, .b = general.b, .x = general.x};
       const AlignedBytes work = allocate_aligned(dense_solve_workspace(team, p));
       std::vector<std::function<void()>> runs{[&] { (void)dense_solve(team, p, work.get()); }};
 #if defined(RLX_BENCH_LAPACKE)
-      runs.push_back(loop(team, data, [n](float* a, float* x, int* pivots) {
+      runs.push_back(loop(team, general, [n](float* a, float* x, int* pivots) {
         LAPACKE_sgesv_work(LAPACK_COL_MAJOR, int(n), 1, a, int(n), pivots, x, int(n));
       }));
 #endif
-      show(name, data, cube * 2 / 3 + 2 * square, n == 64 ? ">= 2 x LAPACK" : "", runs);
+      show(name, general, cube * 2 / 3 + 2 * square, n == 64 ? ">= 2 x LAPACK" : "", runs);
     }
     if (const std::string name = "cholesky " + size; wanted(argc, argv, name)) {
-      const Cholesky p{.batch = data.batch, .n = n, .a = data.a, .y = data.x};
+      const Cholesky p{.batch = positive.batch, .n = n, .a = positive.a, .y = positive.x};
       const AlignedBytes work = allocate_aligned(cholesky_workspace(team, p));
       std::vector<std::function<void()>> runs{[&] { (void)cholesky(team, p, work.get()); }};
 #if defined(RLX_BENCH_LAPACKE)
-      runs.push_back(loop(team, data, [n](float* a, float*, int*) {
+      runs.push_back(loop(team, positive, [n](float* a, float*, int*) {
         LAPACKE_spotrf_work(LAPACK_COL_MAJOR, 'U', int(n), a, int(n));
       }));
 #endif
-      show(name, data, cube / 3, "", runs);
+      show(name, positive, cube / 3, "", runs);
     }
     if (const std::string name = "triangular_solve " + size; wanted(argc, argv, name)) {
-      const TriangularSolve p{.batch = data.batch, .n = n, .a = data.a, .b = data.b, .x = data.x};
+      const TriangularSolve p{
+          .batch = positive.batch, .n = n, .a = positive.a, .b = positive.b, .x = positive.x};
       const AlignedBytes work = allocate_aligned(triangular_solve_workspace(team, p));
       std::vector<std::function<void()>> runs{[&] { (void)triangular_solve(team, p, work.get()); }};
 #if defined(RLX_BENCH_LAPACKE)
-      runs.push_back(loop(team, data, [n](float* a, float* x, int*) {
+      runs.push_back(loop(team, positive, [n](float* a, float* x, int*) {
         LAPACKE_strtrs_work(LAPACK_COL_MAJOR, 'U', 'T', 'N', int(n), 1, a, int(n), x, int(n));
       }));
 #endif
-      show(name, data, square, "", runs);
+      show(name, positive, square, "", runs);
     }
   }
 }

@@ -6,11 +6,8 @@
 #include "rlx/base/error.h"
 
 #if defined(RLX_LAPACKE)
+#include <dlfcn.h>
 #include <lapacke.h>
-
-// Present when the BLAS is OpenBLAS.
-extern "C" void openblas_set_num_threads(int) __attribute__((weak));
-extern "C" int openblas_get_num_threads() __attribute__((weak));
 #endif
 
 namespace rlx::cpu::lapack {
@@ -22,9 +19,36 @@ int64_t cholesky_work(int64_t n) { return n * n; }
 
 namespace {
 
-void use_one_thread() {
-  if (openblas_set_num_threads != nullptr && openblas_get_num_threads() != 1) openblas_set_num_threads(1);
-}
+// Keeps the library to the calling thread. An OpenBLAS built on OpenMP asks OpenMP how many threads the
+// calling thread may use, so that is what is changed, and restored; one with threads of its own has one
+// global number.
+class OneThread {
+ public:
+  OneThread() {
+    if (kOmpSet != nullptr && kOmpMax != nullptr) {
+      before_ = kOmpMax();
+      if (before_ != 1) kOmpSet(1);
+    } else if (kBlasSet != nullptr) {
+      kBlasSet(1);
+    }
+  }
+  ~OneThread() {
+    if (before_ > 1) kOmpSet(before_);
+  }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  template <class F>
+  static F* find(const char* name) {
+    return reinterpret_cast<F*>(dlsym(RTLD_DEFAULT, name));
+  }
+  static inline void (*const kOmpSet)(int) = find<void(int)>("omp_set_num_threads");
+  static inline int (*const kOmpMax)() = find<int()>("omp_get_max_threads");
+  static inline void (*const kBlasSet)(int) = find<void(int)>("openblas_set_num_threads");
+
+  int before_ = 1;
+};
 
 // One name for both precisions, columns first: LAPACK's own order.
 constexpr int kColumns = LAPACK_COL_MAJOR;
@@ -75,7 +99,7 @@ bool available() { return true; }
 template <class T>
 int64_t solve(int64_t n, int64_t k, const T* a, const T* b, T* x, T* work) {
   if (n == 0) return -1;
-  use_one_thread();
+  const OneThread alone;
   T *columns = work, *right = work + n * n;
   auto* pivots = reinterpret_cast<lapack_int*>(right + n * k);
   transpose(n, n, a, columns);
@@ -90,7 +114,7 @@ int64_t solve(int64_t n, int64_t k, const T* a, const T* b, T* x, T* work) {
 template <class T>
 int64_t cholesky(int64_t n, const T* a, T* y, T* work) {
   if (n == 0) return -1;
-  use_one_thread();
+  const OneThread alone;
   symmetric_part(n, a, work);
   // The upper triangle of columns is the lower one of rows.
   const lapack_int info = potrf(T(), 'U', size(n), work, size(n));
@@ -118,7 +142,7 @@ template <class T>
 void qr(int64_t m, int64_t n, const T* a, T* q, T* r, T* work) {
   const int64_t k = std::min(m, n);
   if (k == 0) return;
-  use_one_thread();
+  const OneThread alone;
   T *columns = work, *tau = columns + m * n, *rest = tau + k;
   const lapack_int length = size(qr_work<T>(m, n) - m * n - k);
   transpose(m, n, a, columns);
@@ -139,7 +163,7 @@ int64_t eigh_work(int64_t n) {
 template <class T>
 bool eigh(int64_t n, const T* a, T* w, T* v, T* work) {
   if (n == 0) return true;
-  use_one_thread();
+  const OneThread alone;
   const int64_t length = 1 + 6 * n + 2 * n * n;
   T *columns = work, *rest = columns + n * n;
   symmetric_part(n, a, columns);
@@ -166,7 +190,7 @@ bool svd(int64_t m, int64_t n, const T* a, T* u, T* s, T* vt, T* work) {
   if (k == 0) return true;
   // gesdd refuses NaN in some versions and loops on it in others.
   if (!std::all_of(a, a + m * n, [](T v) { return std::isfinite(v); })) return false;
-  use_one_thread();
+  const OneThread alone;
   T *columns = work, *left = columns + m * n, *right = left + m * k, *integers = right + k * n,
     *rest = integers + 8 * k;
   const lapack_int length = size(svd_work<T>(m, n) - (rest - work));
