@@ -64,6 +64,27 @@ TEST(Random, many_streams_are_split_by_stream) {
   }
 }
 
+TEST(Random, fills_larger_than_the_caches_are_the_same) {
+  test::at_every_level([](Team team) {
+    const int64_t count = (int64_t(8) << 18) + 77;  // just above what is written past the caches
+    for (int offset : {0, 1}) {
+      Array<uint32_t> bits(count, offset);
+      Array<float> unit(count, offset);
+      random_fill(team, {.count = count, .keys = kKeys, .counters = kCounters, .y = bits.data()});
+      random_fill(team, {.kind = RandomKind::uniform,
+                         .dtype = DType::f32,
+                         .count = count,
+                         .keys = kKeys,
+                         .counters = kCounters,
+                         .y = unit.data()});
+      for (int64_t e = 0; e < count; e += e + 1500 < count ? 1 + e % 1500 : 1) {
+        ASSERT_EQ(bits[e], word(0, uint64_t(e))) << e;
+        ASSERT_EQ(unit[e], uniform_from_bits(bits[e]));
+      }
+    }
+  });
+}
+
 // low + (high - low) u with each step rounded to the type.
 template <class Round>
 double uniform_steps(uint32_t bits, int kept, double low, double high, Round round) {

@@ -5,9 +5,9 @@
 // side by side to hide the latency of the chain.
 //
 // A round of kLanes blocks makes 4 kLanes words in order of the elements: a buffer of the stack, then the
-// numbers, straight to memory for whole vectors. Large fills bypass the caches.
-// Bound: arithmetic, about 45 cycles for 128 bytes on 512-bit registers split in halves; the store bandwidth
-// where there are enough threads.
+// numbers, straight to memory for whole vectors; past the caches for large fills of bits and f32 uniform
+// numbers. Bound: arithmetic, about 45 cycles for 128 bytes on 512-bit registers split in halves; the store
+// bandwidth where there are enough threads.
 #include "rlx/backend/cpu/kernels/random.h"
 
 #include "rlx/backend/cpu/simd/math.h"
@@ -46,7 +46,14 @@ RLX_INLINE void philox_round(Blocks& c, uint32_t key0, uint32_t key1) {
   c.w[3] = p0;
 }
 
+/// Whether to write past the caches: when they could not hold the result, and the vectors are aligned.
+RLX_INLINE bool streams(const RandomFill& p, const void* y, size_t size) {
+  constexpr int64_t held = int64_t(8) << 20;
+  return p.count * int64_t(size) > held && uintptr_t(y) % kVectorBytes == 0;
+}
+
 /// Words of the blocks in order of the lanes: w0 w1 w2 w3 of the first, then of the next.
+template <bool streamed = false>
 RLX_INLINE void store_words(const Blocks& c, uint32_t* to) {
   constexpr uint64_t low = 0xffffffffu;
   const U64 a = (c.w[0] & low) | (c.w[1] << 32), b = (c.w[2] & low) | (c.w[3] << 32);
@@ -56,11 +63,17 @@ RLX_INLINE void store_words(const Blocks& c, uint32_t* to) {
     second[i] = first[i] + kLanes64 / 2;
   }
   const U64 x = __builtin_shuffle(a, b, (U64)first), y = __builtin_shuffle(a, b, (U64)second);
-  std::memcpy(to, &x, sizeof x);
-  std::memcpy(to + kLanes, &y, sizeof y);
+  if constexpr (streamed) {
+    stream(reinterpret_cast<float*>(to), (F32)x);
+    stream(reinterpret_cast<float*>(to + kLanes), (F32)y);
+  } else {
+    std::memcpy(to, &x, sizeof x);
+    std::memcpy(to + kLanes, &y, sizeof y);
+  }
 }
 
 /// The kWords words of blocks index ... index + kBlocks - 1.
+template <bool streamed = false>
 RLX_INLINE void make_words(uint64_t key, uint64_t counter, uint64_t index, uint32_t* to) {
   U64 lane;
   for (int i = 0; i < kLanes64; ++i) lane[i] = uint64_t(i);
@@ -74,8 +87,8 @@ RLX_INLINE void make_words(uint64_t key, uint64_t counter, uint64_t index, uint3
     philox_round(c[0], key0, key1);
     philox_round(c[1], key0, key1);
   }
-  store_words(c[0], to);
-  store_words(c[1], to + kWords / 2);
+  store_words<streamed>(c[0], to);
+  store_words<streamed>(c[1], to + kWords / 2);
 }
 
 RLX_INLINE I32 load_words(const uint32_t* p) { return load_bytes<I32>(p); }
@@ -137,19 +150,26 @@ RLX_INLINE F32 rounded<float>(F32 x) {
   return x;
 }
 
-/// words_each words for an element of T; number(words) makes a vector of them from words in order. The
-/// elements of a vector of Lanes take words_each * Lanes words.
-template <class T, int words_each, int lanes, class Number>
+/// number(words) makes a vector of `lanes` elements of T from words_each words for each of them, in order.
+template <class T, int words_each, int lanes, bool streamed = false, class Number>
 RLX_INLINE void fill_with(uint64_t key, uint64_t counter, int64_t begin, int64_t end, T* y, Number number) {
   alignas(64) uint32_t words[kWords];
   alignas(64) T buffer[kWords / words_each];
   constexpr int made = kWords / words_each;
   for (int64_t e = begin; e < end; e += made) {
     make_words(key, counter, uint64_t(e) * words_each / 4, words);
-    T* to = e + made <= end ? y + e : buffer;
-    for (int i = 0; i < made; i += lanes) store(to + i, number(words + i * words_each));
-    if (to == buffer) std::memcpy(y + e, buffer, size_t(end - e) * sizeof(T));
+    const bool whole = e + made <= end;
+    T* to = whole ? y + e : buffer;
+    for (int i = 0; i < made; i += lanes) {
+      if constexpr (streamed) {
+        stream(to + i, number(words + i * words_each));
+      } else {
+        store(to + i, number(words + i * words_each));
+      }
+    }
+    if (!whole) std::memcpy(y + e, buffer, size_t(end - e) * sizeof(T));
   }
+  if (streamed) stream_fence();
 }
 
 template <class T>
@@ -157,22 +177,28 @@ RLX_INLINE void fill_uniform(const RandomFill& p, uint64_t key, uint64_t counter
                              T* y, int bits) {
   const F32 span = rounded<T>(set1(float(p.high - p.low))), low = rounded<T>(set1(float(p.low)));
   const bool scaled = p.high - p.low != 1;
-  fill_with<T, 1, kLanes>(key, counter, begin, end, y, [&](const uint32_t* words) {
+  const auto number = [&](const uint32_t* words) {
     const F32 u = unit_interval(load_words(words), bits);
     return (scaled ? rounded<T>(u * span) : u) + low;
-  });
+  };
+  if constexpr (sizeof(T) == sizeof(float)) {
+    if (streams(p, y, sizeof(T))) return fill_with<T, 1, kLanes, true>(key, counter, begin, end, y, number);
+  }
+  fill_with<T, 1, kLanes>(key, counter, begin, end, y, number);
 }
 
-void fill_words(uint64_t key, uint64_t counter, int64_t begin, int64_t end, uint32_t* y) {
+template <bool streamed>
+RLX_INLINE void fill_words(uint64_t key, uint64_t counter, int64_t begin, int64_t end, uint32_t* y) {
   alignas(64) uint32_t words[kWords];
   for (int64_t e = begin; e < end; e += kWords) {
     if (e + kWords <= end) {
-      make_words(key, counter, uint64_t(e) / 4, y + e);
+      make_words<streamed>(key, counter, uint64_t(e) / 4, y + e);
     } else {
       make_words(key, counter, uint64_t(e) / 4, words);
       std::memcpy(y + e, words, size_t(end - e) * 4);
     }
   }
+  if (streamed) stream_fence();
 }
 
 template <class T>
@@ -197,7 +223,11 @@ void fill_normal64(const RandomFill& p, uint64_t key, uint64_t counter, int64_t 
 }
 
 void fill(const RandomFill& p, uint64_t key, uint64_t counter, int64_t begin, int64_t end, void* y) {
-  if (p.kind == RandomKind::bits) return fill_words(key, counter, begin, end, static_cast<uint32_t*>(y));
+  if (p.kind == RandomKind::bits) {
+    auto* words = static_cast<uint32_t*>(y);
+    return streams(p, y, 4) ? fill_words<true>(key, counter, begin, end, words)
+                            : fill_words<false>(key, counter, begin, end, words);
+  }
   const bool normal_kind = p.kind == RandomKind::normal;
   switch (p.dtype) {
     case DType::f32:
