@@ -9,6 +9,7 @@
 #include <memory>
 #include <thread>
 
+#include "rlx/base/aligned.h"
 #include "rlx/base/pool.h"
 
 #if defined(__x86_64__)
@@ -84,8 +85,9 @@ Limits measure() {
 #endif
   const size_t bytes = size_t(256) << 20;
   const size_t share = bytes / size_t(threads()) / 64 * 64;
-  auto* from = static_cast<uint64_t*>(std::aligned_alloc(4096, bytes));
-  auto* to = static_cast<uint64_t*>(std::aligned_alloc(4096, bytes));
+  const AlignedBytes memory[2] = {allocate_aligned(bytes), allocate_aligned(bytes)};
+  auto* from = reinterpret_cast<uint64_t*>(memory[0].get());
+  auto* to = reinterpret_cast<uint64_t*>(memory[1].get());
   std::memset(from, 1, bytes);
   std::memset(to, 1, bytes);
   std::vector<uint64_t> sinks(size_t(threads()) * 8);
@@ -110,8 +112,6 @@ Limits measure() {
     std::memcpy(q, p, share);
 #endif
   });
-  std::free(from);
-  std::free(to);
   return l;
 }
 

@@ -108,7 +108,10 @@ void decode(const Decode& d) {
                 sets = (int64_t(64) << 20) / set_bytes;
   const std::vector<float> q = numbers(d.heads * d.queries * dim);
   // Codes of 16 and scales of 0x0010, 0x1010 or 0x10: small numbers in every format.
-  const std::vector<std::byte> k(size_t(sets * set_bytes), std::byte{16}), v = k;
+  const AlignedBytes k = allocate_aligned(size_t(sets * set_bytes)),
+                     v = allocate_aligned(size_t(sets * set_bytes));
+  std::fill_n(k.get(), sets * set_bytes, std::byte{16});
+  std::fill_n(v.get(), sets * set_bytes, std::byte{16});
   std::vector<float> o(q.size());
   const Team team(default_pool());
   Attention p = problem(d.heads, kv_heads, d.queries, keys, dim, q, q, q, o);
@@ -116,8 +119,8 @@ void decode(const Decode& d) {
   const AlignedBytes workspace = allocate_aligned(attention_workspace(p, team.threads()));
   int64_t turn = 0;
   const auto t = interleaved({[&] {
-    p.k = k.data() + turn * set_bytes;
-    p.v = v.data() + turn * set_bytes;
+    p.k = k.get() + turn * set_bytes;
+    p.v = v.get() + turn * set_bytes;
     turn = (turn + 1) % sets;
     attention(team, p, workspace.get());
   }});

@@ -150,14 +150,6 @@ void check(const Gemm& g) {
 
 }  // namespace
 
-void FreeAligned::operator()(std::byte* p) const { std::free(p); }
-
-AlignedBytes allocate_aligned(size_t bytes) {
-  void* p = std::aligned_alloc(64, std::max<size_t>(64, round_up(bytes)));
-  if (p == nullptr) throw environment_error("cpu: out of memory, asked for ", bytes, " bytes");
-  return AlignedBytes(static_cast<std::byte*>(p));
-}
-
 Epilogue& Epilogue::then(const EpilogueStep& step) {
   RLX_CHECK(count < kMaxSteps, "an epilogue has at most ", kMaxSteps, " steps");
   steps[count++] = step;

@@ -12,6 +12,7 @@
 
 #include "rlx/backend/cpu/kernels/epilogue.h"
 #include "rlx/backend/cpu/kernels/gemm_split.h"
+#include "rlx/base/aligned.h"
 #include "rlx/base/dtype.h"
 #include "rlx/base/pool.h"
 
@@ -22,13 +23,6 @@ struct Matrix {
   DType dtype = DType::f32;
   int64_t row_stride = 0, column_stride = 1;  // in elements
 };
-
-struct FreeAligned {
-  void operator()(std::byte* p) const;
-};
-using AlignedBytes = std::unique_ptr<std::byte[], FreeAligned>;
-/// Memory aligned to 64 bytes; throws an environment error when there is none.
-AlignedBytes allocate_aligned(size_t bytes);
 
 /// B in the order the kernels read it: panels of `panel` columns, each [k][panel], the last one padded with
 /// zeros. Valid for the level it was packed at.
