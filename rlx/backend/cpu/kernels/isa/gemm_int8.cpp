@@ -243,7 +243,7 @@ void pack_a(const Matrix& a, int64_t row0, int64_t rows, int64_t k, int tile_row
       i = k / 4;
       pack_words(reinterpret_cast<const std::byte*>(from), a.row_stride, count, i,
                  reinterpret_cast<float*>(to));
-      const I32 flips = set1(flip * 0x01010101);
+      const I32 flips = set1(int32_t(flip * 0x01010101u));
       int64_t j = 0;
       for (; flip != 0 && j + kLanes <= i * count; j += kLanes) store(to + j, load(to + j) ^ flips);
       for (; flip != 0 && j < i * count; ++j) to[j] ^= flips[0];
