@@ -4,6 +4,7 @@
 
 #include "rlx/backend/cpu/kernels/unary.h"
 #include "tests/backend/cpu/support.h"
+#include "tests/backend/cpu/unary_truth.h"
 
 namespace rlx::cpu {
 namespace {
@@ -11,84 +12,9 @@ namespace {
 using test::Array;
 using Real = long double;
 
-// Truth has the 64 bits of x87, or more.
-Real sigmoid(Real x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); }
-
-Real truth(Unary op, Real x) {
-  constexpr Real kRootHalf = 0.707106781186547524400844362104849039L;
-  constexpr Real kTwoRootTwoOverPi = 1.59576912160573071175978423973523L;
-  if (x == -std::numeric_limits<Real>::infinity() && op >= Unary::silu && op <= Unary::gelu_quick) return 0;
-  switch (op) {
-    case Unary::identity:
-      return x;
-    case Unary::neg:
-      return -x;
-    case Unary::abs:
-      return std::abs(x);
-    case Unary::square:
-      return x * x;
-    case Unary::sqrt:
-      return std::sqrt(x);
-    case Unary::rsqrt:
-      return 1 / std::sqrt(x);
-    case Unary::reciprocal:
-      return 1 / x;
-    case Unary::exp:
-      return std::exp(x);
-    case Unary::expm1:
-      return std::expm1(x);
-    case Unary::log:
-      return std::log(x);
-    case Unary::log1p:
-      return std::log1p(x);
-    case Unary::sin:
-      return std::sin(x);
-    case Unary::cos:
-      return std::cos(x);
-    case Unary::tanh:
-      return std::tanh(x);
-    case Unary::sigmoid:
-      return sigmoid(x);
-    case Unary::erf:
-      return std::erf(x);
-    case Unary::relu:
-      return std::isnan(x) ? x : std::max(x, Real(0));
-    case Unary::silu:
-      return x * sigmoid(x);
-    case Unary::gelu:
-      return x / 2 * std::erfc(-x * kRootHalf);
-    case Unary::gelu_tanh:
-      return x * sigmoid(kTwoRootTwoOverPi * (x + 0.044715L * x * x * x));
-    case Unary::gelu_quick:
-      return x * sigmoid(1.702L * x);
-    case Unary::softplus:
-      return std::max(x, Real(0)) + std::log1p(std::exp(-std::abs(x)));
-    case Unary::tan:
-      return std::tan(x);
-    case Unary::atan:
-      return std::atan(x);
-    case Unary::floor:
-      return std::floor(x);
-    case Unary::ceil:
-      return std::ceil(x);
-    case Unary::round:
-      return std::nearbyint(x);
-    case Unary::sign:
-      return std::isnan(x) ? x : Real((x > 0) - (x < 0));
-  }
-  return 0;
-}
-
-// Distance in units of the last place of the true value, subnormal spacing included.
-double ulps(double got, Real want) {
-  if (std::isnan(want)) return std::isnan(got) ? 0 : INFINITY;
-  if (std::abs(want) > Real(std::numeric_limits<double>::max()) * (1 + 0x1p-54L)) {
-    return got == double(want) ? 0 : INFINITY;
-  }
-  if (std::isnan(got) || std::isinf(got)) return INFINITY;
-  const int e = want == 0 ? -1022 : std::max(std::ilogb(want), -1022);
-  return double(std::abs(Real(got) - want) / std::ldexp(Real(1), e - 52));
-}
+// The truth has the 64 bits of x87, or more.
+Real truth(Unary op, Real x) { return test::true_unary<Real>(op, x); }
+using test::ulps;
 
 // All exponents and both signs, the range where most functions bend, and the special values.
 Array<double> sweep() {

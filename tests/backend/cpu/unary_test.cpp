@@ -6,85 +6,15 @@
 
 #include "rlx/base/error.h"
 #include "tests/backend/cpu/support.h"
+#include "tests/backend/cpu/unary_truth.h"
 
 namespace rlx::cpu {
 namespace {
 
 using test::Array;
 
-double truth(Unary op, double x) {
-  switch (op) {
-    case Unary::identity:
-      return x;
-    case Unary::neg:
-      return -x;
-    case Unary::abs:
-      return std::abs(x);
-    case Unary::square:
-      return x * x;
-    case Unary::sqrt:
-      return std::sqrt(x);
-    case Unary::rsqrt:
-      return 1 / std::sqrt(x);
-    case Unary::reciprocal:
-      return 1 / x;
-    case Unary::exp:
-      return std::exp(x);
-    case Unary::expm1:
-      return std::expm1(x);
-    case Unary::log:
-      return std::log(x);
-    case Unary::log1p:
-      return std::log1p(x);
-    case Unary::sin:
-      return std::sin(x);
-    case Unary::cos:
-      return std::cos(x);
-    case Unary::tanh:
-      return std::tanh(x);
-    case Unary::sigmoid:
-      return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x));
-    case Unary::erf:
-      return std::erf(x);
-    case Unary::relu:
-      return std::isnan(x) ? x : std::max(x, 0.0);
-    case Unary::silu:
-      return x == -INFINITY ? -0.0 : x * truth(Unary::sigmoid, x);
-    case Unary::gelu:
-      return x == -INFINITY ? -0.0 : 0.5 * x * std::erfc(-x * M_SQRT1_2);
-    case Unary::gelu_tanh:
-      if (x == -INFINITY) return -0.0;
-      return x * truth(Unary::sigmoid, 2 * 0.7978845608028654 * (x + 0.044715 * x * x * x));
-    case Unary::gelu_quick:
-      return x == -INFINITY ? -0.0 : x * truth(Unary::sigmoid, 1.702 * x);
-    case Unary::softplus:
-      return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
-    case Unary::tan:
-      return std::tan(x);
-    case Unary::atan:
-      return std::atan(x);
-    case Unary::floor:
-      return std::floor(x);
-    case Unary::ceil:
-      return std::ceil(x);
-    case Unary::round:
-      return std::nearbyint(x);
-    case Unary::sign:
-      return std::isnan(x) ? x : double((x > 0) - (x < 0));
-  }
-  return 0;
-}
-
-// Distance in units of the last place of the true value, subnormal spacing included.
-double ulps(float got, double want) {
-  if (std::isnan(want)) return std::isnan(got) ? 0 : INFINITY;
-  if (std::abs(want) > double(std::numeric_limits<float>::max()) * (1 + 0x1p-25)) {
-    return got == float(want) ? 0 : INFINITY;
-  }
-  if (std::isnan(got) || std::isinf(got)) return INFINITY;
-  const int e = std::max(std::ilogb(want == 0 ? 1e-300 : want), -126);
-  return std::abs(double(got) - want) / std::ldexp(1.0, e - 23);
-}
+double truth(Unary op, double x) { return test::true_unary<double>(op, x); }
+using test::ulps;
 
 // Every 2039th bit pattern of f32: all exponents, both signs, infinities and NaN.
 Array<float> sweep() {
