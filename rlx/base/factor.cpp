@@ -16,18 +16,6 @@ constexpr int kMaxSweeps = 100;   // Jacobi converges in about ten
 constexpr double kTiny = 1e-300;  // below: nothing to rotate
 constexpr double kConverged = 1e-16;
 
-// Makes the entry of largest modulus of column j of u[m, k] positive; returns whether it flipped.
-bool fix_sign(double* u, int64_t m, int64_t k, int64_t j) {
-  double largest = 0;
-  for (int64_t i = 0; i < m; ++i) {
-    // A little slack, so that two entries of equal modulus always decide the same way.
-    if (std::fabs(u[i * k + j]) > std::fabs(largest) * (1 + 1e-9)) largest = u[i * k + j];
-  }
-  if (largest >= 0) return false;
-  for (int64_t i = 0; i < m; ++i) u[i * k + j] = -u[i * k + j];
-  return true;
-}
-
 // Replaces column j of u[m, k] by a unit vector orthogonal to columns 0 .. j-1.
 void complete_column(double* u, int64_t m, int64_t k, int64_t j) {
   for (int64_t start = 0; start < m; ++start) {

@@ -2,8 +2,11 @@
 // operators, and what the CPU kernels use where there is no LAPACK.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <complex>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -35,6 +38,20 @@ std::optional<int64_t> factor_cholesky(T* a, int64_t n);
 
 /// A[m, n] = Q[m, k] R[k, n], k = min(m, n), by Householder reflections; diagonal of R not negative.
 void factor_qr(const double* a, int64_t m, int64_t n, double* q, double* r);
+
+/// Makes the entry of largest modulus of column j of u[m, k] positive; whether it flipped. Entries that
+/// rounding may have told apart count as equal, and the first decides.
+template <class T>
+bool fix_sign(T* u, int64_t m, int64_t k, int64_t j) {
+  const T slack = 1 + std::max(T(1e-9), 64 * std::numeric_limits<T>::epsilon());
+  T largest = 0;
+  for (int64_t i = 0; i < m; ++i) {
+    if (std::abs(u[i * k + j]) > std::abs(largest) * slack) largest = u[i * k + j];
+  }
+  if (!(largest < 0)) return false;
+  for (int64_t i = 0; i < m; ++i) u[i * k + j] = -u[i * k + j];
+  return true;
+}
 
 /// Symmetric A = V diag(w) V^T, w ascending, by cyclic Jacobi rotations. The entry of largest modulus of each
 /// column of V is positive.

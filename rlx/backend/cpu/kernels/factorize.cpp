@@ -13,20 +13,6 @@ namespace {
 
 bool by_lapack(Solver solver) { return solver != Solver::own && lapack::available(); }
 
-/// Makes the entry of largest modulus of column j of u [m, k] positive; whether it flipped. Entries equal up
-/// to the rounding of T count as equal, and the first decides.
-template <class T>
-bool fix_sign(T* u, int64_t m, int64_t k, int64_t j) {
-  T largest = 0;
-  for (int64_t i = 0; i < m; ++i) {
-    const T slack = 1 + 64 * std::numeric_limits<T>::epsilon();
-    if (std::abs(u[i * k + j]) > std::abs(largest) * slack) largest = u[i * k + j];
-  }
-  if (!(largest < 0)) return false;
-  for (int64_t i = 0; i < m; ++i) u[i * k + j] = -u[i * k + j];
-  return true;
-}
-
 template <class T>
 void fill_nan(T* p, int64_t n) {
   std::fill_n(p, n, std::numeric_limits<T>::quiet_NaN());
