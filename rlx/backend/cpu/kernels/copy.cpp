@@ -156,6 +156,7 @@ void transpose(Team team, const LineKernels<T>& k, const Walk& w, int across) {
                         part(block, by_strip ? here : Range{0, strips}, by_strip ? Range{0, chunks} : here);
                         i += here.end - here.begin;
                       }
+                      if (streaming) copy_kernels().fence();  // once: after every strip it cost a third
                     });
 }
 

@@ -41,7 +41,7 @@ struct alignas(16) Bytes16 {
 template <class T>
 struct LineKernels {
   /// to[j * to_stride + i] = from[i * from_stride + j] for i < rows, j < columns. `streaming` writes past the
-  /// caches: `to` and to_stride are then multiples of 64 bytes.
+  /// caches: `to` and to_stride are then multiples of 64 bytes, and a fence must follow the last strip.
   void (*transpose)(const T* from, int64_t from_stride, T* to, int64_t to_stride, int64_t rows,
                     int64_t columns, bool streaming);
   void (*gather)(const T* from, int64_t from_stride, T* to, int64_t n);
@@ -55,6 +55,7 @@ struct CopyKernels {
   LineKernels<uint64_t> bytes_8;
   LineKernels<Bytes16> bytes_16;
   void (*stream)(const void* from, void* to, int64_t bytes);  // past the caches, any alignment
+  void (*fence)();                                            // what was streamed is seen by others
 };
 
 }  // namespace rlx::cpu

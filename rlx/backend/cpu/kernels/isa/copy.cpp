@@ -51,7 +51,6 @@ void transpose_strip(const T* from, int64_t from_stride, T* to, int64_t to_strid
     squares([](T* p, Row v) {
       if constexpr (sizeof(Row) == 64) stream(reinterpret_cast<float*>(p), (F32)v);
     });
-    stream_fence();
   } else {
     squares([](T* p, Row v) { std::memcpy(p, &v, sizeof v); });
   }
@@ -98,6 +97,8 @@ void stream_bytes(const void* from, void* to, int64_t bytes) {
   stream_fence();
 }
 
+void fence() { stream_fence(); }
+
 template <class T>
 constexpr LineKernels<T> lines() {
   return {transpose_strip<T>, gather<T>, reverse<T>, fill<T>};
@@ -106,8 +107,13 @@ constexpr LineKernels<T> lines() {
 }  // namespace
 
 CopyKernels copy_kernels() {
-  return {lines<uint8_t>(),  lines<uint16_t>(), lines<uint32_t>(),
-          lines<uint64_t>(), lines<Bytes16>(),  stream_bytes};
+  return {lines<uint8_t>(),
+          lines<uint16_t>(),
+          lines<uint32_t>(),
+          lines<uint64_t>(),
+          lines<Bytes16>(),
+          stream_bytes,
+          fence};
 }
 
 }  // namespace rlx::cpu::RLX_ISA
