@@ -255,7 +255,7 @@ class GraphParser {
     }
     NodeId made = kNoNode;
     guarded(start, [&] {
-      if (id) g_.reserve_id(*id);
+      if (id && !g_.contains(*id)) g_.reserve_id(*id);
       made = g_.append(*op, std::move(attrs), operands);
     });
     g_.set_origin(made, beside_.next_origin());

@@ -35,6 +35,12 @@ TEST(Text, calls_nest_and_comments_are_skipped) {
   EXPECT_EQ(g.len(), 4u);
 }
 
+TEST(Text, a_nested_call_may_take_the_number_its_statement_names) {
+  const Graph g = graph("graph @g(x: f32[2]) {\n  %1 = exp(sin(x))\n  return %1\n}\n");
+  EXPECT_EQ(g.node(g.outputs()[0].node).op->name, "exp");
+  EXPECT_TRUE(graph(to_text(g)) == g);
+}
+
 TEST(Text, names_that_are_not_words_are_quoted) {
   const Graph g = graph(R"(graph @"a b"("my input": f32[1], model.layers.0.weight: f32[1]) {
     y = add("my input", model.layers.0.weight)
