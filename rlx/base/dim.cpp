@@ -6,6 +6,7 @@
 #include <shared_mutex>
 #include <unordered_map>
 
+#include "rlx/base/checked.h"
 #include "rlx/base/error.h"
 
 namespace rlx {
@@ -60,18 +61,6 @@ const Expression& expression(Dim d) {
 }
 
 Error too_large() { return invalid("dim: the expression is too large; at most ", kMaxTerms, " terms"); }
-
-int64_t checked_add(int64_t a, int64_t b) {
-  int64_t r;
-  if (__builtin_add_overflow(a, b, &r)) throw invalid("dim: ", a, " + ", b, " does not fit 64 bits");
-  return r;
-}
-
-int64_t checked_mul(int64_t a, int64_t b) {
-  int64_t r;
-  if (__builtin_mul_overflow(a, b, &r)) throw invalid("dim: ", a, " * ", b, " does not fit 64 bits");
-  return r;
-}
 
 Polynomial polynomial_of(Dim d) {
   if (d.is_inferred())

@@ -1,5 +1,6 @@
 #include "rlx/ops/attention/fused_block.h"
 
+#include "rlx/base/checked.h"
 #include "rlx/ops/attention/rope.h"
 #include "rlx/ops/elementwise/binary.h"
 #include "rlx/ops/linalg/matmul.h"
@@ -33,7 +34,7 @@ int64_t check_heads(Infer& c, int64_t num_heads, int64_t& head_dim, int out_w) {
       c.fail("out_w: ", c.in(out_w), " does not tell head_dim for ", num_heads, " heads; give it");
     head_dim = rows.value() / num_heads;
   }
-  return num_heads * head_dim;
+  return checked_mul(num_heads, head_dim);
 }
 
 Tensor plus(Tensor x, Tensor bias) { return bias ? x + bias : x; }

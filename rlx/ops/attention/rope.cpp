@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "rlx/base/checked.h"
 #include "rlx/ir/leaves.h"
 #include "rlx/ops/elementwise/binary.h"
 #include "rlx/ops/elementwise/broadcast.h"
@@ -215,7 +216,8 @@ Shapes AxialRope2d::infer(Infer& c, Attrs& a) {
   if (a.head_dim < 4 || a.head_dim % 4 != 0)
     c.fail("head_dim is ", a.head_dim, "; it must be a multiple of 4");
   if (!(a.theta > 0)) c.fail("theta is ", a.theta, "; it must be positive");
-  const int64_t tokens = a.end_x * a.end_y * a.repeat_factor, lanes = a.num_heads * a.head_dim;
+  const int64_t tokens = checked_mul(checked_mul(a.end_x, a.end_y), a.repeat_factor);
+  const int64_t lanes = checked_mul(a.num_heads, a.head_dim);
   if (decide_equal(x.dim(1), tokens) == false || decide_equal(x.dim(2), lanes) == false) {
     c.fail("x: ", x, " must be [batch, ", tokens, ", ", lanes,
            "] (end_x * end_y * repeat_factor tokens of num_heads * head_dim)");

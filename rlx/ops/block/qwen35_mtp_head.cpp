@@ -1,5 +1,6 @@
 #include "rlx/ops/block/qwen35_mtp_head.h"
 
+#include "rlx/base/checked.h"
 #include "rlx/ops/attention/attention.h"
 #include "rlx/ops/attention/rope.h"
 #include "rlx/ops/block/linear.h"
@@ -83,8 +84,8 @@ Tensors Qwen35MtpHead::decompose(const Lower& c, const Attrs& a) {
   const Tensor n = norm(c, start, kAttnNorm, a.eps);
 
   const Dim batch = n.dim(0), seq = n.dim(1);
-  const int64_t d = a.head_dim, width = a.num_heads * d;
-  const Tensor q_gate = reshape(matmul(n, c.in(kQGate)), {batch, seq, a.num_heads, 2 * d});
+  const int64_t d = a.head_dim, width = checked_mul(a.num_heads, d);
+  const Tensor q_gate = reshape(matmul(n, c.in(kQGate)), {batch, seq, a.num_heads, checked_mul(2, d)});
   const Tensor gate = reshape(narrow(q_gate, -1, d, d), {batch, seq, width});
   Tensor q = reshape(narrow(q_gate, -1, 0, d), {batch, seq, width});
   q = norm_heads(c, q, a.num_heads, d, kQNorm, a.eps);

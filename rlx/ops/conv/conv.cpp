@@ -3,6 +3,7 @@
 #include <array>
 #include <numeric>
 
+#include "rlx/base/checked.h"
 #include "rlx/ops/conv/extent.h"
 #include "rlx/ops/elementwise/binary.h"
 #include "rlx/ops/elementwise/complex.h"
@@ -78,7 +79,7 @@ Shapes Conv::infer(Infer& c, Attrs& a) {
         c.fail("size must be given with a negative step");
       const Dim in = x.dim(i + 2);
       const Dim spread = in == Dim(0) ? in : shifted(in * Dim(a.input_dilation[k]), 1 - a.input_dilation[k]);
-      const int64_t window = (w.dim(i + 2).value() - 1) * a.dilation[k] + 1;
+      const int64_t window = checked_add(checked_mul(w.dim(i + 2).value() - 1, a.dilation[k]), 1);
       a.size.push_back(window_positions(c, spread, a.padding[k], a.padding[k], window, a.stride[k]));
     }
   }

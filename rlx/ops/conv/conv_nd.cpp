@@ -1,5 +1,6 @@
 #include "rlx/ops/conv/conv_nd.h"
 
+#include "rlx/base/checked.h"
 #include "rlx/ops/conv/extent.h"
 
 namespace rlx::ops {
@@ -36,7 +37,9 @@ void complete_padding(Infer& c, ConvSteps& a, int axes) {
   }
 }
 
-int64_t window(const ConvSteps& a, size_t axis) { return (a.kernel_size[axis] - 1) * a.dilation[axis] + 1; }
+int64_t window(const ConvSteps& a, size_t axis) {
+  return checked_add(checked_mul(a.kernel_size[axis] - 1, a.dilation[axis]), 1);
+}
 int64_t high_padding(const ConvSteps& a, size_t axis) {
   return a.padding.size() == a.stride.size() ? a.padding[axis] : a.padding[a.stride.size() + axis];
 }

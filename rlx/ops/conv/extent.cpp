@@ -1,12 +1,14 @@
 #include "rlx/ops/conv/extent.h"
 
+#include "rlx/base/checked.h"
+
 namespace rlx::ops {
 
 Dim shifted(Dim d, int64_t offset) { return offset < 0 ? d - Dim(-offset) : d + Dim(offset); }
 
 Dim window_positions(const Infer& c, Dim in, int64_t low, int64_t high, int64_t window, int64_t stride) {
-  const int64_t extra = low + high - window;
-  if (in.is_static() && in.value() + extra < 0) {
+  const int64_t extra = checked_add(checked_add(low, high), -window);
+  if (in.is_static() && checked_add(in.value(), extra) < 0) {
     c.fail("a window of ", window, " does not fit into size ", in, " with padding ", low, " and ", high);
   }
   return floordiv(shifted(in, extra), stride) + Dim(1);

@@ -1,5 +1,6 @@
 #include "rlx/ops/quant/q_conv2d.h"
 
+#include "rlx/base/checked.h"
 #include "rlx/ops/elementwise/broadcast.h"
 #include "rlx/ops/shape/concat.h"
 #include "rlx/ops/shape/narrow.h"
@@ -16,10 +17,10 @@ void fill_pair(Infer& c, std::string_view name, std::vector<int64_t>& pair, int6
 
 // floor((in + 2 p - d (k - 1) - 1) / s) + 1
 Dim windows(Infer& c, Dim in, int64_t k, int64_t s, int64_t p, int64_t d) {
-  const int64_t reach = d * (k - 1) + 1;
-  if (in.is_static() && in.value() + 2 * p < reach)
+  const int64_t reach = checked_add(checked_mul(d, k - 1), 1), padding = checked_mul(2, p);
+  if (in.is_static() && checked_add(in.value(), padding) < reach)
     c.fail("a window of ", reach, " does not fit an image of ", in, " with padding ", p);
-  return floordiv(in + Dim(2 * p) - Dim(reach), s) + Dim(1);
+  return floordiv(in + Dim(padding) - Dim(reach), s) + Dim(1);
 }
 
 }  // namespace
