@@ -18,59 +18,13 @@ using namespace splat;  // NOLINT
 constexpr int64_t kSplatsPerPart = 256;
 constexpr int64_t kMaxHarmonics = 16;
 
-struct Box {
-  int32_t left = 0, right = 0, top = 0, bottom = 0;  // tiles, ends excluded
-};
-
-// Tiles between two screen coordinates in units of the focal length, with a pixel of slack on either side.
-void tile_span(double low, double high, double focal, int64_t pixels, int64_t tile, int32_t& first,
-               int32_t& last) {
-  const double middle = 0.5 * double(pixels);
-  const double from = std::clamp(middle + focal * low - 1.5, 0.0, double(pixels));
-  const double to = std::clamp(middle + focal * high + 1.5, 0.0, double(pixels));
-  first = int32_t(int64_t(from) / tile);
-  last = to <= 0 || from >= double(pixels) ? first : int32_t(ceil_div(int64_t(std::ceil(to)), tile));
-}
-
-// The tiles a splat may touch, empty when it is not seen. The rays that meet it within the radius r at which
-// its opacity falls below the cutoff form the cone ray^T Q ray <= 0, Q = M^T ((|o|^2 - r^2) I - o o^T) M; the
-// box around that conic on the screen gives the tiles.
-Box box_of(const SplatCloud& cloud, int64_t i, const Camera& camera, const SplatPicture& p) {
-  const Box nowhere, everywhere{0, int32_t(p.tiles_x()), 0, int32_t(p.tiles_y())};
-  const double opacity = sigmoid(double(cloud.opacities[i]));
-  const Vec to_splat = minus(read(cloud.positions + 3 * i), camera.position);
-  const double depth = dot(to_splat, camera.forward);
-  if (!(opacity >= p.alpha_cutoff) || !(depth >= camera.near && depth <= camera.far)) return nowhere;
-  const double reach = -2 * std::log(p.alpha_cutoff / opacity);  // r^2
-  const Mat axes = Quaternion(cloud.rotations + 4 * i).axes();
-  Vec sigma;
-  Mat m;
-  for (size_t a = 0; a < 3; ++a) {
-    sigma[a] = std::exp(double(cloud.scales[3 * i + int64_t(a)])) * p.radius_scale;
-    m[a] = scaled(axes[a], 1 / sigma[a]);
-  }
-  const Vec o = times(m, scaled(to_splat, -1));
-  const Vec along = times(axes, camera.forward);
-  const Vec spread{sigma[0] * along[0], sigma[1] * along[1], sigma[2] * along[2]};
-  // Its nearest point is behind the camera's plane: the conic on the screen is not an ellipse.
-  if (!(dot(o, o) > reach) || !(depth - std::sqrt(reach * dot(spread, spread)) > 1e-4)) return everywhere;
-  const Vec columns[] = {times(m, camera.right), times(m, camera.up), times(m, camera.forward)};
-  double c[3][3];
-  for (int a = 0; a < 3; ++a) {
-    for (int b = 0; b < 3; ++b)
-      c[a][b] = (dot(o, o) - reach) * dot(columns[a], columns[b]) - dot(o, columns[a]) * dot(o, columns[b]);
-  }
-  // Tangent lines x = const and y = const from the adjugate of the conic.
-  const double zz = c[0][0] * c[1][1] - c[0][1] * c[1][0], xz = c[0][1] * c[1][2] - c[0][2] * c[1][1],
-               yz = c[0][2] * c[1][0] - c[0][0] * c[1][2], xx = c[1][1] * c[2][2] - c[1][2] * c[2][1],
-               yy = c[0][0] * c[2][2] - c[0][2] * c[2][0];
-  const double half_x = std::sqrt(xz * xz - xx * zz) / std::fabs(zz),
-               half_y = std::sqrt(yz * yz - yy * zz) / std::fabs(zz);
-  if (!std::isfinite(half_x) || !std::isfinite(half_y)) return everywhere;
-  Box box;
-  tile_span(xz / zz - half_x, xz / zz + half_x, camera.focal, p.width, p.tile_size, box.left, box.right);
-  tile_span(yz / zz - half_y, yz / zz + half_y, camera.focal, p.height, p.tile_size, box.top, box.bottom);
-  return box;
+TileBox box_of(const SplatCloud& cloud, int64_t i, const Camera& camera, const SplatPicture& p) {
+  Splat splat{.position = read(cloud.positions + 3 * i),
+              .axes = Quaternion(cloud.rotations + 4 * i).axes(),
+              .opacity = sigmoid(double(cloud.opacities[i]))};
+  for (int64_t a = 0; a < 3; ++a)
+    splat.radii[size_t(a)] = std::exp(double(cloud.scales[3 * i + a])) * p.radius_scale;
+  return tile_box(splat, p.alpha_cutoff, camera, {p.width, p.height, p.tile_size});
 }
 
 // A polynomial of a unit vector with its gradient.
@@ -150,20 +104,20 @@ void prepare_splat(const SplatCloud& cloud, int64_t i, const Camera& camera, con
 struct ListWork {
   double* distance;
   int32_t* order;
-  Box* boxes;
+  TileBox* boxes;
   std::byte* sorting;
 
   static size_t bytes(Team team, int64_t count) {
     const auto n = size_t(count);
-    return round_up(n * 8) + round_up(n * 4) + round_up(n * sizeof(Box)) +
+    return round_up(n * 8) + round_up(n * 4) + round_up(n * sizeof(TileBox)) +
            sort_workspace(team, {.dtype = DType::f64, .n = count});
   }
   ListWork(std::byte* area, int64_t count) {
     const auto n = size_t(count);
     distance = reinterpret_cast<double*>(area);
     order = reinterpret_cast<int32_t*>(area += round_up(n * 8));
-    boxes = reinterpret_cast<Box*>(area += round_up(n * 4));
-    sorting = area + round_up(n * sizeof(Box));
+    boxes = reinterpret_cast<TileBox*>(area += round_up(n * 4));
+    sorting = area + round_up(n * sizeof(TileBox));
   }
 };
 
@@ -174,7 +128,7 @@ void fill_lists(const SplatPicture& p, int64_t count, const ListWork& work, cons
     int64_t used = 0, dropped = 0;
     for (int64_t k = 0; k < count; ++k) {
       const int32_t i = work.order[k];
-      const Box& box = work.boxes[i];
+      const TileBox& box = work.boxes[i];
       for (int64_t y = box.top; y < box.bottom; ++y) {
         for (int64_t x = box.left; x < box.right; ++x) {
           if (used == p.max_list_entries) {
@@ -209,7 +163,7 @@ size_t splat_prepare_workspace(Team team, const SplatPicture&, const SplatCloud&
 
 void splat_prepare(Team team, const SplatPicture& p, const SplatCloud& cloud, const SplatPrepared& out,
                    std::byte* workspace) {
-  const Camera camera(cloud.meta, p);
+  const Camera camera(cloud.meta, p.height);
   const ListWork work(workspace, cloud.count);
   team.parallel_for(cloud.count, kSplatsPerPart, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -292,7 +246,7 @@ struct RaySums {
 // forward, right and up from the gradients of the rays, and from them what made them.
 void camera_gradient(const SplatPicture& p, const SplatCloud& cloud, const RaySums& sums,
                      const Vec& dposition, float* dmeta) {
-  const Camera camera(cloud.meta, p);
+  const Camera camera(cloud.meta, p.height);
   const double per_pixel = 1 / camera.focal;
   const Vec up = read(cloud.meta + 6);
   Vec dforward = sums.all, dright = scaled(sums.by_x, per_pixel);
