@@ -1,6 +1,7 @@
 # rlx_isa_sources(TARGET): every source under kernels/isa/ of the CPU backend is compiled once per
 # instruction-set level into namespace rlx::cpu::<level>, and joins TARGET. Other machines than x86-64 have the
-# baseline level only. -ffp-contract=off: a level rounds as its source says. GCC 12 sees uninitialised values
+# baseline level only. A source joins the level avx512vnni only if it says so in a comment `// Levels: also
+# avx512vnni`, because it has or calls code of its own there: for the others isa_table.h takes avx512 for both. -ffp-contract=off: a level rounds as its source says. GCC 12 sees uninitialised values
 # in its own AVX-512 headers, hence -Wno-maybe-uninitialized.
 add_library(rlx_isa_quiet INTERFACE)  # after rlx_flags: options are passed in the order of linking
 target_compile_options(rlx_isa_quiet INTERFACE -Wno-psabi -Wno-maybe-uninitialized -Wno-uninitialized)
@@ -16,8 +17,19 @@ function(rlx_isa_sources target)
     list(APPEND levels avx2 avx512 avx512vnni)
   endif()
   set(RLX_ISA_LEVELS ${levels} CACHE INTERNAL "levels compiled")
+  set(vnni_sources "")
+  foreach(source ${sources})
+    file(STRINGS ${source} mentions REGEX "^// Levels: also avx512vnni")
+    if(mentions)
+      list(APPEND vnni_sources ${source})
+    endif()
+  endforeach()
   foreach(level ${levels})
-    add_library(rlx_isa_${level} OBJECT ${sources})
+    set(of_level ${sources})
+    if(level STREQUAL avx512vnni)
+      set(of_level ${vnni_sources})
+    endif()
+    add_library(rlx_isa_${level} OBJECT ${of_level})
     set_target_properties(rlx_isa_${level} PROPERTIES POSITION_INDEPENDENT_CODE ON)
     target_compile_features(rlx_isa_${level} PUBLIC cxx_std_20)
     target_include_directories(rlx_isa_${level} PRIVATE ${PROJECT_SOURCE_DIR})

@@ -5,7 +5,7 @@
 
 namespace rlx::cpu {
 
-RLX_ISA_TABLE(GemmInt8Kernels, gemm_int8_kernels)
+RLX_ISA_TABLE_VNNI(GemmInt8Kernels, gemm_int8_kernels)
 
 namespace {
 

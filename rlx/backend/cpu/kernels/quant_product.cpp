@@ -6,7 +6,7 @@
 
 namespace rlx::cpu {
 
-RLX_ISA_TABLE(QuantProductKernels, quant_product_kernels)
+RLX_ISA_TABLE_VNNI(QuantProductKernels, quant_product_kernels)
 
 int quant_lanes() { return quant_product_kernels().lanes; }
 

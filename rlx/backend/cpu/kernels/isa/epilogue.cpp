@@ -1,6 +1,7 @@
 // Plan: a tile is at most a few kilobytes in L1, so each step is one pass over it: load, change, store, with
 // the switch outside the loops. Two vectors a row; columns beyond the valid ones hold rubbish that is never
 // written.
+// Levels: also avx512vnni, for gemm_int8.cpp.
 #include "rlx/backend/cpu/kernels/isa/epilogue.h"
 
 #include "rlx/backend/cpu/kernels/isa/indices.h"

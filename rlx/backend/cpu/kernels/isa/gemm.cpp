@@ -6,6 +6,7 @@
 // levels of cache feed it; K is cut so that a panel (128 KiB) stays in L2 for all tiles of a block. The sums
 // of a block (rows * 128 bytes) wait in the buffer between the cuts. Bound: multiply-add rate for M above
 // about 8, memory bandwidth of B below.
+// Levels: also avx512vnni, for gemm_int8.cpp.
 #include "rlx/backend/cpu/kernels/gemm.h"
 
 #include "rlx/backend/cpu/kernels/isa/epilogue.h"

@@ -6,6 +6,7 @@
 // With VNNI a tile of 14 rows reads 128 bytes of B and 56 of A for 28 instructions of 128 operations each,
 // so the bound is the dot product rate for M above about 16 and reading B below.
 // The sums of one panel then make one pass through L1: zero points, bias, and the result type.
+// Levels: also avx512vnni.
 #include "rlx/backend/cpu/kernels/gemm_int8.h"
 
 #include "rlx/backend/cpu/kernels/isa/epilogue.h"

@@ -9,6 +9,7 @@
 // Bound: reading w for few rows (q6_k, the dearest to take apart: 400 bytes a strip against about 60
 // operations), the dot product rate for many. Without VNNI, bytes are split into even and odd 16-bit halves
 // and multiplied by pairs: exact, no saturation.
+// Levels: also avx512vnni.
 #include "rlx/backend/cpu/kernels/isa/quant_product_strip.h"
 
 namespace rlx::cpu::RLX_ISA {

@@ -4,6 +4,7 @@
 // Bound: 32 columns take 32 multiply-adds a row of x and about 5 operations a column for decoding, so from 8
 // rows on the multiply-add rate, and decoding below. Values are formed as rlx/quant forms them, so that they
 // are bit-equal to its own.
+// Levels: also avx512vnni, for quant_product.cpp.
 #include "rlx/backend/cpu/kernels/isa/quant_product_strip.h"
 
 namespace rlx::cpu::RLX_ISA {
