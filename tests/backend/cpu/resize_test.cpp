@@ -54,7 +54,9 @@ std::vector<Resize> shapes() {
                                                           {3, {1, 4, 8}, {1, 4, 8}},
                                                           {30, {1, 20, 24}, {1, 40, 48}},
                                                           {0, {1, 2, 2}, {1, 3, 3}},
-                                                          {2, {1, 3, 4}, {1, 3, 9}}}) {
+                                                          {2, {1, 3, 4}, {1, 3, 9}},
+                                                          {1, {1, 37, 19}, {1, 50, 33}},
+                                                          {2, {1, 70, 35}, {1, 33, 16}}}) {
     out.push_back({ResizeMode::nearest, false, planes, size, to});
     out.push_back({ResizeMode::linear, false, planes, size, to});
     out.push_back({ResizeMode::linear, true, planes, size, to});
@@ -68,7 +70,7 @@ TEST(Resize, agrees_with_a_plain_loop) {
       const Array<float> x = random_array(p.planes * product(p.size), 1, -1, 1, 1);
       Array<float> y(p.planes * product(p.to), 3);
       p.x = x.data(), p.y = y.data();
-      std::vector<std::byte> workspace(resize_workspace(p) + 64);
+      std::vector<std::byte> workspace(resize_workspace(p, team.threads()) + 64);
       resize(team, p, workspace.data());
       for (int64_t i = 0; i < y.size(); ++i) {
         double want = 0;
@@ -88,7 +90,7 @@ TEST(Resize, backward_is_the_transpose) {
       Array<float> dx(p.planes * product(p.size), 3);
       for (int64_t i = 0; i < dx.size(); ++i) dx[i] = 9;
       p.x = dy.data(), p.y = dx.data();
-      std::vector<std::byte> workspace(resize_workspace(p) + 64);
+      std::vector<std::byte> workspace(resize_workspace(p, team.threads()) + 64);
       resize_backward(team, p, workspace.data());
       std::vector<double> want(static_cast<size_t>(dx.size())), size(want.size());
       for (int64_t i = 0; i < dy.size(); ++i) {
@@ -112,11 +114,28 @@ TEST(Resize, an_element_that_is_met_exactly_does_not_see_its_neighbour) {
       in[1] = INFINITY;
       Resize p{ResizeMode::linear, true, 1, size, {1, size[1] == 3 ? 5 : 1, size[2] == 3 ? 5 : 1}};
       p.x = in.data(), p.y = y.data();
-      std::vector<std::byte> workspace(resize_workspace(p) + 64);
+      std::vector<std::byte> workspace(resize_workspace(p, team.threads()) + 64);
       resize(team, p, workspace.data());
       ASSERT_EQ(y[0], x[0]);
       ASSERT_EQ(y[4], x[2]);
       for (int i = 1; i < 4; ++i) ASSERT_EQ(y[i], INFINITY);
+    }
+  });
+}
+
+TEST(Resize, an_infinite_gradient_reaches_only_what_was_taken) {
+  test::at_every_level([](Team team) {
+    for (const ResizeMode mode : {ResizeMode::nearest, ResizeMode::linear}) {
+      for (const bool last : {false, true}) {
+        Resize p{mode, true, 1, {1, last ? 1 : 3, last ? 3 : 1}, {1, last ? 1 : 5, last ? 5 : 1}};
+        Array<float> dy(5), dx(3);
+        for (int64_t i = 0; i < 5; ++i) dy[i] = i == 0 ? INFINITY : 1;  // output 0 is x[0] in both modes
+        p.x = dy.data(), p.y = dx.data();
+        std::vector<std::byte> workspace(resize_workspace(p, team.threads()) + 64);
+        resize_backward(team, p, workspace.data());
+        ASSERT_EQ(dx[0], INFINITY);
+        ASSERT_EQ(dx[1] + dx[2], mode == ResizeMode::nearest ? 3 : 3.5f);
+      }
     }
   });
 }

@@ -25,16 +25,29 @@ struct Resize {
   const float* x = nullptr;  // [planes, size..]; backward: dy, [planes, to..]
   float* y = nullptr;        // [planes, to..]; backward: dx, [planes, size..]
 };
-size_t resize_workspace(const Resize&);
+size_t resize_workspace(const Resize&, int threads);
 void resize(Team, const Resize&, std::byte* workspace);
 /// dx[i] = sum over o of the weight with which resize takes x[i] into y[o], times dy[o].
 void resize_backward(Team, const Resize&, std::byte* workspace);
 
-struct ResizeKernels {
-  /// y = (1 - part) a + part b
-  void (*blend)(const float* a, const float* b, float part, float* y, int64_t n);
-  /// y += weight x
-  void (*add_scaled)(const float* x, float weight, float* y, int64_t n);
+/// Output o is (1 - part) x[low] + part x[high]; x[low] alone where part is 0.
+struct ResizeTap {
+  int64_t low, high;
+  float part;
 };
+
+/// One axis of a block: x is [from, inner], y is [to, inner]. Backward, taps belong to the elements of x.
+struct ResizeAxis {
+  const ResizeTap* taps;
+  int64_t from, to;
+  bool backward;
+};
+struct ResizeKernels {
+  void (*along)(const ResizeAxis&, const float* x, float* y, int64_t inner);
+  /// Up to kResizeRows rows of the last axis, x [rows, from] and y [rows, to], through `scratch` of
+  /// kResizeRows (from + to) floats.
+  void (*last)(const ResizeAxis&, const float* x, float* y, int64_t rows, float* scratch);
+};
+inline constexpr int64_t kResizeRows = 16;
 
 }  // namespace rlx::cpu
