@@ -213,23 +213,19 @@ TEST(Conv, gradient_of_the_weights_agrees_with_a_plain_loop) {
   });
 }
 
-// More positions than a slice and more rows than a block, against sums of whole numbers, which are exact.
-TEST(Conv, large_shapes_are_exact_on_whole_numbers) {
-  const ConvShape s{.batch = 2,
-                    .in_channels = 20,
-                    .out_channels = 70,
-                    .size = {1, 30, 33},
-                    .kernel = {1, 3, 3},
-                    .low = {0, 1, 1},
-                    .high = {0, 1, 1}};
+// Whole numbers: every sum is exact, in whatever order.
+Case whole_numbers(const ConvShape& s) {
+  const int64_t nx = s.batch * s.in_channels * product(s.size);
+  const int64_t nw = s.out_channels * s.in_channels / s.groups * product(s.kernel);
+  const int64_t ny = s.batch * s.out_channels * product(s.out());
   Case c{s,
-         Array<float>(2 * 20 * 990),
-         Array<float>(70 * 20 * 9),
-         Array<float>(2 * 70 * 990),
-         Array<float>(70),
-         std::vector<double>(2 * 70 * 990),
-         std::vector<double>(2 * 20 * 990),
-         std::vector<double>(70 * 20 * 9)};
+         Array<float>(nx, 1),
+         Array<float>(nw, 3),
+         Array<float>(ny, 1),
+         Array<float>(s.out_channels),
+         std::vector<double>(size_t(ny)),
+         std::vector<double>(size_t(nx)),
+         std::vector<double>(size_t(nw))};
   for (int64_t i = 0; i < c.x.size(); ++i) c.x[i] = float(i * 7 % 5 - 2);
   for (int64_t i = 0; i < c.w.size(); ++i) c.w[i] = float(i * 3 % 7 - 3);
   for (int64_t i = 0; i < c.dy.size(); ++i) c.dy[i] = float(i * 5 % 3 - 1);
@@ -238,6 +234,10 @@ TEST(Conv, large_shapes_are_exact_on_whole_numbers) {
     c.dx[size_t(x)] += double(c.dy[y]) * double(c.w[w]);
     c.dw[size_t(w)] += double(c.x[x]) * double(c.dy[y]);
   });
+  return c;
+}
+
+void expect_exact(const Case& c) {
   test::at_every_level([&](Team team) {
     const Array<float> y = run(team, c, ConvPass::forward, int64_t(c.y.size()));
     const Array<float> dx = run(team, c, ConvPass::backward_data, int64_t(c.dx.size()));
@@ -248,9 +248,66 @@ TEST(Conv, large_shapes_are_exact_on_whole_numbers) {
   });
 }
 
+ConvShape square(int64_t in, int64_t out, int64_t height, int64_t width, int64_t kernel) {
+  return {.in_channels = in,
+          .out_channels = out,
+          .size = {1, height, width},
+          .kernel = {1, kernel, kernel},
+          .low = {0, kernel / 2, kernel / 2},
+          .high = {0, kernel / 2, kernel / 2}};
+}
+
+// More positions than a slice and more rows than a block.
+TEST(Conv, large_shapes_are_exact_on_whole_numbers) {
+  ConvShape s = square(20, 70, 30, 33, 3);
+  s.batch = 2;
+  expect_exact(whole_numbers(s));
+}
+
+// Rows of one and of several tiles, panels of four, two and one vectors, an uneven rest of channels.
+TEST(Conv, tiles_of_every_width_and_panel_are_exact) {
+  for (int64_t width = 1; width <= 15; ++width) expect_exact(whole_numbers(square(9, 56, 3, width, 3)));
+  expect_exact(whole_numbers(square(16, 121, 7, 7, 3)));
+  expect_exact(whole_numbers(square(16, 32, 3, 56, 3)));
+}
+
+// Weights of more channels than stay in a cache are taken in blocks, long rows in parts.
+TEST(Conv, blocks_of_channels_and_of_columns_are_exact) {
+  expect_exact(whole_numbers(square(330, 40, 5, 6, 3)));
+  ConvShape s = square(24, 17, 1, 2900, 1);
+  s.kernel[2] = 5, s.low[2] = 4;
+  expect_exact(whole_numbers(s));
+}
+
+TEST(Conv, steps_depths_groups_and_wide_padding_are_exact) {
+  const ConvShape deep{.batch = 2,
+                       .groups = 2,
+                       .in_channels = 10,
+                       .out_channels = 72,
+                       .size = {4, 6, 15},
+                       .kernel = {3, 3, 3},
+                       .low = {1, 1, 1},
+                       .high = {1, 1, 1}};
+  expect_exact(whole_numbers(deep));
+  ConvShape stepped = deep;
+  stepped.stride = {2, 2, 2};
+  expect_exact(whole_numbers(stepped));
+  ConvShape wide = square(18, 33, 6, 19, 1);
+  wide.kernel = {1, 2, 4}, wide.dilation = {1, 3, 4}, wide.low = {0, 4, 11}, wide.high = {0, -1, 9};
+  expect_exact(whole_numbers(wide));
+  wide.low = {0, -1, -2}, wide.high = {0, 2, -1}, wide.dilation = {1, 1, 2};
+  expect_exact(whole_numbers(wide));
+}
+
 TEST(Conv, threads_do_not_change_bits) {
   Pool one(1), three(3);
-  for (const Case& c : cases()) {
+  std::vector<Case> all = cases();
+  for (const ConvShape& s : {square(40, 72, 14, 14, 3), square(330, 40, 5, 6, 3), square(64, 96, 6, 40, 1)}) {
+    Case c = whole_numbers(s);
+    c.x = random_array(c.x.size(), 1), c.w = random_array(c.w.size(), 2), c.dy = random_array(c.dy.size(), 3);
+    all.push_back(std::move(c));
+  }
+  for (const Case& c : all) {
     for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_data, ConvPass::backward_weights}) {
       const int64_t size = pass == ConvPass::forward         ? int64_t(c.y.size())
                            : pass == ConvPass::backward_data ? int64_t(c.dx.size())

@@ -25,6 +25,29 @@ struct ConvPhase {
   int64_t weights = 0;     // where its packed weights begin, in elements
 };
 
+/// A product done by output rows (conv_rows.cpp).
+struct ConvRowPlan {
+  struct Tap {
+    Extents base;   // input of output 0
+    int64_t index;  // in the kernel
+    int64_t depth;  // which of the depths base[0] is
+  };
+  /// Result channels [first, first + vectors * lanes) of a group.
+  struct Panel {
+    int64_t first;
+    int vectors;
+  };
+  bool used = false;
+  int lanes = 0;
+  std::vector<Tap> taps;
+  std::vector<int64_t> depths;  // different base[0]
+  Extents low{}, high{};        // least and greatest base
+  std::vector<Panel> panels;
+  int64_t padded_channels = 0;  // lanes of all panels
+  int64_t width = 0;            // outputs of a tile
+  int64_t block = 0;            // source channels of a block, whose weights of a panel stay in L2
+};
+
 struct ConvGeometry {
   int rows = 0, columns = 0;               // of a tile, at the level the plan was made for
   int64_t source_channels = 0;             // of one group
@@ -37,6 +60,7 @@ struct ConvGeometry {
   bool depthwise = false;  // one source channel for each result channel: no matrix product
   bool flat = false;       // outputs are counted by padded places, so that a tap is a shift; some are unused
   int64_t panels = 0;      // of all phases
+  ConvRowPlan by_rows;
   int64_t weight_elements = 0;
 
   int64_t padded_volume() const { return volume(padded); }

@@ -1,13 +1,16 @@
+#include <algorithm>
 #include <limits>
 
 #include "rlx/backend/cpu/isa_table.h"
 #include "rlx/backend/cpu/kernels/conv_geometry.h"
+#include "rlx/backend/cpu/kernels/conv_rows.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/base/error.h"
 
 namespace rlx::cpu {
 
 RLX_ISA_TABLE(ConvKernels, conv_kernels)
+RLX_ISA_TABLE(ConvRowKernels, conv_row_kernels)
 
 namespace {
 
@@ -62,6 +65,66 @@ std::vector<Tap> taps_of(const ConvShape& s, ConvPass pass, const Extents& phase
   return out;
 }
 
+// The same convolution with fewer axes where no tap leaves its place: all positions are one row.
+ConvShape merged(ConvShape s) {
+  const Extents zeros{0, 0, 0}, ones{1, 1, 1};
+  if (s.kernel == ones && s.stride == ones && s.low == zeros && s.high == zeros)
+    s.size = {1, 1, volume(s.size)};
+  return s;
+}
+
+// Share of the time that goes into products: lanes filled, sums enough to hide the latency of an addition,
+// and the end of a tile, which costs as much as nine channels.
+double efficiency_of_rows(const ConvGeometry& g) {
+  const ConvRowPlan& rows = g.by_rows;
+  const auto depth = double(int64_t(rows.taps.size()) * g.source_channels);
+  const double filled = double(g.result_channels) / double(rows.padded_channels);
+  const double sums = double(rows.width * rows.panels[0].vectors);
+  return filled * std::min(1.0, sums / 8) * depth / (depth + 9);
+}
+// The same for panels of positions: measured beside the other way, and what gathering adds.
+double efficiency_of_panels(const ConvGeometry& g) {
+  double positions = 0;
+  for (const ConvPhase& phase : g.phases) positions += double(volume(phase.count));
+  const double gathering = g.flat ? 1 : double(g.result_channels) / double(g.result_channels + 8);
+  return 0.92 * gathering * positions / double(g.panels * g.columns);
+}
+
+constexpr int64_t kBlockBytes = 160 << 10;  // of weights: beside the strip of inputs in L2
+
+void plan_rows(ConvGeometry& g, const std::vector<Tap>& taps) {
+  ConvRowPlan& rows = g.by_rows;
+  const ConvRowKernels& kernels = conv_row_kernels();
+  if (g.depthwise || volume(g.spread) != 1 || g.step[2] > 2 || volume(g.result) == 0 || taps.empty()) return;
+  rows.lanes = kernels.lanes;
+  rows.low = rows.high = taps[0].base;
+  for (const Tap& tap : taps) {
+    for (size_t a = 0; a < 3; ++a) {
+      rows.low[a] = std::min(rows.low[a], tap.base[a]);
+      rows.high[a] = std::max(rows.high[a], tap.base[a]);
+    }
+    const auto at = std::find(rows.depths.begin(), rows.depths.end(), tap.base[0]);
+    rows.taps.push_back({tap.base, tap.index, at - rows.depths.begin()});
+    if (at == rows.depths.end()) rows.depths.push_back(tap.base[0]);
+  }
+  // Short rows: four vectors of channels make up for the missing positions.
+  const int64_t vectors = ceil_div(g.result_channels, rows.lanes);
+  const bool narrow = g.result[2] <= kernels.positions / 2 && vectors >= 4;
+  for (int64_t v = 0; v < vectors;) {
+    const int count = narrow && vectors - v >= 4 ? 4 : (vectors - v >= 2 ? 2 : 1);
+    rows.panels.push_back({v * rows.lanes, count});
+    v += count;
+  }
+  rows.padded_channels = vectors * rows.lanes;
+  const int64_t tiles = ceil_div(g.result[2], narrow ? kernels.positions / 2 : kernels.positions);
+  rows.width = ceil_div(g.result[2], tiles);
+  const int64_t channel_bytes =
+      int64_t(rows.taps.size()) * rows.panels[0].vectors * rows.lanes * int64_t(sizeof(float));
+  const int64_t blocks = ceil_div(g.source_channels * channel_bytes, kBlockBytes);
+  rows.block = ceil_div(g.source_channels, std::min(blocks, g.source_channels));
+  rows.used = efficiency_of_rows(g) > efficiency_of_panels(g);
+}
+
 }  // namespace
 
 Extents ConvShape::out() const {
@@ -71,9 +134,10 @@ Extents ConvShape::out() const {
   return o;
 }
 
-ConvPlan::ConvPlan(const ConvShape& shape, ConvPass pass)
-    : shape_(shape), pass_(pass), geometry_(std::make_unique<ConvGeometry>()) {
-  check(shape);
+ConvPlan::ConvPlan(const ConvShape& given, ConvPass pass)
+    : shape_(given), pass_(pass), geometry_(std::make_unique<ConvGeometry>()) {
+  check(given);
+  const ConvShape shape = merged(given);
   ConvGeometry& g = *geometry_;
   const ConvKernels& kernels = conv_kernels();
   g.columns = kernels.columns;
@@ -140,6 +204,11 @@ ConvPlan::ConvPlan(const ConvShape& shape, ConvPass pass)
     phase.weights = g.weight_elements;
     g.weight_elements += shape.groups * g.result_channels * g.source_channels * int64_t(phase.taps.size());
   }
+  if (pass == ConvPass::backward_weights) return;
+  plan_rows(g, taps[0]);
+  if (g.by_rows.used)
+    g.weight_elements =
+        shape.groups * g.by_rows.padded_channels * g.source_channels * int64_t(taps[0].size());
 }
 ConvPlan::~ConvPlan() = default;
 ConvPlan::ConvPlan(ConvPlan&&) noexcept = default;
@@ -150,6 +219,36 @@ PackedConvWeights::PackedConvWeights(const ConvPlan& plan)
   RLX_CHECK(plan.pass() != ConvPass::backward_weights, "the gradient of the weights reads no weights");
 }
 
+namespace {
+
+// For each group and panel blocks of source channels, each [tap][source channel][lane].
+void pack_by_rows(Team team, const ConvGeometry& g, int64_t groups, const float* w, int64_t group_stride,
+                  int64_t row_stride, int64_t channel_stride, float* out) {
+  const ConvRowPlan& rows = g.by_rows;
+  const auto taps = int64_t(rows.taps.size()), panels = int64_t(rows.panels.size());
+  team.parallel_for(groups * panels, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const ConvRowPlan::Panel& panel = rows.panels[size_t(i % panels)];
+      const int64_t group = i / panels, lanes = panel.vectors * rows.lanes;
+      const int64_t filled = std::min(lanes, g.result_channels - panel.first);
+      const float* from = w + group * group_stride + panel.first * row_stride;
+      float* to = out + (group * rows.padded_channels + panel.first) * taps * g.source_channels;
+      for (int64_t block = 0; block < g.source_channels; block += rows.block) {
+        const int64_t last = std::min(block + rows.block, g.source_channels);
+        for (int64_t t = 0; t < taps; ++t) {
+          const float* tap = from + rows.taps[size_t(t)].index;
+          for (int64_t c = block; c < last; ++c, to += lanes) {
+            for (int64_t r = 0; r < filled; ++r) to[r] = tap[r * row_stride + c * channel_stride];
+            for (int64_t r = filled; r < lanes; ++r) to[r] = 0;
+          }
+        }
+      }
+    }
+  });
+}
+
+}  // namespace
+
 // A phase's weights: for each group tiles of rows (result channels), each [tap][source channel][row]. Without
 // a matrix product: [channel][tap].
 void PackedConvWeights::pack(Team team, const float* w) {
@@ -159,6 +258,8 @@ void PackedConvWeights::pack(Team team, const float* w) {
   const int64_t taps = volume(s.kernel), in = s.in_channels / s.groups, per = s.out_channels / s.groups;
   const bool back = plan_->pass() == ConvPass::backward_data;
   const int64_t row_stride = back ? taps : in * taps, channel_stride = back ? in * taps : taps;
+  if (g.by_rows.used)
+    return pack_by_rows(team, g, s.groups, w, per * in * taps, row_stride, channel_stride, out);
   for (const ConvPhase& phase : g.phases) {
     const auto count = int64_t(phase.taps.size());
     const int64_t depth = count * g.source_channels;
