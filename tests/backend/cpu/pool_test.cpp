@@ -21,6 +21,8 @@ std::vector<Pooling> shapes() {
       {.planes = 2, .size = {4, 5, 6}, .kernel = {2, 3, 2}, .stride = {1, 1, 3}, .padding = {1, 2, 1}},
       {.planes = 1, .size = {1, 1, 1}},
       {.planes = 0, .size = {1, 4, 4}, .kernel = {1, 2, 2}},
+      {.planes = 1, .size = {1, 4, 1100}, .kernel = {1, 2, 2}, .stride = {1, 2, 2}},
+      {.planes = 1, .size = {1, 67, 12}, .kernel = {1, 66, 3}, .stride = {1, 1, 3}},
       {.planes = 70, .size = {1, 20, 33}, .kernel = {1, 3, 3}, .padding = {0, 1, 1}},
   };
 }

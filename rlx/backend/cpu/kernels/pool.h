@@ -40,11 +40,19 @@ struct PoolingBackward {
 };
 void pooling_backward(Team, const PoolingBackward&);
 
+/// Windows along a row: window j < n holds from[rows[r] + j stride + k] for r < row_count, k < kernel.
+struct PoolWindows {
+  const float* from;
+  const int64_t* rows;
+  int64_t row_count, kernel, stride, n;
+};
 struct PoolKernels {
   /// to[i] = combine(to[i], from[i]) for i < n.
   void (*combine)(Reduction, const float* from, float* to, int64_t n);
-  /// to[j] = combine over k < kernel of from[j stride + k], j < n.
-  void (*combine_windows)(Reduction, const float* from, int64_t kernel, int64_t stride, float* to, int64_t n);
+  /// to[j] = combine over window j.
+  void (*combine_windows)(Reduction, const PoolWindows&, float* to);
+  /// to[j] = r kernel + k of the first extreme element of window j, -1 where one of them is NaN.
+  void (*find_extremes)(Reduction, const PoolWindows&, float* to);
 };
 
 }  // namespace rlx::cpu
