@@ -146,6 +146,45 @@ TEST(Rope, the_inverse_takes_a_rotation_back) {
   });
 }
 
+// Large results of whole lines pass the caches, others of the same size do not.
+TEST(Rope, large_results_are_the_same_at_aligned_and_odd_addresses) {
+  const int64_t heads = 8, dim = 128, length = 4097;
+  Array<float> x(heads * length * dim), table(length * dim / 2);
+  for (int64_t i = 0; i < x.size(); ++i) x[i] = float(i % 1009) * 0.01f - 5;
+  for (int64_t i = 0; i < table.size(); ++i) table[i] = float(i % 101) * 0.02f - 1;
+  Array<float> aligned(x.size()), odd(x.size(), 1);
+  test::at_every_level([&](Team team) {
+    for (bool interleaved : {false, true}) {
+      Rope p{.heads = heads,
+             .length = length,
+             .head_dim = dim,
+             .rotated = dim,
+             .interleaved = interleaved,
+             .x = x.data(),
+             .x_strides = {0, dim, heads * dim},
+             .y_strides = {0, dim, heads * dim},
+             .cos = table.data(),
+             .sin = table.data() + 1,
+             .table_rows = length,
+             .table_stride = dim / 2 - 1};
+      for (Array<float>* y : {&aligned, &odd}) {
+        std::memset(y->data(), 0, size_t(y->size()) * 4);
+        p.y = y->data();
+        rope(team, p);
+      }
+      ASSERT_EQ(std::memcmp(aligned.data(), odd.data(), size_t(x.size()) * 4), 0);
+    }
+  });
+  // The last run of the last level: head 3 of row 4001, interleaved.
+  const int64_t at = (4001 * heads + 3) * dim, row = 4001 * (dim / 2 - 1);
+  for (int64_t i = 0; i < dim / 2; ++i) {
+    const double a = double(x[at + 2 * i]), b = double(x[at + 2 * i + 1]), c = double(table[row + i]),
+                 s = double(table[row + i + 1]);
+    ASSERT_NEAR(aligned[at + 2 * i], a * c - b * s, 2e-6);
+    ASSERT_NEAR(aligned[at + 2 * i + 1], b * c + a * s, 2e-6);
+  }
+}
+
 TEST(Rope, a_position_outside_the_tables_is_refused) {
   const Array<float> x = random_array(8, 1), table = random_array(4, 2);
   Array<float> y(8);

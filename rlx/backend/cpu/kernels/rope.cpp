@@ -1,11 +1,24 @@
 #include "rlx/backend/cpu/kernels/rope.h"
 
 #include "rlx/backend/cpu/isa_table.h"
+#include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/base/error.h"
 
 namespace rlx::cpu {
 
 RLX_ISA_TABLE(RopeKernels, rope_kernels)
+
+namespace {
+
+constexpr int64_t kLine = 16;  // f32 of a cache line
+
+bool may_stream_rows(const Rope& p) {
+  return p.dtype == DType::f32 && p.x != p.y && p.rotated == p.head_dim && p.rotated % (2 * kLine) == 0 &&
+         (p.y_strides.batch | p.y_strides.head | p.y_strides.row) % kLine == 0 &&
+         may_stream(p.y, 8 * p.batch * p.length * p.heads * p.head_dim);
+}
+
+}  // namespace
 
 void rope(Team team, const Rope& p) {
   RLX_CHECK(p.rotated % 2 == 0 && p.rotated <= p.head_dim, p.rotated, " rotated lanes of ", p.head_dim);
@@ -19,10 +32,11 @@ void rope(Team team, const Rope& p) {
       }
     }
   }
+  const bool streaming = may_stream_rows(p);
   constexpr int64_t kGrain = 8192;  // elements worth a thread
   const int64_t width = std::max<int64_t>(1, p.heads * p.head_dim);
   team.parallel_for(p.batch * p.length, std::max<int64_t>(1, kGrain / width),
-                    [&](int64_t begin, int64_t end) { rope_kernels().rows(p, begin, end); });
+                    [&](int64_t begin, int64_t end) { rope_kernels().rows(p, begin, end, streaming); });
 }
 
 }  // namespace rlx::cpu

@@ -34,8 +34,9 @@ void rope(Team, const Rope&);
 // ---- what a level provides ----
 
 struct RopeKernels {
-  /// All heads of rows [begin, end) of batch * length.
-  void (*rows)(const Rope&, int64_t begin, int64_t end);
+  /// All heads of rows [begin, end) of batch * length. `streaming`: past the caches, where y is f32, not x,
+  /// and made of whole aligned lines.
+  void (*rows)(const Rope&, int64_t begin, int64_t end, bool streaming);
 };
 
 }  // namespace rlx::cpu
