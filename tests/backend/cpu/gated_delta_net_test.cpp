@@ -210,6 +210,7 @@ const Case kCases[] = {{},
                        {.batch = 1, .length = 32, .heads = 2, .size = 32},
                        {.batch = 1, .length = 75, .heads = 3, .size = 33, .carried = true},
                        {.batch = 1, .length = 130, .heads = 1, .size = 64, .carried = true},
+                       {.batch = 1, .length = 100, .heads = 2, .size = 100, .carried = true},
                        {.batch = 1, .length = 40, .heads = 2, .size = 16, .closed_gates = true},
                        {.length = 5, .size = 0}};
 

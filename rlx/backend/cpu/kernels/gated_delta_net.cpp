@@ -33,9 +33,19 @@ size_t gated_delta_net_workspace(const GatedDeltaNet& p, int threads) {
 
 void gated_delta_net(Team team, const GatedDeltaNet& p, std::byte* workspace) {
   const GatedDeltaNetKernels& k = gated_delta_net_kernels();
-  const auto run = few_steps(p) ? k.steps : k.chunks;
-  each_head(team, p, round_up(k.scratch_bytes(p)), workspace,
-            [&](int64_t batch, int64_t head, std::byte* scratch) { run(p, batch, head, scratch); });
+  const size_t bytes = round_up(k.scratch_bytes(p));
+  if (!few_steps(p)) {
+    return each_head(team, p, bytes, workspace, [&](int64_t batch, int64_t head, std::byte* scratch) {
+      k.chunks(p, batch, head, scratch);
+    });
+  }
+  // Step after step, a thread takes the same heads, whose states its own cache may still hold.
+  const int64_t heads = p.batch * p.heads, parts = std::min<int64_t>(team.threads(), heads);
+  team.run(int(parts), [&](int part) {
+    for (int64_t i = heads * part / parts; i < heads * (part + 1) / parts; ++i) {
+      k.steps(p, i / p.heads, i % p.heads, workspace + size_t(part) * bytes);
+    }
+  });
 }
 
 size_t gated_delta_net_backward_workspace(const GatedDeltaNetBackward& p, int threads) {

@@ -15,24 +15,24 @@ namespace rlx::cpu::RLX_ISA {
 namespace {
 
 struct Gradients {
-  float *dstate, *state_turned, *dstate_turned;  // [width][width]
-  float *dy_rows, *asked_rows, *x_rows, *out_rows, *z_rows;
+  float *dstate, *state_turned, *dstate_turned;  // [width][stride]
+  float *dy_rows, *x_rows, *out_rows, *z_rows;
   float *dy_panel, *d_panel, *x_panel;
   float *m, *n;         // squares
   float *dbeta, *dsum;  // one number a step; dsum: of G
-  float* starts;        // [chunks][width][width]
+  float* starts;        // [chunks][width][stride]
 
   Gradients(const GatedDeltaNet& p, Carver& memory) {
-    const int64_t width = padded(p.size), rows = kChunk * width, panel = p.size * kChunk,
-                  square = kChunk * kChunk;
-    dstate = memory.take(width * width);
-    state_turned = memory.take(width * width), dstate_turned = memory.take(width * width);
-    dy_rows = memory.take(rows), asked_rows = memory.take(rows), x_rows = memory.take(rows);
+    const int64_t stride = row_stride(p.size), area = padded(p.size) * stride, rows = kChunk * stride,
+                  panel = p.size * kChunk, square = kChunk * kChunk;
+    dstate = memory.take(area);
+    state_turned = memory.take(area), dstate_turned = memory.take(area);
+    dy_rows = memory.take(rows), x_rows = memory.take(rows);
     out_rows = memory.take(rows), z_rows = memory.take(rows);
     dy_panel = memory.take(panel), d_panel = memory.take(panel), x_panel = memory.take(panel);
     m = memory.take(square), n = memory.take(square);
     dbeta = memory.take(kChunk), dsum = memory.take(kChunk);
-    starts = memory.take((p.length + kChunk - 1) / kChunk * width * width);
+    starts = memory.take((p.length + kChunk - 1) / kChunk * area);
   }
 };
 
@@ -53,34 +53,16 @@ RLX_INLINE void scale_panel(float* panel, int64_t n, F32 low, F32 high) {
   }
 }
 
-/// Rows of X from the last up, in place: row s -= beta[t] among[s][t] row t for t > s.
-void solve_transposed(const DeltaChunk& c, int64_t width, float* x) {
-  for (int64_t j = 0; j < width; j += 2 * kLanes) {
-    for (int64_t s = c.count - 2; s >= 0; --s) {
-      float* row = x + s * width + j;
-      F32 low = load(row), high = load(row + kLanes);
-      for (int64_t t = s + 1; t < c.count; ++t) {
-        const F32 factor = set1(-c.beta[t] * c.among[s * kChunk + t]);
-        low = fma(factor, load(x + t * width + j), low);
-        high = fma(factor, load(x + t * width + j + kLanes), high);
-      }
-      store(row, low);
-      store(row + kLanes, high);
-    }
-  }
-}
-
 /// dy of the chunk divided by sqrt(n), as rows and as a panel.
 void load_dy(const DeltaHead& h, const float* dy, const DeltaChunk& c, const Gradients& g) {
   const float scale = 1.0f / __builtin_sqrtf(float(h.n()));
   const float* from = dy + h.row(c.first);
-  clear(g.dy_rows, kChunk * h.width());
+  clear(g.dy_rows, kChunk * h.stride());
   clear(g.dy_panel, h.n() * kChunk);
-  turn(from, h.stride(), c.count, h.n(), scale, g.dy_panel, kChunk);
+  turn(from, h.step(), c.count, h.n(), scale, g.dy_panel, kChunk);
   for (int64_t t = 0; t < c.count; ++t) {
     for (int64_t i = 0; i < h.n(); i += kLanes) {
-      put(g.dy_rows + t * h.width() + i, fetch(from + t * h.stride() + i, h.n() - i) * set1(scale),
-          h.n() - i);
+      put(g.dy_rows + t * h.stride() + i, fetch(from + t * h.step() + i, h.n() - i) * set1(scale), h.n() - i);
     }
   }
 }
@@ -115,7 +97,7 @@ void weigh_squares(const DeltaChunk& c, const Gradients& g) {
 void write_rows(const DeltaHead& h, const DeltaChunk& c, const float* rows, float* to) {
   for (int64_t t = 0; t < c.count; ++t) {
     for (int64_t i = 0; i < h.n(); i += kLanes) {
-      put(to + h.row(c.first + t) + i, fetch(rows + t * h.width() + i, h.n() - i), h.n() - i);
+      put(to + h.row(c.first + t) + i, fetch(rows + t * h.stride() + i, h.n() - i), h.n() - i);
     }
   }
 }
@@ -123,34 +105,32 @@ void write_rows(const DeltaHead& h, const DeltaChunk& c, const float* rows, floa
 /// X, and what the rows of the chunk give to v, beta and gamma.
 void system_gradient(const DeltaHead& h, const GatedDeltaNetBackward& p, const DeltaChunk& c,
                      const Gradients& g) {
-  const int64_t n = h.n(), width = h.width();
+  const int64_t n = h.n(), width = h.width(), stride = h.stride();
   for (int64_t j = 0; j < width; j += kTileColumns) {
-    tile_f32(c.count, c.k_panel, kChunk, g.dstate + j, width, n, g.x_rows + j, width, true);
+    ask_columns(h, c, p.dv, j);
+    tile_f32(kChunk, c.in.k_panel, kChunk, g.dstate + j, stride, n, g.x_rows + j, stride, true);
   }
-  for (int64_t t = 0; t < c.count; ++t) {
-    scale_row(g.x_rows + t * width, g.x_rows + t * width, c.last[t], width);
+  for (int64_t t = 0; t < kChunk; ++t) {
+    scale_row(g.x_rows + t * stride, g.x_rows + t * stride, c.last[t], width);
   }
   for (int64_t j = 0; j < width; j += kTileColumns) {
-    tile_of_panel_f32(c.count, c.mixed, g.dy_rows + j, width, c.count, g.x_rows + j, width, false);
+    tile_of_panel_f32(kChunk, c.mixed, g.dy_rows + j, stride, c.count, g.x_rows + j, stride, false);
   }
-  solve_transposed(c, width, g.x_rows);
+  solve_transposed(h, c, g.x_rows);
   for (int64_t t = 0; t < c.count; ++t) {
-    const float* x = g.x_rows + t * width;
-    g.dbeta[t] = dot(x, c.error_rows + t * width, width);
+    const float* x = g.x_rows + t * stride;
+    g.dbeta[t] = dot(x, c.error_rows + t * stride, width);
     // asked_rows holds gamma S' q already.
-    g.dsum[t] = dot(g.dy_rows + t * width, g.asked_rows + t * width, width) -
-                c.beta[t] * c.gamma[t] * dot(x, c.read_rows + t * width, width);
-    scale_row(g.out_rows + t * width, x, c.beta[t], width);
-    scale_row(g.z_rows + t * width, x, -c.beta[t] * c.gamma[t], width);
+    g.dsum[t] = dot(g.dy_rows + t * stride, c.asked_rows + t * stride, width) -
+                c.beta[t] * c.gamma[t] * dot(x, c.read_rows + t * stride, width);
+    scale_row(g.out_rows + t * stride, x, c.beta[t], width);
+    scale_row(g.z_rows + t * stride, x, -c.beta[t] * c.gamma[t], width);
   }
   write_rows(h, c, g.out_rows, p.dv);
 }
 
 void chunk_gradient(const DeltaHead& h, const GatedDeltaNetBackward& p, DeltaChunk& c, const Gradients& g) {
-  const int64_t n = h.n(), width = h.width(), count = c.count;
-  query_chunk(h, c);
-  if (n < width) clear(g.asked_rows, kChunk * width);
-  turn(static_cast<const float*>(c.out_panel), kChunk, n, count, 1.0f, g.asked_rows, width);
+  const int64_t n = h.n(), width = h.width(), stride = h.stride(), count = c.count;
   load_dy(h, p.dy, c, g);
   clear(g.dsum, kChunk);
   clear(g.dbeta, kChunk);
@@ -158,8 +138,8 @@ void chunk_gradient(const DeltaHead& h, const GatedDeltaNetBackward& p, DeltaChu
 
   clear(g.d_panel, n * kChunk);
   clear(g.x_panel, n * kChunk);
-  turn(static_cast<const float*>(c.d_rows), width, count, n, 1.0f, g.d_panel, kChunk);
-  turn(static_cast<const float*>(g.x_rows), width, count, n, 1.0f, g.x_panel, kChunk);
+  turn(static_cast<const float*>(c.d_rows), stride, count, n, 1.0f, g.d_panel, kChunk);
+  turn(static_cast<const float*>(g.x_rows), stride, count, n, 1.0f, g.x_panel, kChunk);
   tile_f32(count, g.d_panel, kChunk, g.dy_panel, kChunk, n, g.m, kChunk, true);
   tile_f32(count, g.d_panel, kChunk, g.x_panel, kChunk, n, g.n, kChunk, true);
   weigh_squares(c, g);
@@ -170,40 +150,41 @@ void chunk_gradient(const DeltaHead& h, const GatedDeltaNetBackward& p, DeltaChu
   scale_panel(g.dy_panel, n, gamma[0], gamma[1]);
   scale_panel(g.x_panel, n, -beta[0] * gamma[0], -beta[1] * gamma[1]);
   for (int64_t t = 0; t < count; ++t)
-    scale_row(g.dy_rows + t * width, g.dy_rows + t * width, c.gamma[t], width);
-  turn(static_cast<const float*>(c.state), width, width, width, 1.0f, g.state_turned, width);
-  turn(static_cast<const float*>(g.dstate), width, width, width, 1.0f, g.dstate_turned, width);
+    scale_row(g.dy_rows + t * stride, g.dy_rows + t * stride, c.gamma[t], width);
+  turn(static_cast<const float*>(c.state), stride, width, width, 1.0f, g.state_turned, stride);
+  turn(static_cast<const float*>(g.dstate), stride, width, width, 1.0f, g.dstate_turned, stride);
 
   for (int64_t j = 0; j < width; j += kTileColumns) {
-    tile_f32(count, g.dy_panel, kChunk, g.state_turned + j, width, n, g.out_rows + j, width, true);
-    tile_f32(count, g.m, kChunk, c.k_rows + j, width, count, g.out_rows + j, width, false);
+    ask_columns(h, c, p.dq, j);
+    tile_f32(count, g.dy_panel, kChunk, g.state_turned + j, stride, n, g.out_rows + j, stride, true);
+    tile_f32(count, g.m, kChunk, c.in.k_rows + j, stride, count, g.out_rows + j, stride, false);
   }
   write_rows(h, c, g.out_rows, p.dq);
 
   for (int64_t j = 0; j < width; j += kTileColumns) {
-    tile_f32(count, g.d_panel, kChunk, g.dstate_turned + j, width, n, g.out_rows + j, width, true);
+    ask_columns(h, c, p.dk, j);
+    tile_f32(count, g.d_panel, kChunk, g.dstate_turned + j, stride, n, g.out_rows + j, stride, true);
   }
   for (int64_t t = 0; t < count; ++t) {
-    float* row = g.out_rows + t * width;
+    float* row = g.out_rows + t * stride;
     scale_row(row, row, c.last[t], width);
-    const float by_last = dot(row, c.k_rows + t * width, width);
+    const float by_last = dot(row, c.in.k_rows + t * stride, width);
     g.dsum[t] -= by_last;
     g.dsum[count - 1] += by_last;
   }
   for (int64_t j = 0; j < width; j += kTileColumns) {
-    tile_f32(count, g.x_panel, kChunk, g.state_turned + j, width, n, g.out_rows + j, width, false);
-    tile_of_panel_f32(count, g.m, c.q_rows + j, width, count, g.out_rows + j, width, false);
-    tile_of_panel_f32(count, g.n, c.k_rows + j, width, count, g.out_rows + j, width, false);
-    tile_f32(count, g.n, kChunk, c.k_rows + j, width, count, g.out_rows + j, width, false);
+    tile_f32(count, g.x_panel, kChunk, g.state_turned + j, stride, n, g.out_rows + j, stride, false);
+    tile_of_panel_f32(count, g.m, c.in.q_rows + j, stride, count, g.out_rows + j, stride, false);
+    tile_of_panel_f32(count, g.n, c.in.k_rows + j, stride, count, g.out_rows + j, stride, false);
+    tile_f32(count, g.n, kChunk, c.in.k_rows + j, stride, count, g.out_rows + j, stride, false);
   }
   write_rows(h, c, g.out_rows, p.dk);
 
   const float end = c.end();
-  g.dsum[count - 1] += end * dot(g.dstate, c.state, width * width);
-  scale_row(g.dstate, g.dstate, end, width * width);
+  g.dsum[count - 1] += end * dot(g.dstate, c.state, width * stride);
   for (int64_t j = 0; j < width; j += kTileColumns) {
-    tile_f32(n, c.k_rows, width, g.z_rows + j, width, count, g.dstate + j, width, false);
-    tile_f32(n, c.q_rows, width, g.dy_rows + j, width, count, g.dstate + j, width, false);
+    fading_tile_f32(n, c.in.k_rows, stride, g.z_rows + j, stride, count, g.dstate + j, stride, end);
+    tile_f32(n, c.in.q_rows, stride, g.dy_rows + j, stride, count, g.dstate + j, stride, false);
   }
   double sum = 0;
   for (int64_t t = count - 1; t >= 0; --t) {
@@ -215,7 +196,7 @@ void chunk_gradient(const DeltaHead& h, const GatedDeltaNetBackward& p, DeltaChu
 
 size_t scratch_bytes(const GatedDeltaNetBackward& p) {
   Carver count{nullptr};
-  DeltaChunk chunk(p.forward, count);
+  DeltaChunk chunk(p.forward, true, count);
   Gradients gradients(p.forward, count);
   return size_t(count.floats) * sizeof(float);
 }
@@ -223,21 +204,42 @@ size_t scratch_bytes(const GatedDeltaNetBackward& p) {
 void head(const GatedDeltaNetBackward& p, int64_t batch, int64_t head_index, std::byte* scratch) {
   const GatedDeltaNet& f = p.forward;
   Carver memory{reinterpret_cast<float*>(scratch)};
-  DeltaChunk c(f, memory);
+  DeltaChunk c(f, true, memory);
   const Gradients g(f, memory);
   const DeltaHead h{f, batch, head_index};
-  const int64_t n = f.size, area = h.width() * h.width();
+  const int64_t n = f.size, area = h.width() * h.stride(), all = squares(h);
+  const auto fetch_next = [&](int64_t j, int64_t half, int64_t first, int64_t after) {
+    const int64_t square = 2 * j / kLanes + 2 * half;
+    fetch_squares(h, first, after, square, square + 2, c);
+  };
   load_state(f.state == nullptr ? nullptr : f.state + h.state(), n, c.state);
+  c.queries = false;
+  fetch_squares(h, 0, 0, 0, all, c);
   for (int64_t first = 0; first < f.length; first += kChunk) {
     std::memcpy(g.starts + first / kChunk * area, c.state, size_t(area) * sizeof(float));
     if (first + kChunk >= f.length) break;
     open_chunk(h, first, c);
-    close_chunk(h, c);
+    for (int64_t j = 0; j < n; j += kTileColumns) {
+      fetch_next(j, 0, first + kChunk, first + 2 * kChunk);
+      read_state(h, j, c);
+      fetch_next(j, 1, first + kChunk, first + 2 * kChunk);
+      close_state(h, j, c);
+    }
   }
   load_state(p.dfinal_state == nullptr ? nullptr : p.dfinal_state + h.state(), n, g.dstate);
-  for (int64_t chunk = (f.length + kChunk - 1) / kChunk - 1; chunk >= 0; --chunk) {
-    std::memcpy(c.state, g.starts + chunk * area, size_t(area) * sizeof(float));
-    open_chunk(h, chunk * kChunk, c);
+  c.queries = true;
+  int64_t first = (f.length - 1) / kChunk * kChunk;
+  fetch_squares(h, first, 0, 0, all, c);
+  for (; first >= 0 && f.length > 0; first -= kChunk) {
+    c.state = g.starts + first / kChunk * area;
+    open_chunk(h, first, c);
+    for (int64_t j = 0; j < n; j += kTileColumns) {
+      fetch_next(j, 0, first - kChunk, first - 2 * kChunk);
+      ask_columns(h, c, p.dy, j);
+      read_state(h, j, c);
+      fetch_next(j, 1, first - kChunk, first - 2 * kChunk);
+      ask_state(h, j, c);
+    }
     chunk_gradient(h, p, c, g);
   }
   if (p.dstate != nullptr) store_state(g.dstate, n, p.dstate + h.state());

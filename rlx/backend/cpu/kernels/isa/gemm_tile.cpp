@@ -11,12 +11,13 @@ namespace {
 
 template <int R, int kRowStep>
 void tile(const float* __restrict a, int64_t a_step, const float* __restrict b, int64_t b_step, int64_t k,
-          float* __restrict c, int64_t c_stride, bool first) {
+          float* __restrict c, int64_t c_stride, bool first, float keep) {
   F32 s[R][2];
+  const F32 factor = set1(keep);
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
-    s[r][0] = first ? F32{} : load(c + r * c_stride);
-    s[r][1] = first ? F32{} : load(c + r * c_stride + kLanes);
+    s[r][0] = first ? F32{} : factor * load(c + r * c_stride);
+    s[r][1] = first ? F32{} : factor * load(c + r * c_stride + kLanes);
   }
   for (int64_t i = 0; i < k; ++i) {
     const F32 w0 = load(b), w1 = load(b + kLanes);
@@ -36,7 +37,7 @@ void tile(const float* __restrict a, int64_t a_step, const float* __restrict b, 
   }
 }
 
-using Tile = void (*)(const float*, int64_t, const float*, int64_t, int64_t, float*, int64_t, bool);
+using Tile = void (*)(const float*, int64_t, const float*, int64_t, int64_t, float*, int64_t, bool, float);
 struct Tiles {
   Tile of_rows[kTileRows];
 };
@@ -47,22 +48,38 @@ constexpr Tiles tiles(Indices<i...>) {
 constexpr Tiles kNeighbours = tiles<1>(MakeIndices<kTileRows>());
 constexpr Tiles kPanelRows = tiles<kTileColumns>(MakeIndices<kTileRows>());
 
+// Rows in tiles of about equal height: 128 are ten tiles of 12 or 13, not nine of 14 and one of 2.
+template <class Body>
+RLX_INLINE void each_tile(int64_t rows, Body body) {
+  for (int64_t r = 0, tiles = (rows + kTileRows - 1) / kTileRows; r < rows; --tiles) {
+    const int64_t count = (rows - r + tiles - 1) / tiles;
+    body(r, count);
+    r += count;
+  }
+}
+
 }  // namespace
 
 void tile_f32(int64_t rows, const float* a, int64_t a_step, const float* b, int64_t b_step, int64_t k,
               float* c, int64_t c_stride, bool first) {
-  for (int64_t r = 0; r < rows; r += kTileRows) {
-    const int64_t count = rows - r < kTileRows ? rows - r : kTileRows;
-    kNeighbours.of_rows[count - 1](a + r, a_step, b, b_step, k, c + r * c_stride, c_stride, first);
-  }
+  each_tile(rows, [&](int64_t r, int64_t count) {
+    kNeighbours.of_rows[count - 1](a + r, a_step, b, b_step, k, c + r * c_stride, c_stride, first, 1.0f);
+  });
+}
+
+void fading_tile_f32(int64_t rows, const float* a, int64_t a_step, const float* b, int64_t b_step, int64_t k,
+                     float* c, int64_t c_stride, float keep) {
+  each_tile(rows, [&](int64_t r, int64_t count) {
+    kNeighbours.of_rows[count - 1](a + r, a_step, b, b_step, k, c + r * c_stride, c_stride, false, keep);
+  });
 }
 
 void tile_of_panel_f32(int64_t rows, const float* a, const float* b, int64_t b_step, int64_t k, float* c,
                        int64_t c_stride, bool first) {
-  for (int64_t r = 0; r < rows; r += kTileRows) {
-    const int64_t count = rows - r < kTileRows ? rows - r : kTileRows;
-    kPanelRows.of_rows[count - 1](a + r * kTileColumns, 1, b, b_step, k, c + r * c_stride, c_stride, first);
-  }
+  each_tile(rows, [&](int64_t r, int64_t count) {
+    kPanelRows.of_rows[count - 1](a + r * kTileColumns, 1, b, b_step, k, c + r * c_stride, c_stride, first,
+                                  1.0f);
+  });
 }
 
 }  // namespace rlx::cpu::RLX_ISA

@@ -17,7 +17,11 @@ inline constexpr int kTileColumns = 2 * kLanes;
 void tile_f32(int64_t rows, const float* a, int64_t a_step, const float* b, int64_t b_step, int64_t k,
               float* c, int64_t c_stride, bool first);
 
-/// The same with a[r * kTileColumns + i]: A is itself a panel, its rows kTileColumns apart.
+/// The same with c[r][j] = keep * c[r][j] + the sum.
+void fading_tile_f32(int64_t rows, const float* a, int64_t a_step, const float* b, int64_t b_step, int64_t k,
+                     float* c, int64_t c_stride, float keep);
+
+/// The same as tile_f32 with a[r * kTileColumns + i]: A is itself a panel, its rows kTileColumns apart.
 void tile_of_panel_f32(int64_t rows, const float* a, const float* b, int64_t b_step, int64_t k, float* c,
                        int64_t c_stride, bool first);
 
