@@ -17,11 +17,12 @@ constexpr int64_t kMaxKernel = 64;
 // The gradient of the weights is made of this many partial sums along the sequence whatever the threads.
 constexpr int64_t kSlices = 16;
 
-// Channels taken through a run of steps at a time: the weights of a kernel of 4 are then 8 KiB and stay in
-// L1.
+// Channels taken through a run of steps at a time. Their weights lie together, [K][channels of the block]: 8
+// KiB for a kernel of 4, beside each other in L1. Rows of x are often a multiple of 4 KiB apart and share its
+// sets; weights in rows as long as theirs would share them too.
 constexpr int64_t kChannelBlock = 512;
 
-// body(first channel, channels) for all blocks.
+// body(first channel, channels) for all blocks; the weights of a block begin at K times its first channel.
 template <class Body>
 void each_block(int64_t channels, Body body) {
   for (int64_t c = 0; c < channels; c += kChannelBlock) body(c, std::min(kChannelBlock, channels - c));
@@ -39,9 +40,11 @@ int64_t weight_count(const CausalConv& p) { return p.kernel * p.channels; }
 size_t weight_bytes(const CausalConv& p) { return round_up(size_t(weight_count(p)) * sizeof(float)); }
 
 void turn_weights(const CausalConv& p, float* out) {
-  for (int64_t c = 0; c < p.channels; ++c) {
-    for (int64_t k = 0; k < p.kernel; ++k) out[k * p.channels + c] = p.w[c * p.kernel + k];
-  }
+  each_block(p.channels, [&](int64_t c, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) {
+      for (int64_t k = 0; k < p.kernel; ++k) out[c * p.kernel + k * n + i] = p.w[(c + i) * p.kernel + k];
+    }
+  });
 }
 
 /// Row t of z of image b, t < K - 1 + S; null for zeros.
@@ -77,8 +80,7 @@ void causal_conv(Team team, const CausalConv& p, std::byte* workspace) {
             t.rows[t.count++] = row + c;
           }
         }
-        kernels.weighted(t.rows, w + t.first * p.channels + c, p.channels, t.count, p.y + i * p.channels + c,
-                         n);
+        kernels.weighted(t.rows, w + c * p.kernel + t.first * n, t.count, p.y + i * p.channels + c, n);
       }
     });
   });
@@ -108,7 +110,7 @@ void causal_conv_backward(Team team, const CausalConvBackward& b, std::byte* wor
         terms.first = std::max<int64_t>(0, t - p.length + 1);
         for (int64_t k = terms.first; k <= std::min(t, pad); ++k)
           terms.rows[terms.count++] = b.dy + (image * p.length + t - k) * p.channels + c;
-        kernels.weighted(terms.rows, w + terms.first * p.channels + c, p.channels, terms.count, out, n);
+        kernels.weighted(terms.rows, w + c * p.kernel + terms.first * n, terms.count, out, n);
       }
     });
   });
@@ -121,21 +123,25 @@ void causal_conv_backward(Team team, const CausalConvBackward& b, std::byte* wor
     float* sums = slice_of(slice);
     std::fill_n(sums, count, 0.0f);
     const Range r = split_range(p.batch * p.length, 1, int(kSlices), slice);
-    for (int64_t i = r.begin; i < r.end; ++i) {
+    each_block(p.channels, [&](int64_t c, int64_t n) {
+      for (int64_t i = r.begin; i < r.end; ++i) {
+        for (int64_t k = 0; k < p.kernel; ++k) {
+          const float* row = row_of(p, i / p.length, i % p.length + k);
+          if (row != nullptr)
+            kernels.add_product(b.dy + i * p.channels + c, row + c, sums + c * p.kernel + k * n, n);
+        }
+      }
+    });
+  });
+  each_block(p.channels, [&](int64_t c, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) {
       for (int64_t k = 0; k < p.kernel; ++k) {
-        const float* row = row_of(p, i / p.length, i % p.length + k);
-        if (row != nullptr)
-          kernels.add_product(b.dy + i * p.channels, row, sums + k * p.channels, p.channels);
+        float sum = 0;
+        for (int64_t s = 0; s < kSlices; ++s) sum += slice_of(s)[c * p.kernel + k * n + i];
+        b.dw[(c + i) * p.kernel + k] = sum;
       }
     }
   });
-  for (int64_t c = 0; c < p.channels; ++c) {
-    for (int64_t k = 0; k < p.kernel; ++k) {
-      float sum = 0;
-      for (int64_t s = 0; s < kSlices; ++s) sum += slice_of(s)[k * p.channels + c];
-      b.dw[c * p.kernel + k] = sum;
-    }
-  }
 }
 
 }  // namespace rlx::cpu

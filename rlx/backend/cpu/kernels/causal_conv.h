@@ -32,9 +32,8 @@ size_t causal_conv_backward_workspace(const CausalConvBackward&);
 void causal_conv_backward(Team, const CausalConvBackward&, std::byte* workspace);
 
 struct CausalConvKernels {
-  /// y[i] = sum over k < count of rows[k][i] w[k * channels + i], i < n.
-  void (*weighted)(const float* const* rows, const float* w, int64_t channels, int64_t count, float* y,
-                   int64_t n);
+  /// y[i] = sum over k < count of rows[k][i] w[k n + i], i < n.
+  void (*weighted)(const float* const* rows, const float* w, int64_t count, float* y, int64_t n);
   /// y[i] += a[i] b[i], i < n.
   void (*add_product)(const float* a, const float* b, float* y, int64_t n);
 };

@@ -1,5 +1,5 @@
 // Plan: channels are neighbours, so a step of the sequence is a weighted sum of K rows of vectors with
-// weights of the same lanes; the weights are turned to [K][C] once a call. K is about four: x is read K
+// weights of the same lanes, turned once a call. K is about four: x is read K
 // times, from L1 after the first. Bound: one read and one write of memory an element.
 #include "rlx/backend/cpu/kernels/causal_conv.h"
 #include "rlx/backend/cpu/simd/vec.h"
@@ -7,18 +7,35 @@
 namespace rlx::cpu::RLX_ISA {
 namespace {
 
-void weighted(const float* const* rows, const float* w, int64_t channels, int64_t count, float* y,
-              int64_t n) {
-  for (int64_t i = 0; i < n; i += kLanes) {
-    const int l = int(n - i < kLanes ? n - i : kLanes);
+// kCount 0: any number of rows.
+template <int kCount>
+RLX_INLINE void weighted_sum(const float* const* rows, const float* w, int64_t count, float* y, int64_t n) {
+  const int64_t terms = kCount > 0 ? kCount : count;
+  const float* from[kCount > 0 ? kCount : 1];  // in registers: y could change `rows`
+  for (int k = 0; k < kCount; ++k) from[k] = rows[k];
+  const auto row = [&](int64_t k) { return kCount > 0 ? from[k] : rows[k]; };
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
     F32 s = {};
-    if (l == kLanes) {
-      for (int64_t k = 0; k < count; ++k) s = fma(load(rows[k] + i), load(w + k * channels + i), s);
-      store(y + i, s);
-    } else {
-      for (int64_t k = 0; k < count; ++k) s = fma(load_n(rows[k] + i, l), load_n(w + k * channels + i, l), s);
-      store_n(y + i, s, l);
-    }
+    for (int64_t k = 0; k < terms; ++k) s = fma(load(row(k) + i), load(w + k * n + i), s);
+    store(y + i, s);
+  }
+  if (i < n) {
+    const int l = int(n - i);
+    F32 s = {};
+    for (int64_t k = 0; k < terms; ++k) s = fma(load_n(row(k) + i, l), load_n(w + k * n + i, l), s);
+    store_n(y + i, s, l);
+  }
+}
+
+void weighted(const float* const* rows, const float* w, int64_t count, float* y, int64_t n) {
+  switch (count) {
+    case 3:
+      return weighted_sum<3>(rows, w, count, y, n);
+    case 4:
+      return weighted_sum<4>(rows, w, count, y, n);
+    default:
+      weighted_sum<0>(rows, w, count, y, n);
   }
 }
 
