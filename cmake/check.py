@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""./dev check: layers, formatting, file sizes, refusals, generated documents. Exit 1 when something must change."""
+"""./dev check: layers, formatting, file sizes, kernels for another machine, attacks, named tests, refusals,
+generated documents. Exit 1 when something must change."""
 import json
 import pathlib
 import re
@@ -118,11 +119,18 @@ def documents(build):
     return result.stdout.split("\n")[:-1] if result.returncode else []
 
 
+def other_machines():
+    """The kernel sources compile for AArch64."""
+    result = subprocess.run([sys.executable, str(ROOT / "tests/backend/cpu/check_isa.py"), "compile",
+                             "aarch64-linux-gnu-g++", str(ROOT)], text=True, capture_output=True)
+    return [result.stdout + result.stderr] if result.returncode else []
+
+
 def main():
     build = sys.argv[1] if len(sys.argv) > 1 else str(ROOT / "build/dev")
     failed = 0
     for name, check in (("layers", layers), ("formatting", formatting), ("sizes", sizes),
-                        ("attacks", attacks), ("named tests", named_tests), ("refusals", lambda: refusals(build)),
+                        ("AArch64", other_machines), ("attacks", attacks), ("named tests", named_tests), ("refusals", lambda: refusals(build)),
                         ("documents", lambda: documents(build))):
         errors = check()
         for error in errors:

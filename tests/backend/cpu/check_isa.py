@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 
 def symbols(objects):
@@ -26,15 +27,16 @@ def symbols(objects):
 
 
 def compile_all(compiler, root):
-    bad = []
-    for source in sorted(glob.glob(os.path.join(root, "rlx/backend/cpu/kernels/isa/*.cpp"))):
+    def problem(source):
         command = [compiler, "-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-psabi",
                    "-Wno-missing-field-initializers", "-DRLX_ISA=baseline",
                    "-I", root, "-c", source, "-o", os.devnull]
         run = subprocess.run(command, capture_output=True, text=True)
-        if run.returncode:
-            bad.append(f"{source}:\n{run.stderr[:4000]}")
-    return bad
+        return f"{source}:\n{run.stderr[:4000]}" if run.returncode else ""
+
+    sources = sorted(glob.glob(os.path.join(root, "rlx/backend/cpu/kernels/isa/*.cpp")))
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return [text for text in pool.map(problem, sources) if text]
 
 
 problems = symbols(sys.argv[2:]) if sys.argv[1] == "symbols" else compile_all(sys.argv[2], sys.argv[3])
