@@ -297,6 +297,8 @@ TEST(Conv, steps_depths_groups_and_wide_padding_are_exact) {
   expect_exact(whole_numbers(wide));
   wide.low = {0, -1, -2}, wide.high = {0, 2, -1}, wide.dilation = {1, 1, 2};
   expect_exact(whole_numbers(wide));
+  wide.size = {1, 3, 2}, wide.low = {0, -4, -5}, wide.high = {0, 6, 40};  // nothing of x is inside
+  expect_exact(whole_numbers(wide));
 }
 
 TEST(Conv, threads_do_not_change_bits) {

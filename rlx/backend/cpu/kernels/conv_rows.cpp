@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <limits>
 
 #include "rlx/backend/cpu/isa_table.h"
 #include "rlx/backend/cpu/kernels/conv_geometry.h"
@@ -21,9 +22,10 @@ RLX_ISA_TABLE(ConvRowKernels, conv_row_kernels)
 
 namespace {
 
-constexpr int64_t kStripBytes = 256 << 10;        // a quarter of L2
-constexpr int64_t kLargeWeightBytes = 384 << 10;  // of a group
-constexpr int kTasksOfThread = 4;
+constexpr int64_t kStripBytes = 480 << 10;        // half of L2
+constexpr int64_t kLargeWeightBytes = 384 << 10;  // of a group: beyond this they come from L3 for every task
+
+constexpr int kTasksOfThread = 4;  // at most, to even out the last ones
 
 /// How the work is cut, and the bytes of a thread's memory.
 struct Cut {
@@ -48,20 +50,36 @@ Cut cut(const Conv& p, int threads) {
   const auto bytes_of = [&](int64_t columns, int64_t count) {
     return depth * rows_of(count) * g.source_channels * width_of(columns) * int64_t(sizeof(float));
   };
-  const bool large = g.weight_elements / s.groups * int64_t(sizeof(float)) > kLargeWeightBytes;
-  const int64_t budget = large ? 2 * kStripBytes : kStripBytes;
+  const int64_t items = s.batch * s.groups * g.result[0];
+  // Few rows: their columns are shared out.
   int64_t tiles = c.tiles;
-  while (tiles > 1 && bytes_of(tiles * rows.width, 1) > budget) tiles = ceil_div(tiles, 2);
+  if (threads > 1 && items * g.result[1] < threads)
+    tiles = ceil_div(tiles, ceil_div(kTasksOfThread * threads, items * g.result[1]));
+  while (tiles > 1 && bytes_of(tiles * rows.width, 1) > kStripBytes) tiles = ceil_div(tiles, 2);
   c.columns = std::min(tiles * rows.width, g.result[2]);
   c.column_blocks = ceil_div(g.result[2], c.columns);
-  const int64_t images = s.batch * s.groups * g.result[0] * c.column_blocks;
-  const int64_t wanted = threads == 1 ? 1 : kTasksOfThread * threads;
-  int64_t blocks = large ? 1 : std::min(ceil_div(wanted, images), g.result[1]);
-  while (blocks < g.result[1] && bytes_of(c.columns, ceil_div(g.result[1], blocks)) > budget) ++blocks;
-  c.rows = ceil_div(g.result[1], blocks);
+  const int64_t images = items * c.column_blocks, panels = int64_t(rows.panels.size());
+  // The time of the thread with most to do, in output rows. Copying an input row takes as long as 11.5
+  // multiply-adds of each of its elements, a large weight from L3 as long as six.
+  const bool large = g.weight_elements / s.groups * int64_t(sizeof(float)) > kLargeWeightBytes;
+  const double copied = 11.5 / double(g.result_channels * int64_t(rows.taps.size()));
+  const double fetched = large ? 6 / double(c.columns) : 0;
+  double best = std::numeric_limits<double>::max();
+  for (int64_t shares = 1; shares <= panels && shares <= 2 * threads; ++shares) {
+    for (int per_thread = 1; per_thread <= kTasksOfThread; ++per_thread) {
+      int64_t blocks = std::clamp<int64_t>(per_thread * threads / (images * shares), 1, g.result[1]);
+      while (blocks < g.result[1] && bytes_of(c.columns, ceil_div(g.result[1], blocks)) > kStripBytes)
+        ++blocks;
+      const int64_t count = ceil_div(g.result[1], blocks),
+                    tasks = images * ceil_div(g.result[1], count) * shares;
+      const double products = (double(count) + fetched) * double(ceil_div(panels, shares)) / double(panels);
+      const double time = double(ceil_div(tasks, threads)) * (products + copied * double(rows_of(count)));
+      if (time >= best) continue;
+      best = time;
+      c.rows = count, c.shares = shares, c.tasks = tasks;
+    }
+  }
   c.row_blocks = ceil_div(g.result[1], c.rows);
-  c.shares = std::clamp<int64_t>(ceil_div(wanted, images * c.row_blocks), 1, int64_t(rows.panels.size()));
-  c.tasks = images * c.row_blocks * c.shares;
   c.strip_rows = rows_of(c.rows), c.strip_width = width_of(c.columns);
   c.strip = round_up(size_t(bytes_of(c.columns, c.rows)));
   const int64_t panel = rows.panels[0].vectors * rows.lanes;
@@ -120,7 +138,7 @@ class Worker {
     f.width = cut_.strip_width, f.out_row = row_floats();
     const int64_t from = std::clamp<int64_t>(i2, 0, g_.source[2]);
     const int64_t to = std::clamp<int64_t>(i2 + f.width, from, g_.source[2]);
-    f.left = std::min(from - i2, f.width), f.length = to - from;
+    f.left = std::clamp<int64_t>(from - i2, 0, f.width), f.length = to - from;
     for (size_t d = 0; d < rows_.depths.size(); ++d) {
       const int64_t i0 = t.depth * g_.step[0] + rows_.depths[d];
       if (i0 < 0 || i0 >= g_.source[0]) continue;
