@@ -1,5 +1,5 @@
-// Plan. What is done by rows goes to conv_rows.cpp. Otherwise the source is copied into a frame of zeros (unless
-// nothing reaches outside it), then
+// Plan. What is done by rows goes to conv_rows.cpp. Otherwise the source is copied into a frame of zeros
+// (unless nothing reaches outside it), then
 //   product    tasks are panels of output positions of an image and group; a panel runs through all tiles of
 //              output channels, whose packed weights stay in L2 while the inputs of the panel stay in L1. At
 //              stride 1 outputs are counted by padded places: a tap is then a shift of one flat array and
@@ -17,6 +17,7 @@
 #include "rlx/backend/cpu/isa_table.h"
 #include "rlx/backend/cpu/kernels/conv_geometry.h"
 #include "rlx/backend/cpu/kernels/conv_rows.h"
+#include "rlx/backend/cpu/kernels/conv_weights.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/base/error.h"
 
@@ -315,6 +316,7 @@ void run_weights(Team team, const Conv& p, const Layout& l, const float* source,
 
 size_t conv_workspace(const Conv& p, int threads) {
   if (p.plan->geometry().by_rows.used) return conv_rows_workspace(p, threads);
+  if (p.plan->geometry().turned.used) return conv_turned_workspace(p, threads);
   const Layout l = layout(p);
   return l.frame + l.runs + l.turned + l.result + size_t(threads) * l.thread;
 }
@@ -330,6 +332,7 @@ void conv(Team team, const Conv& p, std::byte* workspace) {
   }
   if (s.batch == 0 || volume(g.result) == 0) return;
   if (g.by_rows.used) return conv_rows(team, p, workspace);
+  if (g.turned.used) return conv_turned(team, p, workspace);
   const Layout l = layout(p);
   if (g.depthwise) {
     weights ? run_depthwise_weights(team, p, l, workspace) : run_depthwise(team, p, l, workspace);

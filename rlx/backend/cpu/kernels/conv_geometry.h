@@ -25,13 +25,21 @@ struct ConvPhase {
   int64_t weights = 0;     // where its packed weights begin, in elements
 };
 
+struct ConvTap {
+  Extents base;       // input of output 0
+  int64_t index = 0;  // in the kernel
+  int64_t depth = 0;  // which of the different base[0] its own is
+};
+
+/// The taps of a phase with what they have in common.
+struct ConvTaps {
+  std::vector<ConvTap> taps;
+  std::vector<int64_t> depths;  // different base[0]
+  Extents low{}, high{};        // least and greatest base
+};
+
 /// A product done by output rows (conv_rows.cpp).
-struct ConvRowPlan {
-  struct Tap {
-    Extents base;   // input of output 0
-    int64_t index;  // in the kernel
-    int64_t depth;  // which of the depths base[0] is
-  };
+struct ConvRowPlan : ConvTaps {
   /// Result channels [first, first + vectors * lanes) of a group.
   struct Panel {
     int64_t first;
@@ -39,13 +47,21 @@ struct ConvRowPlan {
   };
   bool used = false;
   int lanes = 0;
-  std::vector<Tap> taps;
-  std::vector<int64_t> depths;  // different base[0]
-  Extents low{}, high{};        // least and greatest base
   std::vector<Panel> panels;
   int64_t padded_channels = 0;  // lanes of all panels
   int64_t width = 0;            // outputs of a tile
   int64_t block = 0;            // source channels of a block, whose weights of a panel stay in L2
+};
+
+/// A gradient of weights with input channels in the lanes (conv_weights.cpp).
+struct ConvTurnedPlan : ConvTaps {
+  bool used = false;
+  int lanes = 0;
+  int64_t panels = 0;                         // of two vectors of input channels
+  int64_t rows = 0;                           // output channels of a tile
+  int64_t chunk_rows = 0, chunk_columns = 0;  // outputs of a chunk
+  int64_t input_rows = 0, input_columns = 0;  // most inputs of a chunk
+  int64_t copied_plane = 0;                   // floats from row to row of dy where it is copied, else 0
 };
 
 struct ConvGeometry {
@@ -61,6 +77,7 @@ struct ConvGeometry {
   bool flat = false;       // outputs are counted by padded places, so that a tap is a shift; some are unused
   int64_t panels = 0;      // of all phases
   ConvRowPlan by_rows;
+  ConvTurnedPlan turned;
   int64_t weight_elements = 0;
 
   int64_t padded_volume() const { return volume(padded); }

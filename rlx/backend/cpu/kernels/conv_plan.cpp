@@ -4,6 +4,7 @@
 #include "rlx/backend/cpu/isa_table.h"
 #include "rlx/backend/cpu/kernels/conv_geometry.h"
 #include "rlx/backend/cpu/kernels/conv_rows.h"
+#include "rlx/backend/cpu/kernels/conv_weights.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/base/error.h"
 
@@ -11,6 +12,7 @@ namespace rlx::cpu {
 
 RLX_ISA_TABLE(ConvKernels, conv_kernels)
 RLX_ISA_TABLE(ConvRowKernels, conv_row_kernels)
+RLX_ISA_TABLE(ConvTurnedKernels, conv_turned_kernels)
 
 namespace {
 
@@ -35,19 +37,14 @@ void check(const ConvShape& s) {
   }
 }
 
-struct Tap {
-  Extents base;
-  int64_t index;
-};
-
 // Taps of a phase: kernel positions that meet it, and where they read.
-std::vector<Tap> taps_of(const ConvShape& s, ConvPass pass, const Extents& phase) {
-  std::vector<Tap> out;
+std::vector<ConvTap> taps_of(const ConvShape& s, ConvPass pass, const Extents& phase) {
+  std::vector<ConvTap> out;
   Extents k;
   for (k[0] = 0; k[0] < s.kernel[0]; ++k[0]) {
     for (k[1] = 0; k[1] < s.kernel[1]; ++k[1]) {
       for (k[2] = 0; k[2] < s.kernel[2]; ++k[2]) {
-        Tap tap{{}, (k[0] * s.kernel[1] + k[1]) * s.kernel[2] + k[2]};
+        ConvTap tap{.base = {}, .index = (k[0] * s.kernel[1] + k[1]) * s.kernel[2] + k[2]};
         bool meets = true;
         for (size_t a = 0; a < 3; ++a) {
           if (pass == ConvPass::backward_data) {
@@ -92,21 +89,26 @@ double efficiency_of_panels(const ConvGeometry& g) {
 
 constexpr int64_t kBlockBytes = 160 << 10;  // of weights: beside the strip of inputs in L2
 
-void plan_rows(ConvGeometry& g, const std::vector<Tap>& taps) {
+void take_taps(const std::vector<ConvTap>& taps, ConvTaps& out) {
+  out.low = out.high = taps[0].base;
+  for (ConvTap tap : taps) {
+    for (size_t a = 0; a < 3; ++a) {
+      out.low[a] = std::min(out.low[a], tap.base[a]);
+      out.high[a] = std::max(out.high[a], tap.base[a]);
+    }
+    const auto at = std::find(out.depths.begin(), out.depths.end(), tap.base[0]);
+    tap.depth = at - out.depths.begin();
+    if (at == out.depths.end()) out.depths.push_back(tap.base[0]);
+    out.taps.push_back(tap);
+  }
+}
+
+void plan_rows(ConvGeometry& g, const std::vector<ConvTap>& taps) {
   ConvRowPlan& rows = g.by_rows;
   const ConvRowKernels& kernels = conv_row_kernels();
   if (g.depthwise || volume(g.spread) != 1 || g.step[2] > 2 || volume(g.result) == 0 || taps.empty()) return;
   rows.lanes = kernels.lanes;
-  rows.low = rows.high = taps[0].base;
-  for (const Tap& tap : taps) {
-    for (size_t a = 0; a < 3; ++a) {
-      rows.low[a] = std::min(rows.low[a], tap.base[a]);
-      rows.high[a] = std::max(rows.high[a], tap.base[a]);
-    }
-    const auto at = std::find(rows.depths.begin(), rows.depths.end(), tap.base[0]);
-    rows.taps.push_back({tap.base, tap.index, at - rows.depths.begin()});
-    if (at == rows.depths.end()) rows.depths.push_back(tap.base[0]);
-  }
+  take_taps(taps, rows);
   // Short rows: four vectors of channels make up for the missing positions.
   const int64_t vectors = ceil_div(g.result_channels, rows.lanes);
   const bool narrow = g.result[2] <= kernels.positions / 2 && vectors >= 4;
@@ -125,6 +127,43 @@ void plan_rows(ConvGeometry& g, const std::vector<Tap>& taps) {
   rows.used = efficiency_of_rows(g) > efficiency_of_panels(g);
 }
 
+constexpr int64_t kTurnedBytes = 224 << 10;  // of turned inputs: beside the rows of dy and the sums in L2
+constexpr int64_t kSharedSets =
+    2048;  // rows of a tile that lie a multiple of this apart crowd few sets of L1
+
+void plan_turned(ConvGeometry& g, const std::vector<ConvTap>& taps) {
+  ConvTurnedPlan& turned = g.turned;
+  const ConvTurnedKernels& kernels = conv_turned_kernels();
+  const int64_t vectors = ceil_div(g.source_channels, kernels.lanes);
+  // The other way has output channels in the lanes.
+  const double filled = double(g.source_channels) / double(vectors * kernels.lanes);
+  const double other = double(g.result_channels) / double(ceil_div(g.result_channels, g.columns) * g.columns);
+  if (g.depthwise || volume(g.result) == 0 || filled < 0.8 * other) return;
+  turned.used = true;
+  turned.lanes = kernels.lanes;
+  take_taps(taps, turned);
+  turned.panels = ceil_div(vectors, 2);
+  turned.rows = ceil_div(g.result_channels, ceil_div(g.result_channels, kernels.rows));
+  const auto inputs = [&](size_t axis, int64_t count) {
+    return std::min(g.source[axis], (count - 1) * g.step[axis] + turned.high[axis] - turned.low[axis] + 1);
+  };
+  const auto bytes = [&](int64_t rows, int64_t columns) {
+    return int64_t(turned.depths.size()) * inputs(1, rows) * inputs(2, columns) * 2 * turned.lanes *
+           int64_t(sizeof(float));
+  };
+  int64_t row_parts = 1, column_parts = 1;
+  const auto part = [&](size_t axis, int64_t parts) { return ceil_div(g.result[axis], parts); };
+  while (row_parts < g.result[1] && bytes(part(1, row_parts), g.result[2]) > kTurnedBytes) ++row_parts;
+  while (column_parts < g.result[2] && bytes(part(1, row_parts), part(2, column_parts)) > kTurnedBytes)
+    ++column_parts;
+  turned.chunk_rows = part(1, row_parts), turned.chunk_columns = part(2, column_parts);
+  turned.input_rows = inputs(1, turned.chunk_rows), turned.input_columns = inputs(2, turned.chunk_columns);
+  if (volume(g.result) * int64_t(sizeof(float)) % kSharedSets == 0) {
+    turned.copied_plane = ceil_div(turned.chunk_rows * turned.chunk_columns, 16) * 16;
+    if (turned.copied_plane * int64_t(sizeof(float)) % kSharedSets == 0) turned.copied_plane += 16;
+  }
+}
+
 }  // namespace
 
 Extents ConvShape::out() const {
@@ -137,7 +176,7 @@ Extents ConvShape::out() const {
 ConvPlan::ConvPlan(const ConvShape& given, ConvPass pass)
     : shape_(given), pass_(pass), geometry_(std::make_unique<ConvGeometry>()) {
   check(given);
-  const ConvShape shape = merged(given);
+  const ConvShape shape = pass == ConvPass::backward_weights ? given : merged(given);
   ConvGeometry& g = *geometry_;
   const ConvKernels& kernels = conv_kernels();
   g.columns = kernels.columns;
@@ -153,7 +192,7 @@ ConvPlan::ConvPlan(const ConvShape& given, ConvPass pass)
   } else {
     g.step = shape.stride;
   }
-  std::vector<std::vector<Tap>> taps;
+  std::vector<std::vector<ConvTap>> taps;
   Extents lowest, highest;
   lowest.fill(std::numeric_limits<int64_t>::max());
   highest.fill(std::numeric_limits<int64_t>::min());
@@ -164,7 +203,7 @@ ConvPlan::ConvPlan(const ConvShape& given, ConvPass pass)
         ConvPhase phase{.first = first};
         taps.push_back(taps_of(shape, pass, first));
         for (size_t a = 0; a < 3; ++a) phase.count[a] = ceil_div(g.result[a] - first[a], g.spread[a]);
-        for (const Tap& tap : taps.back()) {
+        for (const ConvTap& tap : taps.back()) {
           for (size_t a = 0; a < 3; ++a) {
             lowest[a] = std::min(lowest[a], tap.base[a]);
             highest[a] = std::max(highest[a], tap.base[a] + (phase.count[a] - 1) * g.step[a]);
@@ -191,7 +230,7 @@ ConvPlan::ConvPlan(const ConvShape& given, ConvPass pass)
   g.flat = g.flat && double(spans) <= kFlatWaste * double(positions);
   for (size_t i = 0; i < g.phases.size(); ++i) {
     ConvPhase& phase = g.phases[i];
-    for (const Tap& tap : taps[i]) {
+    for (const ConvTap& tap : taps[i]) {
       phase.taps.push_back(((tap.base[0] - g.lowest[0]) * g.padded[1] + tap.base[1] - g.lowest[1]) *
                                g.padded[2] +
                            tap.base[2] - g.lowest[2]);
@@ -204,7 +243,10 @@ ConvPlan::ConvPlan(const ConvShape& given, ConvPass pass)
     phase.weights = g.weight_elements;
     g.weight_elements += shape.groups * g.result_channels * g.source_channels * int64_t(phase.taps.size());
   }
-  if (pass == ConvPass::backward_weights) return;
+  if (pass == ConvPass::backward_weights) {
+    if (volume(g.result) > 0) plan_turned(g, taps[0]);
+    return;
+  }
   plan_rows(g, taps[0]);
   if (g.by_rows.used)
     g.weight_elements =

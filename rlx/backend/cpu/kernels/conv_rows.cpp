@@ -152,7 +152,7 @@ class Worker {
   int64_t taps_of_row(const Task& t, int64_t row, int64_t weights) {
     int64_t n = 0;
     for (size_t i = 0; i < rows_.taps.size(); ++i) {
-      const ConvRowPlan::Tap& tap = rows_.taps[i];
+      const ConvTap& tap = rows_.taps[i];
       const int64_t i0 = t.depth * g_.step[0] + tap.base[0], i1 = row * g_.step[1] + tap.base[1];
       if (i0 < 0 || i0 >= g_.source[0] || i1 < 0 || i1 >= g_.source[1]) continue;
       const int64_t strip_row = tap.depth * cut_.strip_rows + i1 - first_row(t);

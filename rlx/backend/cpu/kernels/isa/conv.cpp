@@ -9,6 +9,8 @@
 // Depthwise: one load and one multiply-add a vector and tap, up to four vectors of outputs at a time so that
 // a weight is broadcast once for them. Bound: loads, half of the peak of arithmetic.
 #include "rlx/backend/cpu/kernels/conv.h"
+
+#include "rlx/backend/cpu/kernels/isa/turned.h"
 #include "rlx/backend/cpu/simd/strided.h"
 
 namespace rlx::cpu::RLX_ISA {
@@ -120,21 +122,7 @@ void gather(const ConvTile& p, const ConvSegment* segments, int64_t segment_coun
 }
 
 void pack(const float* from, int64_t stride, int64_t rows, int64_t n, float* out) {
-  for (int64_t first = 0; first < kColumns; first += kLanes) {
-    int64_t i = 0;
-    for (; i + kLanes <= n; i += kLanes) {
-      F32 v[kLanes] = {};
-      for (int r = 0; r < kLanes; ++r) {
-        if (first + r < rows) v[r] = load(from + (first + r) * stride + i);
-      }
-      transpose(v);
-      for (int j = 0; j < kLanes; ++j) store(out + (i + j) * kColumns + first, v[j]);
-    }
-    for (; i < n; ++i) {
-      for (int64_t r = first; r < first + kLanes; ++r)
-        out[i * kColumns + r] = r < rows ? from[r * stride + i] : 0.0f;
-    }
-  }
+  turn_rows(from, stride, rows, n, 2, out);
 }
 
 template <int Step, int Vectors>
