@@ -77,7 +77,7 @@ TEST(Attention, odd_sizes_layouts_and_formats_agree_with_a_plain_loop) {
         check_case(team, {.q_heads = 8,
                           .kv_heads = 2,
                           .q_len = 3,
-                          .k_len = 20,
+                          .k_len = 80,
                           .head_dim = dim,
                           .value_dim = dim,
                           .causal = true,
