@@ -279,6 +279,15 @@ TEST(Conv, blocks_of_channels_and_of_columns_are_exact) {
   expect_exact(whole_numbers(s));
 }
 
+// Chunks of rows; planes of dy that share sets of a cache and are copied; more taps than lanes.
+TEST(Conv, gradients_of_weights_over_chunks_and_many_taps_are_exact) {
+  expect_exact(whole_numbers(square(16, 8, 120, 70, 3)));
+  ConvShape s = square(17, 20, 16, 32, 3);
+  s.batch = 2;
+  expect_exact(whole_numbers(s));
+  expect_exact(whole_numbers(square(20, 15, 9, 9, 5)));
+}
+
 TEST(Conv, steps_depths_groups_and_wide_padding_are_exact) {
   const ConvShape deep{.batch = 2,
                        .groups = 2,

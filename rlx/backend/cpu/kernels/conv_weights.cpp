@@ -81,32 +81,42 @@ class Worker {
     channels_ = std::min<int64_t>(2 * plan_.lanes, g_.source_channels - channel_);
     vectors_ = channels_ > plan_.lanes ? 2 : 1;
     const Range tiles = split_range(cut_.tiles, 1, int(cut_.shares), int(share));
-    first_ = tiles.begin * plan_.rows, last_ = std::min(tiles.end * plan_.rows, g_.result_channels);
-    if (first_ >= last_) return;
-    std::fill_n(sums_, int64_t(plan_.taps.size()) * tap_floats(), 0.0f);
+    const int64_t first = tiles.begin * plan_.rows,
+                  last = std::min(tiles.end * plan_.rows, g_.result_channels);
     const int64_t batch = p_.plan->shape().batch;
-    // With one chunk in all, sums are written while they are in the nearest cache.
-    const bool once =
-        batch * g_.result[0] == 1 && plan_.chunk_rows >= g_.result[1] && plan_.chunk_columns >= g_.result[2];
+    // With one chunk in all, the sums of a tile are finished in the nearest cache.
+    if (batch * g_.result[0] == 1 && plan_.chunk_rows >= g_.result[1] &&
+        plan_.chunk_columns >= g_.result[2]) {
+      const Chunk chunk = turn(0, {0, 0, 0});
+      for (int64_t row = first; row < last; row += plan_.rows) {
+        begin(row, std::min(row + plan_.rows, last));
+        add(chunk, row);
+        write();
+      }
+      return;
+    }
+    begin(first, last);
     for (int64_t n = 0; n < batch; ++n) {
       for (int64_t o0 = 0; o0 < g_.result[0]; ++o0) {
         for (int64_t o1 = 0; o1 < g_.result[1]; o1 += plan_.chunk_rows) {
           for (int64_t o2 = 0; o2 < g_.result[2]; o2 += plan_.chunk_columns) {
             const Chunk chunk = turn(n, {o0, o1, o2});
-            for (int64_t row = first_; row < last_; row += plan_.rows) {
-              add(chunk, row);
-              if (once) write(row, std::min(row + plan_.rows, last_));
-            }
+            for (int64_t row = first; row < last; row += plan_.rows) add(chunk, row);
           }
         }
       }
     }
-    if (!once) write(first_, last_);
+    write();
   }
 
  private:
   int64_t lanes() const { return vectors_ * plan_.lanes; }
   int64_t tap_floats() const { return (last_ - first_) * lanes(); }
+
+  void begin(int64_t first, int64_t last) {
+    first_ = first, last_ = last;
+    std::fill_n(sums_, int64_t(plan_.taps.size()) * tap_floats(), 0.0f);
+  }
 
   // Outputs [first, end) of an image, and the inputs from `input` on that are turned for them.
   struct Chunk {
@@ -178,9 +188,9 @@ class Worker {
     }
   }
 
-  void write(int64_t begin, int64_t end) {
+  void write() {
     const auto taps = int64_t(plan_.taps.size());
-    for (int64_t row = begin; row < end; ++row) {
+    for (int64_t row = first_; row < last_; ++row) {
       const int64_t place = (group_ * g_.result_channels + row) * g_.source_channels + channel_;
       kernels_.interleave(sums_ + (row - first_) * lanes(), tap_floats(), channels_, taps,
                           p_.out + place * taps);
@@ -194,7 +204,7 @@ class Worker {
   const ConvTurnedKernels& kernels_;
   float *turned_, *sums_, *copied_;
   int64_t group_ = 0, channel_ = 0, channels_ = 0;  // of the inputs
-  int64_t first_ = 0, last_ = 0;                    // output channels
+  int64_t first_ = 0, last_ = 0;                    // output channels of the sums
   int vectors_ = 0;
 };
 

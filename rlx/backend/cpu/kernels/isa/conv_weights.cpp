@@ -70,21 +70,33 @@ void turn(const float* from, int64_t stride, int64_t rows, int64_t n, int vector
   turn_rows(from, stride, rows, n, vectors, out);
 }
 
-// Squares of taps and channels, turned.
+// v[i]: the sums of channel i for up to a vector of taps, `rows` of which are there.
+RLX_INLINE void turn_taps(const float* sums, int64_t stride, int rows, F32 (&v)[kLanes]) {
+#pragma GCC unroll 16
+  for (int i = 0; i < kLanes; ++i) v[i] = i < rows ? load(sums + i * stride) : F32{};
+  transpose(v);
+}
+
+// Few taps: channels are stored in order as whole vectors, whose surplus the next one overwrites, and all of
+// them together copied from there.
 void interleave(const float* sums, int64_t stride, int64_t channels, int64_t taps, float* out) {
-  if (taps == 1) {
-    for (int64_t c = 0; c < channels; ++c) out[c] = sums[c];
+  F32 v[kLanes];
+  if (taps <= kLanes) {
+    float ordered[(2 * kLanes + 1) * kLanes];
+    for (int64_t c = 0; c < channels; c += kLanes) {
+      turn_taps(sums + c, stride, int(taps), v);
+#pragma GCC unroll 16
+      for (int i = 0; i < kLanes; ++i) store(ordered + (c + i) * taps, v[i]);
+    }
+    int64_t i = 0;
+    for (; i + kLanes <= channels * taps; i += kLanes) store(out + i, load(ordered + i));
+    store_n(out + i, load(ordered + i), int(channels * taps - i));
     return;
   }
   for (int64_t c = 0; c < channels; c += kLanes) {
     for (int64_t t = 0; t < taps; t += kLanes) {
       const int rows = int(taps - t < kLanes ? taps - t : kLanes);
-      F32 v[kLanes] = {};
-#pragma GCC unroll 16
-      for (int i = 0; i < kLanes; ++i) {
-        if (i < rows) v[i] = load(sums + (t + i) * stride + c);
-      }
-      transpose(v);
+      turn_taps(sums + t * stride + c, stride, rows, v);
 #pragma GCC unroll 16
       for (int i = 0; i < kLanes; ++i) {
         if (c + i < channels) store_n(out + (c + i) * taps + t, v[i], rows);
