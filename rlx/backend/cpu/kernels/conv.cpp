@@ -171,15 +171,19 @@ void run_product(Team team, const Conv& p, const Layout& l, const float* source,
         k.gather(tile, segments, count, g.step[2], g.framed && g.step[2] <= 2, gathered);
         tile.source = gathered, tile.plane = g.columns, tile.taps = phase.gathered.data();
       }
+      // A whole panel of neighbours: the sums need no buffer.
+      const bool direct = count == 1 && segments[0].length == g.columns && g.spread[2] == 1;
+      tile.sums_stride = direct ? size : g.columns;
       const Range tiles = split_range(g.tiles(), 1, int(shares), int(share));
       for (int64_t i = tiles.begin; i < tiles.end; ++i) {
         const int64_t row = i * g.rows, channel = group * g.result_channels + row;
         tile.rows = int(std::min<int64_t>(g.rows, g.result_channels - row));
         tile.weights = p.weights->data() + phase.weights + channel * tile.tap_count * g.source_channels;
         tile.start = p.bias != nullptr ? p.bias + channel : nullptr;
-        k.tile(tile);
         float* plane = p.out + (item * g.result_channels + row) * size;
-        for (int r = 0; r < tile.rows; ++r) {
+        if (direct) tile.sums = plane + segments[0].target;
+        k.tile(tile);
+        for (int r = 0; r < tile.rows && !direct; ++r) {
           for (int64_t j = 0; j < count; ++j)
             copy_out(g, segments[j], sums + r * g.columns, plane + r * size);
         }

@@ -93,7 +93,8 @@ struct ConvTile {
   int64_t plane = 0, channels = 0;
   const int64_t* taps = nullptr;
   int64_t tap_count = 0;
-  float* sums = nullptr;  // [rows][columns]
+  float* sums = nullptr;
+  int64_t sums_stride = 0;  // from row to row
 };
 
 /// sums[r][j] += sum over runs and i < length of source[r][runs + i step] dy[run length + i][j].

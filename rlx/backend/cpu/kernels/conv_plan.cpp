@@ -84,7 +84,7 @@ double efficiency_of_panels(const ConvGeometry& g) {
   double positions = 0;
   for (const ConvPhase& phase : g.phases) positions += double(volume(phase.count));
   const double gathering = g.flat ? 1 : double(g.result_channels) / double(g.result_channels + 8);
-  return 0.92 * gathering * positions / double(g.panels * g.columns);
+  return 0.87 * gathering * positions / double(g.panels * g.columns);
 }
 
 constexpr int64_t kBlockBytes = 160 << 10;  // of weights: beside the strip of inputs in L2

@@ -39,8 +39,8 @@ void tile_of(const ConvTile& p) {
   }
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
-    store(p.sums + r * kColumns, s[r][0]);
-    store(p.sums + r * kColumns + kLanes, s[r][1]);
+    store(p.sums + r * p.sums_stride, s[r][0]);
+    store(p.sums + r * p.sums_stride + kLanes, s[r][1]);
   }
 }
 
