@@ -288,6 +288,36 @@ TEST(Conv, gradients_of_weights_over_chunks_and_many_taps_are_exact) {
   expect_exact(whole_numbers(square(20, 15, 9, 9, 5)));
 }
 
+// Square kernels of every size, planes narrower and wider than a vector, one and two results a channel.
+TEST(Conv, depthwise_planes_are_exact) {
+  for (const int64_t kernel : {3, 5, 7, 9}) {
+    for (const int64_t width : {1, 3, 16, 21, 56}) {
+      ConvShape s = square(2, 2, width == 3 ? 17 : 9, width, kernel);
+      s.batch = 2, s.groups = 2;
+      expect_exact(whole_numbers(s));
+      s.out_channels = 4, s.low = {0, 2, -1}, s.high = {0, kernel, kernel + 3};
+      expect_exact(whole_numbers(s));
+    }
+  }
+}
+
+// Lanes and rows that are masked off must not bring in what lies beside a plane.
+TEST(Conv, depthwise_planes_keep_nan_and_infinity_of_others_away) {
+  ConvShape s = square(3, 3, 5, 18, 3);
+  s.groups = 3;
+  Case c = whole_numbers(s);
+  for (int64_t i = 0; i < 90; ++i)
+    c.x[i] = c.x[180 + i] = c.dy[i] = c.dy[180 + i] = (i % 2 == 0 ? INFINITY : NAN);
+  test::at_every_level([&](Team team) {
+    const Array<float> y = run(team, c, ConvPass::forward, 270),
+                       dx = run(team, c, ConvPass::backward_data, 270);
+    const Array<float> dw = run(team, c, ConvPass::backward_weights, 27);
+    test::expect_near(y.data() + 90, c.y.data() + 90, 90, 0, "y");
+    test::expect_near(dx.data() + 90, c.dx.data() + 90, 90, 0, "dx");
+    test::expect_near(dw.data() + 9, c.dw.data() + 9, 9, 0, "dw");
+  });
+}
+
 TEST(Conv, steps_depths_groups_and_wide_padding_are_exact) {
   const ConvShape deep{.batch = 2,
                        .groups = 2,

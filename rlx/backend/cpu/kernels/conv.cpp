@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include "rlx/backend/cpu/isa_table.h"
+#include "rlx/backend/cpu/kernels/conv_depthwise.h"
 #include "rlx/backend/cpu/kernels/conv_geometry.h"
 #include "rlx/backend/cpu/kernels/conv_rows.h"
 #include "rlx/backend/cpu/kernels/conv_weights.h"
@@ -321,6 +322,7 @@ void run_weights(Team team, const Conv& p, const Layout& l, const float* source,
 size_t conv_workspace(const Conv& p, int threads) {
   if (p.plan->geometry().by_rows.used) return conv_rows_workspace(p, threads);
   if (p.plan->geometry().turned.used) return conv_turned_workspace(p, threads);
+  if (p.plan->geometry().plane_kernel > 0) return conv_planes_workspace(p, threads);
   const Layout l = layout(p);
   return l.frame + l.runs + l.turned + l.result + size_t(threads) * l.thread;
 }
@@ -337,6 +339,7 @@ void conv(Team team, const Conv& p, std::byte* workspace) {
   if (s.batch == 0 || volume(g.result) == 0) return;
   if (g.by_rows.used) return conv_rows(team, p, workspace);
   if (g.turned.used) return conv_turned(team, p, workspace);
+  if (g.plane_kernel > 0) return conv_planes(team, p, workspace);
   const Layout l = layout(p);
   if (g.depthwise) {
     weights ? run_depthwise_weights(team, p, l, workspace) : run_depthwise(team, p, l, workspace);

@@ -78,6 +78,8 @@ struct ConvGeometry {
   int64_t panels = 0;      // of all phases
   ConvRowPlan by_rows;
   ConvTurnedPlan turned;
+  int plane_kernel = 0;  // depthwise planes with a square kernel of this size in place (conv_depthwise.cpp)
+  ConvTaps planes;
   int64_t weight_elements = 0;
 
   int64_t padded_volume() const { return volume(padded); }

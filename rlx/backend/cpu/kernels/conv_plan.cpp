@@ -106,7 +106,7 @@ void take_taps(const std::vector<ConvTap>& taps, ConvTaps& out) {
 void plan_rows(ConvGeometry& g, const std::vector<ConvTap>& taps) {
   ConvRowPlan& rows = g.by_rows;
   const ConvRowKernels& kernels = conv_row_kernels();
-  if (g.depthwise || volume(g.spread) != 1 || g.step[2] > 2 || volume(g.result) == 0 || taps.empty()) return;
+  if (g.depthwise || volume(g.spread) != 1 || g.step[2] > 2 || taps.empty()) return;
   rows.lanes = kernels.lanes;
   take_taps(taps, rows);
   // Short rows: four vectors of channels make up for the missing positions.
@@ -127,6 +127,16 @@ void plan_rows(ConvGeometry& g, const std::vector<ConvTap>& taps) {
   rows.used = efficiency_of_rows(g) > efficiency_of_panels(g);
 }
 
+void plan_planes(ConvGeometry& g, const ConvShape& s, ConvPass pass, const std::vector<ConvTap>& taps) {
+  const int64_t k = s.kernel[2], largest = pass == ConvPass::backward_weights ? 5 : 7;
+  const Extents ones{1, 1, 1};
+  if (!g.depthwise || s.kernel != Extents{1, k, k} || k % 2 == 0 || k < 3 || k > largest) return;
+  if (s.stride != ones || s.dilation != ones || s.size[0] != 1 || g.result[0] != 1 || taps[0].base[0] != 0)
+    return;
+  take_taps(taps, g.planes);
+  g.plane_kernel = int(k);
+}
+
 constexpr int64_t kTurnedBytes = 224 << 10;  // of turned inputs: beside the rows of dy and the sums in L2
 constexpr int64_t kSharedSets =
     2048;  // rows of a tile that lie a multiple of this apart crowd few sets of L1
@@ -138,7 +148,7 @@ void plan_turned(ConvGeometry& g, const std::vector<ConvTap>& taps) {
   // The other way has output channels in the lanes.
   const double filled = double(g.source_channels) / double(vectors * kernels.lanes);
   const double other = double(g.result_channels) / double(ceil_div(g.result_channels, g.columns) * g.columns);
-  if (g.depthwise || volume(g.result) == 0 || filled < 0.8 * other) return;
+  if (g.depthwise || filled < 0.8 * other) return;
   turned.used = true;
   turned.lanes = kernels.lanes;
   take_taps(taps, turned);
@@ -243,8 +253,10 @@ ConvPlan::ConvPlan(const ConvShape& given, ConvPass pass)
     phase.weights = g.weight_elements;
     g.weight_elements += shape.groups * g.result_channels * g.source_channels * int64_t(phase.taps.size());
   }
+  if (volume(g.result) == 0) return;
+  plan_planes(g, shape, pass, taps[0]);
   if (pass == ConvPass::backward_weights) {
-    if (volume(g.result) > 0) plan_turned(g, taps[0]);
+    plan_turned(g, taps[0]);
     return;
   }
   plan_rows(g, taps[0]);
