@@ -6,7 +6,7 @@
 
 namespace rlx::cpu {
 
-RLX_ISA_TABLE(AttentionKernels, attention_kernels)
+RLX_ISA_TABLE_VNNI(AttentionKernels, attention_kernels)
 
 namespace {
 

@@ -8,6 +8,7 @@
 // of keys is eight tiles: scores of 112 x 32 are 14 KiB, O' of 64 x 32 is 8 KiB, both in L1. Blocks that no
 // query may see are skipped; only blocks on the border of the mask test single elements. Bound: multiply-add
 // rate.
+// Levels: also avx512vnni, for attention_decode.cpp.
 #include "rlx/backend/cpu/kernels/attention.h"
 
 #include "rlx/backend/cpu/kernels/isa/attention_decode.h"

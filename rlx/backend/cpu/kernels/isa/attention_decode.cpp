@@ -3,15 +3,17 @@
 //   keys    four keys by R rows of partial sums in registers along head_dim; the four sums of a row are added
 //           within quads of lanes (four shuffles inside quads), then R rows across the quads
 //   values  R rows by four vectors of sums in registers while the keys of a tile go by
-// Narrow formats are widened as they are loaded, or once into a tile of f32 for more rows than that. At
-// AVX-512 and head_dim 64, four rows take 32 multiply-adds and about 18 other vector instructions a key, of
-// 512 bytes in f32: memory allows sixty cycles. Bound: reading keys and values; multiply-adds for narrow
-// formats and many rows. Asking for rows in advance makes it slower.
+// Narrow formats are widened as they are loaded, or once into a tile of f32 for more rows than that; q8_0
+// keys are multiplied as integers where there is an instruction (attention_q8.h). At AVX-512 and head_dim 64,
+// four rows take 32 multiply-adds and about 18 other vector instructions a key, of 512 bytes in f32: memory
+// allows sixty cycles. Asking for rows in advance makes it slower. Bound: reading keys and values;
+// multiply-adds for narrow formats and many rows.
+// Levels: also avx512vnni.
 #include "rlx/backend/cpu/kernels/isa/attention_decode.h"
 
 #include <type_traits>
 
-#include "rlx/backend/cpu/kernels/isa/attention_scores.h"
+#include "rlx/backend/cpu/kernels/isa/attention_q8.h"
 
 namespace rlx::cpu::RLX_ISA {
 namespace {
@@ -19,55 +21,6 @@ namespace {
 constexpr int kRowsTogether = kRegisters == 32 ? 4 : 2;
 constexpr int kValueVectors = 4;
 constexpr int64_t kValueTile = 64;
-constexpr int kQuads = kLanes / 4;  // of lanes
-
-/// Quad r of the result: the sums of the quads r of a, b, c and d.
-RLX_INLINE F32 sum_quads(F32 a, F32 b, F32 c, F32 d) {
-  I32 low, high, first, second;
-  for (int i = 0; i < kLanes; ++i) {
-    low[i] = i / 4 * 4 + i % 4 / 2 + i % 2 * kLanes;
-    high[i] = low[i] + 2;
-    first[i] = i / 4 * 4 + i % 2 + i % 4 / 2 * kLanes;
-    second[i] = first[i] + 2;
-  }
-  const F32 x = __builtin_shuffle(a, b, low) + __builtin_shuffle(a, b, high),
-            y = __builtin_shuffle(c, d, low) + __builtin_shuffle(c, d, high);
-  return __builtin_shuffle(x, y, first) + __builtin_shuffle(x, y, second);
-}
-
-/// Quad i of the result: the sum of all quads of t[i].
-RLX_INLINE F32 sum_across(const F32 (&t)[kQuads]) {
-#if defined(RLX_AVX512)
-  const __m512 a = (__m512)t[0], b = (__m512)t[1], c = (__m512)t[2], d = (__m512)t[3];
-  const __m512 x = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee)),
-               y = _mm512_add_ps(_mm512_shuffle_f32x4(c, d, 0x44), _mm512_shuffle_f32x4(c, d, 0xee));
-  return (F32)_mm512_add_ps(_mm512_shuffle_f32x4(x, y, 0x88), _mm512_shuffle_f32x4(x, y, 0xdd));
-#elif defined(RLX_AVX2)
-  const __m256 a = (__m256)t[0], b = (__m256)t[1];
-  return (F32)_mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31));
-#else
-  return t[0];
-#endif
-}
-
-/// Quad r of v.
-RLX_INLINE void store_quad(float* p, F32 v, int r) {
-#if defined(RLX_AVX512)
-  const __m512i all = (__m512i)v;
-  const __m128i quad = r == 0   ? _mm512_castsi512_si128(all)
-                       : r == 1 ? _mm512_extracti32x4_epi32(all, 1)
-                       : r == 2 ? _mm512_extracti32x4_epi32(all, 2)
-                                : _mm512_extracti32x4_epi32(all, 3);
-  std::memcpy(p, &quad, sizeof quad);
-#elif defined(RLX_AVX2)
-  const __m256 all = (__m256)v;
-  const __m128 quad = r == 0 ? _mm256_castps256_ps128(all) : _mm256_extractf128_ps(all, 1);
-  std::memcpy(p, &quad, sizeof quad);
-#else
-  (void)r;  // there is one
-  store(p, v);
-#endif
-}
 
 /// body.operator()<R>() for R = rows, 1 <= rows <= kRowsTogether.
 template <class F>
@@ -236,21 +189,39 @@ void softmax_row(const Group& g, int64_t r, int64_t begin, int64_t keys, float* 
   out[1] = reduce_add(total);
 }
 
-}  // namespace
-
-namespace {
+bool rounds_queries(const Attention& p) {
+  return kRoundsQueries && p.kv_format == KvFormat::q8_0 && !p.exact;
+}
 
 /// Scratch of one split.
 struct Scratch {
   int64_t q_stride, tile_stride;
   float *scores, *q, *tile;  // [rows][kAttentionSplit], [rows][q_stride], [kValueTile][tile_stride]
+  RoundedBlock* rounded;     // [rows / 4][blocks of a row]
+  size_t bytes;
 
   Scratch(const Attention& p, int64_t rows, std::byte* memory)
-      : q_stride(padded(p.head_dim)),
-        tile_stride(padded(most(p.head_dim, p.value_dim))),
-        scores(reinterpret_cast<float*>(memory)),
-        q(scores + rows * kAttentionSplit),
-        tile(q + rows * q_stride) {}
+      : q_stride(padded(p.head_dim)), tile_stride(padded(most(p.head_dim, p.value_dim))) {
+    Pieces all{memory};
+    scores = all.take<float>(rows * kAttentionSplit);
+    q = all.take<float>(rows * q_stride);
+    tile = all.take<float>(kValueTile * tile_stride);
+    rounded = all.take<RoundedBlock>(rounds_queries(p) ? (rows + 3) / 4 * (p.head_dim / kQ8Elements) : 0);
+    bytes = all.bytes;
+  }
+
+ private:
+  struct Pieces {
+    std::byte* memory;  // null: only counts
+    size_t bytes = 0;
+
+    template <class T>
+    RLX_INLINE T* take(int64_t n) {
+      std::byte* at = memory == nullptr ? nullptr : memory + bytes;
+      bytes += size_t(n) * sizeof(T);
+      return reinterpret_cast<T*>(at);
+    }
+  };
 };
 
 /// body(rows, stride) with a tile of keys or values: where they lie, or widened once for many rows.
@@ -296,13 +267,23 @@ RLX_INLINE void value_tile(const Group& g, P v, int64_t stride, int64_t keys, co
   }
 }
 
+/// The scores of a tile of q8_0 keys by rounded queries.
+RLX_INLINE void score_q8_tile(const Group& g, Q8 k, int64_t stride, int64_t keys, const Scratch& x,
+                              float* scores) {
+#if defined(__AVX512VNNI__)
+  const int64_t blocks = g.p.head_dim / kQ8Elements;
+  for (int64_t r = 0; r < g.rows; r += 4) {
+    score_codes(q8_block(k), stride / kQ8Elements * kQ8Bytes, blocks, x.rounded + r / 4 * blocks,
+                least(4, g.rows - r), keys, scores + r * kAttentionSplit, kAttentionSplit);
+  }
+#else
+  (void)g, (void)k, (void)stride, (void)keys, (void)x, (void)scores;
+#endif
+}
+
 }  // namespace
 
-size_t decode_scratch_bytes(const Attention& p) {
-  const int64_t rows = Group(p, 0, 0).rows;
-  const Scratch x(p, rows, nullptr);
-  return size_t(rows * (kAttentionSplit + x.q_stride) + kValueTile * x.tile_stride) * sizeof(float);
-}
+size_t decode_scratch_bytes(const Attention& p) { return Scratch(p, Group(p, 0, 0).rows, nullptr).bytes; }
 
 void decode_split(const Attention& p, int64_t batch, int64_t kv_head, int64_t begin, int64_t end, float* out,
                   std::byte* scratch) {
@@ -326,25 +307,35 @@ void decode_split(const Attention& p, int64_t batch, int64_t kv_head, int64_t be
   const int64_t keys = end - begin;
   if (keys <= 0) return;
 
+#if defined(__AVX512VNNI__)
+  for (int64_t r = 0; r < g.rows && rounds_queries(p); r += 4) {
+    const int64_t blocks = p.head_dim / kQ8Elements;
+    round_queries(x.q + r * x.q_stride, x.q_stride, least(4, g.rows - r), blocks, x.rounded + r / 4 * blocks);
+  }
+#endif
+
   // A tile of keys or values stays in L1 for all rows.
-  const auto each_tile = [&](const void* from, const HeadStrides& strides, int64_t dim, auto body) {
+  const auto each_tile = [&](const void* from, const HeadStrides& strides, auto body) {
     with_kv(p, from, [&](auto data) {
       const auto first = data + offset(strides, batch, kv_head, begin);
       for (int64_t key = 0; key < keys; key += kValueTile) {
-        const int64_t count = least(kValueTile, keys - key);
-        with_tile(g, first + key * strides.row, strides.row, dim, count, x,
-                  [&](auto rows, int64_t stride) { body(rows, stride, key, count); });
+        body(first + key * strides.row, key, least(kValueTile, keys - key));
       }
     });
   };
-  each_tile(p.k, p.k_strides, p.head_dim, [&](auto k, int64_t stride, int64_t key, int64_t count) {
-    score_tile(g, k, stride, count, x, x.scores + key);
+  each_tile(p.k, p.k_strides, [&]<class P>(P k, int64_t key, int64_t count) {
+    if constexpr (std::is_same_v<P, Q8>) {
+      if (rounds_queries(p)) return score_q8_tile(g, k, p.k_strides.row, count, x, x.scores + key);
+    }
+    with_tile(g, k, p.k_strides.row, p.head_dim, count, x,
+              [&](auto rows, int64_t stride) { score_tile(g, rows, stride, count, x, x.scores + key); });
   });
   for (int64_t r = 0; r < g.rows; ++r) {
     softmax_row(g, r, begin, keys, x.scores + r * kAttentionSplit, out + r * part);
   }
-  each_tile(p.v, p.v_strides, p.value_dim, [&](auto v, int64_t stride, int64_t key, int64_t count) {
-    value_tile(g, v, stride, count, x.scores + key, out);
+  each_tile(p.v, p.v_strides, [&](auto v, int64_t key, int64_t count) {
+    with_tile(g, v, p.v_strides.row, p.value_dim, count, x,
+              [&](auto rows, int64_t stride) { value_tile(g, rows, stride, count, x.scores + key, out); });
   });
 }
 

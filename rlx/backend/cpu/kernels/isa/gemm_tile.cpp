@@ -2,6 +2,7 @@
 // step of k loads two vectors of B and broadcasts R numbers of A straight from memory, which the multiply-add
 // takes as its operand: neighbours in a row of A', or kTileColumns apart, a distance known to the compiler.
 // Bound: multiply-add rate; loading and storing the sums costs 3 R instructions beside 2 R k multiply-adds.
+// Levels: also avx512vnni, for attention.cpp.
 #include "rlx/backend/cpu/kernels/isa/gemm_tile.h"
 
 #include "rlx/backend/cpu/kernels/isa/indices.h"
