@@ -1,12 +1,13 @@
-// Plan. What is done by rows goes to conv_rows.cpp. Otherwise the source is copied into a frame of zeros
-// (unless nothing reaches outside it), then
+// Plan. Most products go by rows (conv_rows.cpp), most gradients of weights have input channels in the lanes
+// (conv_weights.cpp), depthwise planes with square kernels at stride 1 are read in place
+// (conv_depthwise.cpp). For the rest, few channels and gradients at a stride, the source is copied into a
+// frame of zeros (unless nothing reaches outside it), then
 //   product    tasks are panels of output positions of an image and group; a panel runs through all tiles of
 //              output channels, whose packed weights stay in L2 while the inputs of the panel stay in L1. At
 //              stride 1 outputs are counted by padded places: a tap is then a shift of one flat array and
 //              nothing is copied; sums at places that are no outputs are dropped. Other panels are gathered.
-//   depthwise  tasks are planes, framed in the thread's own memory; an output row is a weighted sum of
-//   shifted
-//              input rows.
+//   depthwise  tasks are planes, framed in the thread's own memory; an output row is a weighted sum of input
+//              rows, shifted.
 //   weights    image after image, dy is turned to [position][channel], then tasks are tiles of
 //              (tap, channel) rows and output channels; each sum is one chain in the order of images and
 //              positions.
