@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "rlx/base/checked.h"
+#include "rlx/base/dim_sum.h"
 #include "rlx/base/error.h"
 
 namespace rlx {
@@ -18,8 +19,10 @@ using Monomial = std::vector<std::pair<uint32_t, uint32_t>>;
 using Polynomial = std::map<Monomial, int64_t>;
 
 // Hostile text could multiply sums until the machine gives up; real shapes have a handful of terms.
-constexpr size_t kMaxTerms = 128;
+constexpr size_t kMaxTerms = 128, kMaxText = 4096, kMaxName = 256;
 constexpr uint32_t kMaxDegree = 16;
+// The table below never shrinks; this is where a process that reads foreign graphs all day stops.
+constexpr size_t kMaxTableBytes = size_t(64) << 20;
 
 enum class AtomKind : uint8_t { symbol, floordiv, mod, max, min };
 constexpr std::string_view kAtomNames[] = {"", "floordiv", "mod", "max", "min"};
@@ -43,6 +46,15 @@ struct Table {
   std::unordered_map<std::string, uint32_t> atom_of_text;
   std::deque<Expression> expressions;
   std::unordered_map<std::string, int64_t> rep_of_text;
+  size_t bytes = 0;  // of both, about
+
+  // With the mutex held, before something of that size is added.
+  void grow(size_t more) {
+    if (bytes + more > kMaxTableBytes)
+      throw invalid("dim: ", expressions.size(), " different symbolic sizes fill the ", kMaxTableBytes >> 20,
+                    " MiB a process keeps for them; use fewer symbols");
+    bytes += more;
+  }
 };
 
 Table& table() {
@@ -60,7 +72,10 @@ const Expression& expression(Dim d) {
   return table().expressions[size_t(-2 - d.rep())];
 }
 
-Error too_large() { return invalid("dim: the expression is too large; at most ", kMaxTerms, " terms"); }
+Error too_large() {
+  return invalid("dim: the expression is too large; at most ", kMaxTerms, " terms and ", kMaxText,
+                 " letters");
+}
 
 Polynomial polynomial_of(Dim d) {
   if (d.is_inferred())
@@ -120,14 +135,17 @@ Dim intern(Polynomial p) {
   }
   if (p.size() > kMaxTerms) throw too_large();
   std::string text = polynomial_text(p);
+  if (text.size() > kMaxText) throw too_large();
   Table& t = table();
   std::unique_lock lock(t.mutex);
-  const auto [it, is_new] = t.rep_of_text.try_emplace(std::move(text), 0);
-  if (is_new) {
-    t.expressions.push_back({std::move(p), it->first});
-    it->second = -2 - int64_t(t.expressions.size() - 1);
-  }
-  return Dim::from_rep(it->second);
+  if (const auto it = t.rep_of_text.find(text); it != t.rep_of_text.end()) return Dim::from_rep(it->second);
+  size_t bytes = 2 * (sizeof(std::string) + text.size()) + 64;
+  for (const auto& [monomial, coefficient] : p) bytes += 96 + 8 * monomial.size();
+  t.grow(bytes);
+  const int64_t rep = -2 - int64_t(t.expressions.size());
+  t.expressions.push_back({std::move(p), text});
+  t.rep_of_text.emplace(std::move(text), rep);
+  return Dim::from_rep(rep);
 }
 
 Dim intern_atom(Atom a) {
@@ -135,16 +153,21 @@ Dim intern_atom(Atom a) {
   {
     Table& t = table();
     std::unique_lock lock(t.mutex);
-    const auto [it, is_new] = t.atom_of_text.try_emplace(a.text, uint32_t(t.atoms.size()));
-    if (is_new) t.atoms.push_back(std::move(a));
-    index = it->second;
+    if (const auto it = t.atom_of_text.find(a.text); it != t.atom_of_text.end()) {
+      index = it->second;
+    } else {
+      t.grow(sizeof(Atom) + a.symbol.size() + 2 * a.text.size() + 64);
+      index = uint32_t(t.atoms.size());
+      t.atom_of_text.emplace(a.text, index);
+      t.atoms.push_back(std::move(a));
+    }
   }
   return intern({{Monomial{{index, 1}}, 1}});
 }
 
 Dim binary_atom(AtomKind kind, Dim a, Dim b) {
   std::string text = cat(kAtomNames[size_t(kind)], "(", a, ", ", b, ")");
-  if (text.size() > 4096) throw too_large();
+  if (text.size() > kMaxText) throw too_large();
   return intern_atom({kind, "", a, b, std::move(text)});
 }
 
@@ -186,6 +209,8 @@ Dim::Dim(int64_t value) : rep_(value) {
 Dim Dim::symbol(std::string_view name) {
   if (!is_identifier(name))
     throw invalid("dim: '", name, "' is not a symbol name; letters, digits and _ only");
+  if (name.size() > kMaxName)
+    throw invalid("dim: a symbol name of ", name.size(), " letters; at most ", kMaxName);
   return intern_atom({AtomKind::symbol, std::string(name), {}, {}, std::string(name)});
 }
 
@@ -205,6 +230,15 @@ int64_t Dim::value() const {
 
 Dim operator+(Dim a, Dim b) { return intern(sum(polynomial_of(a), polynomial_of(b), 1)); }
 Dim operator-(Dim a, Dim b) { return intern(sum(polynomial_of(a), polynomial_of(b), -1)); }
+
+Dim sum_of(const std::vector<SignedDim>& terms) {
+  Polynomial total;
+  for (const SignedDim& term : terms) {
+    total = sum(total, polynomial_of(term.dim), term.negative ? -1 : 1);
+    if (total.size() > 2 * kMaxTerms) throw too_large();
+  }
+  return intern(std::move(total));
+}
 
 Dim operator*(Dim a, Dim b) {
   if (a.is_static() && b.is_static()) return Dim(checked_mul(a.value(), b.value()));

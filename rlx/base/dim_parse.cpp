@@ -2,7 +2,7 @@
 // factor := number | symbol | function(sum, sum) | '(' sum ')'.
 #include <charconv>
 
-#include "rlx/base/dim.h"
+#include "rlx/base/dim_sum.h"
 #include "rlx/base/error.h"
 
 namespace rlx {
@@ -14,21 +14,19 @@ class Parser {
  public:
   Parser(std::string_view text, size_t& pos) : text_(text), pos_(pos) {}
 
-  // A leading minus or a negative partial sum is fine as long as the whole is not negative, so the
-  // positive and the negative part are summed apart.
+  // The terms are added at once: no partial sum is kept, nor need it be a size.
   Dim sum(int depth) {
     if (depth > kMaxDepth) throw invalid("dim: the expression nests deeper than ", kMaxDepth);
-    Dim plus = 0, minus = 0;
+    std::vector<SignedDim> terms;
     bool negative = accept('-');
     for (;;) {
-      const Dim term = product(depth);
-      (negative ? minus : plus) = (negative ? minus : plus) + term;
+      terms.push_back({product(depth), negative});
       if (accept('+')) {
         negative = false;
       } else if (accept('-')) {
         negative = true;
       } else {
-        return plus - minus;
+        return terms.size() == 1 && !negative ? terms[0].dim : sum_of(terms);
       }
     }
   }

@@ -15,6 +15,16 @@ Dim parse(std::string_view text) {
   return d;
 }
 
+template <class F>
+std::string message(F f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.message();
+  }
+  return "no error";
+}
+
 TEST(Dim, equal_polynomials_are_the_same_dim) {
   const Dim b = Dim::batch(), s = Dim::seq();
   EXPECT_EQ((b + s) * (b - s) + s * s, b * b);
@@ -66,14 +76,6 @@ TEST(Dim, binding_replaces_known_symbols_only) {
 }
 
 TEST(Dim, refuses_nonsense_with_a_reason) {
-  const auto message = [](auto f) -> std::string {
-    try {
-      f();
-    } catch (const Error& e) {
-      return e.message();
-    }
-    return "no error";
-  };
   EXPECT_EQ(message([] { Dim(-2); }), "dim: -2 is not a size; sizes are not negative, -1 means inferred");
   EXPECT_EQ(message([] { Dim::seq().value(); }), "dim: seq has no value yet; bind its symbols first");
   EXPECT_EQ(message([] {
@@ -89,6 +91,39 @@ TEST(Dim, refuses_nonsense_with_a_reason) {
   EXPECT_NE(message([] { parse("(a+b+c+d+e+f+g+h)*(a+b+c+d+e+f+g+h)*(a+b+c+d+e+f+g+h)*(a+b+c+d+e+f+g+h)"); }),
             "no error");
   EXPECT_NE(message([] { parse(std::string(100, '(') + "1" + std::string(100, ')')); }), "no error");
+}
+
+TEST(Dim, a_sum_may_pass_below_zero_on_the_way) {
+  EXPECT_EQ(parse("3-5+n+4"), parse("n+2"));
+  EXPECT_EQ(parse("-m+n+m"), Dim::symbol("n"));
+}
+
+TEST(Dim, long_names_and_texts_are_refused) {
+  const std::string name(257, 'n');
+  EXPECT_EQ(message([&] { Dim::symbol(name); }), "dim: a symbol name of 257 letters; at most 256");
+  EXPECT_EQ(message([] {
+              Dim sum = 0;
+              for (int i = 0; i < 100; ++i)
+                sum = sum + Dim::symbol(std::string(100, 'm') + std::to_string(i));
+            }),
+            "dim: the expression is too large; at most 128 terms and 4096 letters");
+}
+
+// In a process of its own: the table stays full.
+TEST(DimDeathTest, a_full_table_is_an_error) {
+  const auto fill = [] {
+    const std::string tail(200, 'x');
+    try {
+      for (int i = 0; i < 1000000; ++i) Dim::symbol(std::to_string(i).insert(0, "s") + tail);
+    } catch (const Error& e) {
+      const bool right =
+          std::string(e.what()).find("different symbolic sizes fill the 64 MiB") != std::string::npos;
+      const bool known = Dim::symbol("s7" + tail) == Dim::symbol("s7" + tail);  // what is there still works
+      std::exit(right && known ? 3 : 4);
+    }
+    std::exit(5);
+  };
+  EXPECT_EXIT(fill(), testing::ExitedWithCode(3), "");
 }
 
 TEST(Shape, text_reads_back) {
