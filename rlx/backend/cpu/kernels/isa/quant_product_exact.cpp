@@ -18,6 +18,18 @@ RLX_INLINE void decode_strip(const Head<layout>& head, const std::byte* strip, i
                              float* out) {
   U32 raw[8], c[8];
   load_codes<layout>(strip, raw);
+  if constexpr (layout.code == CodeForm::e4m3 || layout.code == CodeForm::e5m2) {
+    constexpr bool e5m2 = layout.code == CodeForm::e5m2;
+    bool special = false;
+    for (int v = 0; v < 8; ++v) special = special || has_special_fp8<e5m2>(raw[v]);
+    if (!special) {
+#pragma GCC unroll 32
+      for (int e = 0; e < 32; ++e) {
+        if (e < count) store(out + e * kLanes, from_finite_fp8<e5m2>(raw[e / 4], e % 4));
+      }
+      return;
+    }
+  }
   for (int v = 0; v < 8; ++v) c[v] = raw[v];
   to_numbers<layout>(c);
   for (int first = 0; first < count; first += layout.run) {

@@ -148,6 +148,22 @@ RLX_INLINE F32 from_e5m2(I32 code) {
   return (F32)(bits | ((code & 0x80) << 24));
 }
 
+/// The same of byte `byte` of each word, where no code of it means an infinity or NaN: with the code in the
+/// top byte, one shift that keeps the sign moves exponent and mantissa into place.
+template <bool e5m2>
+RLX_INLINE F32 from_finite_fp8(U32 words, int byte) {
+  const I32 code = (I32)(words << (24 - 8 * byte));
+  return e5m2 ? (F32)((code >> 3) & int32_t(0x8fe00000)) * 0x1p112f
+              : (F32)((code >> 4) & int32_t(0x87f00000)) * 0x1p120f;
+}
+/// Whether a byte of the words is not finite.
+template <bool e5m2>
+RLX_INLINE bool has_special_fp8(U32 words) {
+  typedef uint8_t Bytes __attribute__((vector_size(kVectorBytes)));
+  const uint32_t ignored = e5m2 ? 0x83838383u : 0x80808080u;  // all ones in what is left: special
+  return mask_bits((I32)((Bytes)(words | ignored) == uint8_t(255)) != 0) != 0;
+}
+
 template <QuantLayout layout>
 struct Head {
   const std::byte* bytes;  // behind the halves
