@@ -144,12 +144,13 @@ RLX_INLINE F32 expm1(F32 x) {
   return abs(input) < 1e-7f ? input : y;
 }
 
-/// log of a finite positive number times 2^bias; specials by the callers below.
+/// log of a finite positive number times 2^bias; specials by the callers below, so any bits may come here and
+/// they are subtracted unsigned.
 RLX_INLINE F32 log_positive(F32 x) {
   const I32 tiny = x < 0x1p-126f;
   x = tiny ? x * 0x1p23f : x;
   constexpr int32_t kRootHalf = 0x3f3504f3;  // sqrt(1/2)
-  const I32 shifted = (I32)x - kRootHalf;
+  const I32 shifted = (I32)((U32)x - uint32_t(kRootHalf));
   const F32 e = to_float(shifted >> 23) - (tiny ? set1(23.0f) : set1(0.0f));
   const F32 f = (F32)((shifted & 0x7fffff) + kRootHalf) - 1.0f;
   // log(1 + f) = 2 atanh(s), s = f / (2 + f), |s| <= 0.172: = f - s (f - R), R = sum 2 s^2k / (2k + 1).

@@ -83,8 +83,9 @@ RLX_INLINE LogParts64 log_parts(F64 x) {
   const I64 tiny = x < 0x1p-1022;
   x = tiny ? x * 0x1p52 : x;
   constexpr int64_t kRootHalf = 0x3fe6a09e667f3bcd, kBias = 1024;
-  const I64 shifted = (I64)x - kRootHalf;
-  const I64 e = (I64)((U64)(shifted + (kBias << 52)) >> 52) - kBias;  // not below 0 before the shift
+  const U64 bits = (U64)x - uint64_t(kRootHalf);  // unsigned: any other x may come here and is not used
+  const I64 shifted = (I64)bits;
+  const I64 e = (I64)((bits + (uint64_t(kBias) << 52)) >> 52) - kBias;  // not below 0 before the shift
   return {small_to_double(e) - (tiny ? set1(52.0) : set1(0.0)),
           (F64)((shifted & 0xfffffffffffff) + kRootHalf) - 1.0};
 }
