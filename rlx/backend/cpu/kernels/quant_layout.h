@@ -123,7 +123,8 @@ struct QuantLayout {
   constexpr bool is_integer() const { return code != CodeForm::e4m3 && code != CodeForm::e5m2; }
 };
 
-constexpr QuantLayout quant_layout(QuantKind kind) {
+// Always inlined: a shared copy of one level could run at another.
+[[gnu::always_inline]] constexpr QuantLayout quant_layout(QuantKind kind) {
   using C = CodeForm;
   using S = ScaleForm;
   constexpr QuantLayout kLayouts[kQuantKinds] = {
