@@ -164,8 +164,10 @@ TEST(GemmInt8, codes_are_rounded_in_double_and_saturated) {
   test::at_every_level([](Team team) {
     for (DType out : {DType::i8, DType::u8}) {
       for (bool away : {false, true}) {
-        // 0.5 and 2^-8 make exact halves, 1/3000 ordinary codes, 1 saturates nearly everything.
-        for (double multiplier : {0.5, 0x1p-8, 1.0 / 3000, 1.0, 1e-9}) {
+        // 0.5 and 2^-8 make exact halves, their neighbours nearly so, 1/3000 ordinary codes, 1 saturates
+        // nearly everything; 1e300 has no f32.
+        for (double multiplier :
+             {0.5, 0.5 + 0x1p-30, 0x1p-8, 0x1p-8 - 0x1p-40, 1.0 / 3000, 1.0, 1e-9, 1e300}) {
           for (bool each : {false, true}) {
             const int64_t m = 18, n = 45, k = 27;
             const Codes a = make_codes(DType::i8, m, k, 5), b = make_codes(DType::i8, k, n, 6);
@@ -195,6 +197,38 @@ TEST(GemmInt8, codes_are_rounded_in_double_and_saturated) {
             }
           }
         }
+      }
+    }
+  });
+}
+
+TEST(GemmInt8, rows_in_place_and_packed_rows_agree) {
+  test::at_every_level([](Team team) {
+    const int64_t n = 300, k = 68;
+    const Codes b = make_codes(DType::i8, k, n, 15);
+    const PackedInt8 packed = PackedInt8::pack(team, b.matrix, k, n);
+    Array<int32_t> bias(n);
+    for (int64_t j = 0; j < n; ++j) bias[j] = int32_t(j * 1000 - 7);
+    for (int64_t m : {1, 5, 14, 45, 130}) {
+      const Codes a = make_codes(DType::u8, m, k, 16);
+      Array<int32_t> c(m * n);
+      const auto sums = plain_sums(a, b, m, n, k, 9, std::vector<int32_t>(size_t(n), 0), bias.data());
+      // Rows next to each other at an odd address, a page apart, and columns next to each other.
+      for (const auto& [row, column] : {std::pair<int64_t, int64_t>{k + 1, 1}, {4096, 1}, {1, m}}) {
+        Array<uint8_t> codes((m - 1) * row + (k - 1) * column + 1, 3);
+        for (int64_t i = 0; i < m; ++i) {
+          for (int64_t l = 0; l < k; ++l) codes[i * row + l * column] = uint8_t(a.at(i, l));
+        }
+        run(team, {.m = m,
+                   .n = n,
+                   .k = k,
+                   .a = {codes.data(), DType::u8, row, column},
+                   .a_zero = 9,
+                   .b = &packed,
+                   .bias = bias.data(),
+                   .c = c.data(),
+                   .c_row_stride = n});
+        for (int64_t i = 0; i < m * n; ++i) ASSERT_EQ(c[i], sums[size_t(i)]) << "m " << m << " at " << i;
       }
     }
   });

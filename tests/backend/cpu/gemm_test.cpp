@@ -222,6 +222,55 @@ TEST(Gemm, results_are_bit_equal_between_thread_counts_and_row_counts) {
   use_isa(before);
 }
 
+TEST(Gemm, rows_in_place_and_packed_rows_give_the_same_bits) {
+  test::at_every_level([](Team team) {
+    for (DType t : {DType::f32, DType::f64}) {
+      for (int64_t m : {1, 2, 13, 45}) {
+        const int64_t n = 70, k = 90, size = int64_t(dtype_size(t));
+        // Gaps that leave rows anywhere; rows a page apart, in smaller tiles; columns, which are packed.
+        const Operand near = make_operand(t, m, k, false, 3, 1, 31),
+                      b = make_operand(t, k, n, false, 0, 0, 32);
+        const int64_t page = 4096 / size;
+        Array<std::byte> far(m * page * size), turned(m * k * size);
+        for (int64_t i = 0; i < m; ++i) {
+          const std::byte* row = near.bytes.data() + i * near.matrix.row_stride * size;
+          std::memcpy(far.data() + i * page * size, row, size_t(k * size));
+          for (int64_t j = 0; j < k; ++j) {
+            std::memcpy(turned.data() + (j * m + i) * size, row + j * size, size_t(size));
+          }
+        }
+        Array<std::byte> c[3] = {Array<std::byte>(m * n * size), Array<std::byte>(m * n * size),
+                                 Array<std::byte>(m * n * size)};
+        Gemm g{.m = m, .n = n, .k = k, .a = near.matrix, .b = b.matrix, .c_dtype = t, .c_row_stride = n};
+        g.c = c[0].data();
+        run(team, g);
+        g.a = {far.data(), t, page, 1}, g.c = c[1].data();
+        run(team, g);
+        g.a = {turned.data(), t, 1, m}, g.c = c[2].data();
+        run(team, g);
+        ASSERT_EQ(std::memcmp(c[0].data(), c[1].data(), size_t(m * n * size)), 0);
+        ASSERT_EQ(std::memcmp(c[0].data(), c[2].data(), size_t(m * n * size)), 0);
+        g.a = {far.data(), t, 0, 1};
+        run(team, g);
+        for (int64_t i = 0; i < m; ++i) {
+          ASSERT_EQ(std::memcmp(c[2].data() + i * n * size, c[0].data(), size_t(n * size)), 0) << "row " << i;
+        }
+        // From the last row upwards.
+        g.a = near.matrix;
+        g.a.data = near.bytes.data() + (m - 1) * near.matrix.row_stride * size;
+        g.a.row_stride = -near.matrix.row_stride;
+        run(team, g);
+        for (int64_t i = 0; i < m; ++i) {
+          ASSERT_EQ(
+              std::memcmp(c[2].data() + i * n * size, c[0].data() + (m - 1 - i) * n * size, size_t(n * size)),
+              0)
+              << "row " << i;
+        }
+      }
+    }
+  });
+}
+
 TEST(Gemm, batches_broadcast_either_operand) {
   test::at_every_level([](Team team) {
     for (int64_t batch : {1, 2, 5}) {

@@ -23,6 +23,7 @@ struct Plan {
   size_t panel_bytes, a_bytes, b_bytes;
   DType b_dtype;
   bool own_items;  // each thread takes whole products of the batch
+  bool in_place;   // A is read where it lies
 };
 
 Plan make_plan(const Gemm& g, int threads) {
@@ -40,10 +41,14 @@ Plan make_plan(const Gemm& g, int threads) {
              .panels = ceil_div(g.n, p.panel_columns) * (paired ? 2 : 1),
              .panel_work = g.k * (f64 ? kn.panel_f64 : kn.panel),
              .paired = paired};
+  const bool numbers = g.a.column_stride == 1 && (g.a.dtype == DType::f32 || f64);
+  const int rows = numbers ? rows_in_place(g.a.row_stride * p.element, g.m, p.tiles.max_tile_rows) : 0;
+  if (rows > 0) p.in_place = true, p.tiles.max_tile_rows = rows;
   p.b_dtype = g.packed_b != nullptr ? g.packed_b->dtype() : g.b.dtype;
   const size_t width = f64 ? size_t(kn.panel_f64) : size_t(kn.panel);
   p.panel_bytes =
       size_t(g.k) * width * (accumulates_f32(p.b_dtype) ? dtype_size(p.b_dtype) : size_t(p.element));
+  p.tiles.chunk_panels = chunk_panels(int64_t(p.panel_bytes), g.k, kn.depth);
   p.a_bytes = round_up(size_t(p.tiles.per_row * g.m * g.k * p.element));
   p.b_bytes = g.packed_b != nullptr ? 0 : round_up(size_t(p.tiles.panels) * p.panel_bytes);
   p.own_items = g.packed_b == nullptr && g.groups.count == 0 && g.batch > 1 && g.batch >= threads &&
@@ -74,7 +79,8 @@ void run_blocks(Team team, const Gemm& g, const Plan& p, const RowGroups& groups
                 const std::byte* a, Panels b_of, std::byte* scratch) {
   for_each_block(team, p.tiles, groups, [&](int part, const BlockTask& t) {
     GemmBlock b = common;
-    b.a = a + t.row * g.k * p.element;
+    b.a = a + t.row * (p.in_place ? g.a.row_stride : g.k) * p.element;
+    b.a_row_bytes = p.in_place && g.m > 1 ? g.a.row_stride * p.element : 0;
     b.tile_rows = t.tile_rows;
     b.row0 = t.row;
     b.rows = t.rows;
@@ -89,11 +95,14 @@ void run_blocks(Team team, const Gemm& g, const Plan& p, const RowGroups& groups
   });
 }
 
-void pack_all_a(Team team, const Gemm& g, const Plan& p, const RowGroups& groups, const Matrix& a,
-                std::byte* out) {
+// Rows of A as the blocks read them: where they lie, or packed to `out`.
+const std::byte* prepare_a(Team team, const Gemm& g, const Plan& p, const RowGroups& groups, const Matrix& a,
+                           std::byte* out) {
+  if (p.in_place) return static_cast<const std::byte*>(a.data);
   for_each_tile_run(team, p.tiles, groups, g.k, [&](int64_t row, int64_t rows, int tile_rows) {
     p.kernels->pack_a(a, row, rows, g.k, tile_rows, out + row * p.tiles.per_row * g.k * p.element);
   });
+  return out;
 }
 
 void pack_all_b(Team team, const Matrix& b, int64_t k, int64_t n, const Plan& p, std::byte* out) {
@@ -109,8 +118,8 @@ void pack_all_b(Team team, const Matrix& b, int64_t k, int64_t n, const Plan& p,
 // Rows sorted by expert. Packed matrices: the blocks of all groups are one pool of tasks. Others are packed
 // one after the other by all threads, those without rows not at all.
 void run_groups(Team team, const Gemm& g, const Plan& p, std::byte* workspace) {
-  std::byte *a = workspace, *b = workspace + p.a_bytes, *scratch = b + p.b_bytes;
-  pack_all_a(team, g, p, g.groups, g.a, a);
+  std::byte *b = workspace + p.a_bytes, *scratch = b + p.b_bytes;
+  const std::byte* a = prepare_a(team, g, p, g.groups, g.a, workspace);
   if (g.packed_b != nullptr) {
     run_blocks(
         team, g, p, g.groups, block_for(g, p, 0, 0), a,
@@ -216,10 +225,10 @@ void gemm(Team team, const Gemm& g, std::byte* workspace) {
     std::atomic<int64_t> next{0};
     team.run(int(std::min<int64_t>(team.threads(), g.batch)), [&](int part) {
       const Team alone = team.limited(1);
-      std::byte* a = workspace + shared * size_t(part);
-      std::byte* b = a + p.a_bytes;
+      std::byte* own = workspace + shared * size_t(part);
+      std::byte* b = own + p.a_bytes;
       for (int64_t item; (item = next.fetch_add(1, std::memory_order_relaxed)) < g.batch;) {
-        pack_all_a(alone, g, p, all, shifted(g.a, item * g.a_batch_stride), a);
+        const std::byte* a = prepare_a(alone, g, p, all, shifted(g.a, item * g.a_batch_stride), own);
         pack_all_b(alone, shifted(g.b, item * g.b_batch_stride), g.k, g.n, p, b);
         run_blocks(
             alone, g, p, all, block_for(g, p, item, item), a, [&](int64_t) { return b; },
@@ -230,7 +239,7 @@ void gemm(Team team, const Gemm& g, std::byte* workspace) {
   }
   if (g.m * p.tiles.panels * std::max<int64_t>(p.tiles.panel_work, 1) < kSerialWork) team = team.limited(1);
   if (g.groups.count > 0) return run_groups(team, g, p, workspace);
-  std::byte* a = workspace;
+  const std::byte* a = nullptr;
   std::byte* scratch = workspace + shared;
   const std::byte* b = g.packed_b != nullptr ? g.packed_b->data() : workspace + p.a_bytes;
   for (int64_t item = 0; item < g.batch; ++item) {
@@ -238,7 +247,7 @@ void gemm(Team team, const Gemm& g, std::byte* workspace) {
       pack_all_b(team, shifted(g.b, item * g.b_batch_stride), g.k, g.n, p, workspace + p.a_bytes);
     }
     if (item == 0 || g.a_batch_stride != 0) {
-      pack_all_a(team, g, p, all, shifted(g.a, item * g.a_batch_stride), a);
+      a = prepare_a(team, g, p, all, shifted(g.a, item * g.a_batch_stride), workspace);
     }
     run_blocks(
         team, g, p, all, block_for(g, p, item, item), a, [&](int64_t) { return b; }, scratch);

@@ -3,7 +3,8 @@
 // Weights are packed once (PackedMatrix) and used by many products; a product of two activations packs B into
 // its workspace. Element (i, j) of an operand lies at data[i * row_stride + j * column_stride], so transposed
 // operands are a choice of strides. Every element of C is one chain of multiply-adds in the order of k,
-// whatever the number of threads and the tiling: results are bit-equal between them at one level.
+// whatever the number of threads and the tiling: results are bit-equal between them at one level. C overlaps
+// neither A nor B: rows of A are read in place where their layout allows it.
 #pragma once
 
 #include <cstddef>
@@ -87,7 +88,8 @@ void group_rows(const int64_t* ids, int64_t rows, int64_t groups, int64_t* offse
 /// Rows [row0, row0 + rows) of one product times `panels` panels of B.
 struct GemmBlock {
   int64_t k = 0;
-  const void* a = nullptr;  // packed tiles [tile][k][tile_rows], the last tile with its own row count
+  const void* a = nullptr;  // packed tiles [tile][k][tile_rows], the last tile with its own row count, or
+  int64_t a_row_bytes = 0;  // unless 0, rows that lie so far apart, their numbers neighbours
   int tile_rows = 0;
   int64_t rows = 0;
   const void* b = nullptr;  // first panel
@@ -109,6 +111,7 @@ struct GemmKernels {
   int max_tile_rows_f64, panel_f64;
   int panels_together[16];  // panels one pass over a tile of i + 1 rows covers
   int64_t max_block_rows;   // rows a block may have
+  int64_t depth;            // of a panel that stays in L2 for all rows of a block
   size_t scratch_bytes;
   void (*block_f32)(const GemmBlock&);
   void (*block_f64)(const GemmBlock&);

@@ -15,6 +15,7 @@ struct Plan {
   int64_t words;  // of one row of A
   bool row_sums;
   size_t a_bytes, sums_bytes;
+  bool in_place;  // A is read where it lies
 };
 
 Plan make_plan(const GemmInt8& g) {
@@ -26,8 +27,13 @@ Plan make_plan(const GemmInt8& g) {
              .max_block_rows = kn.max_block_rows,
              .panels_together = kn.panels_together,
              .panels = ceil_div(g.n, kn.panel),
-             .panel_work = p.words * kn.panel};
+             .panel_work = p.words * kn.panel,
+             .chunk_panels = chunk_panels(p.words * kn.group * kn.panel, p.words, kn.depth)};
   for (int64_t i = 0; i < std::max<int64_t>(1, g.groups.count); ++i) p.row_sums |= g.b[i].zeros() != nullptr;
+  // A word of four codes can be read from A itself: u8, neighbours, whole words.
+  const bool words = kn.group == 4 && g.a.dtype == DType::u8 && g.a.column_stride == 1 && g.k % 4 == 0;
+  const int rows = words && !p.row_sums ? rows_in_place(g.a.row_stride, g.m, p.tiles.max_tile_rows) : 0;
+  if (rows > 0) p.in_place = true, p.tiles.max_tile_rows = rows;
   p.a_bytes = round_up(size_t(g.m * p.words) * 4);
   p.sums_bytes = p.row_sums ? round_up(size_t(g.m) * 4) : 0;
   return p;
@@ -100,15 +106,20 @@ void gemm_int8(Team team, const GemmInt8& g, std::byte* workspace) {
   int32_t* row_sums = p.row_sums ? reinterpret_cast<int32_t*>(workspace + p.a_bytes) : nullptr;
   std::byte* scratch = workspace + p.a_bytes + p.sums_bytes;
   if (g.m * p.tiles.panels * std::max<int64_t>(p.tiles.panel_work, 1) < kSerialWork) team = team.limited(1);
-  for_each_tile_run(team, p.tiles, groups, p.words, [&](int64_t row, int64_t rows, int tile_rows) {
-    p.kernels->pack_a(g.a, row, rows, g.k, tile_rows, workspace + row * p.words * 4,
-                      row_sums != nullptr ? row_sums + row : nullptr);
-  });
+  if (!p.in_place) {
+    for_each_tile_run(team, p.tiles, groups, p.words, [&](int64_t row, int64_t rows, int tile_rows) {
+      p.kernels->pack_a(g.a, row, rows, g.k, tile_rows, workspace + row * p.words * 4,
+                        row_sums != nullptr ? row_sums + row : nullptr);
+    });
+  }
+  const std::byte* a = p.in_place ? static_cast<const std::byte*>(g.a.data) : workspace;
+  const int64_t row_bytes = p.in_place ? g.a.row_stride : p.words * 4;
   for_each_block(team, p.tiles, groups, [&](int part, const BlockTask& t) {
     p.kernels->block({.product = &g,
                       .b = g.b + t.group,
                       .group = t.group,
-                      .a = workspace + t.row * p.words * 4,
+                      .a = a + t.row * row_bytes,
+                      .a_row_bytes = p.in_place && g.m > 1 ? row_bytes : 0,
                       .row_sums = row_sums != nullptr ? row_sums + t.row : nullptr,
                       .row0 = t.row,
                       .rows = t.rows,

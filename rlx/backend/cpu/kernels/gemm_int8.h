@@ -72,7 +72,8 @@ struct GemmInt8Block {
   const GemmInt8* product = nullptr;
   const PackedInt8* b = nullptr;
   int64_t group = 0;
-  const void* a = nullptr;            // packed tiles
+  const void* a = nullptr;            // packed tiles, or
+  int64_t a_row_bytes = 0;            // unless 0, rows of u8 codes as they lie
   const int32_t* row_sums = nullptr;  // of those rows; null where not needed
   int64_t row0 = 0, rows = 0;
   int tile_rows = 1;
@@ -84,7 +85,7 @@ struct GemmInt8Kernels {
   int max_tile_rows, panel;
   int group;                // codes of one row in a word
   int panels_together[16];  // see GemmKernels
-  int64_t max_block_rows;
+  int64_t max_block_rows, depth;
   size_t scratch_bytes;
   void (*block)(const GemmInt8Block&);
   /// rows x k of A into tiles of words of four bytes, moved to unsigned; row_sums of them unless null.

@@ -1,10 +1,11 @@
-// How the work of a matrix product is cut: rows into tiles and blocks, panels of B into chunks, both shared
-// out over the threads.
+// How the work of a matrix product is cut: rows into tiles, panels of B into chunks, both shared out over the
+// threads.
 //
-// A block of rows against a chunk of panels is one task. Every thread has a share of neighbouring tasks, the
-// same at each call, so that its part of B may still be in its cache; one that has finished helps the others.
-// Tasks are small, so that the threads end together. Which rows share a tile depends on the rows alone,
-// never on threads.
+// A tile against the panels that one pass covers is a unit of work; it takes a few microseconds. Units have
+// an order in which a tile of A stays in L1 for all panels of a chunk, and a chunk of B in L2 for all tiles.
+// Every thread has an equal share of neighbouring units, the same at each call, so that its part of B may
+// still be in its cache. It takes them in runs, and one that has finished helps the others. Which rows share
+// a tile depends on the rows alone, never on threads.
 #pragma once
 
 #include <algorithm>
@@ -33,8 +34,9 @@ struct TileShape {
   int64_t max_block_rows = 0;
   const int* panels_together = nullptr;  // [max_tile_rows]
   int64_t panels = 0;
-  int64_t panel_work = 0;  // multiply-adds of one row and one panel
-  bool paired = false;     // panels come in twos that stay together
+  int64_t panel_work = 0;    // multiply-adds of one row and one panel
+  int64_t chunk_panels = 1;  // that stay in L2 together; 1: one panel must be cut along k
+  bool paired = false;       // panels come in twos that stay together
 
   /// Rows shared out evenly over the fewest tiles.
   int tile_rows(int64_t rows) const {
@@ -43,6 +45,35 @@ struct TileShape {
   }
 };
 
+/// Whether so many rows that lie row_bytes apart crowd few sets of a first-level cache (64 sets of 8 lines): a
+/// walk down a column would then find none of its lines again.
+constexpr bool rows_share_sets(int64_t row_bytes, int rows) {
+  constexpr int kSets = 64, kWays = 8;
+  int lines[kSets] = {};
+  for (int i = 0; i < rows; ++i) {
+    if (++lines[uint64_t(i * row_bytes) / 64 % kSets] >= kWays) return true;
+  }
+  return false;
+}
+
+/// Rows that a tile may have if it reads A where it lies; 0: A must be packed. Rows that share sets of L1, a
+/// page apart and the like, push each other out of its ways; half as many fit, against twice the panels.
+constexpr int rows_in_place(int64_t row_bytes, int64_t rows, int max_tile_rows) {
+  if (rows == 1) return max_tile_rows;
+  if (row_bytes == 0) return 0;
+  for (const int most : {max_tile_rows, max_tile_rows / 2}) {
+    if (!rows_share_sets(row_bytes, int(std::min<int64_t>(rows, most)))) return most;
+  }
+  return 0;
+}
+
+/// Panels of so many bytes, with `steps` of k, that a chunk may have. A panel deeper than one cut of the
+/// kernels has to itself what stays in L2.
+constexpr int64_t chunk_panels(int64_t panel_bytes, int64_t steps, int64_t depth) {
+  constexpr int64_t kChunkBytes = 384 << 10;
+  return steps > depth ? 1 : std::clamp<int64_t>(kChunkBytes / std::max<int64_t>(1, panel_bytes), 1, 64);
+}
+
 /// Rows of the real product from `row` on, panels [first, last), of one group.
 struct BlockTask {
   int64_t group = 0, row = 0, rows = 0;
@@ -50,92 +81,104 @@ struct BlockTask {
   int64_t first = 0, last = 0;
 };
 
-/// How one group is cut: blocks of rows, their panels into chunks, and where that is not enough the tiles of
-/// a block into pieces. Tasks in order go through the pieces of a chunk first, so that its panels stay in
-/// cache.
+/// The units of one group, in the order: blocks of tiles, chunks of panels, tiles, panels. There is one block
+/// unless a chunk is a single unit: then the tiles of a block pass over it together, cut by cut along k.
 struct BlockCut {
   int tile_rows = 1;
-  int64_t rows = 0, block_rows = 1, chunk = 1, chunks = 0, pieces = 1, tasks = 0;
+  int64_t rows = 0, tiles = 0, block_tiles = 1;
+  int64_t unit = 1;                                // panels one pass covers
+  int64_t unit_columns = 0, chunk = 1, units = 0;  // of all panels, of a chunk; of the group
 
-  /// Row and panels of task i, the row counted from the first of the group; `last` may lie beyond the panels.
-  BlockTask task(int64_t i) const {
-    const int64_t chunk_index = i / pieces % chunks, row = i / pieces / chunks * block_rows;
-    const Range r = split_range(std::min(block_rows, rows - row), tile_rows, int(pieces), int(i % pieces));
-    return {.row = row + r.begin,
-            .rows = r.end - r.begin,
+  /// The longest task that begins with unit i and ends before unit `end`; i moves behind it.
+  BlockTask task(int64_t& i, int64_t end) const {
+    const int64_t block = i / (block_tiles * unit_columns), tile0 = block * block_tiles;
+    const int64_t height = std::min(block_tiles, tiles - tile0);
+    const int64_t inside = i - tile0 * unit_columns, column0 = inside / (height * chunk) * chunk;
+    const int64_t width = std::min(chunk, unit_columns - column0), at = inside - column0 * height;
+    const int64_t tile = at / width, column = at % width;
+    const int64_t down = width == 1 ? std::min(height - tile, end - i) : 1;
+    const int64_t across = width == 1 ? 1 : std::min(width - column, end - i);
+    i += down * across;
+    const int64_t row = (tile0 + tile) * tile_rows;
+    return {.row = row,
+            .rows = std::min(rows - row, down * tile_rows),
             .tile_rows = tile_rows,
-            .first = chunk_index * chunk,
-            .last = (chunk_index + 1) * chunk};
+            .first = (column0 + column) * unit,
+            .last = (column0 + column + across) * unit};
   }
 };
 
-/// `wanted`: about how many tasks to make of these rows.
-inline BlockCut cut_rows(const TileShape& s, int64_t rows, int64_t wanted) {
+inline BlockCut cut_rows(const TileShape& s, int64_t rows) {
   BlockCut c{.tile_rows = s.tile_rows(rows), .rows = rows};
   if (rows == 0 || s.panels == 0) return c;
-  const int64_t tiles = ceil_div(rows, c.tile_rows);
-  const int64_t row_blocks = ceil_div(tiles, s.max_block_rows / c.tile_rows);
-  const int64_t block_tiles = ceil_div(tiles, row_blocks);
-  c.block_rows = block_tiles * c.tile_rows;
-  const int64_t unit = s.panels_together[c.tile_rows - 1] * (s.paired ? 2 : 1);
-  const int64_t units = ceil_div(s.panels, unit);
-  c.chunk = ceil_div(units, std::clamp<int64_t>(wanted / row_blocks, 1, units)) * unit;
-  c.chunks = ceil_div(s.panels, c.chunk);
-  c.pieces = std::clamp<int64_t>(wanted / (row_blocks * c.chunks), 1, block_tiles);
-  c.tasks = ceil_div(tiles, block_tiles) * c.chunks * c.pieces;
+  c.tiles = ceil_div(rows, c.tile_rows);
+  c.unit = s.panels_together[c.tile_rows - 1] * (s.paired ? 2 : 1);
+  c.unit_columns = ceil_div(s.panels, c.unit);
+  const int64_t chunks = ceil_div(c.unit_columns, std::max<int64_t>(1, s.chunk_panels / c.unit));
+  c.chunk = ceil_div(c.unit_columns, chunks);
+  const int64_t most = std::max<int64_t>(1, s.max_block_rows / c.tile_rows);
+  c.block_tiles = c.chunk > 1 ? c.tiles : ceil_div(c.tiles, ceil_div(c.tiles, most));
+  c.units = c.tiles * c.unit_columns;
   return c;
 }
 
-/// body(part, BlockTask) for all blocks of all groups.
+/// body(part, BlockTask) for all units of all groups.
 template <class Body>
 void for_each_block(Team team, const TileShape& s, const RowGroups& groups, Body body) {
   // Reading B takes as long as a few rows of arithmetic, so fewer rows cost no less.
   constexpr int64_t kRowsOfReading = 4;
-  // 2^17 multiply-adds take 1 us, and taking a task 10 ns.
-  constexpr double kTaskWork = 131072, kMostTasks = 64;
-  const auto rows_of = [&](int64_t g) { return s.per_row * (groups.offsets[g + 1] - groups.offsets[g]); };
-  const auto cost_of = [&](int64_t g) {
-    return rows_of(g) == 0 ? 0.0 : double(std::max(rows_of(g), kRowsOfReading));
-  };
-  double cost = 0;
-  for (int64_t g = 0; g < groups.count; ++g) cost += cost_of(g);
-  if (cost == 0) return;
-  const double share = cost * double(s.panels) * double(s.panel_work) / team.threads() / kTaskWork;
-  const double wanted = team.threads() * std::clamp(share, 1.0, kMostTasks);
+  // A run of 2^21 multiply-adds takes 20 us, and taking it 0.1 us; a share has at least eight.
+  constexpr double kRunWork = 2097152;
   const auto cut = [&](int64_t g) {
-    return cut_rows(s, rows_of(g), std::max<int64_t>(1, int64_t(wanted * cost_of(g) / cost + 0.5)));
+    return cut_rows(s, s.per_row * (groups.offsets[g + 1] - groups.offsets[g]));
   };
-  int64_t tasks = 0;
-  for (int64_t g = 0; g < groups.count; ++g) tasks += cut(g).tasks;
+  int64_t units = 0, column = 1;  // column: units that pass over one panel together
+  double work = 0;
+  for (int64_t g = 0; g < groups.count; ++g) {
+    const BlockCut c = cut(g);
+    units += c.units;
+    column = std::max(column, c.block_tiles);
+    if (c.rows > 0)
+      work += double(std::max(c.rows, kRowsOfReading)) * double(s.panels) * double(s.panel_work);
+  }
+  if (units == 0) return;
 
   constexpr int kMaxParts = 64;
   struct alignas(64) Share {
     std::atomic<int64_t> next;
     int64_t end;
   } shares[kMaxParts];
-  const int parts = int(std::min<int64_t>(std::min(team.threads(), kMaxParts), tasks));
+  const int parts = int(std::min<int64_t>(std::min(team.threads(), kMaxParts), units));
   for (int i = 0; i < parts; ++i) {
-    const Range r = split_range(tasks, 1, parts, i);
+    const Range r = split_range(units, 1, parts, i);
     shares[i].next.store(r.begin, std::memory_order_relaxed);
     shares[i].end = r.end;
   }
+  int64_t run = int64_t(kRunWork * double(units) / std::max(work, 1.0));
+  if (s.chunk_panels == 1) run = std::max(run, column);
+  run = std::clamp<int64_t>(run, 1, std::max<int64_t>(1, units / parts / 8));
   team.run(parts, [&](int part) {
     int64_t g = 0, before = 0;
     BlockCut c = cut(0);
     for (int from = 0; from < parts; ++from) {
-      Share& mine = shares[(part + from) % parts];
-      for (int64_t i; (i = mine.next.fetch_add(1, std::memory_order_relaxed)) < mine.end;) {
+      Share& share = shares[(part + from) % parts];
+      const int64_t take = from == 0 ? run : 1;
+      for (int64_t i; (i = share.next.fetch_add(take, std::memory_order_relaxed)) < share.end;) {
+        const int64_t end = std::min(share.end, i + take);
         if (i < before) g = before = 0, c = cut(0);
-        while (i >= before + c.tasks) {
-          before += c.tasks;
-          c = cut(++g);
+        while (i < end) {
+          while (i >= before + c.units) {
+            before += c.units;
+            c = cut(++g);
+          }
+          int64_t at = i - before;
+          BlockTask t = c.task(at, end - before < c.units ? end - before : c.units);
+          i = before + at;
+          t.group = g;
+          t.row += s.per_row * groups.offsets[g];
+          t.last = std::min(s.panels, t.last);
+          body(part, t);
         }
-        BlockTask t = c.task(i - before);
-        if (t.rows == 0) continue;
-        t.group = g;
-        t.row += s.per_row * groups.offsets[g];
-        t.last = std::min(s.panels, t.last);
-        body(part, t);
       }
     }
   });

@@ -27,6 +27,7 @@ struct VectorOf<double> {
 };
 
 constexpr int kMaxRows = kTileRows;
+constexpr int64_t kDepth = 1024;  // a panel of f32 is then 128 KiB
 
 template <class T>
 constexpr int kPanel = 2 * kVectorBytes / int(sizeof(T));
@@ -39,7 +40,8 @@ struct FloatKind {
   using Sum = T;
   using Vector = typename VectorOf<T>::type;
   static constexpr int weights = kPanel<T> / 2;
-  static constexpr int64_t depth = 1024;  // a panel of f32 is then 128 KiB
+  static constexpr int64_t depth = kDepth;
+  static constexpr bool reads_rows = true;
   RLX_INLINE static Vector spread(T x) { return set1(x); }
   RLX_INLINE static Vector load(const B* b) { return RLX_ISA::load(b); }
   RLX_INLINE static Vector multiply_add(Vector x, Vector w, Vector sum) { return fma(x, w, sum); }
@@ -47,7 +49,7 @@ struct FloatKind {
 
 template <class Kind>
 RLX_INLINE RowTiles<Kind> row_tiles(const GemmBlock& g) {
-  return {static_cast<const typename Kind::A*>(g.a), g.k, g.rows, g.tile_rows};
+  return {static_cast<const std::byte*>(g.a), g.a_row_bytes, g.k, g.rows, g.tile_rows};
 }
 
 template <class B>
@@ -57,8 +59,10 @@ void block_of(const GemmBlock& g) {
   float* sums = static_cast<float*>(g.scratch);
   constexpr int64_t width = kPanel<float>;
   const int together = a.panels();
-  const int group = g.paired ? (together < 2 ? 2 : together & ~1) : together;
   const bool direct = g.epilogue->count == 0 && g.c_dtype == DType::f32 && g.k <= Kind::depth;
+  const bool one_by_one =
+      direct && together == 1 && g.rows <= g.tile_rows;  // panels of a tile, straight to C
+  const int group = g.paired ? (together < 2 ? 2 : together & ~1) : (one_by_one ? kMaxPanels : together);
   const B* b = static_cast<const B*>(g.b);
   int64_t column = g.column0, left = g.columns;
   for (int64_t panel = 0; panel < g.panels; panel += group) {
@@ -319,6 +323,7 @@ GemmKernels gemm_kernels() {
                    .max_tile_rows_f64 = kMaxRows,
                    .panel_f64 = kPanel<double>,
                    .max_block_rows = kBlockRows,
+                   .depth = kDepth,
                    .scratch_bytes = kSumsBytes,
                    .block_f32 = block_f32,
                    .block_f64 = block_f64,

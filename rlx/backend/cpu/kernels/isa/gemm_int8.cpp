@@ -5,7 +5,8 @@
 // (the instruction that multiplies bytes directly saturates its pairs: 255 * 127 * 2 does not fit 16 bits).
 // With VNNI a tile of 14 rows reads 128 bytes of B and 56 of A for 28 instructions of 128 operations each,
 // so the bound is the dot product rate for M above about 16 and reading B below.
-// The sums of one panel then make one pass through L1: zero points, bias, and the result type.
+// Sums begin with bias and zero points instead of 0 and go straight to an i32 result. Others make one pass
+// through L1 to the result type; a zero point of B adds its row sums there.
 // Levels: also avx512vnni.
 #include "rlx/backend/cpu/kernels/gemm_int8.h"
 
@@ -29,6 +30,7 @@ struct Int8Kind {
   using Vector = I32;
   static constexpr int weights = kLanes * kGroup;
   static constexpr int64_t depth = 131072 / (kWidth * kGroup);  // a panel of 128 KiB
+  static constexpr bool reads_rows = kGroup == 4;
   RLX_INLINE static I32 spread(int32_t word) { return set1(word); }
 #if defined(__AVX512VNNI__)
   RLX_INLINE static I32 load(const int8_t* b) { return load_bytes<I32>(b); }
@@ -95,30 +97,32 @@ struct Tile {
   int columns;
 };
 
-// write(row, h, sums) for every half h of every row, the sums with bias - z centred - zeros * row sum added,
-// in unsigned arithmetic: it wraps.
-template <class Write>
-RLX_INLINE void each_corrected(const GemmInt8Block& g, const Tile& t, Write write) {
+// What the sums of a panel begin with: bias - z centred, in unsigned arithmetic, which wraps.
+RLX_INLINE void start_sums(const GemmInt8Block& g, int64_t column0, int columns, int32_t* start) {
   const GemmInt8& product = *g.product;
   const uint32_t zero = uint32_t(product.a_zero) + (product.a.dtype == DType::i8 ? 128u : 0u);
-  const int32_t* bias = product.bias == nullptr ? nullptr : product.bias + g.group * product.n + t.column0;
-  U32 offset[2], zeros[2] = {};
-  for (int h = 0; h < 2; ++h) {
-    const int at = h * kLanes;
-    offset[h] = (U32)load(g.b->centred_sums() + t.column0 + at) * (0u - zero);
-    if (bias != nullptr) offset[h] += load_part<U32>(bias + at, t.columns - at, kLanes);
-    if (g.b->zeros() != nullptr) zeros[h] = (U32)load(g.b->zeros() + t.column0 + at);
+  const int32_t* bias = product.bias == nullptr ? nullptr : product.bias + g.group * product.n + column0;
+  for (int at = 0; at < kWidth; at += kLanes) {
+    U32 v = (U32)load(g.b->centred_sums() + column0 + at) * (0u - zero);
+    if (bias != nullptr) v += load_part<U32>(bias + at, columns - at, kLanes);
+    store(start + at, (I32)v);
   }
+}
+
+// write(row, h, sums) for every half h of every row, less zeros * row sum.
+template <class Write>
+RLX_INLINE void each_corrected(const GemmInt8Block& g, const Tile& t, Write write) {
   const auto all = [&](auto row_term) {
     for (int64_t r = 0; r < t.rows; ++r) {
       const int32_t* at = t.sums + r * kWidth;
-      write(r, 0, (I32)((U32)load(at) + offset[0] - row_term(r, 0)));
-      write(r, 1, (I32)((U32)load(at + kLanes) + offset[1] - row_term(r, 1)));
+      write(r, 0, (I32)((U32)load(at) - row_term(r, 0)));
+      write(r, 1, (I32)((U32)load(at + kLanes) - row_term(r, 1)));
     }
   };
   if (g.b->zeros() == nullptr) {
     all([](int64_t, int) { return U32{}; });
   } else {
+    const U32 zeros[2] = {(U32)load(g.b->zeros() + t.column0), (U32)load(g.b->zeros() + t.column0 + kLanes)};
     all([&](int64_t r, int h) { return zeros[h] * uint32_t(g.row_sums[r]); });
   }
 }
@@ -140,30 +144,49 @@ RLX_INLINE F64 half_away(F64 v) {
 }
 
 // The bounds are whole numbers, so clamping first gives the same code and keeps the rounding in range.
+//
+// Most codes come out of f32: three roundings of 2^-24 move a value below kMostCode by less than half of
+// kMargin, so unless it lies that near to a half the nearest whole number is the one f64 would find. The
+// others, and all exact halves, are done again in f64.
 template <bool away>
 void write_codes(const GemmInt8Block& g, const Tile& t) {
+  constexpr double kMostCode = 2048, kMargin = 0x1p-11, kMostScale = 0x1p60;
   const GemmInt8& product = *g.product;
   const Requantize& q = product.requantize;
   const bool is_signed = product.c_dtype == DType::i8;
-  const F64 low = set1((is_signed ? -128.0 : 0.0) - q.zero_point);
-  const F64 high = set1((is_signed ? 127.0 : 255.0) - q.zero_point);
+  const double lowest = (is_signed ? -128.0 : 0.0) - q.zero_point;
+  const double highest = (is_signed ? 127.0 : 255.0) - q.zero_point;
+  const F64 low = set1(lowest), high = set1(highest);
+  const F32 low_f32 = set1(float(lowest)), high_f32 = set1(float(highest));
   F64 scale[4];
+  bool narrow = lowest > -kMostCode && highest < kMostCode;
   for (int i = 0; i < 4; ++i) {
     const int at = i * kLanes64;
     scale[i] = q.multipliers == nullptr
                    ? set1(q.multiplier)
                    : load_part<F64>(q.multipliers + t.column0 + at, t.columns - at, kLanes64);
+    for (int j = 0; j < kLanes64; ++j)
+      narrow = narrow && scale[i][j] > -kMostScale && scale[i][j] < kMostScale;
   }
+  const F32 scale_f32[2] = {to_float(F64Pair{scale[0], scale[1]}), to_float(F64Pair{scale[2], scale[3]})};
   const auto code = [&](F64 sum, F64 by) {
     const F64 v = min(max(sum * by, low), high);
     return away ? half_away(v) : v;
   };
   std::byte* c = static_cast<std::byte*>(product.c) + t.row0 * product.c_row_stride + t.column0;
   each_corrected(g, t, [&](int64_t r, int h, I32 v) {
+    std::byte* to = c + r * product.c_row_stride + h * kLanes;
+    const int columns = t.columns - h * kLanes;
+    if (narrow) {
+      const F32 x = min(max(to_float(v) * scale_f32[h], low_f32), high_f32);
+      const F32 distance = abs(x - round_small(x));
+      if (mask_bits((I32)(distance > float(0.5 - kMargin))) == 0) {
+        return store_bytes(to, round_to_int(x) + q.zero_point, columns);
+      }
+    }
     const F64Pair sum = to_double(v);
     const F64Pair codes = {code(sum.low, scale[2 * h]), code(sum.high, scale[2 * h + 1])};
-    store_bytes(c + r * product.c_row_stride + h * kLanes, round_to_int(codes) + q.zero_point,
-                t.columns - h * kLanes);
+    store_bytes(to, round_to_int(codes) + q.zero_point, columns);
   });
 }
 
@@ -187,13 +210,26 @@ void write_reals(const GemmInt8Block& g, const Tile& t) {
 void block(const GemmInt8Block& g) {
   const GemmInt8& product = *g.product;
   const int64_t steps = (product.k + kGroup - 1) / kGroup, panel_bytes = steps * kGroup * kWidth;
-  const RowTiles<Int8Kind> a{static_cast<const int32_t*>(g.a), steps, g.rows, g.tile_rows};
-  const int together = a.panels();
+  const RowTiles<Int8Kind> a{static_cast<const std::byte*>(g.a), g.a_row_bytes, steps, g.rows, g.tile_rows};
   int32_t* sums = static_cast<int32_t*>(g.scratch);
   const int8_t* b = reinterpret_cast<const int8_t*>(g.b->data());
-  for (int64_t panel = g.first; panel < g.last; panel += together) {
-    const int count = int(g.last - panel < together ? g.last - panel : together);
-    multiply(a, b + panel * panel_bytes, count, Sums<int32_t>{sums, g.rows * kWidth, kWidth});
+  const bool direct = product.c_dtype == DType::i32 && g.b->zeros() == nullptr && steps <= Int8Kind::depth;
+  const bool one_by_one =
+      direct && a.panels() == 1 && g.rows <= g.tile_rows;  // panels of a tile, straight to C
+  const int group = one_by_one ? kMaxPanels : a.panels();
+  for (int64_t panel = g.first; panel < g.last; panel += group) {
+    const int count = int(g.last - panel < group ? g.last - panel : group);
+    alignas(64) int32_t start[kMaxPanels * kWidth];
+    for (int p = 0; p < count; ++p) {
+      const int64_t column0 = (panel + p) * kWidth, left = product.n - column0;
+      start_sums(g, column0, int(left < kWidth ? left : kWidth), start + p * kWidth);
+    }
+    if (direct && product.n - panel * kWidth >= count * kWidth) {
+      int32_t* c = static_cast<int32_t*>(product.c) + g.row0 * product.c_row_stride + panel * kWidth;
+      multiply(a, b + panel * panel_bytes, count, Sums<int32_t>{c, kWidth, product.c_row_stride}, start);
+      continue;
+    }
+    multiply(a, b + panel * panel_bytes, count, Sums<int32_t>{sums, g.rows * kWidth, kWidth}, start);
     for (int p = 0; p < count; ++p) {
       const int64_t column0 = (panel + p) * kWidth, left = product.n - column0;
       const Tile t{sums + p * g.rows * kWidth, g.row0, g.rows, column0, int(left < kWidth ? left : kWidth)};
@@ -288,6 +324,7 @@ GemmInt8Kernels gemm_int8_kernels() {
                        .panel = kWidth,
                        .group = kGroup,
                        .max_block_rows = kBlockRows,
+                       .depth = Int8Kind::depth,
                        .scratch_bytes = kSumsBytes,
                        .block = block,
                        .pack_a = pack_a,

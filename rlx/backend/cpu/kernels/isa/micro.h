@@ -1,6 +1,6 @@
 // The inner loop every matrix product shares: a tile of R rows of A times P panels of B, each two vectors
 // wide, with all R * P * 2 sums in registers.
-//   A tile [step][R], B panel [step][2 vectors], sums [panel][row][2 vectors]
+//   A tile [step][R], or rows as they lie in memory, B panel [step][2 vectors], sums [panel][row][2 vectors]
 // What one step multiplies is the Kind: one f32 or f64 of each row, or a word of two or four small integers.
 //
 // struct Kind {
@@ -8,6 +8,7 @@
 //   using Vector;                     // of sums
 //   static constexpr int weights;     // elements of B behind one vector of sums in one step
 //   static constexpr int64_t depth;   // steps of one cut, so that a panel stays in L2
+//   static constexpr bool reads_rows; // whether A may be read in place
 //   static auto spread(A);            // one element of A to all lanes
 //   static auto load(const B*);
 //   static Vector multiply_add(spread, weights, Vector);
@@ -38,11 +39,40 @@ inline constexpr size_t kSumsBytes =
     size_t(kMaxPanels * kTileRows > 2 * kBlockRows ? kMaxPanels * kTileRows : 2 * kBlockRows) * 2 *
     kVectorBytes;
 
-/// sums[p][r][0..1] += A tile * B panels; `first` starts from zero instead of the buffer.
-template <class Kind, int R, int P>
-void micro(const typename Kind::A* __restrict a, int64_t a_step, const typename Kind::B* __restrict b,
-           int64_t panel_stride, int64_t steps, typename Kind::Sum* __restrict sums, int64_t sums_stride,
-           int64_t row_stride, bool first) {
+/// Where the R rows of a tile are. Packed: neighbours, R further at each step. In place: row_bytes apart, one
+/// element further; an address is one of a few moving pointers plus 0, 1 or 2 times that distance, which the
+/// machine adds for free.
+template <class A, int R, bool in_place>
+struct TileRows {
+  static constexpr int kPointers = in_place ? (R + 2) / 3 : 1;
+  const std::byte* at[kPointers];
+  int64_t row_bytes;
+
+  RLX_INLINE TileRows(const std::byte* a, int64_t bytes) : row_bytes(bytes) {
+#pragma GCC unroll 8
+    for (int i = 0; i < kPointers; ++i) at[i] = a + 3 * i * bytes;
+  }
+  RLX_INLINE A operator[](int r) const {
+    A v;
+    std::memcpy(&v, in_place ? at[r / 3] + r % 3 * row_bytes : at[0] + r * int(sizeof(A)), sizeof v);
+    return v;
+  }
+  RLX_INLINE void step() {
+#pragma GCC unroll 8
+    for (int i = 0; i < kPointers; ++i) {
+      at[i] += in_place ? sizeof(A) : R * sizeof(A);
+      if constexpr (in_place) asm("" : "+r"(at[i]));  // keeps the pointers as they are written
+    }
+  }
+};
+
+/// sums[p][r][0..1] += A tile * B panels. `start` [P][2 vectors] is what every row begins with; null: the
+/// sums so far. steps > 0: a way around the loop would make the compiler keep a second copy of the sums on
+/// the stack.
+template <class Kind, int R, int P, bool in_place>
+void micro(const std::byte* a, int64_t row_bytes, const typename Kind::B* __restrict b, int64_t panel_stride,
+           int64_t steps, typename Kind::Sum* __restrict sums, int64_t sums_stride, int64_t row_stride,
+           const typename Kind::Sum* start) {
   using V = typename Kind::Vector;
   constexpr int lanes = kVectorBytes / int(sizeof(typename Kind::Sum));
   V s[P][R][2];
@@ -50,12 +80,13 @@ void micro(const typename Kind::A* __restrict a, int64_t a_step, const typename 
   for (int p = 0; p < P; ++p) {
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
-      const auto* at = sums + p * sums_stride + r * row_stride;
-      s[p][r][0] = first ? V{} : load(at);
-      s[p][r][1] = first ? V{} : load(at + lanes);
+      const auto* at = start != nullptr ? start + p * 2 * lanes : sums + p * sums_stride + r * row_stride;
+      s[p][r][0] = load(at);
+      s[p][r][1] = load(at + lanes);
     }
   }
-  for (int64_t i = 0; i < steps; ++i) {
+  TileRows<typename Kind::A, R, in_place> rows(a, row_bytes);
+  do {
     decltype(Kind::load(b)) w[P][2];
 #pragma GCC unroll 8
     for (int p = 0; p < P; ++p) {
@@ -63,23 +94,23 @@ void micro(const typename Kind::A* __restrict a, int64_t a_step, const typename 
       w[p][1] = Kind::load(b + p * panel_stride + Kind::weights);
     }
     if constexpr (P ==
-                  1) {  // both stream from L2; many panels at once come from memory, which prefetches itself
+                  1) {  // B streams from L2; many panels at once come from memory, which prefetches itself
       __builtin_prefetch(b + kAhead * 2 * Kind::weights);
       __builtin_prefetch(b + kAhead * 2 * Kind::weights + Kind::weights);
-      __builtin_prefetch(a + kAhead * a_step);
+      if (!in_place) __builtin_prefetch(rows.at[0] + kAhead * R * int(sizeof(typename Kind::A)));
     }
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
-      const auto x = Kind::spread(a[r]);
+      const auto x = Kind::spread(rows[r]);
 #pragma GCC unroll 8
       for (int p = 0; p < P; ++p) {
         s[p][r][0] = Kind::multiply_add(x, w[p][0], s[p][r][0]);
         s[p][r][1] = Kind::multiply_add(x, w[p][1], s[p][r][1]);
       }
     }
-    a += a_step;
+    rows.step();
     b += 2 * Kind::weights;
-  }
+  } while (--steps > 0);
 #pragma GCC unroll 8
   for (int p = 0; p < P; ++p) {
 #pragma GCC unroll 16
@@ -92,29 +123,30 @@ void micro(const typename Kind::A* __restrict a, int64_t a_step, const typename 
 }
 
 template <class Kind>
-using Micro = void (*)(const typename Kind::A*, int64_t, const typename Kind::B*, int64_t, int64_t,
-                       typename Kind::Sum*, int64_t, int64_t, bool);
+using Micro = void (*)(const std::byte*, int64_t, const typename Kind::B*, int64_t, int64_t,
+                       typename Kind::Sum*, int64_t, int64_t, const typename Kind::Sum*);
 
 template <class Kind>
 struct MicroTable {
   Micro<Kind> wide[kTileRows], narrow[kTileRows];
 };
-template <class Kind, int... i>
+template <class Kind, bool in_place, int... i>
 constexpr MicroTable<Kind> micro_table(Indices<i...>) {
-  return {{micro<Kind, i + 1, panels_for(i + 1)>...}, {micro<Kind, i + 1, 1>...}};
+  return {{micro<Kind, i + 1, panels_for(i + 1), in_place>...}, {micro<Kind, i + 1, 1, in_place>...}};
 }
-template <class Kind>
-inline constexpr MicroTable<Kind> kMicroTable = micro_table<Kind>(MakeIndices<kTileRows>());
+template <class Kind, bool in_place>
+inline constexpr MicroTable<Kind> kMicroTable = micro_table<Kind, in_place>(MakeIndices<kTileRows>());
 
-/// Packed rows of A: tiles [step][tile_rows], the last one with its own row count.
+/// Rows of A: packed tiles [step][tile_rows], the last one with its own row count, or as they lie in memory.
 template <class Kind>
 struct RowTiles {
-  const typename Kind::A* data;
+  const std::byte* data;
+  int64_t row_bytes;  // 0: packed
   int64_t steps, rows;
   int tile_rows;
 
   /// Panels one pass covers: a single tile may leave registers for several.
-  RLX_INLINE int panels() const { return rows <= tile_rows ? panels_for(int(rows)) : 1; }
+  RLX_INLINE int panels() const { return panels_for(rows < tile_rows ? int(rows) : tile_rows); }
 };
 
 /// Where the sums of one group of panels go: a buffer, or C itself when nothing is left to do to them.
@@ -124,30 +156,53 @@ struct Sums {
   int64_t panel_stride, row_stride;
 };
 
-/// Sums of `panels` neighbouring panels for all rows.
-template <class Kind>
-RLX_INLINE void multiply(const RowTiles<Kind>& a, const typename Kind::B* b, int panels,
-                         Sums<typename Kind::Sum> sums) {
-  const MicroTable<Kind>& table = kMicroTable<Kind>;
-  constexpr int64_t width = 2 * Kind::weights;
+/// What the rows of a product begin with where nothing is added.
+template <class Sum>
+alignas(64) inline constexpr Sum kZeroSums[size_t(kMaxPanels) * 2 * kVectorBytes / sizeof(Sum)] = {};
+
+/// Sums of `panels` neighbouring panels for all rows; every row begins with `start` [panels][2 vectors].
+template <class Kind, bool in_place>
+void multiply_tiles(const RowTiles<Kind>& a, const typename Kind::B* b, int panels,
+                    Sums<typename Kind::Sum> sums, const typename Kind::Sum* start) {
+  const MicroTable<Kind>& table = kMicroTable<Kind, in_place>;
+  constexpr int64_t width = 2 * Kind::weights, element = sizeof(typename Kind::A);
   const int64_t panel_stride = a.steps * width;
-  const bool wide = panels > 1 && panels == a.panels();
-  for (int64_t k0 = 0; k0 == 0 || k0 < a.steps; k0 += Kind::depth) {
+  for (int64_t k0 = 0; k0 < a.steps; k0 += Kind::depth) {
     const int64_t depth = a.steps - k0 < Kind::depth ? a.steps - k0 : Kind::depth;
     for (int64_t row = 0; row < a.rows; row += a.tile_rows) {
       const int rows = int(a.rows - row < a.tile_rows ? a.rows - row : a.tile_rows);
-      const auto* tile = a.data + row * a.steps + k0 * rows;
+      const std::byte* tile = in_place ? a.data + row * a.row_bytes + k0 * element
+                                       : a.data + (row * a.steps + k0 * rows) * element;
       auto* out = sums.data + row * sums.row_stride;
-      if (wide) {
-        table.wide[rows - 1](tile, rows, b + k0 * width, panel_stride, depth, out, sums.panel_stride,
-                             sums.row_stride, k0 == 0);
+      if (panels > 1 && panels == panels_for(rows)) {
+        table.wide[rows - 1](tile, a.row_bytes, b + k0 * width, panel_stride, depth, out, sums.panel_stride,
+                             sums.row_stride, k0 == 0 ? start : nullptr);
         continue;
       }
       for (int p = 0; p < panels; ++p) {
-        table.narrow[rows - 1](tile, rows, b + p * panel_stride + k0 * width, 0, depth,
-                               out + p * sums.panel_stride, 0, sums.row_stride, k0 == 0);
+        table.narrow[rows - 1](tile, a.row_bytes, b + p * panel_stride + k0 * width, 0, depth,
+                               out + p * sums.panel_stride, 0, sums.row_stride,
+                               k0 == 0 ? start + p * 2 * kVectorBytes / int(sizeof *start) : nullptr);
       }
     }
+  }
+}
+
+template <class Kind>
+RLX_INLINE void multiply(const RowTiles<Kind>& a, const typename Kind::B* b, int panels,
+                         Sums<typename Kind::Sum> sums,
+                         const typename Kind::Sum* start = kZeroSums<typename Kind::Sum>) {
+  constexpr int64_t width = 2 * kVectorBytes / int64_t(sizeof *start);
+  if (a.steps == 0) {  // nothing to add
+    for (int64_t i = 0; i < panels * a.rows; ++i) {
+      const int64_t p = i / a.rows, r = i % a.rows;
+      std::memcpy(sums.data + p * sums.panel_stride + r * sums.row_stride, start + p * width,
+                  2 * kVectorBytes);
+    }
+  } else if (Kind::reads_rows && a.row_bytes != 0) {
+    multiply_tiles<Kind, Kind::reads_rows>(a, b, panels, sums, start);
+  } else {
+    multiply_tiles<Kind, false>(a, b, panels, sums, start);
   }
 }
 
