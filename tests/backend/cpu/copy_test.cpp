@@ -55,26 +55,45 @@ TEST(Copy, every_permutation_moves_every_element) {
   });
 }
 
+template <class T>
+void check_large_transpose(Pool& pool, int64_t rows, int64_t columns) {
+  test::Array<T> from(rows * columns);
+  uint64_t word = 1;
+  for (int64_t i = 0; i < rows * columns; ++i) {
+    word = word * 6364136223846793005 + 1;
+    std::memcpy(&from[i], &word, std::min(sizeof(T), sizeof word));
+  }
+  const int64_t line = 64 / int64_t(sizeof(T)), whole = (rows + line - 1) / line * line;
+  for (int64_t stride : {rows, whole}) {
+    test::Array<T> to(columns * stride);
+    strided_copy(pool, {.rank = 2,
+                        .size = {rows, columns},
+                        .from_stride = {columns, 1},
+                        .to_stride = {1, stride},
+                        .element_bytes = int(sizeof(T)),
+                        .from = from.data(),
+                        .to = to.data()});
+    for (int64_t j = 0; j < columns; ++j) {
+      for (int64_t i = 0; i < rows; ++i) {
+        ASSERT_EQ(std::memcmp(&to[j * stride + i], &from[i * columns + j], sizeof(T)), 0)
+            << sizeof(T) << " bytes, stride " << stride << ", row " << i << ", column " << j;
+      }
+    }
+  }
+}
+
 TEST(Copy, a_large_transpose_streams_past_the_caches_and_is_right) {
   Pool pool(2);
   const Isa before = current_isa();
   for (Isa isa : available_isas()) {
     use_isa(isa);
-    const int64_t rows = 2900, columns = 3200;  // 37 MB; rows are no multiple of a vector
-    test::Array<float> from(rows * columns), to(rows * columns);
-    for (int64_t i = 0; i < rows * columns; ++i) from[i] = float(i % 1000003);
-    for (int64_t stride : {rows, rows + 12}) {
-      test::Array<float> wide(columns * stride);
-      strided_copy(pool, {.rank = 2,
-                          .size = {rows, columns},
-                          .from_stride = {columns, 1},
-                          .to_stride = {1, stride},
-                          .from = from.data(),
-                          .to = wide.data()});
-      for (int64_t j = 0; j < columns; ++j) {
-        for (int64_t i = 0; i < rows; ++i) ASSERT_EQ(wide[j * stride + i], from[i * columns + j]);
-      }
-    }
+    SCOPED_TRACE(isa_name(isa));
+    // More than 16 MiB each; rows and columns are no multiples of a vector.
+    check_large_transpose<uint8_t>(pool, 4099, 4101);
+    check_large_transpose<uint16_t>(pool, 2899, 2901);
+    check_large_transpose<uint32_t>(pool, 1999, 2111);
+    check_large_transpose<uint64_t>(pool, 1403, 1505);
+    check_large_transpose<Bytes16>(pool, 1001, 1055);
   }
   use_isa(before);
 }

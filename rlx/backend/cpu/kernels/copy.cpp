@@ -1,8 +1,9 @@
 // Plan: axes of size 1 drop out, axes that are neighbours in both arrays melt into one, and a short innermost
 // run that is contiguous in both becomes a larger element. What is left is a set of lines along the axis that
 // is contiguous in `to`: copied, gathered, reversed or filled with one value, according to their stride in
-// `from`. If another axis is contiguous in `from`, the two are transposed instead, in strips of one cache
-// line of `to` by kColumns of `from`: sixteen streams are read, and every line is read and written whole.
+// `from`. If another axis is contiguous in `from`, the two are transposed instead, in strips of a few cache
+// lines of `to` by kColumns of `from`: every line is read and written whole, and four neighbours are written
+// together (of 4096 x 4096 f32 on one thread, 67 % of a copy; one line 58 %, two 53 %, eight 63 %).
 #include "rlx/backend/cpu/kernels/copy.h"
 
 #include <algorithm>
@@ -19,7 +20,7 @@ RLX_ISA_TABLE(CopyKernels, copy_kernels)
 
 namespace {
 
-constexpr int64_t kColumns = 512;
+constexpr int64_t kColumns = 1024;
 constexpr int64_t kSerialBytes = 32768;  // less is not worth a second thread
 constexpr int64_t kStreamedLine = 512;   // shorter lines would not fill whole cache lines
 
@@ -121,13 +122,14 @@ void copy_lines(Team team, const LineKernels<T>& k, const Walk& w) {
 template <class T>
 void transpose(Team team, const LineKernels<T>& k, const Walk& w, int across) {
   const Axis line = w.axes[w.rank - 1], other = w.axes[across];
-  constexpr int64_t kElement = sizeof(T), kRows = 64 / kElement;
+  constexpr int64_t kElement = sizeof(T), kLine = 64 / kElement,
+                    kRows = LineKernels<T>::kStripBytes / kElement;
   Box<2> outer;
-  bool whole_lines = other.to % kRows == 0;
+  bool whole_lines = other.to % kLine == 0;
   for (int d = 0; d < w.rank - 1; ++d) {
     if (d == across) continue;
     outer.add(w.axes[d].size, {w.axes[d].from, w.axes[d].to});
-    whole_lines = whole_lines && w.axes[d].to % kRows == 0;
+    whole_lines = whole_lines && w.axes[d].to % kLine == 0;
   }
   const T* from = static_cast<const T*>(w.from);
   T* to = static_cast<T*>(w.to);

@@ -40,6 +40,7 @@ struct alignas(16) Bytes16 {
 /// Serial forms for elements of one size. A line of n elements is contiguous in `to`.
 template <class T>
 struct LineKernels {
+  static constexpr int64_t kStripBytes = 256;  // of a row of `to`, at most, in one strip
   /// to[j * to_stride + i] = from[i * from_stride + j] for i < rows, j < columns. `streaming` writes past the
   /// caches: `to` and to_stride are then multiples of 64 bytes, and a fence must follow the last strip.
   void (*transpose)(const T* from, int64_t from_stride, T* to, int64_t to_stride, int64_t rows,
