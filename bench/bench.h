@@ -4,6 +4,7 @@
 // prints them as a table. `share` is value / limit, `ratio` value / peer, both larger is better.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <vector>
@@ -21,6 +22,9 @@ struct Limits {
 int threads();
 /// Measured once per process on that many threads.
 const Limits& limits();
+
+/// One plain pass of all threads over so many bytes: what a kernel that reads them once can reach at most.
+void read_once(const void* data, size_t bytes);
 
 /// Whether `name` was asked for on the command line (no argument: everything).
 bool wanted(int argc, char** argv, const std::string& name);

@@ -5,6 +5,7 @@
 
 #include "bench/bench.h"
 #include "bench/dnnl_matmul.h"
+#include "bench/gemm_shapes.h"
 #include "rlx/backend/cpu/kernels/gemm_int8.h"
 
 namespace rlx::bench {
@@ -12,17 +13,12 @@ namespace {
 
 using namespace cpu;
 
-struct Shape {
-  int64_t m, k, n;
-};
-
-void bench_shape(const Shape& s, const std::string& name) {
+void bench_shape(const GemmShape& s, const std::string& name) {
   std::vector<uint8_t> a(size_t(s.m * s.k), 3);
   std::vector<int8_t> b(size_t(s.k * s.n), -2), codes(size_t(s.m * s.n));
   std::vector<int32_t> c(size_t(s.m * s.n)), d(c.size());
   const Team team(default_pool());
-  const bool from_memory = s.m < 60 && s.k * s.n > 4000000;
-  const size_t copies = from_memory ? size_t((256 << 20) / (s.k * s.n)) : 1;
+  const size_t copies = s.copies(1);
   std::vector<PackedInt8> packed(copies);
   for (PackedInt8& p : packed) p = PackedInt8::pack(team, {b.data(), DType::i8, s.n, 1}, s.k, s.n);
   GemmInt8 sums{.m = s.m, .n = s.n, .k = s.k, .a = {a.data(), DType::u8, s.k, 1}, .b = packed.data()};
@@ -47,7 +43,7 @@ void bench_shape(const Shape& s, const std::string& name) {
 #endif
   const std::vector<double> t = interleaved(functions);
   for (size_t i = 0; i < 2; ++i) {
-    const bool reading = s.m == 1 && from_memory;
+    const bool reading = s.m == 1 && s.from_memory();
     const double work = (reading ? 1e-9 : 2e-9 * double(s.m)) * double(s.k) * double(s.n);
     Result r{
         .name = name + (i == 0 ? "" : " to i8"), .value = work / t[i], .unit = reading ? "GB/s" : "GOP/s"};
@@ -61,15 +57,4 @@ void bench_shape(const Shape& s, const std::string& name) {
 }  // namespace
 }  // namespace rlx::bench
 
-int main(int argc, char** argv) {
-  using namespace rlx::bench;
-  std::vector<Shape> shapes = {{512, 512, 512}, {1024, 1024, 1024}, {2048, 2048, 2048}};
-  for (auto [k, n] : {std::pair<int64_t, int64_t>{384, 1536}, {576, 1536}, {2048, 8192}}) {
-    for (int64_t m : {1, 4, 16, 60, 128}) shapes.push_back({m, k, n});
-  }
-  for (const Shape& s : shapes) {
-    const std::string name =
-        "gemm_int8 " + std::to_string(s.m) + "x" + std::to_string(s.k) + "x" + std::to_string(s.n);
-    if (wanted(argc, argv, name)) bench_shape(s, name);
-  }
-}
+int main(int argc, char** argv) { rlx::bench::each_gemm_shape(argc, argv, "int8", rlx::bench::bench_shape); }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bench/bench.h"
+#include "bench/gemm_shapes.h"
 #include "rlx/backend/cpu/kernels/gemm.h"
 #include "rlx/backend/cpu/kernels/gemm_int8.h"
 
@@ -23,12 +24,12 @@ std::vector<T> filled(int64_t n, T value) {
   return std::vector<T>(size_t(n), value);
 }
 
-// Weights of few rows pass through copies of 256 MiB together, so that they come from memory.
-void bench_stored(DType stored, int64_t m, int64_t k, int64_t n, const std::string& name) {
+void bench_stored(DType stored, const GemmShape& s, const std::string& name) {
+  const auto [m, k, n] = s;
   const Team team(default_pool());
   const auto a = filled(m * k, 0.5f), b = filled(k * n, 0.25f);
   auto c = filled(m * n, 0.0f);
-  const size_t copies = m < 60 ? size_t((128 << 20) / (k * n)) : 1;
+  const size_t copies = s.copies(2);
   std::vector<PackedMatrix> packed(copies);
   for (PackedMatrix& p : packed) p = PackedMatrix::pack(team, {b.data(), DType::f32, n, 1}, k, n, stored);
   Gemm g{.m = m, .n = n, .k = k, .a = {a.data(), DType::f32, k, 1}, .packed_b = packed.data()};
@@ -39,7 +40,7 @@ void bench_stored(DType stored, int64_t m, int64_t k, int64_t n, const std::stri
     g.packed_b = &packed[turn++ % copies];
     gemm(team, g, workspace.get());
   }})[0];
-  if (m == 1) {
+  if (m == 1 && s.from_memory()) {
     report({.name = name, .value = 2e-9 * double(k * n) / t, .unit = "GB/s", .limit = limits().read_gbs});
   } else {
     report({.name = name,
@@ -135,10 +136,8 @@ int main(int argc, char** argv) {
     if (wanted(argc, argv, name)) body(name);
   };
   for (const rlx::DType t : {rlx::DType::f16, rlx::DType::bf16}) {
-    for (int64_t m : {1, 16, 128}) {
-      with("gemm_" + std::string(rlx::dtype_name(t)) + " " + std::to_string(m) + "x2048x8192",
-           [&](const std::string& name) { bench_stored(t, m, 2048, 8192, name); });
-    }
+    each_gemm_shape(argc, argv, std::string(rlx::dtype_name(t)),
+                    [&](const GemmShape& s, const std::string& name) { bench_stored(t, s, name); });
   }
   with("gemm_f64 1024x1024x1024",
        [](const std::string& name) { bench_blas<double>(rlx::DType::f64, 1024, name); });
