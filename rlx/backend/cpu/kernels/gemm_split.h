@@ -45,8 +45,8 @@ struct TileShape {
   }
 };
 
-/// Whether so many rows that lie row_bytes apart crowd few sets of a first-level cache (64 sets of 8 lines): a
-/// walk down a column would then find none of its lines again.
+/// Whether so many rows that lie row_bytes apart crowd few sets of a first-level cache (64 sets of 8 lines):
+/// a walk down a column would then find none of its lines again.
 constexpr bool rows_share_sets(int64_t row_bytes, int rows) {
   constexpr int kSets = 64, kWays = 8;
   int lines[kSets] = {};
