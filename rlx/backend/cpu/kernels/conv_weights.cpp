@@ -9,11 +9,11 @@
 // tile's rows are copied first.
 #include "rlx/backend/cpu/kernels/conv_weights.h"
 
-#include <atomic>
 #include <limits>
 
 #include "rlx/backend/cpu/isa_table.h"
 #include "rlx/backend/cpu/kernels/conv_geometry.h"
+#include "rlx/backend/cpu/kernels/conv_tasks.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 
 namespace rlx::cpu {
@@ -210,19 +210,10 @@ class Worker {
 
 }  // namespace
 
-size_t conv_turned_workspace(const Conv& p, int threads) {
-  size_t bytes = 0;
-  for (int t = 1; t <= threads; ++t) bytes = std::max(bytes, size_t(t) * cut(p, t).thread);
-  return bytes;
-}
+size_t conv_turned_workspace(const Conv& p, int threads) { return conv_tasks_workspace(p, threads, cut); }
 
 void conv_turned(Team team, const Conv& p, std::byte* workspace) {
-  const Cut c = cut(p, team.threads());
-  std::atomic<int64_t> next{0};
-  team.run(int(std::min<int64_t>(team.threads(), c.tasks)), [&](int thread) {
-    Worker worker(p, c, workspace + size_t(thread) * c.thread);
-    for (int64_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < c.tasks;) worker.run(task);
-  });
+  run_conv_tasks<Worker>(team, p, cut(p, team.threads()), workspace);
 }
 
 }  // namespace rlx::cpu
