@@ -145,9 +145,8 @@ int main(int argc, char** argv) {
        [](const std::string& name) { bench_blas<std::complex<float>>(rlx::DType::c64, 1024, name); });
   with("gemm_grouped 8 even of 128",
        [](const std::string& name) { bench_groups(std::vector<int64_t>(8, 16), 1024, 1024, name); });
-  with("gemm_grouped 8 uneven of 128", [](const std::string& name) {
-    bench_groups({101, 0, 1, 3, 0, 19, 2, 2}, 1024, 1024, name);
-  });
+  with("gemm_grouped 8 uneven of 128",
+       [](const std::string& name) { bench_groups({101, 0, 1, 3, 0, 19, 2, 2}, 1024, 1024, name); });
   with("gemm_grouped 8 of 1 row",
        [](const std::string& name) { bench_groups(std::vector<int64_t>(8, 1), 1024, 4096, name); });
 }

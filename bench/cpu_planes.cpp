@@ -49,9 +49,8 @@ int main(int argc, char** argv) {
   Pooling pool{.planes = channels, .size = {1, side, side}, .kernel = {1, 2, 2}, .stride = {1, 2, 2}};
   pool.x = x.data(), pool.y = y.data();
   bench(argc, argv, "max_pool 2x2 64x224x224", big + big / 4, [&] { pooling(team, pool, workspace); });
-  bench(argc, argv, "max_pool 2x2 64x224x224 backward", 2 * big + big / 4, [&] {
-    pooling_backward(team, {pool, dy.data(), y.data()});
-  });
+  bench(argc, argv, "max_pool 2x2 64x224x224 backward", 2 * big + big / 4,
+        [&] { pooling_backward(team, {pool, dy.data(), y.data()}); });
   Pooling mean = pool;
   mean.kind = Reduction::mean, mean.kernel = {1, 3, 3}, mean.padding = {0, 1, 1};
   bench(argc, argv, "mean_pool 3x3 stride 2 64x224x224", big + big / 4,

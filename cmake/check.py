@@ -53,7 +53,7 @@ def layers():
 
 def formatting():
     files = [str(p) for p in tracked("*.h", "*.cpp")]
-    result = subprocess.run(["clang-format", "--dry-run", "-Werror", *files], cwd=ROOT, text=True, capture_output=True)
+    result = subprocess.run(["clang-format-19", "--dry-run", "-Werror", *files], cwd=ROOT, text=True, capture_output=True)
     names = sorted({line.split(":")[0] for line in result.stderr.splitlines() if "error:" in line})
     return [f"{pathlib.Path(name).relative_to(ROOT)}: not formatted; run ./dev fmt" for name in names]
 

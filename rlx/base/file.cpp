@@ -30,7 +30,7 @@ Error file_error(const std::string& path, const char* action) {
 MappedFile MappedFile::open(const std::string& path) {
   const Descriptor d{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (d.fd < 0) throw file_error(path, "open");
-  struct stat info {};
+  struct stat info{};
   if (::fstat(d.fd, &info) != 0) throw file_error(path, "examine");
   if (!S_ISREG(info.st_mode)) throw environment_error("file: '", path, "' is not a regular file");
   MappedFile file;
@@ -65,7 +65,7 @@ std::string read_file(const std::string& path, uint64_t limit) {
 
 void write_file(const std::string& path, std::span<const std::byte> data) {
   // A pipe or device cannot be replaced by rename; write to it directly.
-  struct stat info {};
+  struct stat info{};
   const bool special = ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
   const std::string target = special ? path : path + ".tmp" + std::to_string(::getpid());
   Descriptor d{::open(target.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)};

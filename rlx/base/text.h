@@ -19,8 +19,8 @@ inline void append_text(std::string& out, char c) { out.push_back(c); }
 inline void append_text(std::string& out, bool b) { out.append(b ? "true" : "false"); }
 
 template <class T>
-requires(std::integral<T> && !std::same_as<T, bool> &&
-         !std::same_as<T, char>) void append_text(std::string& out, T value) {
+  requires(std::integral<T> && !std::same_as<T, bool> && !std::same_as<T, char>)
+void append_text(std::string& out, T value) {
   char buffer[24];
   out.append(buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr);
 }

@@ -12,7 +12,7 @@ namespace {
 
 // One list of fields per struct serves reading and writing.
 template <class Config, class Visit>
-requires std::same_as<std::remove_const_t<Config>, ModelConfig>
+  requires std::same_as<std::remove_const_t<Config>, ModelConfig>
 void visit_fields(Config& c, Visit&& visit) {
   visit("model_type", c.model_type), visit("architectures", c.architectures);
   visit("vocab_size", c.vocab_size), visit("hidden_size", c.hidden_size);
@@ -34,7 +34,7 @@ void visit_fields(Config& c, Visit&& visit) {
 }
 
 template <class Config, class Visit>
-requires std::same_as<std::remove_const_t<Config>, GenerationConfig>
+  requires std::same_as<std::remove_const_t<Config>, GenerationConfig>
 void visit_fields(Config& c, Visit&& visit) {
   visit("bos_token_id", c.bos_token_id), visit("eos_token_id", c.eos_token_id),
       visit("pad_token_id", c.pad_token_id);
@@ -46,7 +46,7 @@ void visit_fields(Config& c, Visit&& visit) {
 }
 
 template <class Config, class Visit>
-requires std::same_as<std::remove_const_t<Config>, TokenizerConfig>
+  requires std::same_as<std::remove_const_t<Config>, TokenizerConfig>
 void visit_fields(Config& c, Visit&& visit) {
   visit("tokenizer_class", c.tokenizer_class), visit("model_max_length", c.model_max_length);
   visit("add_bos_token", c.add_bos_token), visit("add_eos_token", c.add_eos_token);

@@ -21,7 +21,7 @@ Error file_error(const std::string& path, const char* action) {
 }  // namespace
 
 OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
-  struct stat info {};
+  struct stat info{};
   const bool special = ::stat(path_.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
   target_ = special ? path_ : cat(path_, ".tmp", ::getpid());
   fd_ = ::open(target_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);

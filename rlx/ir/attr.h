@@ -65,12 +65,12 @@ using AttrsRef = std::shared_ptr<const void>;
 template <class Attrs, class T>
 struct Field {
   std::string_view name;
-  T Attrs::*member;
+  T Attrs::* member;
   std::string_view doc;
 };
 
 template <class Attrs, class T>
-constexpr Field<Attrs, T> field(std::string_view name, T Attrs::*member, std::string_view doc) {
+constexpr Field<Attrs, T> field(std::string_view name, T Attrs::* member, std::string_view doc) {
   return {name, member, doc};
 }
 
@@ -129,7 +129,7 @@ struct AttrTraits<std::vector<int>> {
 };
 
 template <class E>
-requires std::is_enum_v<E>
+  requires std::is_enum_v<E>
 struct AttrTraits<E> {
   static constexpr AttrKind kind = AttrKind::choice;
   static AttrValue to(E v) { return std::string(choice_names(E{})[size_t(v)]); }

@@ -40,9 +40,7 @@ concept OpRecord = requires {
   typename Op::Attrs;
   &Op::infer;
   &Op::samples;
-}
-&&(
-    requires { &Op::reference; } || requires { &Op::decompose; } || requires { Op::traits.leaf; });
+} && (requires { &Op::reference; } || requires { &Op::decompose; } || requires { Op::traits.leaf; });
 
 namespace detail {
 std::vector<std::string> split_names(std::string_view list);

@@ -49,13 +49,14 @@ using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 Graph trace(const std::string& name, const std::function<NamedTensors(Tracer&)>& fn);
 
 template <class Fn>
-requires std::same_as<std::invoke_result_t<Fn, Tracer&>, Tensor> Graph trace(const std::string& name, Fn fn) {
+  requires std::same_as<std::invoke_result_t<Fn, Tracer&>, Tensor>
+Graph trace(const std::string& name, Fn fn) {
   return trace(name, std::function([&fn](Tracer& t) { return NamedTensors{{"", fn(t)}}; }));
 }
 
 template <class Fn>
-requires std::same_as<std::invoke_result_t<Fn, Tracer&>, Tensors> Graph trace(const std::string& name,
-                                                                              Fn fn) {
+  requires std::same_as<std::invoke_result_t<Fn, Tracer&>, Tensors>
+Graph trace(const std::string& name, Fn fn) {
   return trace(name, std::function([&fn](Tracer& t) {
                  NamedTensors out;
                  for (const Tensor& y : fn(t)) out.emplace_back("", y);

@@ -78,9 +78,7 @@ TEST(Dim, binding_replaces_known_symbols_only) {
 TEST(Dim, refuses_nonsense_with_a_reason) {
   EXPECT_EQ(message([] { Dim(-2); }), "dim: -2 is not a size; sizes are not negative, -1 means inferred");
   EXPECT_EQ(message([] { Dim::seq().value(); }), "dim: seq has no value yet; bind its symbols first");
-  EXPECT_EQ(message([] {
-              bind(parse("seq-3"), {{"seq", 1}});
-            }),
+  EXPECT_EQ(message([] { bind(parse("seq-3"), {{"seq", 1}}); }),
             "bind: seq-3: dim: a size became -2; sizes are not negative");
   EXPECT_EQ(message([] { Dim(1'000'000'000'000) * Dim(1'000'000'000'000); }),
             "dim: 1000000000000 * 1000000000000 does not fit 64 bits");

@@ -53,13 +53,11 @@ TEST(AttentionErrors, heads_and_options_that_make_no_sense) {
 TEST(AttentionErrors, masks_and_biases_that_do_not_fit) {
   EXPECT_EQ(refusal({"f32[2,3,6]", "f32[2,4,6]", "f32[2,4,6]", "f32[2,3]"}, {.mask_kind = MaskKind::custom}),
             "attention: mask: f32[2,3] must be [2, 1, 3, 4] (batch, heads, queries, keys), any of the first "
-            "three may "
-            "be 1; or [2, 4] (batch, keys)");
+            "three may be 1; or [2, 4] (batch, keys)");
   EXPECT_EQ(
       refusal({"f32[2,3,6]", "f32[2,4,6]", "f32[2,4,6]", "f32[2,2,3,4]"}, {.mask_kind = MaskKind::bias}),
       "attention: bias: f32[2,2,3,4] must be [2, 1, 3, 4] (batch, heads, queries, keys), any of the first "
-      "three "
-      "may be 1");
+      "three may be 1");
   EXPECT_EQ(refusal({"f32[3,6]", "f32[3,6]", "f32[3,6]", "f32[1,3]"}, {}),
             "attention: 4 operands given; with has_mask false and has_bias false it takes 3");
   EXPECT_EQ(refusal({"f32[3,6]", "f32[3,6]", "f32[3,6]"}, {.mask_kind = MaskKind::custom}),
@@ -76,9 +74,7 @@ TEST(AttentionErrors, backward_wants_its_saved_tensors) {
   Graph g;
   const Tensor x{&g, g.input("x", parse_shape("f32[3,6]"))},
       lse{&g, g.input("lse", parse_shape("f32[1,1,4]"))};
-  EXPECT_EQ(message_of([&] {
-              make<AttentionBackward>(g, {}, {x, x, x, x, lse, lse});
-            }),
+  EXPECT_EQ(message_of([&] { make<AttentionBackward>(g, {}, {x, x, x, x, lse, lse}); }),
             "attention_backward: lse: f32[1,1,4] must be f32[1,1,3] (batch, heads, queries)");
 }
 

@@ -35,8 +35,7 @@ TEST(ElementwiseErrors, logic_takes_bool) {
             "logical_or: a: f32[2] has dtype f32; it must be bool; compare it with 0");
   EXPECT_EQ(refusal<LogicalXor>({}, {"bool[2]", "bool[3]"}),
             "logical_xor: bool[2] and bool[3] do not broadcast; axis -1 has sizes 2 and 3; they must be "
-            "equal or one of "
-            "them 1");
+            "equal or one of them 1");
   EXPECT_EQ(refusal<LogicalNot>({}, {"u8[2]"}),
             "logical_not: x: u8[2] has dtype u8; it must be bool; compare it with 0");
 }

@@ -22,13 +22,9 @@ TEST(FftRefusal, says_what_a_transform_takes) {
   EXPECT_EQ(message_of([&] { fft(typed(g, "c64[]")); }),
             "fft: x: c64[] has rank 0; it must have rank 1 or more");
   EXPECT_EQ(
-      message_of([&] {
-        fftn(typed(g, "f32[4,4]"), {0, 1}, false);
-      }),
+      message_of([&] { fftn(typed(g, "f32[4,4]"), {0, 1}, false); }),
       "fftn: x: f32[4,4] is real, which has room for one transformed axis, and 2 are listed; make it c64");
-  EXPECT_EQ(message_of([&] {
-              fftn(typed(g, "c64[4,4]"), {1, -1}, false);
-            }),
+  EXPECT_EQ(message_of([&] { fftn(typed(g, "c64[4,4]"), {1, -1}, false); }),
             "fftn: axis 1 is listed twice for x: c64[4,4]");
   EXPECT_EQ(message_of([&] { fftn(typed(g, "c64[4]"), {2}, false); }),
             "fftn: axis 2 is out of range for x: c64[4]");

@@ -17,9 +17,7 @@ TEST(FusedBlockErrors, operands_that_do_not_fit) {
             "fused_attention_block: give both of qkv_b and out_b, or none");
   EXPECT_EQ(test::message_of([&] { fused_attention_block(x, qkv, out, mask, {}, {}, bias, {}, 2, 2); }),
             "fused_attention_block: give both of cos and sin, or none");
-  EXPECT_EQ(test::message_of([&] {
-              fused_transformer_layer(x, {qkv, out}, {.num_heads = 2});
-            }),
+  EXPECT_EQ(test::message_of([&] { fused_transformer_layer(x, {qkv, out}, {.num_heads = 2}); }),
             "fused_transformer_layer: 3 operands given; with has_bias true it takes 14");
 }
 

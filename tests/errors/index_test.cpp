@@ -33,8 +33,7 @@ TEST(IndexErrors, batched_gather) {
             "batched_gather: sizes of batch axis 0 of table and indices differ, 2 and 4");
   EXPECT_EQ(refusal<BatchedGather>({0, 1}, {"f32[2,3]", "i32[2,1]"}),
             "batched_gather: batch_dims is 1 with axis 0 and indices: i32[2,1]; it must not exceed the axis "
-            "nor the rank "
-            "of the indices");
+            "nor the rank of the indices");
 }
 
 TEST(IndexErrors, gather_backward) {

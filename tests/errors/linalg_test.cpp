@@ -22,34 +22,22 @@ using test::typed;
 TEST(LinalgRefusal, dot_general_checks_its_axes) {
   Graph g("g");
   const Tensor a = typed(g, "f32[2,3]"), b = typed(g, "f32[4,3]");
-  EXPECT_EQ(message_of([&] {
-              dot_general(a, b, {{1}, {}, {}, {}});
-            }),
+  EXPECT_EQ(message_of([&] { dot_general(a, b, {{1}, {}, {}, {}}); }),
             "dot_general: contracted axes of lhs [1] and rhs [] differ in number; they are paired in order");
-  EXPECT_EQ(message_of([&] {
-              dot_general(a, b, {{0}, {0}, {}, {}});
-            }),
+  EXPECT_EQ(message_of([&] { dot_general(a, b, {{0}, {0}, {}, {}}); }),
             "dot_general: contracted sizes differ, axis 0 of lhs f32[2,3] and axis 0 of rhs f32[4,3]");
-  EXPECT_EQ(message_of([&] {
-              dot_general(a, b, {{1}, {1}, {1}, {1}});
-            }),
+  EXPECT_EQ(message_of([&] { dot_general(a, b, {{1}, {1}, {1}, {1}}); }),
             "dot_general: axis 1 is listed twice for lhs: f32[2,3]");
 }
 
 TEST(LinalgRefusal, einsum_checks_its_equation) {
   Graph g("g");
   const Tensor a = typed(g, "f32[2,3]"), b = typed(g, "f32[4,3]");
-  EXPECT_EQ(message_of([&] {
-              einsum("ij->ij", {a, b});
-            }),
+  EXPECT_EQ(message_of([&] { einsum("ij->ij", {a, b}); }),
             "einsum: equation 'ij->ij' has 1 terms for 2 operands");
-  EXPECT_EQ(message_of([&] {
-              einsum("ij,kj->im", {a, b});
-            }),
+  EXPECT_EQ(message_of([&] { einsum("ij,kj->im", {a, b}); }),
             "einsum: equation 'ij,kj->im': 'm' of the result is in no operand");
-  EXPECT_EQ(message_of([&] {
-              einsum("ij,ij->ij", {a, b});
-            }),
+  EXPECT_EQ(message_of([&] { einsum("ij,ij->ij", {a, b}); }),
             "einsum: equation 'ij,ij->ij': 'i' is 2 before and 4 in rest[0]: f32[4,3]");
   EXPECT_EQ(
       message_of([&] { einsum("ijk->ij", {a}); }),
@@ -76,8 +64,8 @@ TEST(LinalgRefusal, solves_want_a_square_matrix_and_a_right_side_that_fits) {
             "dense_solve: a: f32[2,3,3] has rank 3; it must have rank 2");
   EXPECT_EQ(
       message_of([&] { batched_dense_solve(typed(g, "f32[2,3,3]"), typed(g, "f32[4,3]")); }),
-      "batched_dense_solve: a: f32[2,3,3] does not fit b: f32[4,3]; it takes [.., N, N] with [.., N] or "
-      "[.., N, K]");
+      "batched_dense_solve: a: f32[2,3,3] does not fit b: f32[4,3]; it takes [.., N, N] with [.., N] or [.., "
+      "N, K]");
   EXPECT_EQ(message_of([&] { triangular_solve(square, typed(g, "f64[3]")); }),
             "triangular_solve: dtypes differ, a: f32[3,3] and b: f64[3]; cast b to f32");
   EXPECT_EQ(message_of([&] { inverse(wide); }),

@@ -24,13 +24,9 @@ TEST(QuantRefusal, quantize_wants_floats_and_a_scale_that_means_something) {
             "quantize: x: i8[2,3] has dtype i8; it must be f16, bf16, f32 or f64");
   EXPECT_EQ(message_of([&] { quantize(x, 0, 0); }), "quantize: scale 0.0 must be positive and finite");
   EXPECT_EQ(message_of([&] { quantize(x, 1, 200); }), "quantize: zero point 200 is no i8 code; -128 .. 127");
-  EXPECT_EQ(message_of([&] {
-              quantize_per_channel(x, 1, {1, 2}, {0, 0});
-            }),
+  EXPECT_EQ(message_of([&] { quantize_per_channel(x, 1, {1, 2}, {0, 0}); }),
             "quantize_per_channel: 2 scales for 3 channels on axis 1 of x: f32[2,3]");
-  EXPECT_EQ(message_of([&] {
-              quantize_per_channel(x, 0, {1, 2}, {0});
-            }),
+  EXPECT_EQ(message_of([&] { quantize_per_channel(x, 0, {1, 2}, {0}); }),
             "quantize_per_channel: 2 scales and 1 zero points; each channel has one of each");
   EXPECT_EQ(message_of([&] { dequantize(x, 1, 0); }), "dequantize: q: f32[2,3] has dtype f32; codes are i8");
   EXPECT_EQ(message_of([&] { dequantize_per_channel(q, 2, {}, {}); }),
@@ -59,22 +55,14 @@ TEST(QuantRefusal, packed_weights_want_a_known_scheme_and_the_right_number_of_by
   EXPECT_TRUE(
       unknown.starts_with("dequantize_blocks: scheme 'gguf_q9' is not known; int8/B, int8a/B, int4/B, "))
       << unknown;
-  EXPECT_EQ(message_of([&] {
-              dequantize_blocks(p, "gguf_q4_0", {32, 2});
-            }),
+  EXPECT_EQ(message_of([&] { dequantize_blocks(p, "gguf_q4_0", {32, 2}); }),
             "dequantize_blocks: packed: u8[18] has 18 bytes; gguf_q4_0 weights f32[32,2] take 36");
-  EXPECT_EQ(message_of([&] {
-              dequantize_blocks(p, "gguf_q4_0", {16, 2});
-            }),
+  EXPECT_EQ(message_of([&] { dequantize_blocks(p, "gguf_q4_0", {16, 2}); }),
             "dequantize_blocks: k = 16 is no multiple of 32, the block of gguf_q4_0");
-  EXPECT_EQ(message_of([&] {
-              dequantize_blocks(x, "gguf_q4_0", {32, 1});
-            }),
+  EXPECT_EQ(message_of([&] { dequantize_blocks(x, "gguf_q4_0", {32, 1}); }),
             "dequantize_blocks: packed: f32[2,32] has dtype f32; packed weights are bytes, u8");
   EXPECT_EQ(
-      message_of([&] {
-        dequant_moe_weights(p, "int4/32", {1, 6, 6});
-      }),
+      message_of([&] { dequant_moe_weights(p, "int4/32", {1, 6, 6}); }),
       "dequant_moe_weights: scheme 'int4/32' keeps scales beside its codes; expert slabs are gguf_TYPE");
   EXPECT_EQ(message_of([&] { dequant_matmul_packed(x, p, "int4/32"); }),
             "dequant_matmul_packed: scheme 'int4/32' has scales beside its codes; use dequant_matmul");

@@ -28,8 +28,7 @@ TEST(RopeErrors, heads_and_tables_that_do_not_fit) {
             "rope: n_rot is 3; it must be even and at most head_dim 4");
   EXPECT_EQ(refusal({"f32[2,3,2,4]", "f32[3,2]", "f32[3,2]"}, {.head_dim = 4}),
             "rope: x: f32[2,3,2,4] has rank 4; layout bshd_packed is [batch, seq, heads * head_dim] or [seq, "
-            "heads * "
-            "head_dim]; give layout bshd or bhsd for four axes");
+            "heads * head_dim]; give layout bshd or bhsd for four axes");
   EXPECT_EQ(refusal({"f32[2,3,8]", "f32[3,2]", "f32[3,2]", "i32[2]"}, {.head_dim = 4}),
             "rope: positions: i32[2] must be [3] or [2, 3] (batch, seq)");
 }
@@ -44,8 +43,7 @@ TEST(RopeErrors, backward_and_axial) {
             "axial_rope2d: head_dim is 6; it must be a multiple of 4");
   EXPECT_EQ(test::message_of([&] { axial_rope2d(x, 3, 2, 8, 1, 100); }),
             "axial_rope2d: x: f32[1,4,8] must be [batch, 6, 8] (end_x * end_y * repeat_factor tokens of "
-            "num_heads * "
-            "head_dim)");
+            "num_heads * head_dim)");
 }
 
 }  // namespace

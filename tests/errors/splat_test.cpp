@@ -66,13 +66,10 @@ TEST(SplatErrors, settings_that_make_no_sense) {
   EXPECT_EQ(refusal<GaussianSplatRender>(in, {.max_splat_steps = 0}),
             "gaussian_splat_render: max_splat_steps 0, max_list_entries 576; they must be 1 or more");
   Graph g;
-  EXPECT_EQ(test::message_of([&] {
-              gaussian_splat_render_meta(g, {}, {0, 0, 1}, {0, 1, 0}, 180, 0.1, 10, {});
-            }),
-            "gaussian_splat_render_meta: fov_y_degrees is 180.0; it must lie between 0 and 180");
-  EXPECT_EQ(test::message_of([&] {
-              gaussian_splat_render_meta(g, {}, {0, 0, 1}, {0, 1, 0}, 60, 10, 1, {});
-            }),
+  EXPECT_EQ(
+      test::message_of([&] { gaussian_splat_render_meta(g, {}, {0, 0, 1}, {0, 1, 0}, 180, 0.1, 10, {}); }),
+      "gaussian_splat_render_meta: fov_y_degrees is 180.0; it must lie between 0 and 180");
+  EXPECT_EQ(test::message_of([&] { gaussian_splat_render_meta(g, {}, {0, 0, 1}, {0, 1, 0}, 60, 10, 1, {}); }),
             "gaussian_splat_render_meta: near is 10.0 and far 1.0; 0 <= near < far is needed");
 }
 

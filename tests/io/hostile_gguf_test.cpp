@@ -98,23 +98,16 @@ const Attack kAttacks[] = {
     {"tensor_rank_absurd", [] { return GgufBytes(3, 1, 0).text("w").put(uint32_t(1000000)).zeros(64).bytes; },
      "tensor 'w' rank at offset 37: 1000000 dimensions; at most 4"},
     {"tensor_extents_overflow",
-     [] {
-       return one_tensor({uint64_t(1) << 40, uint64_t(1) << 40}, kF32, 0, 64).bytes;
-     },
+     [] { return one_tensor({uint64_t(1) << 40, uint64_t(1) << 40}, kF32, 0, 64).bytes; },
      "has no whole size"},
     {"tensor_extent_above_63_bits", [] { return one_tensor({UINT64_MAX}, kF32, 0, 64).bytes; },
      "is too large"},
     {"tensor_extents_overflow_behind_a_zero",
-     [] {
-       return one_tensor({0, uint64_t(1) << 62, uint64_t(1) << 62}, kF32, 0, 0).bytes;
-     },
+     [] { return one_tensor({0, uint64_t(1) << 62, uint64_t(1) << 62}, kF32, 0, 0).bytes; },
      "has no whole size"},
     {"tensor_bytes_overflow", [] { return one_tensor({uint64_t(1) << 62}, kF32, 0, 64).bytes; },
      "has no whole size"},
-    {"tensor_row_splits_a_block",
-     [] {
-       return one_tensor({128, 2}, kQ4K, 0, 144).bytes;
-     },
+    {"tensor_row_splits_a_block", [] { return one_tensor({128, 2}, kQ4K, 0, 144).bytes; },
      "rows must be a multiple of 256 elements"},
     {"tensor_type_unknown", [] { return one_tensor({8}, 4, 0, 32).bytes; }, "type number 4 is unknown"},
     {"tensor_beyond_the_end", [] { return one_tensor({1000}, kF32, 0, 64).bytes; },

@@ -56,13 +56,9 @@ TEST(IoLiteral, decodes_block_formats) {
 
 TEST(IoLiteral, refuses_what_no_literal_can_be) {
   const std::vector<std::byte> bytes(4, std::byte{2});
-  EXPECT_EQ(test::message_of([&] {
-              to_literal({"u", {"u16", 1, 2}, {2}, bytes, nullptr});
-            }),
+  EXPECT_EQ(test::message_of([&] { to_literal({"u", {"u16", 1, 2}, {2}, bytes, nullptr}); }),
             "io: tensor 'u' has type u16, which no tensor of a graph can have");
-  EXPECT_EQ(test::message_of([&] {
-              to_literal({"b", StorageType::of(DType::bool_), {4}, bytes, nullptr});
-            }),
+  EXPECT_EQ(test::message_of([&] { to_literal({"b", StorageType::of(DType::bool_), {4}, bytes, nullptr}); }),
             "io: bool tensor 'b' has the byte 2 at element 0; 0 or 1 expected");
 }
 

@@ -78,9 +78,7 @@ TEST(Graph, leaves_keep_their_order_through_edits) {
 TEST(Graph, refuses_values_of_another_graph_and_appends_nothing) {
   Graph g("one"), other("two");
   const Value x = g.input("x", parse_shape("f32[2]")), y = other.input("y", parse_shape("f32[2]"));
-  EXPECT_EQ(error_of([&] {
-              make<ops::Add>(g, {}, {x, y});
-            }),
+  EXPECT_EQ(error_of([&] { make<ops::Add>(g, {}, {x, y}); }),
             "add: operand 1 belongs to another graph than 'one'");
   EXPECT_EQ(error_of([&] { g.input("x", parse_shape("f32[3]")); }),
             "input: graph 'one' already has an input or param named 'x'; names must be unique");
@@ -175,14 +173,10 @@ TEST(Bind, replaces_symbols_everywhere_and_checks_what_was_assumed) {
   const Graph bound = g.bind({{"batch", 2}, {"seq", 4}});
   EXPECT_FALSE(bound.has_dynamic_dims());
   EXPECT_EQ(cat(bound.shape(bound.outputs()[0])), "f32[8,4]");
-  EXPECT_EQ(error_of([&] {
-              g.bind({{"batch", 3}, {"seq", 4}});
-            }),
+  EXPECT_EQ(error_of([&] { g.bind({{"batch", 3}, {"seq", 4}}); }),
             "add: f32[12,4] and f32[8,4] do not broadcast; axis -2 has sizes 12 and 8; they must be equal or "
             "one of them 1");
-  EXPECT_EQ(error_of([&] {
-              g.bind({{"heads", 3}});
-            }),
+  EXPECT_EQ(error_of([&] { g.bind({{"heads", 3}}); }),
             "bind: graph 'main' has no symbol 'heads'; it has batch, seq");
 }
 

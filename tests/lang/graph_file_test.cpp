@@ -51,13 +51,9 @@ TEST(GraphFile, carries_weights_and_checks_them) {
   const GraphFile back = load_graph(scratch.path("g.rlx"));
   ASSERT_EQ(back.weights.size(), 1u);
   EXPECT_TRUE(back.weights.at("w") == w);
-  EXPECT_EQ(test::message_of([&] {
-              g.save(scratch.path("h.rlx"), {{"x", w}});
-            }),
+  EXPECT_EQ(test::message_of([&] { g.save(scratch.path("h.rlx"), {{"x", w}}); }),
             "save: 'x' is not a param of graph 'saved'");
-  EXPECT_EQ(test::message_of([&] {
-              g.save(scratch.path("h.rlx"), {{"w", Literal()}});
-            }),
+  EXPECT_EQ(test::message_of([&] { g.save(scratch.path("h.rlx"), {{"w", Literal()}}); }),
             "save: param 'w' is f32[128], the weight is f32[]");
 }
 

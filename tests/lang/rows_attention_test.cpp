@@ -135,7 +135,7 @@ TEST(GraphRow, rope_backward) {
 }
 TEST(GraphRow, axial_rope2d) {
   // The grid's first cell has position (0, 0): it is not turned; rotation keeps lengths everywhere.
-  const Literal x = mixed({1, 4, 4}, 5), y = run({x}, [](Graph&g, const Values&v) {
+  const Literal x = mixed({1, 4, 4}, 5), y = run({x}, [](Graph& g, const Values& v) {
                                            return g.axial_rope2d(v[0], 2, 2, 4, 1, 10000);
                                          })[0];
   double before = 0, after = 0;

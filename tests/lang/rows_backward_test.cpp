@@ -94,17 +94,13 @@ TEST(GraphRow, gather_backward) {
   // Rows 2, 0, 2 of three: row 2 gets two, row 1 none.
   expect_row(
       {f64({3, 1}, {1, 2, 4}), i32({3}, {2, 0, 2})},
-      [](Graph& g, const Values& v) {
-        return g.gather_backward(v[0], v[1], {3, 1}, 0);
-      },
+      [](Graph& g, const Values& v) { return g.gather_backward(v[0], v[1], {3, 1}, 0); },
       f64({3, 1}, {2, 0, 5}));
 }
 TEST(GraphRow, maxpool2d_backward) {
   expect_row(
       {f64({1, 1, 1, 4}, {1, 3, 7, 5}), f64({1, 1, 1, 2}, {10, 20})},
-      [](Graph& g, const Values& v) {
-        return g.maxpool2d_backward(v[0], v[1], {1, 2}, {1, 2}, {0, 0});
-      },
+      [](Graph& g, const Values& v) { return g.maxpool2d_backward(v[0], v[1], {1, 2}, {1, 2}, {0, 0}); },
       f64({1, 1, 1, 4}, {0, 10, 20, 0}));
 }
 const Literal kPicture = mixed({1, 2, 3, 4}, 9), kKernel = mixed({3, 2, 2, 2}, 10),

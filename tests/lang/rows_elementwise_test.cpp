@@ -28,10 +28,9 @@ TEST(GraphRow, binary) {
       f32({2}, {4, 3}));
 }
 
-#define RLX_UNARY_ROW(name, ...)                                                              \
-  TEST(GraphRow, name) {                                                                      \
-    expect_row(                                                                               \
-        {kX}, [](Graph& g, const Values& v) { return g.name(v[0]); }, f32({3}, __VA_ARGS__)); \
+#define RLX_UNARY_ROW(name, ...)                                                                     \
+  TEST(GraphRow, name) {                                                                             \
+    expect_row({kX}, [](Graph& g, const Values& v) { return g.name(v[0]); }, f32({3}, __VA_ARGS__)); \
   }
 RLX_UNARY_ROW(gelu, {-0.15865525f, 0, 1.9544997f})
 RLX_UNARY_ROW(gelu_approx, {-0.15880801f, 0, 1.9545977f})
@@ -61,12 +60,10 @@ TEST(GraphRow, compare) {
       flags({2}, {1, 0}));
 }
 TEST(GraphRow, eq) {
-  expect_row(
-      {kA, kA}, [](Graph& g, const Values& v) { return g.eq(v[0], v[1]); }, flags({2}, {1, 1}));
+  expect_row({kA, kA}, [](Graph& g, const Values& v) { return g.eq(v[0], v[1]); }, flags({2}, {1, 1}));
 }
 TEST(GraphRow, lt) {
-  expect_row(
-      {kA, kB}, [](Graph& g, const Values& v) { return g.lt(v[0], v[1]); }, flags({2}, {0, 1}));
+  expect_row({kA, kB}, [](Graph& g, const Values& v) { return g.lt(v[0], v[1]); }, flags({2}, {0, 1}));
 }
 TEST(GraphRow, cast) {
   expect_row(
@@ -91,12 +88,10 @@ TEST(GraphRow, reduce) {
       f32({2, 1}, {6, 120}));
 }
 TEST(GraphRow, sum) {
-  expect_row(
-      {kM}, [](Graph& g, const Values& v) { return g.sum(v[0], {0}, false); }, f32({3}, {5, 7, 9}));
+  expect_row({kM}, [](Graph& g, const Values& v) { return g.sum(v[0], {0}, false); }, f32({3}, {5, 7, 9}));
 }
 TEST(GraphRow, mean) {
-  expect_row(
-      {kM}, [](Graph& g, const Values& v) { return g.mean(v[0], {-1}, true); }, f32({2, 1}, {2, 5}));
+  expect_row({kM}, [](Graph& g, const Values& v) { return g.mean(v[0], {-1}, true); }, f32({2, 1}, {2, 5}));
 }
 TEST(GraphRow, softmax) {
   expect_row(
@@ -116,10 +111,7 @@ TEST(GraphRow, cumsum) {
 
 TEST(GraphRow, reshape) {
   expect_row(
-      {kM},
-      [](Graph& g, const Values& v) {
-        return g.reshape(v[0], {3, -1});
-      },
+      {kM}, [](Graph& g, const Values& v) { return g.reshape(v[0], {3, -1}); },
       f32({3, 2}, {1, 2, 3, 4, 5, 6}));
 }
 TEST(GraphRow, reshape_) {
@@ -128,10 +120,7 @@ TEST(GraphRow, reshape_) {
 }
 TEST(GraphRow, transpose) {
   expect_row(
-      {kM},
-      [](Graph& g, const Values& v) {
-        return g.transpose(v[0], {1, 0});
-      },
+      {kM}, [](Graph& g, const Values& v) { return g.transpose(v[0], {1, 0}); },
       f32({3, 2}, {1, 4, 2, 5, 3, 6}));
 }
 TEST(GraphRow, transpose_) {
@@ -149,26 +138,17 @@ TEST(GraphRow, narrow_) {
 }
 TEST(GraphRow, concat) {
   expect_row(
-      {kM, f32({2, 1}, {7, 8})},
-      [](Graph& g, const Values& v) {
-        return g.concat({v[0], v[1]}, -1);
-      },
+      {kM, f32({2, 1}, {7, 8})}, [](Graph& g, const Values& v) { return g.concat({v[0], v[1]}, -1); },
       f32({2, 4}, {1, 2, 3, 7, 4, 5, 6, 8}));
 }
 TEST(GraphRow, concat_) {
   expect_row(
-      {kM, f32({1, 3}, {7, 8, 9})},
-      [](Graph& g, const Values& v) {
-        return g.concat_({v[0], v[1]}, 0);
-      },
+      {kM, f32({1, 3}, {7, 8, 9})}, [](Graph& g, const Values& v) { return g.concat_({v[0], v[1]}, 0); },
       f32({3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}));
 }
 TEST(GraphRow, expand) {
   expect_row(
-      {f32({2, 1}, {1, 2})},
-      [](Graph& g, const Values& v) {
-        return g.expand(v[0], {2, 2});
-      },
+      {f32({2, 1}, {1, 2})}, [](Graph& g, const Values& v) { return g.expand(v[0], {2, 2}); },
       f32({2, 2}, {1, 1, 2, 2}));
 }
 TEST(GraphRow, gather) {

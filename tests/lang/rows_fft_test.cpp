@@ -15,8 +15,7 @@ const Literal kSpectrum = c64({4}, {10, {-2, 2}, -2, {-2, -2}});
 const Literal kReal = f32({4}, {1, 2, 3, 4});
 
 TEST(GraphRow, fft) {
-  expect_row(
-      {kSignal}, [](Graph& g, const Values& v) { return g.fft(v[0], false); }, kSpectrum);
+  expect_row({kSignal}, [](Graph& g, const Values& v) { return g.fft(v[0], false); }, kSpectrum);
   // The default norm scales neither way.
   expect_row(
       {kSpectrum}, [](Graph& g, const Values& v) { return g.fft(v[0], true); }, c64({4}, {4, 8, 12, 16}));
@@ -36,18 +35,12 @@ TEST(GraphRow, fft_axis) {
 }
 TEST(GraphRow, fftn) {
   expect_row(
-      {c64({2, 2}, {1, 2, 3, 4})},
-      [](Graph& g, const Values& v) {
-        return g.fftn(v[0], {0, 1}, false);
-      },
+      {c64({2, 2}, {1, 2, 3, 4})}, [](Graph& g, const Values& v) { return g.fftn(v[0], {0, 1}, false); },
       c64({2, 2}, {10, -2, -4, 0}));
 }
 TEST(GraphRow, ifftn) {
   expect_row(
-      {c64({2, 2}, {10, -2, -4, 0})},
-      [](Graph& g, const Values& v) {
-        return g.ifftn(v[0], {0, 1});
-      },
+      {c64({2, 2}, {10, -2, -4, 0})}, [](Graph& g, const Values& v) { return g.ifftn(v[0], {0, 1}); },
       c64({2, 2}, {4, 8, 12, 16}));
 }
 TEST(GraphRow, pad_last_axis_to_pow2) {
@@ -103,8 +96,7 @@ TEST(GraphRow, fftfreq_tensor) {
       {}, [](Graph& g, const Values&) { return g.fftfreq_tensor(4); }, f64({4}, {0, 0.25, -0.5, -0.25}));
 }
 TEST(GraphRow, rfftfreq_tensor) {
-  expect_row(
-      {}, [](Graph& g, const Values&) { return g.rfftfreq_tensor(4); }, f64({3}, {0, 0.25, 0.5}));
+  expect_row({}, [](Graph& g, const Values&) { return g.rfftfreq_tensor(4); }, f64({3}, {0, 0.25, 0.5}));
 }
 TEST(GraphRow, psd) {
   // |z|^2 over the length of the last axis.

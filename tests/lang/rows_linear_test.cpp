@@ -145,9 +145,7 @@ const Literal kImage = f32({1, 1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9});
 TEST(GraphRow, conv2d) {
   expect_row(
       {kImage, f32({1, 1, 2, 2}, {1, 0, 0, 1})},
-      [](Graph& g, const Values& v) {
-        return g.conv2d(v[0], v[1], {2, 2}, {1, 1}, {0, 0}, {1, 1}, 1);
-      },
+      [](Graph& g, const Values& v) { return g.conv2d(v[0], v[1], {2, 2}, {1, 1}, {0, 0}, {1, 1}, 1); },
       f32({1, 1, 2, 2}, {6, 8, 12, 14}));
 }
 TEST(GraphRow, conv_transpose2d) {
@@ -161,17 +159,12 @@ TEST(GraphRow, conv_transpose2d) {
 }
 TEST(GraphRow, pool) {
   expect_row(
-      {kImage},
-      [](Graph& g, const Values& v) {
-        return g.pool(v[0], ReduceOp::max, {2, 2}, {1, 1});
-      },
+      {kImage}, [](Graph& g, const Values& v) { return g.pool(v[0], ReduceOp::max, {2, 2}, {1, 1}); },
       f32({1, 1, 2, 2}, {5, 6, 8, 9}));
   // Padding does not count in an average unless asked.
   expect_row(
       {f32({1, 1, 1, 2}, {2, 4})},
-      [](Graph& g, const Values& v) {
-        return g.pool(v[0], ReduceOp::mean, {1, 2}, {1, 2}, {0, 1});
-      },
+      [](Graph& g, const Values& v) { return g.pool(v[0], ReduceOp::mean, {1, 2}, {1, 2}, {0, 1}); },
       f32({1, 1, 1, 2}, {2, 4}));
 }
 
@@ -198,9 +191,7 @@ TEST(GraphRow, dequantize) {
 TEST(GraphRow, dequantize_per_channel) {
   expect_row(
       {Literal::integers(Shape(DType::i8, {2, 1}), std::vector<int64_t>{3, 3})},
-      [](Graph& g, const Values& v) {
-        return g.dequantize_per_channel(v[0], 0, {0.5, 2}, {1, 0});
-      },
+      [](Graph& g, const Values& v) { return g.dequantize_per_channel(v[0], 0, {0.5, 2}, {1, 0}); },
       f32({2, 1}, {1, 6}));
 }
 TEST(GraphRow, q_matmul) {

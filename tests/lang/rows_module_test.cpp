@@ -86,9 +86,8 @@ TEST(ModuleRow, from_lir) {
 TEST(ModuleRow, block) {
   GraphModule m = GraphModule::hir("m");
   const Value x = m.input("x", Shape(DType::f64, {1, 2}));
-  m.finish_hir(GraphModule::block(m, "layer", [&](GraphModule& b) {
-    return b.linear(x, b.param("w", Shape(DType::f64, {2, 1})));
-  }));
+  m.finish_hir(GraphModule::block(
+      m, "layer", [&](GraphModule& b) { return b.linear(x, b.param("w", Shape(DType::f64, {2, 1}))); }));
   const auto out = m.into_graph().interpret({{"x", f64({1, 2}, {1, 2})}, {"w", f64({2, 1}, {3, 4})}});
   EXPECT_EQ(out.at("layer").real_at(0), 11);
 }

@@ -16,8 +16,7 @@ Graph doubled() { return Graph::parse("graph(c: f64[]) {\n  n = add(c, c)\n  ret
 Graph sum_up() { return Graph::parse("graph(c: f64[], x: f64[]) {\n  n = add(c, x)\n  return n\n}"); }
 
 TEST(GraphRow, scan) {
-  expect_row(
-      {kOne}, [](Graph& g, const Values& v) { return g.scan(v[0], doubled(), 5); }, f64({}, {32}));
+  expect_row({kOne}, [](Graph& g, const Values& v) { return g.scan(v[0], doubled(), 5); }, f64({}, {32}));
 }
 TEST(GraphRow, scan_checkpointed) {
   expect_row(

@@ -151,8 +151,7 @@ TEST(GraphRow, from) { EXPECT_TRUE(Graph::from(Small().g) == Small().g); }
 TEST(GraphRow, to_mir) { EXPECT_TRUE(Small().g.to_mir() == Small().g); }
 
 TEST(GraphRow, input) {
-  test::expect_row(
-      {f32({2}, {1, 2})}, [](Graph&, const Values& x) { return x[0]; }, f32({2}, {1, 2}));
+  test::expect_row({f32({2}, {1, 2})}, [](Graph&, const Values& x) { return x[0]; }, f32({2}, {1, 2}));
   Graph g("g");
   g.input("x", Shape(DType::f32, {}));
   EXPECT_EQ(test::message_of([&] { g.input("x", Shape(DType::f32, {})); }),

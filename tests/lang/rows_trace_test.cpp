@@ -83,10 +83,7 @@ TEST(TraceRow, relu) {
                f32({2}, {0, 2}), 0);
 }
 TEST(TraceRow, reshape) {
-  expect_close(traced({kM},
-                      [](Tracer&, const Tensors& x) {
-                        return x[0].reshape({3, 2});
-                      }),
+  expect_close(traced({kM}, [](Tracer&, const Tensors& x) { return x[0].reshape({3, 2}); }),
                f32({3, 2}, {1, 2, 3, 4, 5, 6}), 0);
 }
 const Literal kTurned = f32({3, 2}, {1, 4, 2, 5, 3, 6});

@@ -61,8 +61,8 @@ TEST(Trace, an_error_points_at_the_line_of_the_expression) {
     EXPECT_EQ(e.origin(), cat("trace_test.cpp:", line));
     EXPECT_EQ(
         e.message(),
-        "add: f32[2,3] and f32[4] do not broadcast; axis -1 has sizes 3 and 4; they must be equal or one "
-        "of them 1");
+        "add: f32[2,3] and f32[4] do not broadcast; axis -1 has sizes 3 and 4; they must be equal or one of "
+        "them 1");
   }
 }
 

@@ -39,9 +39,8 @@ TEST(Conv, strides_dilates_and_pads) {
 }
 
 TEST(Conv, pads_the_two_sides_differently) {
-  const auto y = one({reals({1, 1, 3}, {1, 2, 3}), reals({1, 1, 2}, {1, 10})}, [](const Tensors& t) {
-    return conv1d(t[0], t[1], {2}, {1}, {1, 0});
-  });
+  const auto y = one({reals({1, 1, 3}, {1, 2, 3}), reals({1, 1, 2}, {1, 10})},
+                     [](const Tensors& t) { return conv1d(t[0], t[1], {2}, {1}, {1, 0}); });
   expect_close(y, reals({1, 1, 3}, {10, 21, 32}), 0);
 }
 
@@ -77,16 +76,14 @@ TEST(ConvBackward, are_the_transposes_of_conv2d) {
   const Literal dy = reals({1, 1, 1, 2}, {1, 10}), w = reals({1, 1, 1, 2}, {2, 3}),
                 x = reals({1, 1, 1, 4}, {1, 2, 4, 8});
   // y[o] = x[2o] w[0] + x[2o+1] w[1]
-  expect_close(one({dy, w},
-                   [](const Tensors& t) {
-                     return conv2d_backward_input(t[0], t[1], {1, 1, 1, 4}, {1, 2}, {1, 2});
-                   }),
-               reals({1, 1, 1, 4}, {2, 3, 20, 30}), 0);
-  expect_close(one({x, dy},
-                   [](const Tensors& t) {
-                     return conv2d_backward_weight(t[0], t[1], {1, 1, 1, 2}, {1, 2}, {1, 2});
-                   }),
-               reals({1, 1, 1, 2}, {41, 82}), 0);
+  expect_close(
+      one({dy, w},
+          [](const Tensors& t) { return conv2d_backward_input(t[0], t[1], {1, 1, 1, 4}, {1, 2}, {1, 2}); }),
+      reals({1, 1, 1, 4}, {2, 3, 20, 30}), 0);
+  expect_close(
+      one({x, dy},
+          [](const Tensors& t) { return conv2d_backward_weight(t[0], t[1], {1, 1, 1, 2}, {1, 2}, {1, 2}); }),
+      reals({1, 1, 1, 2}, {41, 82}), 0);
 }
 
 TEST(ConvBackward, reaches_inputs_that_no_window_touches_with_zero) {
@@ -139,9 +136,8 @@ TEST(MaxPoolBackward, gives_the_first_of_equal_maxima_everything) {
 }
 
 TEST(MaxPoolBackward, adds_where_windows_overlap) {
-  const auto dx = one({reals({1, 3}, {1, 9, 2}), reals({1, 2}, {5, 7})}, [](const Tensors& t) {
-    return maxpool2d_backward(t[0], t[1], {1, 2}, {1});
-  });
+  const auto dx = one({reals({1, 3}, {1, 9, 2}), reals({1, 2}, {5, 7})},
+                      [](const Tensors& t) { return maxpool2d_backward(t[0], t[1], {1, 2}, {1}); });
   expect_close(dx, reals({1, 3}, {0, 12, 0}), 0);
 }
 

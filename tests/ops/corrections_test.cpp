@@ -64,9 +64,8 @@ TEST(Round, takes_halves_to_even) {
 }
 
 TEST(MaxMin, a_nan_on_either_side_is_kept) {
-  const auto y = evaluate({reals({3}, {NAN, 1, 2}), reals({3}, {1, NAN, 3})}, [](const Tensors& t) {
-    return Tensors{max(t[0], t[1]), min(t[0], t[1])};
-  });
+  const auto y = evaluate({reals({3}, {NAN, 1, 2}), reals({3}, {1, NAN, 3})},
+                          [](const Tensors& t) { return Tensors{max(t[0], t[1]), min(t[0], t[1])}; });
   expect_close(y[0], reals({3}, {NAN, NAN, 3}), 0);
   expect_close(y[1], reals({3}, {NAN, NAN, 2}), 0);
 }

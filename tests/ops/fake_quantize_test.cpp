@@ -132,12 +132,10 @@ TEST(QConv2d, treats_padding_as_real_zero) {
 
 TEST(QConv2d, has_groups_strides_and_dilation) {
   // Two channels, each its own group; taps 0 and 2 of 5, then 2 and 4.
-  const Literals y =
-      evaluate({Literal::of<int8_t>({1, 2, 1, 5}, {1, 2, 3, 4, 5, 10, 20, 30, 40, 50}),
-                Literal::of<int8_t>({2, 1, 1, 2}, {1, 1, 1, -1}), Literal::of<int32_t>({2}, {0, 0})},
-               [](const Tensors& x) {
-                 return q_conv2d(x[0], x[1], x[2], {}, {1, 2}, {}, {1, 2}, 2, 0, 0, 0, 0.5);
-               });
+  const Literals y = evaluate(
+      {Literal::of<int8_t>({1, 2, 1, 5}, {1, 2, 3, 4, 5, 10, 20, 30, 40, 50}),
+       Literal::of<int8_t>({2, 1, 1, 2}, {1, 1, 1, -1}), Literal::of<int32_t>({2}, {0, 0})},
+      [](const Tensors& x) { return q_conv2d(x[0], x[1], x[2], {}, {1, 2}, {}, {1, 2}, 2, 0, 0, 0, 0.5); });
   EXPECT_EQ(cat(y[0]), "i8[1,2,1,2]{2, 4, -10, -10}");
 }
 

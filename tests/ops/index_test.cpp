@@ -104,10 +104,8 @@ TEST(ScatterAdd, sums_rows_with_the_same_index) {
 }
 
 TEST(GatherBackward, adds_up_what_each_row_of_the_table_gave) {
-  const auto y =
-      evaluate({Literal::of<double>({2, 3}, {1, 2, 3, 4, 5, 6}), ints({3}, {1, 1, 0})}, [](const Tensors& t) {
-        return gather_backward(t[0], t[1], {2, 4}, 1);
-      });
+  const auto y = evaluate({Literal::of<double>({2, 3}, {1, 2, 3, 4, 5, 6}), ints({3}, {1, 1, 0})},
+                          [](const Tensors& t) { return gather_backward(t[0], t[1], {2, 4}, 1); });
   EXPECT_EQ(y[0], Literal::of<double>({2, 4}, {3, 3, 0, 0, 6, 9, 0, 0}));
 }
 

@@ -31,9 +31,8 @@ Literal f64(Dims dims, std::vector<double> v) { return Literal::of<double>(std::
 TEST(DotGeneral, contracts_any_axes_and_keeps_batch_axes_in_front) {
   // y[b,i,j] = sum over k of l[k,b,i] r[j,k,b]
   const Literal l = f64({2, 2, 1}, {1, 2, 3, 4}), r = f64({2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
-  const Literals y = evaluate({l, r}, [](const Tensors& x) {
-    return dot_general(x[0], x[1], {{0}, {1}, {1}, {2}});
-  });
+  const Literals y =
+      evaluate({l, r}, [](const Tensors& x) { return dot_general(x[0], x[1], {{0}, {1}, {1}, {2}}); });
   expect_close(y[0], f64({2, 1, 2}, {1 * 1 + 3 * 3, 1 * 5 + 3 * 7, 2 * 2 + 4 * 4, 2 * 6 + 4 * 8}), 1e-15);
 }
 
@@ -45,9 +44,7 @@ TEST(DotGeneral, is_an_outer_product_without_axes) {
 
 TEST(DotGeneral, accumulates_bytes_in_i32) {
   const Literals y = evaluate({Literal::of<int8_t>({2}, {-128, -128}), Literal::of<int8_t>({2}, {127, 127})},
-                              [](const Tensors& x) {
-                                return dot_general(x[0], x[1], {{0}, {0}, {}, {}});
-                              });
+                              [](const Tensors& x) { return dot_general(x[0], x[1], {{0}, {0}, {}, {}}); });
   EXPECT_EQ(cat(y[0]), "i32[]{-32512}");
 }
 

@@ -31,9 +31,8 @@ TEST(Argmax, takes_the_first_of_equal_elements_along_any_axis) {
 }
 
 TEST(Argmax, the_first_nan_wins) {
-  const auto y = evaluate({floats({4}, {1, NAN, 9, NAN})}, [](const Tensors& t) {
-    return Tensors{argmax(t[0], 0), argmin(t[0], 0)};
-  });
+  const auto y = evaluate({floats({4}, {1, NAN, 9, NAN})},
+                          [](const Tensors& t) { return Tensors{argmax(t[0], 0), argmin(t[0], 0)}; });
   EXPECT_EQ(y[0], ints({}, {1}));
   EXPECT_EQ(y[1], ints({}, {1}));
 }
@@ -61,9 +60,8 @@ TEST(Sort, is_stable_in_both_directions_and_puts_nan_on_top) {
 }
 
 TEST(Sort, along_the_first_axis_sorts_columns) {
-  const auto y = evaluate({ints({3, 2}, {3, 1, 1, 2, 2, 0})}, [](const Tensors& t) {
-    return Tensors{sort(t[0], 0)[0], argsort(t[0], 0)};
-  });
+  const auto y = evaluate({ints({3, 2}, {3, 1, 1, 2, 2, 0})},
+                          [](const Tensors& t) { return Tensors{sort(t[0], 0)[0], argsort(t[0], 0)}; });
   EXPECT_EQ(y[0], ints({3, 2}, {1, 0, 2, 1, 3, 2}));
   EXPECT_EQ(y[1], ints({3, 2}, {1, 2, 2, 0, 0, 1}));
 }

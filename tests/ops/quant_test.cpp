@@ -34,15 +34,11 @@ TEST(Quantize, rounds_halves_to_even_and_saturates) {
 
 TEST(Quantize, has_a_scale_per_channel_along_any_axis) {
   const Literal x = f64({2, 2}, {1, 1, 2, 2});
-  EXPECT_EQ(cat(evaluate({x},
-                         [](const Tensors& t) {
-                           return quantize_per_channel(t[0], 0, {1, 0.5}, {0, 10});
-                         })[0]),
+  EXPECT_EQ(cat(evaluate(
+                {x}, [](const Tensors& t) { return quantize_per_channel(t[0], 0, {1, 0.5}, {0, 10}); })[0]),
             "i8[2,2]{1, 1, 14, 14}");
-  EXPECT_EQ(cat(evaluate({x},
-                         [](const Tensors& t) {
-                           return quantize_per_channel(t[0], -1, {1, 0.5}, {0, 10});
-                         })[0]),
+  EXPECT_EQ(cat(evaluate(
+                {x}, [](const Tensors& t) { return quantize_per_channel(t[0], -1, {1, 0.5}, {0, 10}); })[0]),
             "i8[2,2]{1, 12, 2, 14}");
 }
 
@@ -50,11 +46,9 @@ TEST(Dequantize, undoes_the_codes) {
   const Literal q = Literal::of<int8_t>({2, 2}, {-128, 0, 3, 127});
   EXPECT_EQ(numbers({q}, [](const Tensors& x) { return dequantize(x[0], 0.5, 3); }),
             (std::vector<double>{-65.5, -1.5, 0, 62}));
-  EXPECT_EQ(numbers({q},
-                    [](const Tensors& x) {
-                      return dequantize_per_channel(x[0], 1, {1, 2}, {-128, 127});
-                    }),
-            (std::vector<double>{0, -254, 131, 0}));
+  EXPECT_EQ(
+      numbers({q}, [](const Tensors& x) { return dequantize_per_channel(x[0], 1, {1, 2}, {-128, 127}); }),
+      (std::vector<double>{0, -254, 131, 0}));
 }
 
 TEST(QMatmul, accumulates_in_i32_and_requantizes) {
@@ -75,14 +69,10 @@ TEST(QMatmul, accumulates_in_i32_and_requantizes) {
 TEST(DequantizeBlocks, decodes_fp8_by_the_ocp_tables) {
   // 0x7e is 448, the largest E4M3; 0x7b is 57344, the largest E5M2, and 0x7c its infinity.
   EXPECT_EQ(numbers({bytes({1, 2}, {0x7e, 0xb8})},
-                    [](const Tensors& x) {
-                      return dequantize_blocks(x[0], "fp8e4m3", {1, 2});
-                    }),
+                    [](const Tensors& x) { return dequantize_blocks(x[0], "fp8e4m3", {1, 2}); }),
             (std::vector<double>{448, -1}));
   EXPECT_EQ(numbers({bytes({1, 2}, {0x7b, 0x7c})},
-                    [](const Tensors& x) {
-                      return dequantize_blocks(x[0], "fp8e5m2", {1, 2});
-                    }),
+                    [](const Tensors& x) { return dequantize_blocks(x[0], "fp8e5m2", {1, 2}); }),
             (std::vector<double>{57344, INFINITY}));
 }
 
@@ -93,9 +83,8 @@ TEST(DequantizeBlocks, lays_gguf_rows_out_as_columns) {
   packed[0] = uint8_t(half), packed[1] = uint8_t(half >> 8);
   packed[34] = uint8_t(two), packed[35] = uint8_t(two >> 8);
   for (size_t i = 0; i < 32; ++i) packed[2 + i] = uint8_t(i), packed[36 + i] = 1;
-  const auto w = numbers({bytes({68}, packed)}, [](const Tensors& x) {
-    return dequantize_blocks(x[0], "gguf_q8_0", {32, 2});
-  });
+  const auto w = numbers({bytes({68}, packed)},
+                         [](const Tensors& x) { return dequantize_blocks(x[0], "gguf_q8_0", {32, 2}); });
   for (size_t k = 0; k < 32; ++k) {
     EXPECT_EQ(w[2 * k], 0.5 * double(k));
     EXPECT_EQ(w[2 * k + 1], 2);

@@ -49,9 +49,8 @@ TEST(Slice, steps_through_the_box) {
 }
 
 Literal sliced_at(Ints starts) {
-  return evaluate({kMatrix, Literal::of<int32_t>({2}, starts)}, [](const Tensors& t) {
-    return dynamic_slice(t[0], t[1], {1, 2});
-  })[0];
+  return evaluate({kMatrix, Literal::of<int32_t>({2}, starts)},
+                  [](const Tensors& t) { return dynamic_slice(t[0], t[1], {1, 2}); })[0];
 }
 
 TEST(DynamicSlice, limits_the_start_so_that_the_box_lies_inside) {
@@ -61,9 +60,8 @@ TEST(DynamicSlice, limits_the_start_so_that_the_box_lies_inside) {
 }
 
 TEST(DynamicSlice, takes_whole_numbers_in_floats_as_starts) {
-  const auto y = evaluate({kMatrix, Literal::of<float>({2}, {1, 0})}, [](const Tensors& t) {
-    return dynamic_slice(t[0], t[1], {1, 2});
-  });
+  const auto y = evaluate({kMatrix, Literal::of<float>({2}, {1, 0})},
+                          [](const Tensors& t) { return dynamic_slice(t[0], t[1], {1, 2}); });
   EXPECT_EQ(y[0], Literal::of<int32_t>({1, 2}, {4, 5}));
 }
 

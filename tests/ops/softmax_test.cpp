@@ -20,26 +20,23 @@ Literal reals(Dims dims, const std::vector<double>& v) { return Literal::of<doub
 // Columns (0, ln 3) and (ln 2, 0): not what summing runs of neighbours would give.
 TEST(Softmax, along_the_first_axis_normalises_columns) {
   const double l2 = std::log(2), l3 = std::log(3);
-  const auto y = evaluate({reals({2, 2}, {0, l2, l3, 0})}, [](const Tensors& t) {
-    return Tensors{softmax(t[0], 0), log_softmax(t[0], 0)};
-  });
+  const auto y = evaluate({reals({2, 2}, {0, l2, l3, 0})},
+                          [](const Tensors& t) { return Tensors{softmax(t[0], 0), log_softmax(t[0], 0)}; });
   expect_close(y[0], reals({2, 2}, {0.25, 2.0 / 3, 0.75, 1.0 / 3}), 1e-15);
   expect_close(y[1], reals({2, 2}, {-2 * l2, l2 - l3, l3 - 2 * l2, -l3}), 1e-15);
 }
 
 TEST(Softmax, does_not_overflow_and_gives_masked_entries_zero) {
-  const auto y = evaluate({reals({3}, {1000, -kInf, 1000})}, [](const Tensors& t) {
-    return Tensors{softmax(t[0]), log_softmax(t[0])};
-  });
+  const auto y = evaluate({reals({3}, {1000, -kInf, 1000})},
+                          [](const Tensors& t) { return Tensors{softmax(t[0]), log_softmax(t[0])}; });
   expect_close(y[0], reals({3}, {0.5, 0, 0.5}), 0);
   expect_close(y[1], reals({3}, {-std::log(2), -kInf, -std::log(2)}), 1e-15);
 }
 
 TEST(Logsumexp, is_exact_for_large_infinite_and_no_elements) {
-  const auto y = evaluate({reals({4, 2}, {1000, 1000, -kInf, -kInf, -kInf, 3, kInf, 0}), reals({2, 0}, {})},
-                          [](const Tensors& t) {
-                            return Tensors{logsumexp(t[0], {1}), logsumexp(t[1], {1})};
-                          });
+  const auto y =
+      evaluate({reals({4, 2}, {1000, 1000, -kInf, -kInf, -kInf, 3, kInf, 0}), reals({2, 0}, {})},
+               [](const Tensors& t) { return Tensors{logsumexp(t[0], {1}), logsumexp(t[1], {1})}; });
   expect_close(y[0], reals({4}, {1000 + std::log(2), -kInf, 3, kInf}), 1e-15);
   expect_close(y[1], reals({2}, {-kInf, -kInf}), 0);
 }

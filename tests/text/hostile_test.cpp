@@ -221,8 +221,7 @@ TEST(HostileText, one_character_repeated_takes_linear_time) {
   const auto ids = t.encode(std::string(100'007, 'a')).ids;
   EXPECT_EQ(ids.size(), 12'500u + 3);
   EXPECT_EQ(std::vector<TokenId>(ids.end() - 3, ids.end()), (std::vector<TokenId>{2, 1, 0}));
-  expect_linear(
-      t, [](size_t n) { return std::string(n, 'a'); }, 100'000);
+  expect_linear(t, [](size_t n) { return std::string(n, 'a'); }, 100'000);
 }
 
 TEST(HostileText, merges_that_reach_from_the_end_to_the_start_take_linear_time) {
@@ -236,10 +235,8 @@ TEST(HostileText, merges_that_reach_from_the_end_to_the_start_take_linear_time) 
   }
   const Tokenizer t = Tokenizer::from_json(bpe(R"("vocab":{)" + vocab + R"(},"merges":[)" + merges + "]"));
   EXPECT_EQ(t.encode(std::string(3000, 'a') + "x").ids.size(), 3000 - 198 + 1u);
-  expect_linear(
-      t, [](size_t n) { return repeated(std::string(150, 'a') + "x", n / 151); }, 100'000);
-  expect_linear(
-      t, [](size_t n) { return std::string(n, 'a') + "x"; }, 100'000);
+  expect_linear(t, [](size_t n) { return repeated(std::string(150, 'a') + "x", n / 151); }, 100'000);
+  expect_linear(t, [](size_t n) { return std::string(n, 'a') + "x"; }, 100'000);
 }
 
 TEST(HostileText, a_word_without_end_takes_linear_time) {
@@ -274,10 +271,8 @@ TEST(HostileText, a_text_of_special_tokens_is_text_when_asked) {
   const Encoding plain = t.encode(text, {.add_special = false, .parse_special = false});
   for (const TokenId id : plain.ids) EXPECT_FALSE(t.is_special(id));
   EXPECT_EQ(t.decode(plain.ids), text);
-  expect_linear(
-      t, [](size_t n) { return repeated("<|eot|>", n / 7); }, 100'000);
-  expect_linear(
-      t, [](size_t n) { return repeated("<|eot", n / 5); }, 100'000);
+  expect_linear(t, [](size_t n) { return repeated("<|eot|>", n / 7); }, 100'000);
+  expect_linear(t, [](size_t n) { return repeated("<|eot", n / 5); }, 100'000);
 }
 
 TEST(HostileText, ids_out_of_range_are_an_error) {

@@ -33,9 +33,8 @@ void expect_same_for_symbols(std::string_view weight, const Build& build) {
 
 TEST(SymbolicNetworks, convolutions) {
   expect_same_for_symbols("f64[2,4,3]", [](Tensor x, Tensor w) { return conv1d(x, w, {3}, {2}, {1}, {2}); });
-  expect_same_for_symbols("f64[6,2,2]", [](Tensor x, Tensor w) {
-    return conv1d(x, w, {2}, {3}, {0, 1}, {1}, 2);
-  });
+  expect_same_for_symbols("f64[6,2,2]",
+                          [](Tensor x, Tensor w) { return conv1d(x, w, {2}, {3}, {0, 1}, {1}, 2); });
   expect_same_for_symbols("f64[4,3,3]",
                           [](Tensor x, Tensor w) { return conv_transpose1d(x, w, {3}, {2}, {1}, {1}, {1}); });
 }

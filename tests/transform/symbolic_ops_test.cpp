@@ -43,9 +43,8 @@ TEST(SymbolicOps, boxes) {
 }
 
 TEST(SymbolicOps, boxes_at_run_time) {
-  expect_same_for_symbol([](Tensor x, Dim n) {
-    return dynamic_slice(x, narrow(indices_of(x), 0, 0, 2), {n - Dim(2), 1});
-  });
+  expect_same_for_symbol(
+      [](Tensor x, Dim n) { return dynamic_slice(x, narrow(indices_of(x), 0, 0, 2), {n - Dim(2), 1}); });
   expect_same_for_symbol([](Tensor x, Dim n) {
     return dynamic_update_slice(x, slice(x, {2, 0}, {n, 2}), narrow(indices_of(x), 0, 1, 2));
   });

@@ -79,21 +79,13 @@ TEST(Vmap, commutes_with_grad) {
 TEST(Vmap, wrong_requests_are_refused) {
   using test::error_of;
   const auto g = graph("graph(x: f64[2]) { return sin(x) }");
-  EXPECT_EQ(error_of([&] {
-              vmap(g, {.in_axes = {{"y", 0}}, .size = 2});
-            }),
+  EXPECT_EQ(error_of([&] { vmap(g, {.in_axes = {{"y", 0}}, .size = 2}); }),
             "vmap: graph 'main' has no input or param 'y'");
-  EXPECT_EQ(error_of([&] {
-              vmap(g, {.in_axes = {{"x", 3}}, .size = 2});
-            }),
+  EXPECT_EQ(error_of([&] { vmap(g, {.in_axes = {{"x", 3}}, .size = 2}); }),
             "vmap: axis 3 for 'x' is out of range; with the batch it has rank 2");
-  EXPECT_EQ(error_of([&] {
-              vmap(g, {.in_axes = {{"x", 0}}, .out_axes = {std::nullopt}, .size = 2});
-            }),
+  EXPECT_EQ(error_of([&] { vmap(g, {.in_axes = {{"x", 0}}, .out_axes = {std::nullopt}, .size = 2}); }),
             "vmap: output 'output0' depends on the batch; its out axis cannot be none");
-  EXPECT_EQ(error_of([&] {
-              vmap(g, {.in_axes = {{"x", 0}}, .out_axes = {0, 0}, .size = 2});
-            }),
+  EXPECT_EQ(error_of([&] { vmap(g, {.in_axes = {{"x", 0}}, .out_axes = {0, 0}, .size = 2}); }),
             "vmap: 2 out_axes for 1 outputs");
 }
 

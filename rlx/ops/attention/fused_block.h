@@ -12,12 +12,9 @@ struct FusedAttentionBlock {
                                     summary = "Projection to q, k, v, masked attention, projection back.",
                                     operands = "hidden, qkv_w, out_w, mask, rest...";
   static constexpr std::string_view doc =
-      "hidden [batch, seq, h], qkv_w [h, 3 heads head_dim], out_w [heads "
-      "head_dim, h], mask [batch, seq] "
-      "(blocked where < 0.5), then qkv_b, out_b if has_bias, then cos, sin if "
-      "has_rope. q, k, v are the "
-      "thirds of hidden qkv_w (+ qkv_b), q and k rotated by rope; y = "
-      "attention(q, k, v, mask) out_w (+ "
+      "hidden [batch, seq, h], qkv_w [h, 3 heads head_dim], out_w [heads head_dim, h], mask [batch, seq] "
+      "(blocked where < 0.5), then qkv_b, out_b if has_bias, then cos, sin if has_rope. q, k, v are the "
+      "thirds of hidden qkv_w (+ qkv_b), q and k rotated by rope; y = attention(q, k, v, mask) out_w (+ "
       "out_b)";
   struct Attrs {
     int64_t num_heads = 1, head_dim = 0;
@@ -40,14 +37,10 @@ struct FusedTransformerLayer {
                                     summary = "A post-norm encoder layer as in BERT.",
                                     operands = "hidden, rest...";
   static constexpr std::string_view doc =
-      "Operands with bias: hidden, qkv_w, qkv_b, out_w, out_b, ln1_g, ln1_b, "
-      "fc1_w, fc1_b, fc2_w, fc2_b, "
-      "ln2_g, ln2_b, mask; without, the four biases qkv_b, out_b, fc1_b, fc2_b "
-      "are left out and the norms "
-      "keep "
-      "theirs (10 operands). x = layer_norm(hidden + "
-      "fused_attention_block(hidden)); "
-      "y = layer_norm(x + activation(x fc1_w + fc1_b) fc2_w + fc2_b)";
+      "Operands with bias: hidden, qkv_w, qkv_b, out_w, out_b, ln1_g, ln1_b, fc1_w, fc1_b, fc2_w, fc2_b, "
+      "ln2_g, ln2_b, mask; without, the four biases qkv_b, out_b, fc1_b, fc2_b are left out and the norms "
+      "keep theirs (10 operands). x = layer_norm(hidden + fused_attention_block(hidden)); y = layer_norm(x + "
+      "activation(x fc1_w + fc1_b) fc2_w + fc2_b)";
   struct Attrs {
     int64_t num_heads = 1, head_dim = 0, intermediate_size = 0;
     double eps1 = 1e-12, eps2 = 1e-12;

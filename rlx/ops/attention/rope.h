@@ -61,10 +61,8 @@ struct AxialRope2d {
                                         "Rotary encoding of a grid: half the lanes by column, half by row.",
                                     operands = "x";
   static constexpr std::string_view doc =
-      "Token t lies at p = t / repeat_factor, column p mod end_x, row p / "
-      "end_x. With f_c = theta^(-4c/D), "
-      "lanes (2c, 2c+1), c < D/4, of a head turn by column * f_c and lanes "
-      "(D/2 + 2c, D/2 + 2c+1) by row * "
+      "Token t lies at p = t / repeat_factor, column p mod end_x, row p / end_x. With f_c = theta^(-4c/D), "
+      "lanes (2c, 2c+1), c < D/4, of a head turn by column * f_c and lanes (D/2 + 2c, D/2 + 2c+1) by row * "
       "f_c";
   struct Attrs {
     int64_t end_x = 1, end_y = 1, head_dim = 4, num_heads = 1;
@@ -77,8 +75,7 @@ struct AxialRope2d {
                         field("num_heads", &Attrs::num_heads, "heads in the last axis"),
                         field("theta", &Attrs::theta, "base of the frequencies"),
                         field("repeat_factor", &Attrs::repeat_factor,
-                              "consecutive tokens that share a place of the grid; 0 counts "
-                              "as 1")};
+                              "consecutive tokens that share a place of the grid; 0 counts as 1")};
     }
   };
   static Shapes infer(Infer&, Attrs&);

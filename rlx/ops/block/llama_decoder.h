@@ -15,8 +15,7 @@ struct LlamaDecoderBlock {
       "x is [batch, seq, hidden]. h = rms_norm(x); q, k, v = h q_w, h k_w, h v_w, the first two rotated by "
       "cos, sin [positions, head_dim / 2]; p = x + attention(q, k, v) o_w; y = p + swiglu(rms_norm(p)). "
       "num_kv_heads heads of k and v serve num_heads heads of q, adjacent heads sharing one. mask is the "
-      "operand "
-      "of mask_kind custom or bias";
+      "operand of mask_kind custom or bias";
   struct Attrs {
     int64_t num_heads = 1;
     int64_t head_dim = 1;

@@ -11,16 +11,14 @@ struct Qwen35MtpHead {
       summary = "Multi-token-prediction head of Qwen 3.5 (block).",
       operands =
           "h_pre_norm, input_ids, cos, sin, last_token_idx, embed_w, hnorm_w, hnorm_b, enorm_w, enorm_b, "
-          "eh_w, "
-          "attn_norm_w, attn_norm_b, q_gate_w, k_w, v_w, q_norm_w, q_norm_b, k_norm_w, k_norm_b, o_w, "
+          "eh_w, attn_norm_w, attn_norm_b, q_gate_w, k_w, v_w, q_norm_w, q_norm_b, k_norm_w, k_norm_b, o_w, "
           "post_norm_w, post_norm_b, up_w, gate_w, down_w, head_norm_w, head_norm_b, lm_head_w";
   static constexpr std::string_view doc =
-      "h_pre_norm is [batch, seq, n_embd], input_ids [batch, seq], last_token_idx a scalar or [batch]. "
-      "c = [rms_norm(embed_w[ids]), rms_norm(h)] eh_w; n = rms_norm(c); n q_gate_w holds per head head_dim "
-      "lanes of q, "
-      "then head_dim lanes of a gate; q and k are normed per head and their first n_rot lanes rotated; "
-      "c = c + (attention(q, k, v) * sigmoid(gate)) o_w; c = c + swiglu(rms_norm(c)); "
-      "y = rms_norm(c[:, last_token_idx]) lm_head_w, [batch, 1, vocab]";
+      "h_pre_norm is [batch, seq, n_embd], input_ids [batch, seq], last_token_idx a scalar or [batch]. c = "
+      "[rms_norm(embed_w[ids]), rms_norm(h)] eh_w; n = rms_norm(c); n q_gate_w holds per head head_dim lanes "
+      "of q, then head_dim lanes of a gate; q and k are normed per head and their first n_rot lanes rotated; "
+      "c = c + (attention(q, k, v) * sigmoid(gate)) o_w; c = c + swiglu(rms_norm(c)); y = rms_norm(c[:, "
+      "last_token_idx]) lm_head_w, [batch, 1, vocab]";
   struct Attrs {
     int64_t num_heads = 1;
     int64_t num_kv_heads = 0;

@@ -15,12 +15,9 @@ struct CustomFn {
                                     operands = "operands...", results = "results...";
   static constexpr std::string_view doc =
       "results = fwd_body(operands). vjp_body takes the n operands, then inputs named primal_output and "
-      "d_output (for "
-      "several results primal_output_0, d_output_0, ...) and returns n gradients. jvp_body takes the n "
-      "operands, inputs "
-      "named tangent_0 ... and, if it likes, primal_output, and returns a tangent per result. A mode without "
-      "an override "
-      "differentiates fwd_body";
+      "d_output (for several results primal_output_0, d_output_0, ...) and returns n gradients. jvp_body "
+      "takes the n operands, inputs named tangent_0 ... and, if it likes, primal_output, and returns a "
+      "tangent per result. A mode without an override differentiates fwd_body";
   struct Attrs {
     GraphRef fwd_body, vjp_body, jvp_body;
     static constexpr auto fields() {

@@ -139,9 +139,8 @@ Tensors If::vmap(const Vmap& c, const Attrs& a) {
 
 std::vector<OpSample<If::Attrs>> If::samples() {
   const auto f = [](const char* s) { return parse_shape(s); };
-  const GraphRef twice = make_body("twice", {f("f32[3]"), f("f32[]")}, [](Graph&, const Tensors& x) {
-    return Tensors{x[0] * 2.0, sin(x[1])};
-  });
+  const GraphRef twice = make_body("twice", {f("f32[3]"), f("f32[]")},
+                                   [](Graph&, const Tensors& x) { return Tensors{x[0] * 2.0, sin(x[1])}; });
   const GraphRef square = make_body("square", {f("f32[3]"), f("f32[]")}, [](Graph&, const Tensors& x) {
     return Tensors{x[0] * x[0] * x[1], x[1]};
   });

@@ -18,11 +18,9 @@ struct Scan {
                                     operands = "operands...", results = "results...";
   static constexpr std::string_view doc =
       "operands are `carries` initial carries, `consts` constants, then sequences [length, ...]. Step t runs "
-      "body(carries, "
-      "constants, slices t) -> (new carries, per-step outputs). Results are the final carries, then the "
-      "outputs stacked to "
-      "[length, ...]. With reverse, steps run from the last slice to the first and outputs land at their "
-      "slice";
+      "body(carries, constants, slices t) -> (new carries, per-step outputs). Results are the final carries, "
+      "then the outputs stacked to [length, ...]. With reverse, steps run from the last slice to the first "
+      "and outputs land at their slice";
   struct Attrs {
     GraphRef body;
     Dim length = 0;

@@ -14,10 +14,8 @@ struct While {
                                     operands = "operands...", results = "carries...";
   static constexpr std::string_view doc =
       "operands are `carries` carried values, then constants. While all elements of cond(carries, constants) "
-      "are not 0 and "
-      "max_iterations are not used up: carries = body(carries, constants). Reverse mode needs "
-      "max_iterations; forward mode "
-      "does not";
+      "are not 0 and max_iterations are not used up: carries = body(carries, constants). Reverse mode needs "
+      "max_iterations; forward mode does not";
   struct Attrs {
     GraphRef cond, body;
     int carries = 0;

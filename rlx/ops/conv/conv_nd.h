@@ -53,9 +53,8 @@ struct ConvNd {
   static constexpr std::string_view operands = "x, w";
   static constexpr std::string_view doc =
       "y[n, co, o] = sum over ci, k of x[n, ci, o stride + k dilation - padding] w[co, ci, k], zero outside "
-      "x. "
-      "x is [N, Ci, spatial..], w is [Co, Ci/groups, kernel..]; a spatial axis of y has "
-      "floor((size + 2 padding - dilation (kernel - 1) - 1) / stride) + 1 positions";
+      "x. x is [N, Ci, spatial..], w is [Co, Ci/groups, kernel..]; a spatial axis of y has floor((size + 2 "
+      "padding - dilation (kernel - 1) - 1) / stride) + 1 positions";
   using Attrs = ConvAttrs;
   static Shapes infer(Infer& c, Attrs& a) { return detail::infer_conv(c, a, Axes); }
   static Tensors decompose(const Lower& c, const Attrs& a) { return detail::decompose_conv(c, a); }

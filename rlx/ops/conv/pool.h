@@ -11,11 +11,9 @@ struct Pool {
                                     operands = "x";
   static constexpr std::string_view doc =
       "y[.., o] = kind of x[.., o stride + k - padding] over 0 <= k < kernel_size on each of the last axes, "
-      "as "
-      "many as kernel_size has entries. Padding takes no part: max and min ignore it, a sum adds 0, a "
-      "product "
-      "multiplies by 1, a mean divides by the number of elements inside x, or by the whole window with "
-      "count_include_pad. Of several equal extrema the first in row-major order gets the gradient; the "
+      "as many as kernel_size has entries. Padding takes no part: max and min ignore it, a sum adds 0, a "
+      "product multiplies by 1, a mean divides by the number of elements inside x, or by the whole window "
+      "with count_include_pad. Of several equal extrema the first in row-major order gets the gradient; the "
       "gradient of a product is exact with zeros";
   struct Attrs {
     ReduceOp kind = ReduceOp::max;

@@ -94,8 +94,8 @@ Literals run(const Eval& c, const Attrs& a, bool backward) {
     return resample(values_as<T>(c.in(0)), c.in(0).shape().dims(), a.size, a.mode, a.align_corners, backward);
   };
   if (is_complex(c.out().dtype()))
-    return {Literal::complexes(c.out(), go.template operator()<std::complex<double>>())};
-  return {Literal::reals(c.out(), go.template operator()<double>())};
+    return { Literal::complexes(c.out(), go.template operator()<std::complex<double>>()) };
+  return { Literal::reals(c.out(), go.template operator()<double>()) };
 }
 
 Dims last(const Dims& dims, size_t count) { return Dims(dims.end() - ptrdiff_t(count), dims.end()); }

@@ -17,12 +17,10 @@ struct Resize {
                                     summary = "Resampling of the last axes, nearest or linear.",
                                     operands = "x";
   static constexpr std::string_view doc =
-      "On each of the last axes, as many as `size` has entries, y[o] = x at position t(o). nearest: "
-      "floor(o in / out). linear: between the two neighbours of t = (o + 1/2) in / out - 1/2, cut to the "
-      "axis, "
-      "or of t = o (in - 1) / (out - 1) with align_corners. `scale` stands for size = scale in on all axes "
-      "but "
-      "the first two";
+      "On each of the last axes, as many as `size` has entries, y[o] = x at position t(o). nearest: floor(o "
+      "in / out). linear: between the two neighbours of t = (o + 1/2) in / out - 1/2, cut to the axis, or of "
+      "t = o (in - 1) / (out - 1) with align_corners. `scale` stands for size = scale in on all axes but the "
+      "first two";
   static constexpr Traits traits{.linear = true};
   struct Attrs {
     ResizeMode mode = ResizeMode::nearest;

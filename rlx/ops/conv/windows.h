@@ -13,8 +13,7 @@ struct Windows {
                                     operands = "x";
   static constexpr std::string_view doc =
       "y[.., o, k] = x[.., o stride + k - padding] on each of the last n axes, 0 outside x; first all axes "
-      "o, "
-      "then all axes k. An axis o has floor((size + 2 padding - kernel_size) / stride) + 1 positions";
+      "o, then all axes k. An axis o has floor((size + 2 padding - kernel_size) / stride) + 1 positions";
   static constexpr Traits traits{.linear = true};
   struct Attrs {
     std::vector<int64_t> kernel_size, stride, padding;

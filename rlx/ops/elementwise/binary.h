@@ -47,59 +47,59 @@ struct Binary {
   using Attrs = NoAttrs;
 
   static constexpr detail::BinaryDtypes dtypes() {
-    detail::BinaryDtypes d{requires(int64_t i){{Self::eval(i, i)} -> std::same_as<int64_t>;
+    constexpr bool kIntegers = requires(int64_t i) {
+      { Self::eval(i, i) } -> std::same_as<int64_t>;
+    };
+    constexpr bool kComplexes = requires(std::complex<double> z) {
+      { Self::eval(z, z) } -> std::same_as<std::complex<double>>;
+    };
+    detail::BinaryDtypes d{kIntegers, kComplexes};
+    if constexpr (requires { Self::only_integers; }) d.floats = false, d.booleans = true;
+    return d;
   }
-  , requires(std::complex<double> z) {
-    { Self::eval(z, z) } -> std::same_as<std::complex<double>>;
+
+  static Shapes infer(Infer& c, Attrs&) { return detail::infer_binary(c, dtypes()); }
+
+  static Literals reference(const Eval& c, const Attrs&) {
+    if constexpr (dtypes().complexes) {
+      if (is_complex(c.out().dtype())) {
+        return {Literal::complexes(c.out(), detail::zip(c.in(0).to_complexes(), c.in(1).to_complexes(), c,
+                                                        [](auto a, auto b) { return Self::eval(a, b); }))};
+      }
+    }
+    if constexpr (dtypes().integers) {
+      if (!is_float(c.out().dtype())) {
+        return {
+            Literal::integers(c.out(), detail::zip(c.in(0).to_integers(), c.in(1).to_integers(), c,
+                                                   [](int64_t a, int64_t b) { return Self::eval(a, b); }))};
+      }
+    }
+    if constexpr (dtypes().floats) {
+      return {Literal::reals(c.out(), detail::zip(c.in(0).to_reals(), c.in(1).to_reals(), c,
+                                                  [](double a, double b) { return Self::eval(a, b); }))};
+    }
+    return {};
+  }
+
+  static Tensors vjp(const Vjp& c, const Attrs&) {
+    if constexpr (requires(Tensor t) { Self::gradients(t, t, t, t); }) {
+      const auto [da, db] = Self::gradients(c.in(0), c.in(1), c.out(), c.dy());
+      return detail::finish_vjp(c, da, db);
+    }
+    return {Tensor{}, Tensor{}};
+  }
+
+  static Tensors jvp(const Jvp& c, const Attrs&) {
+    if constexpr (requires(Tensor t) { Self::tangent(t, t, t, t, t); }) {
+      return detail::finish_jvp(c, Self::tangent(c.in(0), c.in(1), c.out(), c.tangents[0], c.tangents[1]));
+    }
+    return {Tensor{}};
+  }
+
+  static std::vector<OpSample<Attrs>> samples() {
+    return detail::binary_samples(dtypes(), requires { Self::positive; });
   }
 };
-if constexpr (requires { Self::only_integers; }) d.floats = false, d.booleans = true;
-return d;
-}  // namespace rlx::ops
-
-static Shapes infer(Infer& c, Attrs&) { return detail::infer_binary(c, dtypes()); }
-
-static Literals reference(const Eval& c, const Attrs&) {
-  if constexpr (dtypes().complexes) {
-    if (is_complex(c.out().dtype())) {
-      return {Literal::complexes(c.out(), detail::zip(c.in(0).to_complexes(), c.in(1).to_complexes(), c,
-                                                      [](auto a, auto b) { return Self::eval(a, b); }))};
-    }
-  }
-  if constexpr (dtypes().integers) {
-    if (!is_float(c.out().dtype())) {
-      return {Literal::integers(c.out(), detail::zip(c.in(0).to_integers(), c.in(1).to_integers(), c,
-                                                     [](int64_t a, int64_t b) { return Self::eval(a, b); }))};
-    }
-  }
-  if constexpr (dtypes().floats) {
-    return {Literal::reals(c.out(), detail::zip(c.in(0).to_reals(), c.in(1).to_reals(), c,
-                                                [](double a, double b) { return Self::eval(a, b); }))};
-  }
-  return {};
-}
-
-static Tensors vjp(const Vjp& c, const Attrs&) {
-  if constexpr (requires(Tensor t) { Self::gradients(t, t, t, t); }) {
-    const auto [da, db] = Self::gradients(c.in(0), c.in(1), c.out(), c.dy());
-    return detail::finish_vjp(c, da, db);
-  }
-  return {Tensor{}, Tensor{}};
-}
-
-static Tensors jvp(const Jvp& c, const Attrs&) {
-  if constexpr (requires(Tensor t) { Self::tangent(t, t, t, t, t); }) {
-    return detail::finish_jvp(c, Self::tangent(c.in(0), c.in(1), c.out(), c.tangents[0], c.tangents[1]));
-  }
-  return {Tensor{}};
-}
-
-static std::vector<OpSample<Attrs>> samples() {
-  return detail::binary_samples(
-      dtypes(), requires { Self::positive; });
-}
-}
-;
 
 using Pair = std::pair<Tensor, Tensor>;
 

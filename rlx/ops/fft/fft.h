@@ -21,8 +21,7 @@ struct Fft {
       "y[k] = scale sum over n of x[n] e^(-2 pi i n k / N), + for the inverse, any N. c64 holds N numbers on "
       "the last axis; a real tensor holds 2N: the real parts, then the imaginary parts. scale: backward 1, "
       "forward 1 and 1/N for the inverse, ortho 1/sqrt(N). The gradient is the unscaled transform of the "
-      "other "
-      "direction, times scale";
+      "other direction, times scale";
   static constexpr Traits traits{.linear = true};
   struct Attrs {
     bool inverse = false;

@@ -11,8 +11,7 @@ struct Gather {
                                     operands = "table, indices";
   static constexpr std::string_view doc =
       "y[o.., k.., t..] = table[o.., indices[k..], t..]: the sizes before `axis`, those of the indices, "
-      "those after "
-      "it. The same indices serve all o; batched_gather has its own for each";
+      "those after it. The same indices serve all o; batched_gather has its own for each";
   struct Attrs {
     int axis = 0;
     IndexMode mode = IndexMode::error;

@@ -14,10 +14,8 @@ struct Scatter {
                                     operands = "base, indices, updates";
   static constexpr std::string_view doc =
       "y = base, then for u = 0, 1, ...: y[b.., indices[b.., u], t..] = kind(itself, updates[b.., u, t..]), "
-      "b over the "
-      "first `batch_dims` axes. set: the last update of a row wins and gets the gradient; max, min: NaN "
-      "wins, and the "
-      "gradient is shared by all that equal the result";
+      "b over the first `batch_dims` axes. set: the last update of a row wins and gets the gradient; max, "
+      "min: NaN wins, and the gradient is shared by all that equal the result";
   struct Attrs {
     ScatterKind kind = ScatterKind::set;
     int batch_dims = 0;
@@ -40,8 +38,7 @@ struct ScatterAdd {
                                     operands = "updates, indices";
   static constexpr std::string_view doc =
       "y[b.., r, t..] = sum of updates[b.., u, t..] over the u with indices[b.., u] = r, for 0 <= r < rows; "
-      "b over the "
-      "first `batch_dims` axes";
+      "b over the first `batch_dims` axes";
   struct Attrs {
     Dim rows = 0;
     int batch_dims = 0;

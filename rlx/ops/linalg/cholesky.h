@@ -13,9 +13,8 @@ struct Cholesky {
                                     operands = "a";
   static constexpr std::string_view doc =
       "y y^H = (a + a^H) / 2 for each a[.., N, N], y lower triangular with a positive diagonal; a matrix "
-      "that "
-      "is not positive definite is an error. da is the Hermitian part of y^-H P(y^H dy) y^-1, P the lower "
-      "triangle with half the diagonal";
+      "that is not positive definite is an error. da is the Hermitian part of y^-H P(y^H dy) y^-1, P the "
+      "lower triangle with half the diagonal";
   using Attrs = NoAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);

@@ -13,8 +13,7 @@ struct Eigh {
   static constexpr std::string_view doc =
       "(a + a^T) / 2 = v diag(w) v^T for each a[.., N, N], w[.., N] ascending, v orthogonal; the entry of "
       "largest modulus in each column of v is positive. In the gradient, terms 1 / (w_j - w_i) of equal "
-      "values "
-      "count as 0, so functions that do not depend on the choice of vectors stay finite";
+      "values count as 0, so functions that do not depend on the choice of vectors stay finite";
   using Attrs = NoAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);

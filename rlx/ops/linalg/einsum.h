@@ -12,10 +12,9 @@ struct Einsum {
                                     operands = "first, rest...";
   static constexpr std::string_view doc =
       "`ij,jk->ik`: one letter per axis of each operand; y has the axes behind the arrow, all other letters "
-      "are "
-      "summed. A letter twice in one operand takes its diagonal; `...` stands for any leading or inner axes, "
-      "broadcast. Without an arrow y has the letters that occur once, in alphabetical order, behind `...`. "
-      "More than two operands are contracted pair by pair, the smallest intermediate first";
+      "are summed. A letter twice in one operand takes its diagonal; `...` stands for any leading or inner "
+      "axes, broadcast. Without an arrow y has the letters that occur once, in alphabetical order, behind "
+      "`...`. More than two operands are contracted pair by pair, the smallest intermediate first";
   struct Attrs {
     std::string equation;
     static constexpr auto fields() {

@@ -12,8 +12,7 @@ struct Matmul {
                                     operands = "lhs, rhs";
   static constexpr std::string_view doc =
       "y[.., m, n] = sum over k of lhs[.., m, k] rhs[.., k, n]; leading axes broadcast. i8 and u8 operands "
-      "accumulate "
-      "and return i32 (and may be mixed); floats accumulate in f32 or wider";
+      "accumulate and return i32 (and may be mixed); floats accumulate in f32 or wider";
   static constexpr Traits traits{.contraction = true};
   using Attrs = NoAttrs;
   static Shapes infer(Infer&, Attrs&);

@@ -12,10 +12,8 @@ struct Qr {
                                     operands = "a", results = "q, r";
   static constexpr std::string_view doc =
       "a[.., M, N] = q[.., M, K] r[.., K, N], K = min(M, N); q^T q = 1, r upper triangular with a diagonal "
-      "that "
-      "is not negative, which makes both unique for full rank. The gradient needs the first K columns of a "
-      "to "
-      "be independent";
+      "that is not negative, which makes both unique for full rank. The gradient needs the first K columns "
+      "of a to be independent";
   using Attrs = NoAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);

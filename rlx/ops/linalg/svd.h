@@ -12,11 +12,9 @@ struct Svd {
                                     operands = "a", results = "u, s, vt";
   static constexpr std::string_view doc =
       "a[.., M, N] = u[.., M, K] diag(s[.., K]) vt[.., K, N], K = min(M, N), s descending; the entry of "
-      "largest "
-      "modulus in each column of u is positive. In the gradient, terms 1 / (s_j^2 - s_i^2) of equal values "
-      "and "
-      "1 / s of vanishing ones count as 0, so functions that do not depend on the choice of vectors stay "
-      "finite";
+      "largest modulus in each column of u is positive. In the gradient, terms 1 / (s_j^2 - s_i^2) of equal "
+      "values and 1 / s of vanishing ones count as 0, so functions that do not depend on the choice of "
+      "vectors stay finite";
   using Attrs = NoAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);

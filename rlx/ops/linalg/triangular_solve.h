@@ -12,10 +12,8 @@ struct TriangularSolve {
                                     summary = "Solutions of triangular linear systems.", operands = "a, b";
   static constexpr std::string_view doc =
       "op(a) x = b for each a[.., N, N] and b[.., N] or [.., N, K]; op is the transpose (not conjugated) "
-      "when "
-      "asked. Only the lower (or upper) triangle of a is read; with unit_diagonal its diagonal counts as "
-      "ones. "
-      "A zero on the diagonal is an error";
+      "when asked. Only the lower (or upper) triangle of a is read; with unit_diagonal its diagonal counts "
+      "as ones. A zero on the diagonal is an error";
   struct Attrs {
     bool lower = true;
     bool transpose = false;

@@ -29,8 +29,7 @@ struct GroupedOuter {
                                     operands = "x, y, e";
   static constexpr std::string_view doc =
       "w[k] = sum of x[i, :]^T y[i, :] over the rows i with e[i] = k: x is [M, K], y [M, N], w [experts, K, "
-      "N]; "
-      "the gradient of grouped_matmul in its matrices";
+      "N]; the gradient of grouped_matmul in its matrices";
   struct Attrs {
     Dim experts = 1;
     static constexpr auto fields() {

@@ -22,8 +22,7 @@ struct GroupNorm {
                                     operands = "x, gamma?, beta?";
   static constexpr std::string_view doc =
       "y = gamma (x - m) / sqrt(v + eps) + beta, m and the biased variance v over the C/num_groups channels "
-      "of "
-      "a group and all places, for each n; gamma and beta are [C] and are 1 and 0 when left out";
+      "of a group and all places, for each n; gamma and beta are [C] and are 1 and 0 when left out";
   using Attrs = GroupNormAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Tensors decompose(const Lower&, const Attrs&);

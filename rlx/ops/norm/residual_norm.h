@@ -45,8 +45,7 @@ struct FusedResidualLn : ResidualNorm<true> {
                                     summary = "Residual sum, and its layer norm over the last axis.";
   static constexpr std::string_view doc =
       "sum = x + residual + bias, y = layer_norm(sum, gamma, beta); the bias only with has_bias. Operands: "
-      "x, "
-      "residual, [bias], gamma, beta";
+      "x, residual, [bias], gamma, beta";
 };
 
 struct FusedResidualRmsNorm : ResidualNorm<false> {

@@ -44,8 +44,7 @@ struct DequantMoeWeights {
                                     operands = "packed";
   static constexpr std::string_view doc =
       "y[e, k, n] = weight (k, n) of expert e, f32; each expert is one slab of blocks of its weights "
-      "transposed, "
-      "[n, k] row-major, of any gguf_TYPE with a decoder";
+      "transposed, [n, k] row-major, of any gguf_TYPE with a decoder";
   static constexpr Traits traits{.zero_gradient = true};
   struct Attrs {
     std::string scheme;
@@ -66,8 +65,7 @@ struct DequantGroupedMatmul {
                                     operands = "x, packed, experts";
   static constexpr std::string_view doc =
       "y[i, n] = sum over k of x[i, k] W[experts[i], k, n], W as in dequant_moe_weights; an expert out of "
-      "range is "
-      "an error. Packed weights are frozen: only x has a gradient";
+      "range is an error. Packed weights are frozen: only x has a gradient";
   struct Attrs {
     std::string scheme;
     Dim num_experts = 0;

@@ -13,12 +13,9 @@ struct DequantizeBlocks {
                                     summary = "Packed weight codes decoded to numbers.", operands = "packed";
   static constexpr std::string_view doc =
       "y[.., k, n] = what the code of weight (k, n) says by itself, f32: the weight for gguf_TYPE, whose "
-      "blocks "
-      "are W transposed, [n, k] row-major; the code 0 .. 15 for int4; the E2M1 value for nvfp4; the E4M3 or "
-      "E5M2 "
-      "value for fp8. Scales beside the codes are applied by dequant_matmul. Packed weights are constants "
-      "for "
-      "derivatives";
+      "blocks are W transposed, [n, k] row-major; the code 0 .. 15 for int4; the E2M1 value for nvfp4; the "
+      "E4M3 or E5M2 value for fp8. Scales beside the codes are applied by dequant_matmul. Packed weights are "
+      "constants for derivatives";
   static constexpr Traits traits{.zero_gradient = true};
   struct Attrs {
     std::string scheme;

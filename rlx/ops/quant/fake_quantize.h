@@ -29,9 +29,8 @@ struct FakeQuantize {
   static constexpr std::string_view doc =
       "y = s clamp(round(x / s), -Q, Q), s = max(scale, 1e-12), per channel along `axis` or one for all. "
       "scale: per_batch m = max|x| / Q; ema m where state <= 0, else decay state + (1 - decay) m, which is "
-      "the "
-      "state of the next step; fixed state. dx = dy times the factor of `ste` at this s; the scale has no "
-      "gradient";
+      "the state of the next step; fixed state. dx = dy times the factor of `ste` at this s; the scale has "
+      "no gradient";
   static constexpr Traits traits{.surrogate_gradient = true};
   struct Attrs {
     int bits = 8;

@@ -11,9 +11,8 @@ struct QConv2d {
                                     operands = "x, w, bias";
   static constexpr std::string_view doc =
       "acc[n, o, y, x] = bias[o] + sum of (x[n, c, iy, ix] - x_zp)(w[o, c', ky, kx] - w_zp) in i32, iy = y "
-      "stride + ky "
-      "dilation - padding, c = c' + group of o times Ci/groups; taps outside the image add nothing. "
-      "y = round(acc mult) + out_zp, saturated to -128 .. 127";
+      "stride + ky dilation - padding, c = c' + group of o times Ci/groups; taps outside the image add "
+      "nothing. y = round(acc mult) + out_zp, saturated to -128 .. 127";
   static constexpr Traits traits{.zero_gradient = true};
   struct Attrs : Requantize {
     std::vector<int64_t> kernel_size, stride, padding, dilation;

@@ -34,8 +34,7 @@ struct QMatmul {
                                     operands = "x, w, bias";
   static constexpr std::string_view doc =
       "acc[.., n] = bias[n] + sum over k of (x[.., k] - x_zp)(w[k, n] - w_zp) in i32; y = round(acc mult) + "
-      "out_zp, "
-      "saturated to -128 .. 127";
+      "out_zp, saturated to -128 .. 127";
   static constexpr Traits traits{.zero_gradient = true};
   struct Attrs : Requantize {
     static constexpr auto fields() { return fields_of<Attrs>(); }

@@ -13,8 +13,7 @@ struct Dropout {
                                     operands = "x, key, counter";
   static constexpr std::string_view doc =
       "y[e] = x[e] / (1 - rate) where random_bits(key, counter)[e] >= rate 2^32, else 0, so that the mean "
-      "stays; the "
-      "gradient passes through the same mask";
+      "stays; the gradient passes through the same mask";
   struct Attrs {
     double rate = 0.5;
     static constexpr auto fields() {

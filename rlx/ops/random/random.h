@@ -16,8 +16,7 @@ struct RandomBits {
                                     operands = "key, counter";
   static constexpr std::string_view doc =
       "y[e] = word e mod 4 of Philox4x32-10 at position (e / 4, counter) under key, e the row-major number "
-      "of the "
-      "element; u32. Tensors of keys or counters give one such tensor for each";
+      "of the element; u32. Tensors of keys or counters give one such tensor for each";
   static constexpr Traits traits{.zero_gradient = true};
   struct Attrs {
     Dims shape;
@@ -36,8 +35,7 @@ struct RandomUniform {
                                     operands = "key, counter";
   static constexpr std::string_view doc =
       "y = low + (high - low) u, u uniform in [0, 1) from the top bits of random_bits: 24 for f32, 11 for "
-      "f16, 8 for "
-      "bf16, and 53 of two words for f64";
+      "f16, 8 for bf16, and 53 of two words for f64";
   static constexpr Traits traits{.zero_gradient = true};
   struct Attrs {
     Shape shape;
@@ -59,8 +57,7 @@ struct RandomNormal {
                                     operands = "key, counter";
   static constexpr std::string_view doc =
       "y = mean + stddev sqrt(-2 ln(1 - u)) cos(2 pi v), the Box-Muller transform of the uniform pair u, v "
-      "of each "
-      "element; computed in f32 or wider";
+      "of each element; computed in f32 or wider";
   static constexpr Traits traits{.zero_gradient = true};
   struct Attrs {
     Shape shape;

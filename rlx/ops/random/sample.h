@@ -13,11 +13,9 @@ struct SampleTokens {
   static constexpr std::string_view doc =
       "for each row: keep the top_k largest logits (equal ones beyond k go by index, the smaller stays), p = "
       "softmax(logits / temperature) of them, keep the shortest prefix of descending p whose sum reaches "
-      "top_p, draw u "
-      "in [0, 1) and return the first token, in order of the vocabulary, with u (sum of p kept) < sum of p "
-      "kept up to "
-      "it. Row r draws u from word r of random_bits(seed + key, counter). Temperature 0 returns the argmax. "
-      "i32";
+      "top_p, draw u in [0, 1) and return the first token, in order of the vocabulary, with u (sum of p "
+      "kept) < sum of p kept up to it. Row r draws u from word r of random_bits(seed + key, counter). "
+      "Temperature 0 returns the argmax. i32";
   static constexpr Traits traits{.zero_gradient = true};
   struct Attrs {
     int64_t top_k = 0;

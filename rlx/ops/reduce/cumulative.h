@@ -37,8 +37,7 @@ struct Cumprod {
                                     operands = "x";
   static constexpr std::string_view doc =
       "y[i] = product of x[j] over j <= i (j < i when exclusive, from the end when reverse); the gradient is "
-      "exact "
-      "with zeros in x";
+      "exact with zeros in x";
   using Attrs = CumulativeAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);

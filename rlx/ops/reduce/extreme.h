@@ -63,8 +63,7 @@ struct Cummax {
                                     operands = "x", results = "values, indices";
   static constexpr std::string_view doc =
       "values[i] = max of x[j] over j <= i (from the end when reverse); indices[i] = the j met first that "
-      "has it. NaN "
-      "wins from where it stands; the gradient goes to x[indices[i]]";
+      "has it. NaN wins from where it stands; the gradient goes to x[indices[i]]";
   using Attrs = RunningExtremeAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
@@ -80,8 +79,7 @@ struct Cummin {
                                     operands = "x", results = "values, indices";
   static constexpr std::string_view doc =
       "values[i] = min of x[j] over j <= i (from the end when reverse); indices[i] = the j met first that "
-      "has it. NaN "
-      "wins from where it stands; the gradient goes to x[indices[i]]";
+      "has it. NaN wins from where it stands; the gradient goes to x[indices[i]]";
   using Attrs = RunningExtremeAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);

@@ -19,10 +19,8 @@ struct Reduce {
                                     operands = "x";
   static constexpr std::string_view doc =
       "y = kind of x over `axes` (none listed: all). Empty sums are 0, products 1, max -inf, min +inf, means "
-      "NaN; "
-      "integers wrap, mean is for floats, NaN wins in max and min. Tied extrema share the gradient; the "
-      "gradient of a "
-      "product is exact with any number of zeros";
+      "NaN; integers wrap, mean is for floats, NaN wins in max and min. Tied extrema share the gradient; the "
+      "gradient of a product is exact with any number of zeros";
   struct Attrs {
     ReduceOp kind = ReduceOp::sum;
     std::vector<int> axes;

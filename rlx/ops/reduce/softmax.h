@@ -20,8 +20,7 @@ struct Softmax {
                                     operands = "x";
   static constexpr std::string_view doc =
       "y = e^(x - m) / sum of e^(x - m) along `axis`, m the maximum there; an entry -inf gives 0, a row of "
-      "nothing "
-      "else NaN. dx = y (dy - sum of y dy)";
+      "nothing else NaN. dx = y (dy - sum of y dy)";
   using Attrs = SoftmaxAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Tensors decompose(const Lower&, const Attrs&);
@@ -49,8 +48,7 @@ struct Logsumexp {
                                     operands = "x";
   static constexpr std::string_view doc =
       "y = ln(sum of e^x over `axes`) (none listed: all), with the maximum taken out; -inf where nothing is "
-      "above "
-      "-inf, +inf where an element is. dx = dy e^(x - y), 0 where y = -inf";
+      "above -inf, +inf where an element is. dx = dy e^(x - y), 0 where y = -inf";
   struct Attrs {
     std::vector<int> axes;
     bool keep_dim = false;

@@ -50,8 +50,7 @@ struct TopK {
                                     operands = "x", results = "values, indices";
   static constexpr std::string_view doc =
       "the first k of sort descending: largest first, of equal elements the smaller index first; NaN is "
-      "above "
-      "everything, -inf is an element like others. The gradient goes back by the indices";
+      "above everything, -inf is an element like others. The gradient goes back by the indices";
   struct Attrs {
     int64_t k = 1;
     int axis = -1;

@@ -12,8 +12,7 @@ struct Variance {
                                     operands = "x";
   static constexpr std::string_view doc =
       "y = sum of (x - mean)^2 / max(n - correction, 0) over `axes` (none listed: all), n the number of "
-      "elements; "
-      "correction 1 estimates the variance of what x was drawn from";
+      "elements; correction 1 estimates the variance of what x was drawn from";
   struct Attrs {
     std::vector<int> axes;
     bool keep_dim = false;

@@ -12,8 +12,7 @@ struct SelectiveScan {
                                     operands = "x, delta, a, b, c";
   static constexpr std::string_view doc =
       "x, delta [batch, seq, h]; a [h, n]; b, c [batch, seq, n]. From state 0 for each batch row and "
-      "channel: "
-      "S[t] = exp(delta[t] a) S[t-1] + delta[t] b[t] x[t], y[t] = sum over n of c[t] S[t]";
+      "channel: S[t] = exp(delta[t] a) S[t-1] + delta[t] b[t] x[t], y[t] = sum over n of c[t] S[t]";
   struct Attrs {
     int64_t state_size = 0;
     static constexpr auto fields() {

@@ -12,8 +12,7 @@ struct DynamicSlice {
                                     operands = "x, starts";
   static constexpr std::string_view doc =
       "y[i] = x[s + i] for 0 <= i < sizes, s = starts limited to 0 .. size - sizes per axis, so that the box "
-      "lies "
-      "inside x";
+      "lies inside x";
   struct Attrs {
     Dims sizes;
     static constexpr auto fields() { return std::tuple{field("sizes", &Attrs::sizes, "extents of the box")}; }

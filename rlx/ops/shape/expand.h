@@ -11,8 +11,7 @@ struct Expand {
   static constexpr std::string_view name = "expand", summary = "Broadcast to given extents.", operands = "x";
   static constexpr std::string_view doc =
       "y has extents `shape`; x is aligned to its right end, axes of size 1 and missing axes repeat. An "
-      "entry -1 "
-      "keeps the extent of x";
+      "entry -1 keeps the extent of x";
   static constexpr Traits traits{.linear = true};
   struct Attrs {
     Dims shape;

@@ -28,8 +28,7 @@ struct OneHot {
                                     operands = "indices";
   static constexpr std::string_view doc =
       "y[.., d, ..] = 1 where d = indices[..], else 0, for 0 <= d < depth along a new axis; an index out of "
-      "range "
-      "gives zeros";
+      "range gives zeros";
   static constexpr Traits traits{.zero_gradient = true};
   struct Attrs {
     Dim depth = 0;

@@ -13,8 +13,7 @@ struct Reshape {
                                     operands = "x";
   static constexpr std::string_view doc =
       "y[i] = x[i] in row-major order. One entry of `shape` may be -1: it is the number of elements divided "
-      "by the "
-      "others, which must divide it. The number of elements does not change";
+      "by the others, which must divide it. The number of elements does not change";
   static constexpr Traits traits{.linear = true};
   struct Attrs {
     Dims shape;

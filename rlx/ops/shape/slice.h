@@ -12,8 +12,7 @@ struct Slice {
                                     operands = "x";
   static constexpr std::string_view doc =
       "y[i] = x[start + stride * i] for start + stride * i < limit, per axis; the box must lie inside x. To "
-      "go "
-      "backwards, flip";
+      "go backwards, flip";
   static constexpr Traits traits{.linear = true};
   struct Attrs {
     Dims start, limit;

@@ -16,14 +16,10 @@ struct GaussianSplatLists {
                                     operands = "positions, scales, rotations, opacities, meta",
                                     results = "ids, ranges, dropped";
   static constexpr std::string_view doc =
-      "Splats between near and far whose opacity reaches alpha_cutoff are "
-      "taken by distance from the camera "
-      "(ties by index) and entered into each tile that they may touch, until "
-      "max_list_entries. ids i32 "
-      "[max_list_entries] holds the lists of all tiles in row-major order, "
-      "unused entries the number of "
-      "splats; ranges i32 [tiles, 2] is where each begins and ends; dropped "
-      "i32 counts entries that found no "
+      "Splats between near and far whose opacity reaches alpha_cutoff are taken by distance from the camera "
+      "(ties by index) and entered into each tile that they may touch, until max_list_entries. ids i32 "
+      "[max_list_entries] holds the lists of all tiles in row-major order, unused entries the number of "
+      "splats; ranges i32 [tiles, 2] is where each begins and ends; dropped i32 counts entries that found no "
       "room";
   static constexpr Traits traits{.zero_gradient = true};
   using Attrs = SplatParams;

@@ -35,9 +35,7 @@ std::vector<std::string> splat_sample(const std::string& t, int n, int k) {
           cat(t, "[", n, "] in -1..1"),
           cat(t, "[", n, ",3] unit"),
           cat(t, "[", n, ",", k, ",3] in 0.1..0.5"),
-          cat(t,
-              "[15] near 0.3 0.2 -3 0.05 -0.02 0.1 0.1 1 0.05 40 0.1 50 0.2 "
-              "0.3 0.4")};
+          cat(t, "[15] near 0.3 0.2 -3 0.05 -0.02 0.1 0.1 1 0.05 40 0.1 50 0.2 0.3 0.4")};
 }
 
 }  // namespace rlx::ops::detail

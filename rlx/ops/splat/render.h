@@ -13,14 +13,10 @@ struct GaussianSplatRender {
                                     operands = "positions, scales, rotations, opacities, colors, sh, meta",
                                     results = "rgba, dropped, stopped";
   static constexpr std::string_view doc =
-      "rgba [height, width, 4] = "
-      "gaussian_splat_rasterize(gaussian_splat_prepare(operands)): linear "
-      "colours over "
-      "the background and 1 - T, the light that does not pass. dropped i32 "
-      "counts list entries beyond "
-      "max_list_entries and stopped i32 the pixels cut short by "
-      "max_splat_steps; both are 0 when no limit was "
-      "hit";
+      "rgba [height, width, 4] = gaussian_splat_rasterize(gaussian_splat_prepare(operands)): linear colours "
+      "over the background and 1 - T, the light that does not pass. dropped i32 counts list entries beyond "
+      "max_list_entries and stopped i32 the pixels cut short by max_splat_steps; both are 0 when no limit "
+      "was hit";
   using Attrs = SplatParams;
   static Shapes infer(Infer&, Attrs&);
   static Tensors decompose(const Lower&, const Attrs&);

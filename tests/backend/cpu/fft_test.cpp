@@ -192,7 +192,7 @@ TEST(Fft, long_transforms_of_impulses_agree_with_the_plain_sum) {
       }
       run(team, plan, false, 1, rows, x, l, y, l);
       for (const int64_t r : {int64_t(0), rows - 1}) {
-        for (int64_t k = 0; k<n; k += n> 2000 ? 37 : 1) {
+        for (int64_t k = 0; k < n; k += n > 2000 ? 37 : 1) {
           Wide want = 0;
           for (int64_t i = 0; i < 3; ++i)
             want += std::conj(unit(places[i] * k, n)) * ((long double)(i + 1) / 2);

@@ -1,8 +1,8 @@
 // Convolution over one to three axes in f32, and both of its gradients. Arrays are contiguous:
 //   x [N, Ci, size..]   w [Co, Ci / groups, kernel..]   y [N, Co, out..]
-//   forward           y[n, co, o] = sum over ci, k of x[n, ci, o stride + k dilation - low] w[co, ci, k] +
-//   bias backward_data     dx[n, ci, i] = sum of dy[n, co, o] w[co, ci, k] over o stride + k dilation - low =
-//   i backward_weights  dw[co, ci, k] = sum over n, o of x[n, ci, o stride + k dilation - low] dy[n, co, o]
+//   forward           y[n, co, o] = sum over ci, k of x[n, ci, o stride + k dilation - low] w[co, ci, k] + bias
+//   backward_data     dx[n, ci, i] = sum of dy[n, co, o] w[co, ci, k] over o stride + k dilation - low = i
+//   backward_weights  dw[co, ci, k] = sum over n, o of x[n, ci, o stride + k dilation - low] dy[n, co, o]
 // with zeros outside x. A transposed convolution is backward_data under another name. Padding may be
 // negative, which cuts x. Results do not depend on the number of threads.
 //

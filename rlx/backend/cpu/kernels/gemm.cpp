@@ -249,8 +249,7 @@ void gemm(Team team, const Gemm& g, std::byte* workspace) {
     if (item == 0 || g.a_batch_stride != 0) {
       a = prepare_a(team, g, p, all, shifted(g.a, item * g.a_batch_stride), workspace);
     }
-    run_blocks(
-        team, g, p, all, block_for(g, p, item, item), a, [&](int64_t) { return b; }, scratch);
+    run_blocks(team, g, p, all, block_for(g, p, item, item), a, [&](int64_t) { return b; }, scratch);
   }
 }
 

@@ -31,9 +31,9 @@ RLX_INLINE void with_rows(int64_t rows, F body) {
     case 2:
       return body.template operator()<2>();
     case 3:
-      return body.template operator() < kRowsTogether == 4 ? 3 : 1 > ();
+      return body.template operator()<kRowsTogether == 4 ? 3 : 1>();
     default:
-      return body.template operator() < kRowsTogether == 4 ? 4 : 1 > ();
+      return body.template operator()<kRowsTogether == 4 ? 4 : 1>();
   }
 }
 
@@ -241,11 +241,10 @@ template <class P>
 RLX_INLINE void score_tile(const Group& g, P k, int64_t stride, int64_t keys, const Scratch& x,
                            float* scores) {
   for (int64_t r = 0; r < g.rows; r += kRowsTogether) {
-    with_rows(
-        least(kRowsTogether, g.rows - r), [&]<int R>() __attribute__((always_inline)) {
-          score_rows<R>(k, stride, g.p.head_dim, x.q + r * x.q_stride, x.q_stride, keys,
-                        scores + r * kAttentionSplit);
-        });
+    with_rows(least(kRowsTogether, g.rows - r), [&]<int R>() __attribute__((always_inline)) {
+      score_rows<R>(k, stride, g.p.head_dim, x.q + r * x.q_stride, x.q_stride, keys,
+                    scores + r * kAttentionSplit);
+    });
   }
 }
 
@@ -254,16 +253,15 @@ RLX_INLINE void value_tile(const Group& g, P v, int64_t stride, int64_t keys, co
                            float* out) {
   const int64_t dim = g.p.value_dim, part = dim + 2;
   for (int64_t r = 0; r < g.rows; r += kRowsTogether) {
-    with_rows(
-        least(kRowsTogether, g.rows - r), [&]<int R>() __attribute__((always_inline)) {
-          const float* w = weights + r * kAttentionSplit;
-          float* to = out + r * part + 2;
-          int64_t d = 0;
-          for (; d + kValueVectors * kLanes <= dim; d += kValueVectors * kLanes) {
-            add_values<R, kValueVectors>(v + d, stride, keys, kLanes, w, to + d, part);
-          }
-          for (; d < dim; d += kLanes) add_values<R, 1>(v + d, stride, keys, dim - d, w, to + d, part);
-        });
+    with_rows(least(kRowsTogether, g.rows - r), [&]<int R>() __attribute__((always_inline)) {
+      const float* w = weights + r * kAttentionSplit;
+      float* to = out + r * part + 2;
+      int64_t d = 0;
+      for (; d + kValueVectors * kLanes <= dim; d += kValueVectors * kLanes) {
+        add_values<R, kValueVectors>(v + d, stride, keys, kLanes, w, to + d, part);
+      }
+      for (; d < dim; d += kLanes) add_values<R, 1>(v + d, stride, keys, dim - d, w, to + d, part);
+    });
   }
 }
 
