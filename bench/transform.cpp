@@ -12,23 +12,23 @@ namespace {
 using namespace rlx;  // NOLINT
 using ops::operator+;
 
-ir::Tensor block(ir::Graph& g, ir::Tensor x, const std::string& layer) {
+ir::Expr block(ir::Graph& g, ir::Expr x, const std::string& layer) {
   const auto param = [&](const char* name, const char* shape) {
-    return ir::Tensor{&g, g.param(layer + name, parse_shape(shape))};
+    return ir::Expr{&g, g.param(layer + name, parse_shape(shape))};
   };
-  const ir::Tensor h = ops::rms_norm(x, param("n1", "f32[64]"), param("b1", "f32[64]"), -1, 1e-5);
-  const ir::Tensor q = ops::matmul(h, param("q", "f32[64,64]")), k = ops::matmul(h, param("k", "f32[64,64]")),
-                   v = ops::matmul(h, param("v", "f32[64,64]"));
-  const ir::Tensor a = ops::attention_kind(q, k, v, 4, 16, ops::MaskKind::causal);
+  const ir::Expr h = ops::rms_norm(x, param("n1", "f32[64]"), param("b1", "f32[64]"), -1, 1e-5);
+  const ir::Expr q = ops::matmul(h, param("q", "f32[64,64]")), k = ops::matmul(h, param("k", "f32[64,64]")),
+                 v = ops::matmul(h, param("v", "f32[64,64]"));
+  const ir::Expr a = ops::attention_kind(q, k, v, 4, 16, ops::MaskKind::causal);
   x = x + ops::matmul(a, param("o", "f32[64,64]"));
-  const ir::Tensor m = ops::rms_norm(x, param("n2", "f32[64]"), param("b2", "f32[64]"), -1, 1e-5);
+  const ir::Expr m = ops::rms_norm(x, param("n2", "f32[64]"), param("b2", "f32[64]"), -1, 1e-5);
   return x + ops::swiglu_ffn(m, param("up", "f32[64,128]"), param("gate", "f32[64,128]"),
                              param("down", "f32[128,64]"));
 }
 
 ir::Graph stack(int layers, std::vector<std::string>& wrt) {
   ir::Graph g("stack");
-  ir::Tensor x{&g, g.input("x", parse_shape("f32[1,8,64]"))};
+  ir::Expr x{&g, g.input("x", parse_shape("f32[1,8,64]"))};
   for (int i = 0; i < layers; ++i) x = block(g, x, cat("layer", i, "."));
   g.set_outputs({ops::reduce_sum(x, {})});
   for (const ir::NodeId id : g.params()) wrt.push_back(g.node(id).name);
@@ -37,7 +37,7 @@ ir::Graph stack(int layers, std::vector<std::string>& wrt) {
 
 ir::Graph loop(int64_t length) {
   ir::Graph g("loop");
-  const ir::Tensor x{&g, g.input("x", parse_shape("f32[8]"))};
+  const ir::Expr x{&g, g.input("x", parse_shape("f32[8]"))};
   ir::Graph step("step");
   step.set_outputs({ops::sin({&step, step.input("c", parse_shape("f32[8]"))})});
   g.set_outputs({ops::reduce_sum(ops::scan(x, std::move(step), length), {})});

@@ -19,7 +19,7 @@ int main() {
   };
   cube.vjp = [](const ir::Vjp& c, std::string_view) {
     using namespace ops;  // NOLINT: arithmetic between tensors
-    return ir::Tensors{c.dy() * c.in(0) * c.in(0) * 3.0};
+    return ir::Exprs{c.dy() * c.in(0) * c.in(0) * 3.0};
   };
   ops::register_custom_op(cube);
 

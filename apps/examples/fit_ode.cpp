@@ -22,17 +22,17 @@ constexpr int64_t kSteps = 1000;
 // Inputs k and x0 joined to p = [k, x0]; the output is x(1), or its squared distance to 0.5.
 ir::Graph integrate(int64_t checkpoints, bool loss) {
   ir::Graph g("decay");
-  const ir::Tensor p{&g, g.input("p", parse_shape("f64[2]"))};
-  const ir::Tensor k = ops::reshape(ops::narrow(p, 0, 0, 1), {}),
-                   x0 = ops::reshape(ops::narrow(p, 0, 1, 1), {});
+  const ir::Expr p{&g, g.input("p", parse_shape("f64[2]"))};
+  const ir::Expr k = ops::reshape(ops::narrow(p, 0, 0, 1), {}),
+                 x0 = ops::reshape(ops::narrow(p, 0, 1, 1), {});
   ir::Graph step("euler");
-  const ir::Tensor x{&step, step.input("x", parse_shape("f64[]"))},
+  const ir::Expr x{&step, step.input("x", parse_shape("f64[]"))},
       rate{&step, step.input("k", parse_shape("f64[]"))};
   step.set_outputs({x - rate * x * (1.0 / kSteps)});
-  const ir::Tensor end =
+  const ir::Expr end =
       checkpoints > 0 ? ops::scan_all_checkpointed(g, {x0}, {k}, {}, std::move(step), kSteps, checkpoints)[0]
                       : ops::scan_all(g, {x0}, {k}, {}, std::move(step), kSteps)[0];
-  const ir::Tensor error = end - ops::scalar_like(end, 0.5);
+  const ir::Expr error = end - ops::scalar_like(end, 0.5);
   g.set_outputs({loss ? error * error : end}, {loss ? "loss" : "end"});
   return g;
 }

@@ -16,7 +16,7 @@ uint16_t next_tag() {
 
 }  // namespace
 
-const Shape& Tensor::shape() const { return graph->shape(value); }
+const Shape& Expr::shape() const { return graph->shape(value); }
 
 Node::operator Value() const {
   if (shapes.size() != 1) throw invalid(op->name, ": %", id, " has ", shapes.size(), " results; name one");

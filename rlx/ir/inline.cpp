@@ -26,8 +26,8 @@ Values inline_graph(Graph& to, const Graph& from, std::span<const Value> leaves)
   return out;
 }
 
-Tensors inline_graph(Graph& to, const Graph& from, const Tensors& leaves) {
-  Tensors out;
+Exprs inline_graph(Graph& to, const Graph& from, const Exprs& leaves) {
+  Exprs out;
   for (const Value v : inline_graph(to, from, Values(leaves.begin(), leaves.end()))) out.push_back({&to, v});
   return out;
 }

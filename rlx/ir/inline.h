@@ -18,6 +18,6 @@ using ValueMap = std::unordered_map<Value, T, ValueHash>;
 Values inline_graph(Graph& to, const Graph& from, std::span<const Value> leaves);
 
 /// As above, on tensors of `to`.
-Tensors inline_graph(Graph& to, const Graph& from, const Tensors& leaves);
+Exprs inline_graph(Graph& to, const Graph& from, const Exprs& leaves);
 
 }  // namespace rlx::ir

@@ -126,7 +126,7 @@ Literals Interpreter::run_composite(const Node& n, std::span<const Literal> in) 
     Infer infer(*n.op, types, nullptr);
     const Shapes results = n.op->infer(infer, attrs.get());
     Values outputs;
-    for (const Tensor& t : n.op->decompose(Lower{g, operands, results}, attrs.get()))
+    for (const Expr& t : n.op->decompose(Lower{g, operands, results}, attrs.get()))
       outputs.push_back(t.value);
     g.set_outputs(std::move(outputs));
     it = expansions_.emplace(key, Expansion{n.attrs, types, std::move(g)});

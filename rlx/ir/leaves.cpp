@@ -58,8 +58,8 @@ std::vector<OpSample<Full::Attrs>> Full::samples() {
           {{parse_shape("f64[]"), -INFINITY}, {}}, {{parse_shape("c64[3]"), 2.5}, {}}};
 }
 
-Tensor full(Graph& g, const Shape& shape, double value) { return make<Full>(g, {shape, value}, {}); }
-Tensor zeros_like(Tensor t) { return full(*t.graph, Shape(t.shape()), 0); }
-Tensor ones_like(Tensor t) { return full(*t.graph, Shape(t.shape()), 1); }
+Expr full(Graph& g, const Shape& shape, double value) { return make<Full>(g, {shape, value}, {}); }
+Expr zeros_like(Expr t) { return full(*t.graph, Shape(t.shape()), 0); }
+Expr ones_like(Expr t) { return full(*t.graph, Shape(t.shape()), 1); }
 
 }  // namespace rlx::ir

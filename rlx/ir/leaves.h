@@ -68,8 +68,8 @@ struct Full {
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor full(Graph&, const Shape&, double value);
-Tensor zeros_like(Tensor);
-Tensor ones_like(Tensor);
+Expr full(Graph&, const Shape&, double value);
+Expr zeros_like(Expr);
+Expr ones_like(Expr);
 
 }  // namespace rlx::ir

@@ -180,12 +180,12 @@ void set_arity(OpDef& d) {
 
 }  // namespace detail
 
-Tensor Vjp::dy(int i) const {
+Expr Vjp::dy(int i) const {
   if (has_dy(i)) return cotangents[size_t(i)];
   return zeros_like(out(i));
 }
 
-Tensor Jvp::dx(int i) const {
+Expr Jvp::dx(int i) const {
   if (has_dx(i)) return tangents[size_t(i)];
   return zeros_like(in(i));
 }

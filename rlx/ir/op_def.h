@@ -84,7 +84,7 @@ struct Lower {
   std::span<const Value> operands;
   std::span<const Shape> results;
 
-  Tensor in(int i) const { return {&graph, operands[size_t(i)]}; }
+  Expr in(int i) const { return {&graph, operands[size_t(i)]}; }
   bool has(int i) const { return i < count(); }
   int count() const { return int(operands.size()); }
   const Shape& out(int i = 0) const { return results[size_t(i)]; }
@@ -111,39 +111,39 @@ class BodyTransforms {
   virtual GraphRef vmap(const Graph& body, const std::vector<bool>& batched, Dim size) const = 0;
 };
 
-/// What `vjp` sees. It returns one gradient per operand; an empty Tensor is zero.
+/// What `vjp` sees. It returns one gradient per operand; an empty Expr is zero.
 struct Vjp {
   Graph& graph;
   std::span<const Value> operands, results;
-  std::span<const Tensor> cotangents;  // empty Tensor: zero
-  const std::vector<bool>& wanted;     // per operand: somebody asks for this gradient
+  std::span<const Expr> cotangents;  // empty Expr: zero
+  const std::vector<bool>& wanted;   // per operand: somebody asks for this gradient
   const BodyTransforms& bodies;
   /// A rule that makes the results anew, together with what its gradient needs, puts them here; they take
   /// the place of the node's results, which then costs nothing twice.
-  Tensors& replacements;
+  Exprs& replacements;
 
-  Tensor in(int i) const { return {&graph, operands[size_t(i)]}; }
-  Tensor out(int i = 0) const { return {&graph, results[size_t(i)]}; }
+  Expr in(int i) const { return {&graph, operands[size_t(i)]}; }
+  Expr out(int i = 0) const { return {&graph, results[size_t(i)]}; }
   int count() const { return int(operands.size()); }
   bool has_dy(int i) const { return bool(cotangents[size_t(i)]); }
   /// The cotangent of result i, made of zeros when nobody used it.
-  Tensor dy(int i = 0) const;
+  Expr dy(int i = 0) const;
   bool wants(int i) const { return i < count() && wanted[size_t(i)]; }
 };
 
-/// What `jvp` sees. It returns one tangent per result; an empty Tensor is zero.
+/// What `jvp` sees. It returns one tangent per result; an empty Expr is zero.
 struct Jvp {
   Graph& graph;
   std::span<const Value> operands, results;
-  std::span<const Tensor> tangents;  // empty Tensor: zero
+  std::span<const Expr> tangents;  // empty Expr: zero
   const BodyTransforms& bodies;
-  Tensors& replacements;  // as in Vjp
+  Exprs& replacements;  // as in Vjp
 
-  Tensor in(int i) const { return {&graph, operands[size_t(i)]}; }
-  Tensor out(int i = 0) const { return {&graph, results[size_t(i)]}; }
+  Expr in(int i) const { return {&graph, operands[size_t(i)]}; }
+  Expr out(int i = 0) const { return {&graph, results[size_t(i)]}; }
   int count() const { return int(operands.size()); }
   bool has_dx(int i) const { return i < count() && bool(tangents[size_t(i)]); }
-  Tensor dx(int i) const;  // zeros when there is none
+  Expr dx(int i) const;  // zeros when there is none
 };
 
 /// What `vmap` sees: batched operands carry the batch as axis 0, shared ones do not have it. Every result
@@ -155,7 +155,7 @@ struct Vmap {
   Dim size;
   const BodyTransforms& bodies;
 
-  Tensor in(int i) const { return {&graph, operands[size_t(i)]}; }
+  Expr in(int i) const { return {&graph, operands[size_t(i)]}; }
   int count() const { return int(operands.size()); }
   bool batched(int i) const { return i < count() && is_batched[size_t(i)]; }
 };
@@ -190,10 +190,10 @@ struct OpDef {
   std::shared_ptr<void> (*copy_attrs)(const void* attrs);  // null copies the defaults
   Shapes (*infer)(Infer&, void* attrs) = nullptr;
   Literals (*reference)(const Eval&, const void* attrs) = nullptr;
-  Tensors (*decompose)(const Lower&, const void* attrs) = nullptr;
-  Tensors (*vjp)(const Vjp&, const void* attrs) = nullptr;
-  Tensors (*jvp)(const Jvp&, const void* attrs) = nullptr;
-  Tensors (*vmap)(const Vmap&, const void* attrs) = nullptr;
+  Exprs (*decompose)(const Lower&, const void* attrs) = nullptr;
+  Exprs (*vjp)(const Vjp&, const void* attrs) = nullptr;
+  Exprs (*jvp)(const Jvp&, const void* attrs) = nullptr;
+  Exprs (*vmap)(const Vmap&, const void* attrs) = nullptr;
   std::vector<Sample> (*samples)() = nullptr;
 
   const FieldInfo* find_field(std::string_view name) const;

@@ -10,11 +10,11 @@
 //     struct Attrs { ... fields() ... };                        // or: using Attrs = NoAttrs;
 //     static Shapes infer(Infer&, Attrs&);                      // required
 //     static Literals reference(const Eval&, const Attrs&);     // this, or
-//     static Tensors decompose(const Lower&, const Attrs&);     // this, or both
-//     static Tensors vjp(const Vjp&, const Attrs&);             // where the decomposition does not give it
-//     static Tensors jvp(const Jvp&, const Attrs&);             // default: linear trait, decomposition, or
+//     static Exprs decompose(const Lower&, const Attrs&);     // this, or both
+//     static Exprs vjp(const Vjp&, const Attrs&);             // where the decomposition does not give it
+//     static Exprs jvp(const Jvp&, const Attrs&);             // default: linear trait, decomposition, or
 //                                                               // the transpose of vjp
-//     static Tensors vmap(const Vmap&, const Attrs&);           // default: elementwise trait,
+//     static Exprs vmap(const Vmap&, const Attrs&);           // default: elementwise trait,
 //                                                               // decomposition, or a loop
 //     static std::vector<OpSample<Attrs>> samples();            // required: five or more
 //   };
@@ -101,16 +101,16 @@ const OpDef& def() {
 
 /// Appends one operator and returns its results.
 template <OpRecord Op>
-Tensors make_all(Graph& g, typename Op::Attrs attrs, const Values& inputs) {
+Exprs make_all(Graph& g, typename Op::Attrs attrs, const Values& inputs) {
   const NodeId id = g.append(def<Op>(), std::make_shared<typename Op::Attrs>(std::move(attrs)), inputs);
-  Tensors out;
+  Exprs out;
   for (uint32_t i = 0; i < g.node(id).shapes.size(); ++i) out.push_back({&g, g.value(id, i)});
   return out;
 }
 
 /// As make_all, for operators with one result (or where only the first is wanted).
 template <OpRecord Op>
-Tensor make(Graph& g, typename Op::Attrs attrs, const Values& inputs) {
+Expr make(Graph& g, typename Op::Attrs attrs, const Values& inputs) {
   const NodeId id = g.append(def<Op>(), std::make_shared<typename Op::Attrs>(std::move(attrs)), inputs);
   return {&g, g.value(id)};
 }

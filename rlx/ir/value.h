@@ -26,8 +26,9 @@ using Values = std::vector<Value>;
 
 class Graph;
 
-/// A value together with its graph: what operator functions take and return. Empty means "none".
-struct Tensor {
+/// A value together with its graph: what operator functions take and return. Empty means "none". The tensor of a
+/// trace (rlx/lang/tensor.h) is one with methods.
+struct Expr {
   Graph* graph = nullptr;
   Value value;
 
@@ -39,18 +40,6 @@ struct Tensor {
   operator Value() const { return value; }  // NOLINT: a tensor is a value that knows its graph
 };
 
-using Tensors = std::vector<Tensor>;
+using Exprs = std::vector<Expr>;
 
 }  // namespace rlx::ir
-
-// Inside the library these names mean the IR's types, also where rlx::Graph and rlx::Tensor are in sight.
-namespace rlx::ops {
-using ir::Graph;
-using ir::Tensor;
-using ir::Tensors;
-}  // namespace rlx::ops
-namespace rlx::transform {
-using ir::Graph;
-using ir::Tensor;
-using ir::Tensors;
-}  // namespace rlx::transform

@@ -30,7 +30,7 @@ Values expand(ir::Graph& to, const ir::Node& n, const Values& operands, FusionPo
   Values results;
   try {
     const auto attrs = with_policy(n, policy);
-    for (const ir::Tensor& t : n.op->decompose(ir::Lower{to, operands, n.shapes}, attrs.get()))
+    for (const ir::Expr& t : n.op->decompose(ir::Lower{to, operands, n.shapes}, attrs.get()))
       results.push_back(t);
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::user) throw;

@@ -26,7 +26,7 @@
 namespace rlx {
 namespace {
 
-ir::Tensor swap_last_two(ir::Tensor x) {
+ir::Expr swap_last_two(ir::Expr x) {
   if (x.rank() < 2) throw invalid("t: ", x.shape(), " has rank ", x.rank(), "; it must have two or more");
   std::vector<int> perm(size_t(x.rank()));
   for (int i = 0; i < x.rank(); ++i) perm[size_t(i)] = i;

@@ -19,9 +19,9 @@ using Loc = std::source_location;
 
 class Operand;
 
-struct Tensor : ir::Tensor {
+struct Tensor : ir::Expr {
   Tensor() = default;
-  Tensor(const ir::Tensor& t) : ir::Tensor(t) {}  // NOLINT: the same thing with methods
+  Tensor(const ir::Expr& t) : ir::Expr(t) {}  // NOLINT: the same thing with methods
 
   // Products.
   Tensor matmul(const Tensor& rhs, const Loc& loc = Loc::current()) const;
@@ -134,7 +134,7 @@ class Operand {
 
  private:
   friend struct Arithmetic;
-  ir::Tensor tensor_;  // empty: the number
+  ir::Expr tensor_;  // empty: the number
   double number_ = 0;
   Loc loc_;
 };

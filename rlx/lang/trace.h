@@ -37,7 +37,7 @@ class Tracer {
 
   /// The graph being built, for what has no method here.
   Graph& graph() { return graph_; }
-  Tensor wrap(Value v) { return ir::Tensor{&graph_, v}; }
+  Tensor wrap(Value v) { return ir::Expr{&graph_, v}; }
 
  private:
   Graph& graph_;

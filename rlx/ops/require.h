@@ -1,7 +1,7 @@
 // Checks that several operators share.
 #pragma once
 
-#include "rlx/ir/op_def.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
 

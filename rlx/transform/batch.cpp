@@ -56,11 +56,11 @@ class Batcher {
     const Vmap context{to_, operands, batched, size_, body_transforms()};
     if (n.op->vmap != nullptr) {
       std::vector<BatchedValue> out;
-      for (const Tensor& t : n.op->vmap(context, n.attrs.get())) out.push_back({t, true});
+      for (const Expr& t : n.op->vmap(context, n.attrs.get())) out.push_back({t, true});
       return out;
     }
     if (n.op->traits.elementwise) {
-      const Tensors aligned = ops::align_batched(context);
+      const Exprs aligned = ops::align_batched(context);
       return append(n, Values(aligned.begin(), aligned.end()), true);
     }
     if (n.op->is_composite()) return through_decomposition(n, in);
@@ -80,7 +80,7 @@ class Batcher {
     for (size_t i = 0; i < n.inputs.size(); ++i)
       operands.push_back(inner.input(cat("x", i), example_shape(in[i])));
     Values outputs;
-    for (const Tensor& t : n.op->decompose(Lower{inner, operands, n.shapes}, n.attrs.get()))
+    for (const Expr& t : n.op->decompose(Lower{inner, operands, n.shapes}, n.attrs.get()))
       outputs.push_back(t);
     inner.set_outputs(outputs);
     auto out = run(inner, in);
@@ -97,7 +97,7 @@ class Batcher {
   std::vector<BatchedValue> loop(const Node& n, const std::vector<BatchedValue>& in) {
     Graph body("example");
     Values operands(in.size());
-    Tensors shared, sliced;
+    Exprs shared, sliced;
     for (const bool batched : {false, true}) {  // scan passes constants before slices
       for (size_t i = 0; i < in.size(); ++i) {
         if (in[i].batched != batched) continue;
@@ -110,7 +110,7 @@ class Batcher {
     for (uint32_t i = 0; i < n.shapes.size(); ++i) outputs.push_back(body.value(id, i));
     body.set_outputs(outputs);
     std::vector<BatchedValue> out;
-    for (const Tensor& t : ops::scan_all(to_, {}, shared, sliced, std::move(body), size_))
+    for (const Expr& t : ops::scan_all(to_, {}, shared, sliced, std::move(body), size_))
       out.push_back({t, true});
     return out;
   }
@@ -121,7 +121,7 @@ class Batcher {
 
 }  // namespace
 
-Tensor with_batch(const BatchedValue& v, Dim size) {
+Expr with_batch(const BatchedValue& v, Dim size) {
   if (v.batched) return v.tensor;
   Dims dims = v.tensor.shape().dims();
   dims.insert(dims.begin(), size);

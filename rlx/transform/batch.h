@@ -6,7 +6,7 @@
 namespace rlx::transform {
 
 struct BatchedValue {
-  Tensor tensor;
+  Expr tensor;
   bool batched = false;  // carries the batch as axis 0
 };
 
@@ -17,6 +17,6 @@ std::vector<BatchedValue> batch_graph(Graph& to, const Graph& from, const std::v
                                       Dim size);
 
 /// The value with the batch as axis 0, copied along it when it was shared.
-Tensor with_batch(const BatchedValue& v, Dim size);
+Expr with_batch(const BatchedValue& v, Dim size);
 
 }  // namespace rlx::transform

@@ -26,16 +26,15 @@ class Bodies final : public BodyTransforms {
     joint.set_outputs(inline_graph(joint, body, leaves));
     expand_composites(joint, needs_expansion_for_vjp);
     const Values outputs = joint.outputs();
-    Tensors seeds;
+    Exprs seeds;
     for (size_t i = 0; i < outputs.size(); ++i) {
-      seeds.push_back(seeded[i] ? Tensor{&joint, joint.input(cat("d", i), joint.shape(outputs[i]))}
-                                : Tensor{});
+      seeds.push_back(seeded[i] ? Expr{&joint, joint.input(cat("d", i), joint.shape(outputs[i]))} : Expr{});
     }
     Values wrt;
     for (size_t i = 0; i < leaves.size(); ++i) {
       if (wanted[i]) wrt.push_back(leaves[i]);
     }
-    const Tensors gradients = backward(joint, outputs, seeds, wrt);
+    const Exprs gradients = backward(joint, outputs, seeds, wrt);
     Values all = joint.outputs();
     const size_t primal = all.size();
     for (size_t i = 0; i < wrt.size(); ++i)
@@ -54,13 +53,13 @@ class Bodies final : public BodyTransforms {
     g.set_outputs(inline_graph(g, body, leaves));
     expand_composites(g, needs_expansion_for_jvp);
     Values inputs;
-    Tensors tangents;
+    Exprs tangents;
     for (size_t i = 0; i < leaves.size(); ++i) {
       if (!active[i]) continue;
       inputs.push_back(leaves[i]);
       tangents.push_back({&g, g.input(cat("d", i), g.shape(leaves[i]))});
     }
-    const Tensors out = push_forward(g, inputs, tangents);
+    const Exprs out = push_forward(g, inputs, tangents);
     Values all = g.outputs();
     for (size_t i = 0; i < out.size(); ++i) {
       if (!is_differentiable(g.shape(g.outputs()[i]).dtype())) continue;

@@ -55,8 +55,8 @@ ScanMemory fit_scan(const Graph& body, size_t carries, int64_t length, int64_t b
   return best;
 }
 
-Tensors scan_within(Graph& g, const Tensors& init, const Tensors& consts, const Tensors& xs, Graph body,
-                    int64_t length, int64_t budget) {
+Exprs scan_within(Graph& g, const Exprs& init, const Exprs& consts, const Exprs& xs, Graph body,
+                  int64_t length, int64_t budget) {
   const ScanMemory m = fit_scan(body, init.size(), length, budget);
   if (m.checkpoints == 0) return ops::scan_all(g, init, consts, xs, std::move(body), length);
   return ops::scan_all_checkpointed(g, init, consts, xs, std::move(body), length, m.checkpoints);

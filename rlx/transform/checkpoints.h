@@ -22,7 +22,7 @@ ScanMemory scan_memory(const Graph& body, size_t carries, int64_t length, int64_
 ScanMemory fit_scan(const Graph& body, size_t carries, int64_t length, int64_t budget);
 
 /// A scan whose gradient fits `budget` bytes; final carries, then stacked outputs.
-Tensors scan_within(Graph& g, const Tensors& init, const Tensors& consts, const Tensors& xs, Graph body,
-                    int64_t length, int64_t budget);
+Exprs scan_within(Graph& g, const Exprs& init, const Exprs& consts, const Exprs& xs, Graph body,
+                  int64_t length, int64_t budget);
 
 }  // namespace rlx::transform

@@ -11,18 +11,18 @@ class Forward {
  public:
   Forward(Graph& g, bool renew) : g_(g), renew_(renew), order_(g.topo_order()) {}
 
-  void set(Value v, Tensor t) {
+  void set(Value v, Expr t) {
     if (t) tangents_[v] = t;
   }
 
   void run() {
     for (const NodeId id : order_) {
       const Node& n = g_.node(id);
-      Tensors in;
+      Exprs in;
       bool any = false;
       for (const Value v : n.inputs) {
         const auto it = tangents_.find(v);
-        in.push_back(it == tangents_.end() ? Tensor{} : it->second);
+        in.push_back(it == tangents_.end() ? Expr{} : it->second);
         any = any || in.back();
       }
       if (!any || n.op->traits.zero_gradient) continue;
@@ -30,13 +30,13 @@ class Forward {
     }
   }
 
-  Tensor tangent(Value v) const {
+  Expr tangent(Value v) const {
     const auto it = tangents_.find(v);
-    return it == tangents_.end() ? Tensor{} : it->second;
+    return it == tangents_.end() ? Expr{} : it->second;
   }
 
  private:
-  void apply_rule(NodeId id, const Tensors& in) {
+  void apply_rule(NodeId id, const Exprs& in) {
     const Node& n = g_.node(id);
     const RuleScope scope(g_, n, "jvp");
     const Values operands = n.inputs;
@@ -45,7 +45,7 @@ class Forward {
     const Shapes shapes = n.shapes;
     Values results;
     for (uint32_t i = 0; i < shapes.size(); ++i) results.push_back(g_.value(id, i));
-    Tensors replacements, out;
+    Exprs replacements, out;
     if (op.jvp != nullptr) {
       out = op.jvp(Jvp{g_, operands, results, in, body_transforms(), replacements}, attrs.get());
     } else if (op.traits.linear) {
@@ -71,7 +71,7 @@ class Forward {
     }
   }
 
-  Tensors apply_linear(const OpDef& op, const AttrsRef& attrs, const Values& operands, const Tensors& in) {
+  Exprs apply_linear(const OpDef& op, const AttrsRef& attrs, const Values& operands, const Exprs& in) {
     Values tangents;
     for (size_t i = 0; i < operands.size(); ++i) {
       const bool differentiable = is_differentiable(g_.shape(operands[i]).dtype());
@@ -80,29 +80,29 @@ class Forward {
                                          : zeros_like({&g_, operands[i]}).value);
     }
     const NodeId id = g_.append(op, attrs, tangents);
-    Tensors out;
+    Exprs out;
     for (uint32_t i = 0; i < g_.node(id).shapes.size(); ++i) out.push_back({&g_, g_.value(id, i)});
     return out;
   }
 
   // vjp is linear in the cotangent u: u -> J'u. Its own reverse mode with seeds dx gives J dx, whatever u is.
-  Tensors transpose_vjp(const OpDef& op, const AttrsRef& attrs, const Values& operands, const Values& results,
-                        const Tensors& in) {
+  Exprs transpose_vjp(const OpDef& op, const AttrsRef& attrs, const Values& operands, const Values& results,
+                      const Exprs& in) {
     const NodeId first = g_.next_id();
-    Tensors u;
+    Exprs u;
     Values u_values;
     for (const Value v : results) {
       const bool differentiable = is_differentiable(g_.shape(v).dtype());
-      u.push_back(differentiable ? zeros_like({&g_, v}) : Tensor{});
+      u.push_back(differentiable ? zeros_like({&g_, v}) : Expr{});
       u_values.push_back(differentiable ? u.back().value : v);
     }
     std::vector<bool> wanted;
-    for (const Tensor& t : in) wanted.push_back(bool(t));
-    Tensors replacements;
-    const Tensors grads =
+    for (const Expr& t : in) wanted.push_back(bool(t));
+    Exprs replacements;
+    const Exprs grads =
         op.vjp(Vjp{g_, operands, results, u, wanted, body_transforms(), replacements}, attrs.get());
     Values outputs;
-    Tensors seeds;
+    Exprs seeds;
     for (size_t i = 0; i < grads.size(); ++i) {
       if (!grads[i] || !in[i]) continue;
       outputs.push_back(grads[i]);
@@ -120,7 +120,7 @@ class Forward {
       const Node& n = g_.node(work[at]);
       if (!needs_expansion_for_vjp(n)) continue;
       const NodeId id = n.id, begin = g_.next_id();
-      const Tensors results = emit_decomposition(g_, n);
+      const Exprs results = emit_decomposition(g_, n);
       for (uint32_t i = 0; i < results.size(); ++i) {
         g_.replace(g_.value(id, i), results[i]);
         for (Value& v : outputs) {
@@ -135,7 +135,7 @@ class Forward {
   Graph& g_;
   bool renew_;
   std::vector<NodeId> order_;
-  ValueMap<Tensor> tangents_;
+  ValueMap<Expr> tangents_;
 };
 
 }  // namespace
@@ -145,11 +145,11 @@ bool needs_expansion_for_jvp(const Node& n) {
          !n.op->traits.zero_gradient;
 }
 
-Tensors push_forward(Graph& g, const Values& inputs, const Tensors& tangents, bool renew) {
+Exprs push_forward(Graph& g, const Values& inputs, const Exprs& tangents, bool renew) {
   Forward walk(g, renew);
   for (size_t i = 0; i < inputs.size(); ++i) walk.set(inputs[i], tangents[i]);
   walk.run();
-  Tensors out;
+  Exprs out;
   for (const Value v : g.outputs()) out.push_back(walk.tangent(v));
   return out;
 }

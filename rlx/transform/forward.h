@@ -10,7 +10,7 @@ namespace rlx::transform {
 /// is linear; the transpose of its vjp rule. Other composites must be expanded before. With `renew`, rules
 /// may put new results in place of a node's (a loop that carries tangents beside values), so that nothing
 /// runs twice; without, no value of the graph depends on a tangent afterwards.
-Tensors push_forward(Graph& g, const Values& inputs, const Tensors& tangents, bool renew = true);
+Exprs push_forward(Graph& g, const Values& inputs, const Exprs& tangents, bool renew = true);
 
 /// transform::jvp, and the form without renewed results.
 Graph jvp_graph(const Graph& g, const std::vector<std::string>& wrt, bool renew);

@@ -23,7 +23,7 @@ Joint differentiate(const Graph& g, const std::vector<std::string>& wrt, const G
   if (outputs.empty()) throw invalid("grad: graph '", g.name(), "' has no outputs");
   const bool scalar =
       outputs.size() == 1 && joint.shape(outputs[0]).rank() == 0 && is_float(joint.shape(outputs[0]).dtype());
-  Tensors seeds;
+  Exprs seeds;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Shape shape = joint.shape(outputs[i]);
     if (!is_differentiable(shape.dtype())) {
@@ -38,7 +38,7 @@ Joint differentiate(const Graph& g, const std::vector<std::string>& wrt, const G
            joint.input(free_leaf_name(joint, outputs.size() == 1 ? "d_output" : "d_" + names[i]), shape)});
     }
   }
-  const Tensors gradients = backward(joint, outputs, seeds, leaves);
+  const Exprs gradients = backward(joint, outputs, seeds, leaves);
   Values all = joint.outputs();  // rules may have put other nodes in their place
   std::vector<std::string> all_names = names;
   for (size_t i = 0; i < leaves.size(); ++i) {
@@ -90,17 +90,17 @@ Graph jvp_graph(const Graph& g, const std::vector<std::string>& wrt, bool renew)
   expand_composites(out, needs_expansion_for_jvp);
   out.set_name(g.name() + "_jvp");
   Values leaves;
-  Tensors tangents;
+  Exprs tangents;
   for (const std::string& name : wrt) {
     leaves.push_back(differentiable_leaf(out, name, "jvp"));
     tangents.push_back({&out, out.input(free_leaf_name(out, "tangent_" + name), out.shape(leaves.back()))});
   }
   const std::vector<std::string> primal = out.output_names();
-  const Tensors pushed = push_forward(out, leaves, tangents, renew);
+  const Exprs pushed = push_forward(out, leaves, tangents, renew);
   Values all = out.outputs();
   std::vector<std::string> names = primal;
   for (size_t i = 0; i < primal.size(); ++i) {
-    const Tensor y{&out, out.outputs()[i]};
+    const Expr y{&out, out.outputs()[i]};
     if (!is_differentiable(y.dtype())) continue;
     all.push_back(pushed[i] ? pushed[i] : zeros_like(y));
     names.push_back(free_name(names, "d_" + primal[i]));

@@ -12,10 +12,10 @@ namespace rlx::transform {
 namespace {
 
 // All unit vectors of a shape, stacked: [n, shape...].
-Tensor unit_vectors(Graph& g, const Shape& s) {
+Expr unit_vectors(Graph& g, const Shape& s) {
   const Dim n = s.num_elements();
-  const Tensor row = ops::iota(g, Shape(DType::i32, {n, n}), 0),
-               column = ops::iota(g, Shape(DType::i32, {n, n}), 1);
+  const Expr row = ops::iota(g, Shape(DType::i32, {n, n}), 0),
+             column = ops::iota(g, Shape(DType::i32, {n, n}), 1);
   Dims dims = s.dims();
   dims.insert(dims.begin(), n);
   return ops::reshape(ops::cast(ops::equal(row, column), s.dtype()), dims);
@@ -55,7 +55,7 @@ Graph jacfwd(const Graph& g, const std::string& wrt) {
   pushed.set_outputs({pushed.outputs()[1]}, {"jacobian"});
   const Graph mapped = vmap(pushed, {.in_axes = {{"tangent_" + wrt, 0}}, .size = leaf.num_elements()});
   Graph out = bind_units(mapped, "tangent_" + wrt, leaf, g.name() + "_jacfwd");
-  const Tensor columns{&out, out.outputs()[0]};
+  const Expr columns{&out, out.outputs()[0]};
   Dims dims = y.dims();
   dims.insert(dims.end(), leaf.dims().begin(), leaf.dims().end());
   out.set_outputs({ops::reshape(ops::move_axis(columns, 0, -1), dims)}, {"jacobian"});

@@ -25,27 +25,27 @@ class Backward {
     }
   }
 
-  void seed(Value v, Tensor t) {
+  void seed(Value v, Expr t) {
     if (t && is_active(v)) accumulate(v, t);
   }
 
   void run() {
     for (size_t i = order_.size(); i-- > 0;) {
       const NodeId id = order_[i];
-      Tensors cotangents;
+      Exprs cotangents;
       bool any = false;
       for (uint32_t r = 0; r < g_.node(id).shapes.size(); ++r) {
         const auto it = cotangents_.find(g_.value(id, r));
-        cotangents.push_back(it == cotangents_.end() ? Tensor{} : it->second);
+        cotangents.push_back(it == cotangents_.end() ? Expr{} : it->second);
         any = any || cotangents.back();
       }
       if (any) apply_rule(id, cotangents);
     }
   }
 
-  Tensor cotangent(Value v) const {
+  Expr cotangent(Value v) const {
     const auto it = cotangents_.find(v);
-    return it == cotangents_.end() ? Tensor{} : it->second;
+    return it == cotangents_.end() ? Expr{} : it->second;
   }
 
  private:
@@ -54,14 +54,14 @@ class Backward {
     return it != active_.end() && it->second;
   }
 
-  void accumulate(Value v, Tensor t) {
+  void accumulate(Value v, Expr t) {
     RLX_CHECK(t.shape() == g_.shape(v), "a gradient of ", t.shape(), " for %", v.node, " of ", g_.shape(v),
               " (", g_.node(v).op->name, ")");
-    Tensor& slot = cotangents_[v];
+    Expr& slot = cotangents_[v];
     slot = slot ? ops::add(slot, t) : t;
   }
 
-  void apply_rule(NodeId id, const Tensors& cotangents) {
+  void apply_rule(NodeId id, const Exprs& cotangents) {
     const Node& n = g_.node(id);
     if (n.op->traits.leaf || n.inputs.empty()) return;
     std::vector<bool> wanted;
@@ -84,8 +84,8 @@ class Backward {
     const OpDef& op = *n.op;
     Values results;
     for (uint32_t i = 0; i < n.shapes.size(); ++i) results.push_back(g_.value(id, i));
-    Tensors replacements;
-    const Tensors grads =
+    Exprs replacements;
+    const Exprs grads =
         op.vjp(Vjp{g_, operands, results, cotangents, wanted, body_transforms(), replacements}, attrs.get());
     RLX_CHECK(grads.size() == operands.size(), "vjp of ", op.name, " returned ", grads.size(),
               " gradients for ", operands.size(), " operands");
@@ -100,7 +100,7 @@ class Backward {
   Graph& g_;
   std::vector<NodeId> order_;
   ValueMap<bool> active_;
-  ValueMap<Tensor> cotangents_;
+  ValueMap<Expr> cotangents_;
 };
 
 }  // namespace
@@ -109,11 +109,11 @@ bool needs_expansion_for_vjp(const Node& n) {
   return n.op->is_composite() && n.op->vjp == nullptr && !n.op->traits.zero_gradient;
 }
 
-Tensors backward(Graph& g, const Values& outputs, const Tensors& seeds, const Values& wrt, NodeId first) {
+Exprs backward(Graph& g, const Values& outputs, const Exprs& seeds, const Values& wrt, NodeId first) {
   Backward walk(g, wrt, first);
   for (size_t i = 0; i < outputs.size(); ++i) walk.seed(outputs[i], seeds[i]);
   walk.run();
-  Tensors out;
+  Exprs out;
   for (const Value v : wrt) out.push_back(walk.cotangent(v));
   return out;
 }

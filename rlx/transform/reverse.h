@@ -8,7 +8,7 @@ namespace rlx::transform {
 /// Appends to `g` the nodes that carry `seeds` (one per value of `outputs`, empty is zero) back to `wrt`, and
 /// returns one gradient per value of `wrt`, empty where none arrives. Only nodes with id >= `first` are
 /// walked. Composite operators without a vjp rule must be expanded before (prepare_graph_for_ad).
-Tensors backward(Graph& g, const Values& outputs, const Tensors& seeds, const Values& wrt, NodeId first = 0);
+Exprs backward(Graph& g, const Values& outputs, const Exprs& seeds, const Values& wrt, NodeId first = 0);
 
 /// Whether reverse mode has to see through this composite.
 bool needs_expansion_for_vjp(const Node& n);

@@ -5,13 +5,13 @@
 
 namespace rlx::transform {
 
-ops::SplatInputs gaussian_splat_render_backward(const ops::SplatInputs& in, ir::Tensor d_loss_rgba,
+ops::SplatInputs gaussian_splat_render_backward(const ops::SplatInputs& in, ir::Expr d_loss_rgba,
                                                 const ops::SplatParams& params) {
-  const ir::Tensors operands{in.positions, in.scales, in.rotations, in.opacities, in.colors, in.sh, in.meta};
+  const ir::Exprs operands{in.positions, in.scales, in.rotations, in.opacities, in.colors, in.sh, in.meta};
   ir::Graph picture("picture");
-  ir::Tensors leaves;
+  ir::Exprs leaves;
   std::vector<std::string> names;
-  for (const ir::Tensor& x : operands) {
+  for (const ir::Expr& x : operands) {
     names.push_back(cat("x", names.size()));
     leaves.push_back({&picture, picture.input(names.back(), x.shape())});
   }
@@ -21,9 +21,9 @@ ops::SplatInputs gaussian_splat_render_backward(const ops::SplatInputs& in, ir::
     throw invalid("gaussian_splat_render_backward: d_loss_rgba is ", d_loss_rgba.shape(), "; it must be ",
                   picture.shape(picture.outputs()[0]));
   }
-  ir::Tensors arguments = operands;
+  ir::Exprs arguments = operands;
   arguments.push_back(d_loss_rgba);
-  const ir::Tensors d =
+  const ir::Exprs d =
       ir::inline_graph(*d_loss_rgba.graph, grad(picture, names, {.cotangent_inputs = true}), arguments);
   return {d[0], d[1], d[2], d[3], d[4], d[5], d[6]};
 }

@@ -28,7 +28,7 @@ Graph vmap(const Graph& g, const VmapOptions& options) {
       dims.insert(dims.begin() + axis, options.size);
       shape = shape.with_dims(std::move(dims));
     }
-    Tensor t{&out, n.is<Param>() ? out.param(name, shape) : out.input(name, shape)};
+    Expr t{&out, n.is<Param>() ? out.param(name, shape) : out.input(name, shape)};
     if (batched) t = ops::move_axis(t, axis, 0);
     leaves.push_back({t, batched});
   }
@@ -47,7 +47,7 @@ Graph vmap(const Graph& g, const VmapOptions& options) {
       outputs.push_back(results[i].tensor);
       continue;
     }
-    const Tensor t = with_batch(results[i], options.size);
+    const Expr t = with_batch(results[i], options.size);
     int axis = *wanted;
     if (!normalize_axis(axis, t.rank())) {
       throw invalid("vmap: out axis ", *wanted, " for '", names[i],

@@ -13,11 +13,11 @@ RuleScope::RuleScope(Graph& g, const Node& n, std::string_view rule)
   g.set_current_origin(std::move(origin));
 }
 
-Tensors emit_decomposition(Graph& g, const Node& n) {
+Exprs emit_decomposition(Graph& g, const Node& n) {
   const Values operands = n.inputs;  // copies: the node may move while nodes are appended
   const Shapes shapes = n.shapes;
   const AttrsRef attrs = n.attrs;
-  Tensors out = n.op->decompose(Lower{g, operands, shapes}, attrs.get());
+  Exprs out = n.op->decompose(Lower{g, operands, shapes}, attrs.get());
   RLX_CHECK(out.size() == shapes.size(), n.op->name, " decomposes into ", out.size(), " results of ",
             shapes.size());
   for (size_t i = 0; i < out.size(); ++i) {
@@ -36,7 +36,7 @@ void expand_composites(Graph& g, const std::function<bool(const Node&)>& wants) 
     if (!n.op->is_composite() || !wants(n)) continue;
     const RuleScope scope(g, n, "decomposition");
     const NodeId first = g.next_id();
-    const Tensors results = emit_decomposition(g, n);
+    const Exprs results = emit_decomposition(g, n);
     for (uint32_t i = 0; i < results.size(); ++i) g.replace(g.value(id, i), results[i]);
     g.erase(id);  // a walk over all nodes must not meet it again
     for (NodeId made = g.next_id(); made-- > first;) work.push_back(made);

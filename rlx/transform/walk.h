@@ -6,10 +6,35 @@
 
 #include "rlx/ir/graph.h"
 #include "rlx/ir/inline.h"
+#include "rlx/ir/leaves.h"
 
 namespace rlx::transform {
 
-using namespace ir;  // NOLINT: transforms are written in the vocabulary of the IR
+// The words of the IR that transforms are written in.
+using ir::AttrsRef;
+using ir::BodyTransforms;
+using ir::Expr;
+using ir::Exprs;
+using ir::Graph;
+using ir::GraphRef;
+using ir::Input;
+using ir::Jvp;
+using ir::kNoNode;
+using ir::Lower;
+using ir::NamedLeaf;
+using ir::Node;
+using ir::NodeId;
+using ir::OpDef;
+using ir::Origin;
+using ir::OriginRef;
+using ir::Param;
+using ir::Use;
+using ir::Value;
+using ir::ValueMap;
+using ir::Values;
+using ir::Vjp;
+using ir::Vmap;
+using ir::zeros_like;
 
 /// Nodes made while it lives carry the forward node's origin and a note such as "vjp of %7 softmax".
 class RuleScope {
@@ -24,7 +49,7 @@ class RuleScope {
 };
 
 /// Emits the decomposition of a composite node and returns its results.
-Tensors emit_decomposition(Graph& g, const Node& n);
+Exprs emit_decomposition(Graph& g, const Node& n);
 
 /// Replaces each composite node for which `wants` holds by its decomposition, and again inside it; then
 /// erases what is dead.

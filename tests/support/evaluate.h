@@ -10,13 +10,13 @@ namespace rlx::test {
 template <class Build>
 Literals evaluate(const Literals& operands, Build&& build) {
   ir::Graph g("test");
-  ir::Tensors in;
+  ir::Exprs in;
   for (size_t i = 0; i < operands.size(); ++i) in.push_back({&g, g.input(cat("x", i), operands[i].shape())});
   ir::Values outputs;
-  if constexpr (std::is_same_v<decltype(build(in)), ir::Tensor>) {
+  if constexpr (std::is_same_v<decltype(build(in)), ir::Expr>) {
     outputs.push_back(build(in));
   } else {
-    for (const ir::Tensor& t : build(in)) outputs.push_back(t);
+    for (const ir::Expr& t : build(in)) outputs.push_back(t);
   }
   g.set_outputs(outputs);
   return ir::interpret(g, operands);
@@ -29,7 +29,7 @@ std::vector<double> numbers(const Literals& operands, Build&& build) {
 }
 
 /// An input of the given type in a graph that is never run, for calls that must be refused.
-inline ir::Tensor typed(ir::Graph& g, std::string_view type) {
+inline ir::Expr typed(ir::Graph& g, std::string_view type) {
   return {&g, g.input(cat("x", g.len()), parse_shape(type))};
 }
 

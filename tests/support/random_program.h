@@ -35,7 +35,7 @@ class RandomProgram {
   size_t values() const { return pool_.size(); }
 
  private:
-  using T = ir::Tensor;
+  using T = ir::Expr;
   static inline const Dims kShapes[3] = {{3}, {2, 3}, {3, 3}};
 
   uint32_t draw(uint32_t limit) {

@@ -196,17 +196,17 @@ ir::Graph network_loop(int64_t checkpoints) {
   const Shape state(DType::f64, {1, 2}), weight(DType::f64, {2, 2}), slice(DType::f64, {1, 2});
   ir::Graph body("step"), g("loop");
   {
-    const ir::Tensor a{&body, body.input("a", state)}, b{&body, body.input("b", state)},
+    const ir::Expr a{&body, body.input("a", state)}, b{&body, body.input("b", state)},
         w{&body, body.input("w", weight)}, x{&body, body.input("x", slice)};
     body.input("unused", slice);
-    const ir::Tensor n = tanh(matmul(a, w) + x * b);
+    const ir::Expr n = tanh(matmul(a, w) + x * b);
     body.set_outputs({n, sin(b + a), n * b});
   }
   const Shape sequence(DType::f64, {kSteps, 1, 2});
-  const ir::Tensors init{{&g, g.input("a", state)}, {&g, g.input("b", state)}},
+  const ir::Exprs init{{&g, g.input("a", state)}, {&g, g.input("b", state)}},
       consts{{&g, g.input("w", weight)}}, xs{{&g, g.input("x", sequence)}, {&g, g.input("unused", sequence)}};
   ir::Values outputs;
-  for (const ir::Tensor& t :
+  for (const ir::Expr& t :
        checkpoints == 0 ? scan_all(g, init, consts, xs, std::move(body), kSteps)
                         : scan_all_checkpointed(g, init, consts, xs, std::move(body), kSteps, checkpoints))
     outputs.push_back(t);

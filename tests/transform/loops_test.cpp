@@ -21,12 +21,12 @@ using ops::operator*;
 // x -> sin(x) * 1.1, `length` times, plain or with checkpoints.
 ir::Graph repeated(int64_t length, int64_t checkpoints) {
   ir::Graph g("repeated");
-  const ir::Tensor x{&g, g.input("x", Shape(DType::f64, {4}))};
+  const ir::Expr x{&g, g.input("x", Shape(DType::f64, {4}))};
   ir::Graph body("step");
-  const ir::Tensor c{&body, body.input("c", Shape(DType::f64, {4}))};
+  const ir::Expr c{&body, body.input("c", Shape(DType::f64, {4}))};
   body.set_outputs({ops::sin(c) * 1.1});
-  const ir::Tensor y = checkpoints ? ops::scan_checkpointed(x, std::move(body), length, checkpoints)
-                                   : ops::scan(x, std::move(body), length);
+  const ir::Expr y = checkpoints ? ops::scan_checkpointed(x, std::move(body), length, checkpoints)
+                                 : ops::scan(x, std::move(body), length);
   g.set_outputs({ops::reduce_sum(y, {0})}, {"loss"});
   return g;
 }
@@ -56,7 +56,7 @@ TEST(Loops, checkpoints_cut_the_memory_of_the_gradient) {
 
 ir::Graph step_body() {
   ir::Graph body("step");
-  const ir::Tensor c{&body, body.input("c", Shape(DType::f64, {4}))};
+  const ir::Expr c{&body, body.input("c", Shape(DType::f64, {4}))};
   body.set_outputs({ops::sin(c) * 1.1});
   return body;
 }
@@ -76,7 +76,7 @@ TEST(Loops, a_memory_budget_chooses_the_checkpoints) {
   EXPECT_GT(fitted.checkpoints, 0);
   EXPECT_LE(fitted.bytes, 10000);
   ir::Graph g("within");
-  const ir::Tensor x{&g, g.input("x", Shape(DType::f64, {4}))};
+  const ir::Expr x{&g, g.input("x", Shape(DType::f64, {4}))};
   g.set_outputs({ops::reduce_sum(transform::scan_within(g, {x}, {}, {}, step_body(), 10000, 10000)[0], {0})},
                 {"loss"});
   EXPECT_LE(peak_bytes(transform::grad(g, {"x"}), {f64({4}, {0.3, 1, 2, 3})}), 10500);

@@ -12,7 +12,7 @@ namespace {
 
 using namespace ops;  // NOLINT
 
-SplatInputs inputs(const ir::Tensors& t) { return {t[0], t[1], t[2], t[3], t[4], t[5], t[6]}; }
+SplatInputs inputs(const ir::Exprs& t) { return {t[0], t[1], t[2], t[3], t[4], t[5], t[6]}; }
 
 // Every gradient against central differences of the same forward function, camera included.
 TEST(GaussianSplatBackward, is_the_exact_derivative_of_the_picture) {
@@ -24,16 +24,16 @@ TEST(GaussianSplatBackward, is_the_exact_derivative_of_the_picture) {
   const Literal weights = ir::sample_literal("f64[3,4,4]", 99);
   const auto loss = [&] {
     const Literal y =
-        test::evaluate(in, [&](const ir::Tensors& t) { return gaussian_splat_render(inputs(t), p).rgba; })[0];
+        test::evaluate(in, [&](const ir::Exprs& t) { return gaussian_splat_render(inputs(t), p).rgba; })[0];
     double sum = 0;
     for (int64_t i = 0; i < y.elements(); ++i) sum += y.real_at(i) * weights.real_at(i);
     return sum;
   };
   Literals all = in;
   all.push_back(weights);
-  const Literals d = test::evaluate(all, [&](const ir::Tensors& t) {
+  const Literals d = test::evaluate(all, [&](const ir::Exprs& t) {
     const auto g = gaussian_splat_render_backward(inputs(t), t[7], p);
-    return ir::Tensors{g.positions, g.scales, g.rotations, g.opacities, g.colors, g.sh, g.meta};
+    return ir::Exprs{g.positions, g.scales, g.rotations, g.opacities, g.colors, g.sh, g.meta};
   });
   for (size_t k = 0; k < in.size(); ++k) {
     SCOPED_TRACE(k);
@@ -52,7 +52,7 @@ TEST(GaussianSplatBackward, is_the_exact_derivative_of_the_picture) {
 
 TEST(GaussianSplatBackward, wants_a_gradient_per_pixel) {
   ir::Graph g;
-  ir::Tensors t;
+  ir::Exprs t;
   for (const char* type :
        {"f32[1,3]", "f32[1,3]", "f32[1,4]", "f32[1]", "f32[1,3]", "f32[1,0,3]", "f32[15]", "f32[2,2,3]"})
     t.push_back({&g, g.input(cat("x", t.size()), parse_shape(type))});

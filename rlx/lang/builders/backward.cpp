@@ -140,7 +140,7 @@ Values BackwardBuilder::attention_backward_all(Value q, Value k, Value v, Value 
   return many(loc, [&] {
     const auto r =
         ops::attention_backward_all(t(q), t(k), t(v), t(dy), num_heads, head_dim, mask_kind, t(mask));
-    return ir::Tensors{r.dq, r.dk, r.dv};
+    return ir::Exprs{r.dq, r.dk, r.dv};
   });
 }
 

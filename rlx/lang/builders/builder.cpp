@@ -44,13 +44,13 @@ Value Builder::add_node(std::string_view op, const Values& inputs, const Declare
   return append_node(op, inputs, shape, {}, nullptr, loc);
 }
 
-ir::Tensors Builder::ts(const Values& values) {
-  ir::Tensors out;
+ir::Exprs Builder::ts(const Values& values) {
+  ir::Exprs out;
   for (const Value v : values) out.push_back(t(v));
   return out;
 }
 
-ir::Tensor Builder::checked(ir::Tensor result, const Declared& declared) const {
+ir::Expr Builder::checked(ir::Expr result, const Declared& declared) const {
   if (!declared || result.shape() == *declared) return result;
   const ir::Node& n = node(result);
   ShapeError e(cat(n.op->name, ": declared ", *declared, ", its operands give ", result.shape()));

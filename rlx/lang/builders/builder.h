@@ -66,10 +66,10 @@ class Builder : public ir::Graph {
                  const Loc& loc = Loc::current());
 
  protected:
-  ir::Tensor t(Value v) { return {this, v}; }
-  ir::Tensors ts(const Values& values);
+  ir::Expr t(Value v) { return {this, v}; }
+  ir::Exprs ts(const Values& values);
   /// Empty where the caller gave none.
-  ir::Tensor t(const std::optional<Value>& v) { return v ? t(*v) : ir::Tensor{}; }
+  ir::Expr t(const std::optional<Value>& v) { return v ? t(*v) : ir::Expr{}; }
 
   template <class Call>
   Value one(const Declared& declared, const Loc& loc, Call call) {
@@ -85,13 +85,13 @@ class Builder : public ir::Graph {
   template <class Call>
   Values many(const Loc& loc, Call call) {
     return build_at(*this, loc, [&] {
-      const ir::Tensors results = call();
+      const ir::Exprs results = call();
       return Values(results.begin(), results.end());
     });
   }
 
  private:
-  ir::Tensor checked(ir::Tensor result, const Declared& declared) const;
+  ir::Expr checked(ir::Expr result, const Declared& declared) const;
 };
 
 }  // namespace rlx

@@ -72,14 +72,14 @@ Value LinearBuilder::eigh_values(Value a, const Declared& shape, const Loc& loc)
 Values LinearBuilder::qr(Value a, const Loc& loc) {
   return many(loc, [&] {
     const auto r = ops::qr(t(a));
-    return ir::Tensors{r.q, r.r};
+    return ir::Exprs{r.q, r.r};
   });
 }
 
 Values LinearBuilder::svd(Value a, const Loc& loc) {
   return many(loc, [&] {
     const auto r = ops::svd(t(a));
-    return ir::Tensors{r.u, r.s, r.vt};
+    return ir::Exprs{r.u, r.s, r.vt};
   });
 }
 

@@ -12,8 +12,8 @@ namespace rlx {
 namespace {
 
 struct Sweep {
-  ir::Tensor init, upstream;
-  ir::Tensors xs;
+  ir::Expr init, upstream;
+  ir::Exprs xs;
   const ir::Graph& body_vjp;
   bool save_trajectory;
 };
@@ -28,14 +28,14 @@ Shape slice_of(const Shape& stacked) {
 ir::Graph reverse_step(const Sweep& s) {
   ir::Graph g("reverse_step");
   const auto input = [&g](std::string name, const Shape& shape) {
-    return ir::Tensor{&g, g.input(name, shape)};
+    return ir::Expr{&g, g.input(name, shape)};
   };
-  ir::Tensor d = input("d", s.init.shape());
-  const ir::Tensor carry = input("carry", s.init.shape());
+  ir::Expr d = input("d", s.init.shape());
+  const ir::Expr carry = input("carry", s.init.shape());
   if (s.save_trajectory) d = ops::add(d, input("upstream", s.init.shape()));
-  ir::Tensors slices = {carry};
+  ir::Exprs slices = {carry};
   for (size_t i = 0; i < s.xs.size(); ++i) slices.push_back(input(cat("x", i), slice_of(s.xs[i].shape())));
-  ir::Tensors leaves;
+  ir::Exprs leaves;
   size_t next = 0;
   for (const NodeId id : s.body_vjp.leaves()) {
     const bool is_gradient = s.body_vjp.node(id).name == "d_output";
@@ -43,7 +43,7 @@ ir::Graph reverse_step(const Sweep& s) {
       throw invalid("scan_backward: body_vjp takes more than carry, ", s.xs.size(), " slices and d_output");
     leaves.push_back(is_gradient ? d : slices[next++]);
   }
-  const ir::Tensors out = ir::inline_graph(g, s.body_vjp, leaves);
+  const ir::Exprs out = ir::inline_graph(g, s.body_vjp, leaves);
   if (out.size() != slices.size()) {
     throw invalid("scan_backward: body_vjp returns ", out.size(), " gradients; carry and ", s.xs.size(),
                   " slices need ", slices.size());
@@ -52,24 +52,24 @@ ir::Graph reverse_step(const Sweep& s) {
   return g;
 }
 
-ir::Tensor rows(ir::Tensor t, int64_t start, int64_t count) { return ops::narrow(t, 0, start, count); }
+ir::Expr rows(ir::Expr t, int64_t start, int64_t count) { return ops::narrow(t, 0, start, count); }
 
 // Steps [start, start + count) from the end, given the carries before them: d before, then gradients of
 // slices.
-ir::Tensors reverse_segment(const Sweep& s, const ir::Graph& step, ir::Tensor d, ir::Tensor before,
-                            int64_t start, int64_t count) {
-  ir::Tensors sequences = {before};
+ir::Exprs reverse_segment(const Sweep& s, const ir::Graph& step, ir::Expr d, ir::Expr before, int64_t start,
+                          int64_t count) {
+  ir::Exprs sequences = {before};
   if (s.save_trajectory) sequences.push_back(rows(s.upstream, start, count));
-  for (const ir::Tensor& x : s.xs) sequences.push_back(rows(x, start, count));
+  for (const ir::Expr& x : s.xs) sequences.push_back(rows(x, start, count));
   return ops::scan_all(*d.graph, {d}, {}, sequences, step, count, true);
 }
 
-ir::Tensor first_gradient(const Sweep& s) { return s.save_trajectory ? ir::zeros_like(s.init) : s.upstream; }
+ir::Expr first_gradient(const Sweep& s) { return s.save_trajectory ? ir::zeros_like(s.init) : s.upstream; }
 
-ir::Tensors sweep(const Sweep& s, ir::Tensor trajectory, int64_t length) {
+ir::Exprs sweep(const Sweep& s, ir::Expr trajectory, int64_t length) {
   if (length < 1) throw invalid("scan_backward: length ", length, "; it must be 1 or more");
-  const ir::Tensor start = ops::unsqueeze(s.init, 0);
-  const ir::Tensor before = length == 1 ? start : ops::concat({start, rows(trajectory, 0, length - 1)}, 0);
+  const ir::Expr start = ops::unsqueeze(s.init, 0);
+  const ir::Expr before = length == 1 ? start : ops::concat({start, rows(trajectory, 0, length - 1)}, 0);
   return reverse_segment(s, reverse_step(s), first_gradient(s), before, 0, length);
 }
 
@@ -80,33 +80,32 @@ ir::Graph recording(const ir::Graph& forward_body) {
   return g;
 }
 
-ir::Tensors sweep_checkpointed(const Sweep& s, ir::Tensor trajectory, int64_t length, int64_t k,
-                               const std::optional<ir::Graph>& forward_body) {
+ir::Exprs sweep_checkpointed(const Sweep& s, ir::Expr trajectory, int64_t length, int64_t k,
+                             const std::optional<ir::Graph>& forward_body) {
   if (k < 1 || k > length)
     throw invalid("scan_backward: num_checkpoints ", k, " for length ", length, "; 1 to the length");
   if (!forward_body)
     throw invalid("scan_backward: checkpoints need forward_body, which computes the carries between them");
   const ir::Graph step = reverse_step(s), record = recording(*forward_body);
   const auto end_of = [&](int64_t i) { return ((i + 1) * length + k - 1) / k; };  // one behind the last step
-  ir::Tensor d = first_gradient(s);
-  std::vector<ir::Tensors> parts(s.xs.size());
+  ir::Expr d = first_gradient(s);
+  std::vector<ir::Exprs> parts(s.xs.size());
   for (int64_t i = k - 1; i >= 0; --i) {
     const int64_t start = i == 0 ? 0 : end_of(i - 1), count = end_of(i) - start;
-    const ir::Tensor carry =
-        i == 0 ? s.init : ops::reshape(rows(trajectory, i - 1, 1), s.init.shape().dims());
-    ir::Tensors slices;
-    for (const ir::Tensor& x : s.xs) slices.push_back(rows(x, start, count));
-    const ir::Tensor before = ops::scan_all(*d.graph, {carry}, {}, slices, record, count)[1];
-    const ir::Tensors out = reverse_segment(s, step, d, before, start, count);
+    const ir::Expr carry = i == 0 ? s.init : ops::reshape(rows(trajectory, i - 1, 1), s.init.shape().dims());
+    ir::Exprs slices;
+    for (const ir::Expr& x : s.xs) slices.push_back(rows(x, start, count));
+    const ir::Expr before = ops::scan_all(*d.graph, {carry}, {}, slices, record, count)[1];
+    const ir::Exprs out = reverse_segment(s, step, d, before, start, count);
     d = out[0];
     for (size_t x = 0; x < parts.size(); ++x) parts[x].insert(parts[x].begin(), out[x + 1]);
   }
-  ir::Tensors results = {d};
-  for (const ir::Tensors& p : parts) results.push_back(ops::concat(p, 0));
+  ir::Exprs results = {d};
+  for (const ir::Exprs& p : parts) results.push_back(ops::concat(p, 0));
   return results;
 }
 
-ir::Tensor pick(const ir::Tensors& results, size_t xs_idx) {
+ir::Expr pick(const ir::Exprs& results, size_t xs_idx) {
   if (xs_idx + 1 >= results.size())
     throw invalid("scan_backward: xs_idx ", xs_idx, "; there are ", results.size() - 1, " sequences");
   return results[xs_idx + 1];

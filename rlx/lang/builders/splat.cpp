@@ -71,8 +71,8 @@ Value SplatBuilder::sample(Value logits, int64_t top_k, double top_p, double tem
       return t(ir::Graph::constant(Literal::scalar(DType::i64, double(v))));
     };
     const int64_t call_site = next_id();  // no other call in this graph has it
-    const ir::Tensor token = ops::sample(t(logits), number(0), counter ? t(*counter) : number(call_site),
-                                         top_k, top_p, temperature, seed);
+    const ir::Expr token = ops::sample(t(logits), number(0), counter ? t(*counter) : number(call_site), top_k,
+                                       top_p, temperature, seed);
     const bool other =
         output_shape && is_integer(output_shape->dtype()) && output_shape->dtype() != token.dtype();
     return other ? ops::cast(token, output_shape->dtype()) : token;
@@ -83,11 +83,11 @@ MultiOutputHandle SplatBuilder::custom_fn_multi(const Values& inputs, const ir::
                                                 const std::optional<ir::Graph>& vjp_body,
                                                 const std::optional<ir::Graph>& jvp_body, const Loc& loc) {
   return build_at(*this, loc, [&] {
-    const ir::Tensors results = ops::custom_fn(*this, ts(inputs), fwd_body, vjp_body, jvp_body);
+    const ir::Exprs results = ops::custom_fn(*this, ts(inputs), fwd_body, vjp_body, jvp_body);
     if (results.empty()) throw invalid("custom_fn_multi: the body of '", fwd_body.name(), "' has no outputs");
     MultiOutputHandle out{results[0], {}, {}, results.size()};
     Dim offset = 0;
-    for (const ir::Tensor& r : results) {
+    for (const ir::Expr& r : results) {
       out.sub_shapes.push_back(r.shape());
       out.offsets.push_back(offset);
       offset = offset + r.shape().num_elements();

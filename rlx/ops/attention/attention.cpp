@@ -32,38 +32,38 @@ namespace {
 // Operands of q, k, v followed from `extra` on by mask and bias, either of which may be absent.
 template <class Context>
 AttentionHeads heads_of(const Context& c, const AttentionAttrs& a, int extra) {
-  return AttentionHeads(c.in(0), c.in(1), c.in(2), a.has_mask ? c.in(extra) : Tensor{},
-                        a.has_bias ? c.in(extra + int(a.has_mask)) : Tensor{}, a);
+  return AttentionHeads(c.in(0), c.in(1), c.in(2), a.has_mask ? c.in(extra) : Expr{},
+                        a.has_bias ? c.in(extra + int(a.has_mask)) : Expr{}, a);
 }
 
 // 0 in place of -inf, and where that was: rows without an allowed key stay finite all the way.
-std::pair<Tensor, Tensor> without_infinity(Tensor x) {
-  const Tensor none = equal(x, scalar_like(x, -INFINITY));
+std::pair<Expr, Expr> without_infinity(Expr x) {
+  const Expr none = equal(x, scalar_like(x, -INFINITY));
   return {where(none, scalar_like(x, 0), x), none};
 }
 
 }  // namespace
 
-Tensors Attention::decompose(const Lower& c, const Attrs& a) {
+Exprs Attention::decompose(const Lower& c, const Attrs& a) {
   const AttentionHeads h = heads_of(c, a, 3);
-  const Tensor s = h.masked(h.capped_scores());
+  const Expr s = h.masked(h.capped_scores());
   const auto [top, none] = without_infinity(reduce_max(s, {3}, true));
-  const Tensor p = exp(s - top);
-  const Tensor sum = where(none, scalar_like(s, 1), reduce_sum(p, {3}, true));
-  const Tensor lse = where(none, scalar_like(s, -INFINITY), top + log(sum));
-  const Tensor y = h.ungrouped(matmul(h.grouped(p / sum), h.v));
+  const Expr p = exp(s - top);
+  const Expr sum = where(none, scalar_like(s, 1), reduce_sum(p, {3}, true));
+  const Expr lse = where(none, scalar_like(s, -INFINITY), top + log(sum));
+  const Expr y = h.ungrouped(matmul(h.grouped(p / sum), h.v));
   return {cast(from_heads(y, a.layout, c.in(0).rank()), c.in(0).dtype()), reshape(lse, c.out(1).dims())};
 }
 
 namespace {
 
 // The backward node of an attention node; `dlse` may be empty.
-Tensors backward_of(Graph& g, const Values& operands, Tensor y, Tensor lse, Tensor dy, Tensor dlse,
-                    const AttentionAttrs& a) {
+Exprs backward_of(Graph& g, const Values& operands, Expr y, Expr lse, Expr dy, Expr dlse,
+                  const AttentionAttrs& a) {
   const DType t = compute_dtype(y.dtype());
   const Dim lanes = view_heads(y.shape(), a.layout, a.num_heads).head_dim;
-  const Tensor products = to_heads(cast(dy, t) * cast(y, t), a.layout, a.num_heads, lanes);
-  Tensor delta = reduce_sum(products, {3});
+  const Expr products = to_heads(cast(dy, t) * cast(y, t), a.layout, a.num_heads, lanes);
+  Expr delta = reduce_sum(products, {3});
   if (dlse) delta = delta - dlse;
   Values all(operands.begin(), operands.begin() + 3);
   all.insert(all.end(), {dy, lse, delta});
@@ -73,23 +73,23 @@ Tensors backward_of(Graph& g, const Values& operands, Tensor y, Tensor lse, Tens
 
 }  // namespace
 
-Tensors Attention::vjp(const Vjp& c, const Attrs& a) {
+Exprs Attention::vjp(const Vjp& c, const Attrs& a) {
   const Values operands(c.operands.begin(), c.operands.end());
-  const Tensors d =
-      backward_of(c.graph, operands, c.out(0), c.out(1), c.dy(), c.has_dy(1) ? c.dy(1) : Tensor{}, a);
-  Tensors out{d[0], d[1], d[2]};
+  const Exprs d =
+      backward_of(c.graph, operands, c.out(0), c.out(1), c.dy(), c.has_dy(1) ? c.dy(1) : Expr{}, a);
+  Exprs out{d[0], d[1], d[2]};
   if (a.has_mask) out.push_back({});
   if (a.has_bias) out.push_back(d[3]);
   return out;
 }
 
 // A batch in front joins the batch axis; [seq, ...] operands get one.
-Tensors Attention::vmap(const Vmap& c, const Attrs& a) {
+Exprs Attention::vmap(const Vmap& c, const Attrs& a) {
   const int rank = c.in(0).rank() - int(c.batched(0));
   const Dim rows = rank == 2 ? Dim(1) : c.in(0).dim(c.batched(0) ? 1 : 0);
   Values operands;
   for (int i = 0; i < c.count(); ++i) {
-    Tensor x = lifted(c, i);
+    Expr x = lifted(c, i);
     Dims dims = x.shape().dims();
     if (i >= 3 || rank != 2) {
       if (i >= 3 && dims[1] == Dim(1)) {  // a mask or bias shared by the rows
@@ -101,7 +101,7 @@ Tensors Attention::vmap(const Vmap& c, const Attrs& a) {
     }
     operands.push_back(reshape(x, dims));
   }
-  Tensors out = make_all<Attention>(c.graph, a, operands);
+  Exprs out = make_all<Attention>(c.graph, a, operands);
   Dims y = out[0].shape().dims(), lse = out[1].shape().dims();
   if (rank != 2) y[0] = rows, y.insert(y.begin(), c.size);
   lse[0] = rows, lse.insert(lse.begin(), c.size);
@@ -147,22 +147,22 @@ Shapes AttentionBackward::infer(Infer& c, Attrs& a) {
   return out;
 }
 
-Tensors AttentionBackward::decompose(const Lower& c, const Attrs& a) {
+Exprs AttentionBackward::decompose(const Lower& c, const Attrs& a) {
   const AttentionHeads h = heads_of(c, a, 6);
   const DType t = h.q.dtype();
   const int rank = c.in(0).rank();
-  const Tensor dy = h.query_heads(cast(c.in(3), t));
-  const Tensor lse = without_infinity(unsqueeze(c.in(4), -1)).first, delta = unsqueeze(c.in(5), -1);
-  const Tensor capped = h.capped_scores(), p = exp(h.masked(capped) - lse);
-  const Tensor ds = p * (h.ungrouped(matmul(dy, swap_last(h.v))) - delta);
-  Tensor dz = ds * a.scale();
+  const Expr dy = h.query_heads(cast(c.in(3), t));
+  const Expr lse = without_infinity(unsqueeze(c.in(4), -1)).first, delta = unsqueeze(c.in(5), -1);
+  const Expr capped = h.capped_scores(), p = exp(h.masked(capped) - lse);
+  const Expr ds = p * (h.ungrouped(matmul(dy, swap_last(h.v))) - delta);
+  Expr dz = ds * a.scale();
   if (a.attn_logit_softcap) dz = dz * (1.0 - square(capped / *a.attn_logit_softcap));
   dz = h.grouped(dz);
-  const auto laid_out = [&](Tensor x, int like) {
+  const auto laid_out = [&](Expr x, int like) {
     return cast(from_heads(x, a.layout, rank), c.out(like).dtype());
   };
-  Tensors out{laid_out(h.ungrouped(matmul(dz, h.k)), 0), laid_out(matmul(swap_last(dz), h.q), 1),
-              laid_out(matmul(swap_last(h.grouped(p)), dy), 2)};
+  Exprs out{laid_out(h.ungrouped(matmul(dz, h.k)), 0), laid_out(matmul(swap_last(dz), h.q), 1),
+            laid_out(matmul(swap_last(h.grouped(p)), dy), 2)};
   if (a.has_bias) out.push_back(cast(unbroadcast(ds, c.out(3).dims()), c.out(3).dtype()));
   return out;
 }
@@ -184,7 +184,7 @@ std::vector<OpSample<AttentionBackward::Attrs>> AttentionBackward::samples() {
            {"f32[1,1,1]", "f32[1,1,1]", "f32[1,1,1]", "f32[1,1,1]", "f32[1,1,1]", "f32[1,1,1]"}}};
 }
 
-AttentionResult attention_with(Tensor q, Tensor k, Tensor v, Tensor mask, Tensor bias, AttentionAttrs attrs) {
+AttentionResult attention_with(Expr q, Expr k, Expr v, Expr mask, Expr bias, AttentionAttrs attrs) {
   attrs.has_mask = bool(mask);
   attrs.has_bias = bool(bias);
   if (attrs.mask_kind == MaskKind::custom && !mask)
@@ -194,16 +194,16 @@ AttentionResult attention_with(Tensor q, Tensor k, Tensor v, Tensor mask, Tensor
   Values operands{q, k, v};
   if (mask) operands.push_back(mask);
   if (bias) operands.push_back(bias);
-  const Tensors out = make_all<Attention>(*q.graph, attrs, operands);
+  const Exprs out = make_all<Attention>(*q.graph, attrs, operands);
   return {out[0], out[1]};
 }
 
-Tensor attention(Tensor q, Tensor k, Tensor v, Tensor mask, int64_t num_heads, int64_t head_dim) {
+Expr attention(Expr q, Expr k, Expr v, Expr mask, int64_t num_heads, int64_t head_dim) {
   return attention_opts(q, k, v, mask, num_heads, head_dim, {}, {});
 }
 
-Tensor attention_opts(Tensor q, Tensor k, Tensor v, Tensor mask, int64_t num_heads, int64_t head_dim,
-                      std::optional<double> score_scale, std::optional<double> attn_logit_softcap) {
+Expr attention_opts(Expr q, Expr k, Expr v, Expr mask, int64_t num_heads, int64_t head_dim,
+                    std::optional<double> score_scale, std::optional<double> attn_logit_softcap) {
   return attention_with(q, k, v, mask, {},
                         {.num_heads = num_heads,
                          .head_dim = head_dim,
@@ -212,14 +212,14 @@ Tensor attention_opts(Tensor q, Tensor k, Tensor v, Tensor mask, int64_t num_hea
       .output;
 }
 
-Tensor attention_kind(Tensor q, Tensor k, Tensor v, int64_t num_heads, int64_t head_dim, MaskKind mask_kind,
-                      int64_t window) {
+Expr attention_kind(Expr q, Expr k, Expr v, int64_t num_heads, int64_t head_dim, MaskKind mask_kind,
+                    int64_t window) {
   return attention_kind_opts(q, k, v, num_heads, head_dim, mask_kind, {}, {}, window);
 }
 
-Tensor attention_kind_opts(Tensor q, Tensor k, Tensor v, int64_t num_heads, int64_t head_dim,
-                           MaskKind mask_kind, std::optional<double> score_scale,
-                           std::optional<double> attn_logit_softcap, int64_t window) {
+Expr attention_kind_opts(Expr q, Expr k, Expr v, int64_t num_heads, int64_t head_dim, MaskKind mask_kind,
+                         std::optional<double> score_scale, std::optional<double> attn_logit_softcap,
+                         int64_t window) {
   return attention_with(q, k, v, {}, {},
                         {.num_heads = num_heads,
                          .head_dim = head_dim,
@@ -230,30 +230,30 @@ Tensor attention_kind_opts(Tensor q, Tensor k, Tensor v, int64_t num_heads, int6
       .output;
 }
 
-Tensor attention_bias(Tensor q, Tensor k, Tensor v, Tensor bias, int64_t num_heads, int64_t head_dim) {
+Expr attention_bias(Expr q, Expr k, Expr v, Expr bias, int64_t num_heads, int64_t head_dim) {
   return attention_with(q, k, v, {}, bias, {.num_heads = num_heads, .head_dim = head_dim}).output;
 }
 
-AttentionGradients attention_gradients(Tensor q, Tensor k, Tensor v, Tensor dy, Tensor mask, Tensor bias,
+AttentionGradients attention_gradients(Expr q, Expr k, Expr v, Expr dy, Expr mask, Expr bias,
                                        AttentionAttrs attrs) {
   const AttentionResult y = attention_with(q, k, v, mask, bias, attrs);
   const Node& forward = q.graph->node(y.output);
   const Values operands = forward.inputs;
   const AttentionAttrs canonical = forward.as<Attention>();
-  const Tensors d = backward_of(*q.graph, operands, y.output, y.lse, dy, {}, canonical);
-  return {d[0], d[1], d[2], bias ? d[3] : Tensor{}};
+  const Exprs d = backward_of(*q.graph, operands, y.output, y.lse, dy, {}, canonical);
+  return {d[0], d[1], d[2], bias ? d[3] : Expr{}};
 }
 
-AttentionGradients attention_backward_all(Tensor q, Tensor k, Tensor v, Tensor dy, int64_t num_heads,
-                                          int64_t head_dim, MaskKind mask_kind, Tensor mask, int64_t window) {
+AttentionGradients attention_backward_all(Expr q, Expr k, Expr v, Expr dy, int64_t num_heads,
+                                          int64_t head_dim, MaskKind mask_kind, Expr mask, int64_t window) {
   const bool is_bias = mask_kind == MaskKind::bias;
   return attention_gradients(
-      q, k, v, dy, is_bias ? Tensor{} : mask, is_bias ? mask : Tensor{},
+      q, k, v, dy, is_bias ? Expr{} : mask, is_bias ? mask : Expr{},
       {.num_heads = num_heads, .head_dim = head_dim, .mask_kind = mask_kind, .window = window});
 }
 
-Tensor attention_backward(AttentionWrt wrt, Tensor q, Tensor k, Tensor v, Tensor dy, int64_t num_heads,
-                          int64_t head_dim, MaskKind mask_kind, Tensor mask, int64_t window) {
+Expr attention_backward(AttentionWrt wrt, Expr q, Expr k, Expr v, Expr dy, int64_t num_heads,
+                        int64_t head_dim, MaskKind mask_kind, Expr mask, int64_t window) {
   const auto d = attention_backward_all(q, k, v, dy, num_heads, head_dim, mask_kind, mask, window);
   switch (wrt) {
     case AttentionWrt::query:

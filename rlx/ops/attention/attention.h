@@ -63,9 +63,9 @@ struct Attention {
   using Attrs = AttentionAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -83,29 +83,29 @@ struct AttentionBackward {
       "1 - (s/c)^2 under a soft-cap. dbias is there when has_bias";
   using Attrs = AttentionAttrs;
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
 struct AttentionResult {
-  Tensor output, lse;
+  Expr output, lse;
 };
 
 /// The general form. `mask` and `bias` may be empty; has_mask and has_bias follow from them.
-AttentionResult attention_with(Tensor q, Tensor k, Tensor v, Tensor mask, Tensor bias, AttentionAttrs attrs);
+AttentionResult attention_with(Expr q, Expr k, Expr v, Expr mask, Expr bias, AttentionAttrs attrs);
 
 /// With a key mask [batch, keys], blocked where < 0.5; an empty mask blocks nothing.
-Tensor attention(Tensor q, Tensor k, Tensor v, Tensor mask, int64_t num_heads, int64_t head_dim);
-Tensor attention_opts(Tensor q, Tensor k, Tensor v, Tensor mask, int64_t num_heads, int64_t head_dim,
-                      std::optional<double> score_scale, std::optional<double> attn_logit_softcap);
+Expr attention(Expr q, Expr k, Expr v, Expr mask, int64_t num_heads, int64_t head_dim);
+Expr attention_opts(Expr q, Expr k, Expr v, Expr mask, int64_t num_heads, int64_t head_dim,
+                    std::optional<double> score_scale, std::optional<double> attn_logit_softcap);
 /// With a mask that needs no operand: none, causal or sliding_window.
-Tensor attention_kind(Tensor q, Tensor k, Tensor v, int64_t num_heads, int64_t head_dim, MaskKind mask_kind,
-                      int64_t window = 0);
-Tensor attention_kind_opts(Tensor q, Tensor k, Tensor v, int64_t num_heads, int64_t head_dim,
-                           MaskKind mask_kind, std::optional<double> score_scale,
-                           std::optional<double> attn_logit_softcap, int64_t window = 0);
+Expr attention_kind(Expr q, Expr k, Expr v, int64_t num_heads, int64_t head_dim, MaskKind mask_kind,
+                    int64_t window = 0);
+Expr attention_kind_opts(Expr q, Expr k, Expr v, int64_t num_heads, int64_t head_dim, MaskKind mask_kind,
+                         std::optional<double> score_scale, std::optional<double> attn_logit_softcap,
+                         int64_t window = 0);
 /// bias: [batch, heads, queries, keys], added before the softmax.
-Tensor attention_bias(Tensor q, Tensor k, Tensor v, Tensor bias, int64_t num_heads, int64_t head_dim);
+Expr attention_bias(Expr q, Expr k, Expr v, Expr bias, int64_t num_heads, int64_t head_dim);
 
 enum class AttentionWrt { query, key, value, bias };
 constexpr std::array<std::string_view, 4> choice_names(AttentionWrt) {
@@ -113,17 +113,17 @@ constexpr std::array<std::string_view, 4> choice_names(AttentionWrt) {
 }
 
 struct AttentionGradients {
-  Tensor dq, dk, dv, dbias;  // dbias is empty without a bias
+  Expr dq, dk, dv, dbias;  // dbias is empty without a bias
 };
 
 /// The gradients for the cotangent `dy` of the output; the forward node is made again and shared by CSE.
-AttentionGradients attention_gradients(Tensor q, Tensor k, Tensor v, Tensor dy, Tensor mask, Tensor bias,
+AttentionGradients attention_gradients(Expr q, Expr k, Expr v, Expr dy, Expr mask, Expr bias,
                                        AttentionAttrs attrs);
 /// `mask` is the mask for mask_kind custom and the bias for mask_kind bias.
-Tensor attention_backward(AttentionWrt wrt, Tensor q, Tensor k, Tensor v, Tensor dy, int64_t num_heads,
-                          int64_t head_dim, MaskKind mask_kind, Tensor mask = {}, int64_t window = 0);
-AttentionGradients attention_backward_all(Tensor q, Tensor k, Tensor v, Tensor dy, int64_t num_heads,
-                                          int64_t head_dim, MaskKind mask_kind, Tensor mask = {},
+Expr attention_backward(AttentionWrt wrt, Expr q, Expr k, Expr v, Expr dy, int64_t num_heads,
+                        int64_t head_dim, MaskKind mask_kind, Expr mask = {}, int64_t window = 0);
+AttentionGradients attention_backward_all(Expr q, Expr k, Expr v, Expr dy, int64_t num_heads,
+                                          int64_t head_dim, MaskKind mask_kind, Expr mask = {},
                                           int64_t window = 0);
 
 }  // namespace rlx::ops

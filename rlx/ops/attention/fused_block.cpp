@@ -37,15 +37,15 @@ int64_t check_heads(Infer& c, int64_t num_heads, int64_t& head_dim, int out_w) {
   return checked_mul(num_heads, head_dim);
 }
 
-Tensor plus(Tensor x, Tensor bias) { return bias ? x + bias : x; }
+Expr plus(Expr x, Expr bias) { return bias ? x + bias : x; }
 
 // mask [batch, keys] over the rows of x.
-Tensor attend(Tensor x, Tensor qkv_w, Tensor qkv_b, Tensor out_w, Tensor out_b, Tensor mask, Tensor cos,
-              Tensor sin, int64_t num_heads, int64_t head_dim) {
+Expr attend(Expr x, Expr qkv_w, Expr qkv_b, Expr out_w, Expr out_b, Expr mask, Expr cos, Expr sin,
+            int64_t num_heads, int64_t head_dim) {
   const Dim width = num_heads * head_dim;
-  const Tensor qkv = plus(matmul(x, qkv_w), qkv_b);
-  Tensor q = narrow(qkv, 2, 0, width), k = narrow(qkv, 2, width, width);
-  const Tensor v = narrow(qkv, 2, width + width, width);
+  const Expr qkv = plus(matmul(x, qkv_w), qkv_b);
+  Expr q = narrow(qkv, 2, 0, width), k = narrow(qkv, 2, width, width);
+  const Expr v = narrow(qkv, 2, width + width, width);
   if (cos) q = rope(q, cos, sin, head_dim), k = rope(k, cos, sin, head_dim);
   return plus(matmul(attention(q, k, v, mask, num_heads, head_dim), out_w), out_b);
 }
@@ -68,10 +68,10 @@ Shapes FusedAttentionBlock::infer(Infer& c, Attrs& a) {
   return {x};
 }
 
-Tensors FusedAttentionBlock::decompose(const Lower& c, const Attrs& a) {
+Exprs FusedAttentionBlock::decompose(const Lower& c, const Attrs& a) {
   const int tables = a.has_bias ? 6 : 4;
-  return {attend(c.in(0), c.in(1), a.has_bias ? c.in(4) : Tensor{}, c.in(2), a.has_bias ? c.in(5) : Tensor{},
-                 c.in(3), a.has_rope ? c.in(tables) : Tensor{}, a.has_rope ? c.in(tables + 1) : Tensor{},
+  return {attend(c.in(0), c.in(1), a.has_bias ? c.in(4) : Expr{}, c.in(2), a.has_bias ? c.in(5) : Expr{},
+                 c.in(3), a.has_rope ? c.in(tables) : Expr{}, a.has_rope ? c.in(tables + 1) : Expr{},
                  a.num_heads, a.head_dim)};
 }
 
@@ -133,14 +133,14 @@ Shapes FusedTransformerLayer::infer(Infer& c, Attrs& a) {
   return {x};
 }
 
-Tensors FusedTransformerLayer::decompose(const Lower& c, const Attrs& a) {
+Exprs FusedTransformerLayer::decompose(const Lower& c, const Attrs& a) {
   const LayerOperands at(a.has_bias);
-  const auto in = [&c](int i) { return i < 0 ? Tensor{} : c.in(i); };
-  const Tensor attended = attend(c.in(0), in(at.qkv_w), in(at.qkv_b), in(at.out_w), in(at.out_b), in(at.mask),
-                                 {}, {}, a.num_heads, a.head_dim);
-  const Tensor x = layer_norm(c.in(0) + attended, in(at.ln1_g), in(at.ln1_b), -1, a.eps1);
-  const Tensor inner = activation(a.activation, plus(matmul(x, in(at.fc1_w)), in(at.fc1_b)));
-  const Tensor y = plus(matmul(inner, in(at.fc2_w)), in(at.fc2_b));
+  const auto in = [&c](int i) { return i < 0 ? Expr{} : c.in(i); };
+  const Expr attended = attend(c.in(0), in(at.qkv_w), in(at.qkv_b), in(at.out_w), in(at.out_b), in(at.mask),
+                               {}, {}, a.num_heads, a.head_dim);
+  const Expr x = layer_norm(c.in(0) + attended, in(at.ln1_g), in(at.ln1_b), -1, a.eps1);
+  const Expr inner = activation(a.activation, plus(matmul(x, in(at.fc1_w)), in(at.fc1_b)));
+  const Expr y = plus(matmul(inner, in(at.fc2_w)), in(at.fc2_b));
   return {layer_norm(x + y, in(at.ln2_g), in(at.ln2_b), -1, a.eps2)};
 }
 
@@ -170,8 +170,8 @@ std::vector<OpSample<FusedTransformerLayer::Attrs>> FusedTransformerLayer::sampl
                  3, 2, 2, 3, " in 0.6..1.4")};
 }
 
-Tensor fused_attention_block(Tensor hidden, Tensor qkv_w, Tensor out_w, Tensor mask, Tensor qkv_b,
-                             Tensor out_b, Tensor cos, Tensor sin, int64_t num_heads, int64_t head_dim) {
+Expr fused_attention_block(Expr hidden, Expr qkv_w, Expr out_w, Expr mask, Expr qkv_b, Expr out_b, Expr cos,
+                           Expr sin, int64_t num_heads, int64_t head_dim) {
   if (bool(qkv_b) != bool(out_b))
     throw invalid("fused_attention_block: give both of qkv_b and out_b, or none");
   if (bool(cos) != bool(sin)) throw invalid("fused_attention_block: give both of cos and sin, or none");
@@ -181,7 +181,7 @@ Tensor fused_attention_block(Tensor hidden, Tensor qkv_w, Tensor out_w, Tensor m
   return make<FusedAttentionBlock>(*hidden.graph, {num_heads, head_dim, bool(qkv_b), bool(cos)}, operands);
 }
 
-Tensor fused_transformer_layer(Tensor hidden, const Tensors& weights, FusedTransformerLayer::Attrs attrs) {
+Expr fused_transformer_layer(Expr hidden, const Exprs& weights, FusedTransformerLayer::Attrs attrs) {
   Values operands{hidden};
   operands.insert(operands.end(), weights.begin(), weights.end());
   return make<FusedTransformerLayer>(*hidden.graph, attrs, operands);

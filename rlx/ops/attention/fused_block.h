@@ -28,7 +28,7 @@ struct FusedAttentionBlock {
     }
   };
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -58,15 +58,15 @@ struct FusedTransformerLayer {
     }
   };
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
 /// Biases and tables may be empty, in pairs.
-Tensor fused_attention_block(Tensor hidden, Tensor qkv_w, Tensor out_w, Tensor mask, Tensor qkv_b,
-                             Tensor out_b, Tensor cos, Tensor sin, int64_t num_heads, int64_t head_dim);
+Expr fused_attention_block(Expr hidden, Expr qkv_w, Expr out_w, Expr mask, Expr qkv_b, Expr out_b, Expr cos,
+                           Expr sin, int64_t num_heads, int64_t head_dim);
 /// `weights` as listed in the operator's document, after hidden; attrs.has_bias
 /// tells 13 from 9.
-Tensor fused_transformer_layer(Tensor hidden, const Tensors& weights, FusedTransformerLayer::Attrs attrs);
+Expr fused_transformer_layer(Expr hidden, const Exprs& weights, FusedTransformerLayer::Attrs attrs);
 
 }  // namespace rlx::ops

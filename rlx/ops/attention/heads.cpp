@@ -45,14 +45,14 @@ Dims head_dims(const HeadView& v, HeadLayout layout, int rank) {
   return {v.batch, v.seq, v.heads * v.head_dim};
 }
 
-Tensor to_heads(Tensor x, HeadLayout layout, Dim heads, Dim head_dim) {
+Expr to_heads(Expr x, HeadLayout layout, Dim heads, Dim head_dim) {
   if (layout == HeadLayout::bhsd) return x;
   if (layout == HeadLayout::bshd_packed)
     x = reshape(x, {x.rank() == 2 ? Dim(1) : x.dim(0), x.dim(-2), heads, head_dim});
   return transpose(x, {0, 2, 1, 3});
 }
 
-Tensor from_heads(Tensor x, HeadLayout layout, int rank) {
+Expr from_heads(Expr x, HeadLayout layout, int rank) {
   if (layout == HeadLayout::bhsd) return x;
   const Dims d = x.shape().dims();
   x = transpose(x, {0, 2, 1, 3});

@@ -4,11 +4,9 @@
 
 #include <array>
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 /// bshd_packed: [batch, seq, heads * head_dim], or [seq, heads * head_dim] for one batch row;
 /// bshd: [batch, seq, heads, head_dim]; bhsd: [batch, heads, seq, head_dim].
@@ -27,8 +25,8 @@ HeadView view_heads(Infer& c, int i, HeadLayout layout, int64_t heads);
 Dims head_dims(const HeadView&, HeadLayout layout, int rank);
 
 /// To [batch, heads, seq, head_dim] and back to `rank` axes.
-Tensor to_heads(Tensor x, HeadLayout layout, Dim heads, Dim head_dim);
-Tensor from_heads(Tensor x, HeadLayout layout, int rank);
+Expr to_heads(Expr x, HeadLayout layout, Dim heads, Dim head_dim);
+Expr from_heads(Expr x, HeadLayout layout, int rank);
 
 /// Where element (batch b, head h, row s, lane d) lies; for static extents.
 struct HeadIndex {

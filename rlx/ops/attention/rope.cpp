@@ -26,16 +26,16 @@ int seq_axis(const RopeAttrs& a) { return a.layout == HeadLayout::bhsd ? 2 : 1; 
 
 // The rows of a table that the positions ask for, shaped to broadcast against
 // the lanes of x.
-Tensor rows_of(Tensor table, Tensor positions, Dim seq, const RopeAttrs& a) {
+Expr rows_of(Expr table, Expr positions, Dim seq, const RopeAttrs& a) {
   const Dim pairs = a.n_rot / 2;
   table = narrow(table, 1, 0, pairs);
-  Tensor rows = positions ? gather(table, positions, 0) : narrow(table, 0, 0, seq);
+  Expr rows = positions ? gather(table, positions, 0) : narrow(table, 0, 0, seq);
   const Dim batch = rows.rank() == 3 ? rows.dim(0) : Dim(1);
   return reshape(rows, seq_axis(a) == 2 ? Dims{batch, 1, seq, pairs} : Dims{batch, seq, 1, pairs});
 }
 
 // Its transpose: from one gradient per broadcast row to the table.
-Tensor rows_gradient(Tensor d, Tensor table, Tensor positions, Dim seq, const RopeAttrs& a) {
+Expr rows_gradient(Expr d, Expr table, Expr positions, Dim seq, const RopeAttrs& a) {
   const Dim pairs = a.n_rot / 2;
   const auto zeros = [&](Dim rows, Dim columns) {
     return full(*d.graph, Shape(d.dtype(), {rows, columns}), 0);
@@ -53,17 +53,17 @@ Tensor rows_gradient(Tensor d, Tensor table, Tensor positions, Dim seq, const Ro
 }
 
 // The members of each pair, [.., n_rot / 2].
-std::pair<Tensor, Tensor> pairs_of(Tensor lanes, const RopeAttrs& a) {
+std::pair<Expr, Expr> pairs_of(Expr lanes, const RopeAttrs& a) {
   const Dim pairs = a.n_rot / 2;
   if (!a.interleaved) return {narrow(lanes, 3, 0, pairs), narrow(lanes, 3, pairs, pairs)};
   Dims dims = lanes.shape().dims();
   dims[3] = pairs, dims.push_back(2);
-  const Tensor both = reshape(narrow(lanes, 3, 0, a.n_rot), dims);
+  const Expr both = reshape(narrow(lanes, 3, 0, a.n_rot), dims);
   return {squeeze(narrow(both, 4, 0, 1), 4), squeeze(narrow(both, 4, 1, 1), 4)};
 }
 
-Tensor join_pairs(Tensor first, Tensor second, Tensor lanes, const RopeAttrs& a) {
-  Tensors parts{first, second};
+Expr join_pairs(Expr first, Expr second, Expr lanes, const RopeAttrs& a) {
+  Exprs parts{first, second};
   if (a.interleaved) {
     Dims dims = first.shape().dims();
     dims[3] = a.n_rot;
@@ -74,8 +74,8 @@ Tensor join_pairs(Tensor first, Tensor second, Tensor lanes, const RopeAttrs& a)
 }
 
 template <class Context>
-Tensor positions_of(const Context& c) {
-  return c.count() > 3 ? c.in(3) : Tensor{};
+Expr positions_of(const Context& c) {
+  return c.count() > 3 ? c.in(3) : Expr{};
 }
 
 }  // namespace
@@ -162,20 +162,20 @@ Literals Rope::reference(const Eval& c, const Attrs& a) {
   return {Literal::reals(c.out(), y)};
 }
 
-Tensors Rope::decompose(const Lower& c, const Attrs& a) {
-  const Tensor lanes = reshape(c.in(0), lane_dims(c.in(0).shape(), a));
+Exprs Rope::decompose(const Lower& c, const Attrs& a) {
+  const Expr lanes = reshape(c.in(0), lane_dims(c.in(0).shape(), a));
   const Dim seq = lanes.dim(seq_axis(a));
-  const Tensor co = rows_of(c.in(1), positions_of(c), seq, a), si = rows_of(c.in(2), positions_of(c), seq, a);
+  const Expr co = rows_of(c.in(1), positions_of(c), seq, a), si = rows_of(c.in(2), positions_of(c), seq, a);
   const auto [first, second] = pairs_of(lanes, a);
-  const Tensor y = join_pairs(first * co - second * si, second * co + first * si, lanes, a);
+  const Expr y = join_pairs(first * co - second * si, second * co + first * si, lanes, a);
   return {reshape(y, c.out().dims())};
 }
 
 // With (u, v) the gradient of a rotated pair (p, q): dc = u p + v q and ds = v
 // p - u q.
-Tensors Rope::vjp(const Vjp& c, const Attrs& a) {
-  const Tensor positions = positions_of(c);
-  Tensors out(size_t(c.count()));
+Exprs Rope::vjp(const Vjp& c, const Attrs& a) {
+  const Expr positions = positions_of(c);
+  Exprs out(size_t(c.count()));
   if (c.wants(0)) out[0] = rope_with(c.dy(), c.in(1), -c.in(2), positions, a);
   if (!c.wants(1) && !c.wants(2)) return out;
   const Dims dims = lane_dims(c.in(0).shape(), a);
@@ -200,7 +200,7 @@ std::vector<OpSample<Rope::Attrs>> Rope::samples() {
           {{.head_dim = 4, .layout = bhsd}, {"bf16[1,2,3,4]", "bf16[3,2]", "bf16[3,2]"}}};
 }
 
-Tensors RopeBackward::decompose(const Lower& c, const Attrs& a) {
+Exprs RopeBackward::decompose(const Lower& c, const Attrs& a) {
   return {rope_with(c.in(0), c.in(1), -c.in(2), positions_of(c), a)};
 }
 
@@ -228,7 +228,7 @@ Shapes AxialRope2d::infer(Infer& c, Attrs& a) {
 
 // An interleaved rope whose table holds the column angles, then the row angles,
 // of each token.
-Tensors AxialRope2d::decompose(const Lower& c, const Attrs& a) {
+Exprs AxialRope2d::decompose(const Lower& c, const Attrs& a) {
   const int64_t tokens = a.end_x * a.end_y * a.repeat_factor, quarter = a.head_dim / 4;
   std::vector<double> co, si;
   for (int64_t t = 0; t < tokens; ++t) {
@@ -243,7 +243,7 @@ Tensors AxialRope2d::decompose(const Lower& c, const Attrs& a) {
   }
   const Shape table(c.in(0).dtype(), {tokens, 2 * quarter});
   const auto constant = [&](const std::vector<double>& v) {
-    return Tensor{&c.graph, c.graph.constant(Literal::reals(table, v))};
+    return Expr{&c.graph, c.graph.constant(Literal::reals(table, v))};
   };
   return {rope_with(c.in(0), constant(co), constant(si), {},
                     {.head_dim = a.head_dim, .n_rot = a.head_dim, .interleaved = true})};
@@ -257,26 +257,24 @@ std::vector<OpSample<AxialRope2d::Attrs>> AxialRope2d::samples() {
           {{.end_x = 2, .end_y = 2, .head_dim = 4}, {"f32[0,4,4]"}}};
 }
 
-Tensor rope_with(Tensor x, Tensor cos, Tensor sin, Tensor positions, RopeAttrs attrs) {
+Expr rope_with(Expr x, Expr cos, Expr sin, Expr positions, RopeAttrs attrs) {
   Values operands{x, cos, sin};
   if (positions) operands.push_back(positions);
   return make<Rope>(*x.graph, attrs, operands);
 }
 
-Tensor rope(Tensor x, Tensor cos, Tensor sin, int64_t head_dim) {
-  return rope_n(x, cos, sin, head_dim, head_dim);
-}
+Expr rope(Expr x, Expr cos, Expr sin, int64_t head_dim) { return rope_n(x, cos, sin, head_dim, head_dim); }
 
-Tensor rope_n(Tensor x, Tensor cos, Tensor sin, int64_t head_dim, int64_t n_rot) {
+Expr rope_n(Expr x, Expr cos, Expr sin, int64_t head_dim, int64_t n_rot) {
   return rope_with(x, cos, sin, {}, {.head_dim = head_dim, .n_rot = n_rot});
 }
 
-Tensor rope_backward(Tensor dy, Tensor cos, Tensor sin, int64_t head_dim, int64_t n_rot) {
+Expr rope_backward(Expr dy, Expr cos, Expr sin, int64_t head_dim, int64_t n_rot) {
   return make<RopeBackward>(*dy.graph, {.head_dim = head_dim, .n_rot = n_rot}, {dy, cos, sin});
 }
 
-Tensor axial_rope2d(Tensor x, int64_t end_x, int64_t end_y, int64_t head_dim, int64_t num_heads, double theta,
-                    int64_t repeat_factor) {
+Expr axial_rope2d(Expr x, int64_t end_x, int64_t end_y, int64_t head_dim, int64_t num_heads, double theta,
+                  int64_t repeat_factor) {
   return make<AxialRope2d>(*x.graph, {end_x, end_y, head_dim, num_heads, theta, repeat_factor}, {x});
 }
 

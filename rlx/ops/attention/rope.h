@@ -39,8 +39,8 @@ struct Rope {
   using Attrs = RopeAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -51,7 +51,7 @@ struct RopeBackward {
   static constexpr std::string_view doc = "dx = rope(dy, cos, -sin, positions)";
   using Attrs = RopeAttrs;
   static Shapes infer(Infer& c, Attrs& a) { return Rope::infer(c, a); }
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples() { return Rope::samples(); }
 };
 
@@ -79,16 +79,16 @@ struct AxialRope2d {
     }
   };
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
 /// The general form; `positions` may be empty.
-Tensor rope_with(Tensor x, Tensor cos, Tensor sin, Tensor positions, RopeAttrs attrs);
-Tensor rope(Tensor x, Tensor cos, Tensor sin, int64_t head_dim);
-Tensor rope_n(Tensor x, Tensor cos, Tensor sin, int64_t head_dim, int64_t n_rot);
-Tensor rope_backward(Tensor dy, Tensor cos, Tensor sin, int64_t head_dim, int64_t n_rot);
-Tensor axial_rope2d(Tensor x, int64_t end_x, int64_t end_y, int64_t head_dim, int64_t num_heads, double theta,
-                    int64_t repeat_factor = 1);
+Expr rope_with(Expr x, Expr cos, Expr sin, Expr positions, RopeAttrs attrs);
+Expr rope(Expr x, Expr cos, Expr sin, int64_t head_dim);
+Expr rope_n(Expr x, Expr cos, Expr sin, int64_t head_dim, int64_t n_rot);
+Expr rope_backward(Expr dy, Expr cos, Expr sin, int64_t head_dim, int64_t n_rot);
+Expr axial_rope2d(Expr x, int64_t end_x, int64_t end_y, int64_t head_dim, int64_t num_heads, double theta,
+                  int64_t repeat_factor = 1);
 
 }  // namespace rlx::ops

@@ -120,7 +120,7 @@ AttentionExtents check_attention(Infer& c, AttentionAttrs& a, int extra) {
   return e;
 }
 
-AttentionHeads::AttentionHeads(Tensor q_in, Tensor k_in, Tensor v_in, Tensor mask_in, Tensor bias_in,
+AttentionHeads::AttentionHeads(Expr q_in, Expr k_in, Expr v_in, Expr mask_in, Expr bias_in,
                                const AttentionAttrs& a)
     : e(extents_of(q_in.shape(), k_in.shape(), v_in.shape(), a)), attrs(&a), mask(mask_in), bias(bias_in) {
   const DType t = compute_dtype(q_in.dtype());
@@ -132,44 +132,44 @@ AttentionHeads::AttentionHeads(Tensor q_in, Tensor k_in, Tensor v_in, Tensor mas
   if (mask && mask.rank() == 2) mask = reshape(mask, {mask.dim(0), 1, 1, mask.dim(1)});
 }
 
-Tensor AttentionHeads::grouped(Tensor x) const {
+Expr AttentionHeads::grouped(Expr x) const {
   const int64_t group = attrs->num_heads / attrs->num_kv_heads;
   return reshape(x, {x.dim(0), attrs->num_kv_heads, group * e.q.seq, x.dim(3)});
 }
 
-Tensor AttentionHeads::ungrouped(Tensor x) const {
+Expr AttentionHeads::ungrouped(Expr x) const {
   return reshape(x, {x.dim(0), attrs->num_heads, e.q.seq, x.dim(3)});
 }
 
-Tensor AttentionHeads::query_heads(Tensor x) const {
+Expr AttentionHeads::query_heads(Expr x) const {
   const Dim lanes = view_heads(x.shape(), attrs->layout, attrs->num_heads).head_dim;
   return grouped(to_heads(x, attrs->layout, e.q.heads, lanes));
 }
 
-Tensor AttentionHeads::capped_scores() const {
-  const Tensor s = ungrouped(matmul(q, swap_last(k))) * attrs->scale();
+Expr AttentionHeads::capped_scores() const {
+  const Expr s = ungrouped(matmul(q, swap_last(k))) * attrs->scale();
   if (!attrs->attn_logit_softcap) return s;
   const double cap = *attrs->attn_logit_softcap;
   return tanh(s / cap) * cap;
 }
 
-Tensor AttentionHeads::masked(Tensor s) const {
-  const Tensor blocked = scalar_like(s, -INFINITY);
+Expr AttentionHeads::masked(Expr s) const {
+  const Expr blocked = scalar_like(s, -INFINITY);
   if (bias) s = s + bias;
   if (mask && mask.dtype() == DType::bool_) {
     s = where(mask, s, blocked);
   } else if (mask) {
-    const Tensor m = is_integer(mask.dtype()) ? cast(mask, DType::f32) : mask;
+    const Expr m = is_integer(mask.dtype()) ? cast(mask, DType::f32) : mask;
     s = where(less(m, scalar_like(m, 0.5)), blocked, s);
   }
   if (attrs->mask_kind == MaskKind::none) return s;
   // Counted from the end, query and key positions line up whatever their lengths: key j is allowed for query
   // i iff from_end(i) <= from_end(j), and inside the window iff from_end(j) <= from_end(i) + window.
   const auto from_end = [&](Dim n, Dims dims) {
-    const Tensor ones = full(*s.graph, Shape(DType::i32, {n}), 1);
+    const Expr ones = full(*s.graph, Shape(DType::i32, {n}), 1);
     return reshape(cumsum(ones, 0, true, true), dims);
   };
-  const Tensor row = from_end(e.q.seq, {e.q.seq, 1}), column = from_end(e.k.seq, {1, e.k.seq});
+  const Expr row = from_end(e.q.seq, {e.q.seq, 1}), column = from_end(e.k.seq, {1, e.k.seq});
   s = where(less(column, row), blocked, s);
   if (attrs->mask_kind == MaskKind::sliding_window)
     s = where(greater(column, row + double(attrs->window)), blocked, s);

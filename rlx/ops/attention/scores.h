@@ -21,19 +21,19 @@ DType compute_dtype(DType);
 struct AttentionHeads {
   AttentionExtents e;
   const AttentionAttrs* attrs;
-  Tensor q, k, v, mask, bias;
+  Expr q, k, v, mask, bias;
 
-  AttentionHeads(Tensor q, Tensor k, Tensor v, Tensor mask, Tensor bias, const AttentionAttrs& attrs);
+  AttentionHeads(Expr q, Expr k, Expr v, Expr mask, Expr bias, const AttentionAttrs& attrs);
 
   /// [batch, kv_heads, group * queries, x] <-> [batch, heads, queries, x]
-  Tensor grouped(Tensor x) const;
-  Tensor ungrouped(Tensor x) const;
-  Tensor query_heads(Tensor x) const;  // a tensor laid out like q, in grouped form
+  Expr grouped(Expr x) const;
+  Expr ungrouped(Expr x) const;
+  Expr query_heads(Expr x) const;  // a tensor laid out like q, in grouped form
 
   /// scale q k^T under the soft-cap, [batch, heads, queries, keys].
-  Tensor capped_scores() const;
+  Expr capped_scores() const;
   /// Those with bias and mask.
-  Tensor masked(Tensor capped) const;
+  Expr masked(Expr capped) const;
 };
 
 }  // namespace rlx::ops::detail

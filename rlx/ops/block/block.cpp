@@ -11,13 +11,13 @@ bool is_block(const OpDef& op) {
          std::equal(policy->choices.begin(), policy->choices.end(), names.begin(), names.end());
 }
 
-Shapes infer_by_decomposition(Infer& c, Tensors (*decompose)(const Lower&, const void*), const void* attrs) {
+Shapes infer_by_decomposition(Infer& c, Exprs (*decompose)(const Lower&, const void*), const void* attrs) {
   Graph g("block");
   Values operands;
   for (int i = 0; i < c.count(); ++i) operands.push_back(g.input(cat("x", i), c.in(i)));
   Shapes out;
   try {
-    for (const Tensor& t : decompose(Lower{g, operands, {}}, attrs)) out.push_back(t.shape());
+    for (const Expr& t : decompose(Lower{g, operands, {}}, attrs)) out.push_back(t.shape());
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::user) throw;
     c.fail(e.message());

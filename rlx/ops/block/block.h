@@ -6,11 +6,9 @@
 
 #include <array>
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 /// direct emits fused operators, for running as it is; fusable emits primitives, for derivatives and for
 /// the compiler's own fusion.
@@ -24,7 +22,7 @@ inline constexpr std::string_view kPolicyDoc = "what lowering emits: fused opera
 
 /// Result types of a block: those of its decomposition on operands of the given types. Sizes that cannot be
 /// decided become constraints of the block.
-Shapes infer_by_decomposition(Infer& c, Tensors (*decompose)(const Lower&, const void*), const void* attrs);
+Shapes infer_by_decomposition(Infer& c, Exprs (*decompose)(const Lower&, const void*), const void* attrs);
 
 template <class Block>
 Shapes infer_block(Infer& c, const typename Block::Attrs& a) {

@@ -9,10 +9,10 @@ namespace rlx::ops {
 namespace {
 
 // Fused only with a bias: a bare product is fused by nobody but the compiler.
-Tensors lower_linear(const Lower& c, const LinearAttrs& a) {
+Exprs lower_linear(const Lower& c, const LinearAttrs& a) {
   if (c.has(2) && a.policy == FusionPolicy::direct)
     return {fused_matmul_bias_act(c.in(0), c.in(1), c.in(2), a.activation)};
-  Tensor y = matmul(c.in(0), c.in(1));
+  Expr y = matmul(c.in(0), c.in(1));
   if (c.has(2)) y = add(y, c.in(2));
   return {a.activation ? activation(*a.activation, y) : y};
 }
@@ -29,7 +29,7 @@ std::vector<OpSample<LinearAttrs>> biased_samples() {
 
 }  // namespace
 
-Tensors LinearBlock::decompose(const Lower& c, const Attrs& a) { return lower_linear(c, a); }
+Exprs LinearBlock::decompose(const Lower& c, const Attrs& a) { return lower_linear(c, a); }
 std::vector<OpSample<LinearAttrs>> LinearBlock::samples() {
   auto out = biased_samples();
   out.push_back({{Activation::gelu_approx, kDirect}, {"f32[2,3]", "f32[3,4]"}});
@@ -37,10 +37,10 @@ std::vector<OpSample<LinearAttrs>> LinearBlock::samples() {
   return out;
 }
 
-Tensors LinearFusedBlock::decompose(const Lower& c, const Attrs& a) { return lower_linear(c, a); }
+Exprs LinearFusedBlock::decompose(const Lower& c, const Attrs& a) { return lower_linear(c, a); }
 std::vector<OpSample<LinearAttrs>> LinearFusedBlock::samples() { return biased_samples(); }
 
-Tensors SharedLinearPair::decompose(const Lower& c, const Attrs&) {
+Exprs SharedLinearPair::decompose(const Lower& c, const Attrs&) {
   return {matmul(c.in(0), c.in(1)), matmul(c.in(0), c.in(2))};
 }
 std::vector<OpSample<PolicyAttrs>> SharedLinearPair::samples() {
@@ -51,12 +51,12 @@ std::vector<OpSample<PolicyAttrs>> SharedLinearPair::samples() {
           {{kFusable}, {"f32[7,3]", "f32[3,5]", "f32[3,5]"}}};
 }
 
-Tensor gated_ffn(Tensor x, Tensor up_w, Tensor gate_w, Tensor down_w, FusionPolicy policy) {
+Expr gated_ffn(Expr x, Expr up_w, Expr gate_w, Expr down_w, FusionPolicy policy) {
   return policy == FusionPolicy::direct ? fused_swiglu_ffn(x, up_w, gate_w, down_w)
                                         : swiglu_ffn(x, up_w, gate_w, down_w);
 }
 
-Tensors SwigluFfn::decompose(const Lower& c, const Attrs& a) {
+Exprs SwigluFfn::decompose(const Lower& c, const Attrs& a) {
   return {gated_ffn(c.in(0), c.in(1), c.in(2), c.in(3), a.policy)};
 }
 std::vector<OpSample<PolicyAttrs>> SwigluFfn::samples() {

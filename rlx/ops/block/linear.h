@@ -28,7 +28,7 @@ struct LinearBlock {
   static constexpr std::string_view doc = "y = activation(x w + bias); w is [in, out]";
   using Attrs = LinearAttrs;
   static Shapes infer(Infer& c, Attrs& a) { return infer_block<LinearBlock>(c, a); }
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -38,7 +38,7 @@ struct LinearFusedBlock {
   static constexpr std::string_view doc = "y = activation(x w + bias); w is [in, out]";
   using Attrs = LinearAttrs;
   static Shapes infer(Infer& c, Attrs& a) { return infer_block<LinearFusedBlock>(c, a); }
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -49,7 +49,7 @@ struct SharedLinearPair {
   static constexpr std::string_view doc = "first = x w_first, second = x w_second";
   using Attrs = PolicyAttrs;
   static Shapes infer(Infer& c, Attrs& a) { return infer_block<SharedLinearPair>(c, a); }
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -59,11 +59,11 @@ struct SwigluFfn {
   static constexpr std::string_view doc = "y = ((x up_w) * silu(x gate_w)) down_w";
   using Attrs = PolicyAttrs;
   static Shapes infer(Infer& c, Attrs& a) { return infer_block<SwigluFfn>(c, a); }
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
 /// The net as primitives or with the fused gate, by policy; shared by the larger blocks.
-Tensor gated_ffn(Tensor x, Tensor up_w, Tensor gate_w, Tensor down_w, FusionPolicy policy);
+Expr gated_ffn(Expr x, Expr up_w, Expr gate_w, Expr down_w, FusionPolicy policy);
 
 }  // namespace rlx::ops

@@ -23,21 +23,21 @@ Shapes LlamaDecoderBlock::infer(Infer& c, Attrs& a) {
   return infer_block<LlamaDecoderBlock>(c, a);
 }
 
-Tensors LlamaDecoderBlock::decompose(const Lower& c, const Attrs& a) {
-  const Tensor x = c.in(kX), cos = c.in(kCos), sin = c.in(kSin);
-  const Tensor h = rms_norm(x, c.in(kLn1G), c.in(kLn1B), -1, a.eps);
-  const Tensor q = rope(matmul(h, c.in(kQ)), cos, sin, a.head_dim);
-  const Tensor k = rope(matmul(h, c.in(kK)), cos, sin, a.head_dim);
-  const Tensor v = matmul(h, c.in(kV));
+Exprs LlamaDecoderBlock::decompose(const Lower& c, const Attrs& a) {
+  const Expr x = c.in(kX), cos = c.in(kCos), sin = c.in(kSin);
+  const Expr h = rms_norm(x, c.in(kLn1G), c.in(kLn1B), -1, a.eps);
+  const Expr q = rope(matmul(h, c.in(kQ)), cos, sin, a.head_dim);
+  const Expr k = rope(matmul(h, c.in(kK)), cos, sin, a.head_dim);
+  const Expr v = matmul(h, c.in(kV));
 
   AttentionAttrs attention{.num_heads = a.num_heads, .num_kv_heads = a.num_kv_heads, .head_dim = a.head_dim};
   attention.mask_kind = a.mask_kind;
   attention.window = a.window;
-  const Tensor extra = c.has(kMask) ? c.in(kMask) : Tensor{};
+  const Expr extra = c.has(kMask) ? c.in(kMask) : Expr{};
   const bool is_bias = a.mask_kind == MaskKind::bias;
   if (is_bias || a.mask_kind == MaskKind::custom) attention.mask_kind = MaskKind::none;
-  const Tensor mixed =
-      attention_with(q, k, v, is_bias ? Tensor{} : extra, is_bias ? extra : Tensor{}, attention).output;
+  const Expr mixed =
+      attention_with(q, k, v, is_bias ? Expr{} : extra, is_bias ? extra : Expr{}, attention).output;
 
   const auto [m, p] = residual_norm(matmul(mixed, c.in(kO)), x, c.in(kLn2G), c.in(kLn2B), a.eps, a.policy);
   return {add(p, gated_ffn(m, c.in(kUp), c.in(kGate), c.in(kDown), a.policy))};

@@ -35,7 +35,7 @@ struct LlamaDecoderBlock {
     }
   };
   static Shapes infer(Infer& c, Attrs& a);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 

@@ -43,18 +43,18 @@ enum {
 };
 
 // Weight and bias lie side by side.
-Tensor norm(const Lower& c, Tensor x, int weight, double eps) {
+Expr norm(const Lower& c, Expr x, int weight, double eps) {
   return rms_norm(x, c.in(weight), c.in(weight + 1), -1, eps);
 }
 
 // [batch, seq, heads * d] normed within each head.
-Tensor norm_heads(const Lower& c, Tensor x, int64_t heads, int64_t head_dim, int weight, double eps) {
-  const Tensor split = reshape(x, {x.dim(0), x.dim(1), heads, head_dim});
+Expr norm_heads(const Lower& c, Expr x, int64_t heads, int64_t head_dim, int weight, double eps) {
+  const Expr split = reshape(x, {x.dim(0), x.dim(1), heads, head_dim});
   return reshape(norm(c, split, weight, eps), {x.dim(0), x.dim(1), heads * head_dim});
 }
 
 // The row of each sequence that predicts next: [batch, seq, e] -> [batch, 1, e].
-Tensor take_last(Tensor x, Tensor index) {
+Expr take_last(Expr x, Expr index) {
   if (index.rank() == 0) return gather(x, reshape(index, {1}), 1);
   return batched_gather(x, reshape(index, {index.dim(0), 1}), 1, 1);
 }
@@ -77,28 +77,28 @@ Shapes Qwen35MtpHead::infer(Infer& c, Attrs& a) {
   return infer_block<Qwen35MtpHead>(c, a);
 }
 
-Tensors Qwen35MtpHead::decompose(const Lower& c, const Attrs& a) {
-  const Tensor h = norm(c, c.in(kH), kHnorm, a.eps);
-  const Tensor e = norm(c, gather(c.in(kEmbed), c.in(kIds), 0), kEnorm, a.eps);
-  const Tensor start = matmul(concat({e, h}, -1), c.in(kEh));
-  const Tensor n = norm(c, start, kAttnNorm, a.eps);
+Exprs Qwen35MtpHead::decompose(const Lower& c, const Attrs& a) {
+  const Expr h = norm(c, c.in(kH), kHnorm, a.eps);
+  const Expr e = norm(c, gather(c.in(kEmbed), c.in(kIds), 0), kEnorm, a.eps);
+  const Expr start = matmul(concat({e, h}, -1), c.in(kEh));
+  const Expr n = norm(c, start, kAttnNorm, a.eps);
 
   const Dim batch = n.dim(0), seq = n.dim(1);
   const int64_t d = a.head_dim, width = checked_mul(a.num_heads, d);
-  const Tensor q_gate = reshape(matmul(n, c.in(kQGate)), {batch, seq, a.num_heads, checked_mul(2, d)});
-  const Tensor gate = reshape(narrow(q_gate, -1, d, d), {batch, seq, width});
-  Tensor q = reshape(narrow(q_gate, -1, 0, d), {batch, seq, width});
+  const Expr q_gate = reshape(matmul(n, c.in(kQGate)), {batch, seq, a.num_heads, checked_mul(2, d)});
+  const Expr gate = reshape(narrow(q_gate, -1, d, d), {batch, seq, width});
+  Expr q = reshape(narrow(q_gate, -1, 0, d), {batch, seq, width});
   q = norm_heads(c, q, a.num_heads, d, kQNorm, a.eps);
-  Tensor k = norm_heads(c, matmul(n, c.in(kK)), a.num_kv_heads, d, kKNorm, a.eps);
+  Expr k = norm_heads(c, matmul(n, c.in(kK)), a.num_kv_heads, d, kKNorm, a.eps);
   q = rope_n(q, c.in(kCos), c.in(kSin), d, a.n_rot);
   k = rope_n(k, c.in(kCos), c.in(kSin), d, a.n_rot);
   AttentionAttrs attention{.num_heads = a.num_heads, .num_kv_heads = a.num_kv_heads, .head_dim = d};
   attention.mask_kind = MaskKind::causal;
-  const Tensor mixed = attention_with(q, k, matmul(n, c.in(kV)), {}, {}, attention).output;
+  const Expr mixed = attention_with(q, k, matmul(n, c.in(kV)), {}, {}, attention).output;
 
-  const Tensor projected = matmul(mul(mixed, sigmoid(gate)), c.in(kO));
+  const Expr projected = matmul(mul(mixed, sigmoid(gate)), c.in(kO));
   const auto [m, p] = residual_norm(projected, start, c.in(kPostNorm), c.in(kPostNorm + 1), a.eps, a.policy);
-  const Tensor out = add(p, gated_ffn(m, c.in(kUp), c.in(kGate), c.in(kDown), a.policy));
+  const Expr out = add(p, gated_ffn(m, c.in(kUp), c.in(kGate), c.in(kDown), a.policy));
   return {matmul(norm(c, take_last(out, c.in(kLast)), kHeadNorm, a.eps), c.in(kLmHead))};
 }
 

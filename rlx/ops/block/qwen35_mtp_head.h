@@ -44,7 +44,7 @@ struct Qwen35MtpHead {
     }
   };
   static Shapes infer(Infer& c, Attrs& a);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 

@@ -6,14 +6,14 @@
 
 namespace rlx::ops {
 
-std::pair<Tensor, Tensor> residual_norm(Tensor x, Tensor residual, Tensor gamma, Tensor beta, double eps,
-                                        FusionPolicy policy) {
+std::pair<Expr, Expr> residual_norm(Expr x, Expr residual, Expr gamma, Expr beta, double eps,
+                                    FusionPolicy policy) {
   if (policy == FusionPolicy::direct) return fused_residual_rms_norm(x, residual, {}, gamma, beta, eps);
-  const Tensor sum = add(x, residual);
+  const Expr sum = add(x, residual);
   return {rms_norm(sum, gamma, beta, -1, eps), sum};
 }
 
-Tensors ResidualRmsNorm::decompose(const Lower& c, const Attrs& a) {
+Exprs ResidualRmsNorm::decompose(const Lower& c, const Attrs& a) {
   const auto [y, sum] = residual_norm(c.in(0), c.in(1), c.in(2), c.in(3), a.eps, a.policy);
   return {y, sum};
 }

@@ -20,12 +20,12 @@ struct ResidualRmsNorm {
     }
   };
   static Shapes infer(Infer& c, Attrs& a) { return infer_block<ResidualRmsNorm>(c, a); }
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
 /// Norm and sum, fused or as primitives.
-std::pair<Tensor, Tensor> residual_norm(Tensor x, Tensor residual, Tensor gamma, Tensor beta, double eps,
-                                        FusionPolicy policy);
+std::pair<Expr, Expr> residual_norm(Expr x, Expr residual, Expr gamma, Expr beta, double eps,
+                                    FusionPolicy policy);
 
 }  // namespace rlx::ops

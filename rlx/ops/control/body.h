@@ -2,11 +2,9 @@
 #pragma once
 
 #include "rlx/ir/inline.h"
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 /// Types of a body's leaves in order, and of its outputs.
 Shapes leaf_shapes(const Graph& body);
@@ -22,21 +20,21 @@ void check_same(Infer& c, const Shape& a, const Shape& b, std::string_view what)
 template <class Build>
 GraphRef make_body(std::string name, const Shapes& inputs, Build build) {
   auto g = std::make_shared<Graph>(std::move(name));
-  Tensors leaves;
+  Exprs leaves;
   for (size_t i = 0; i < inputs.size(); ++i) leaves.push_back({g.get(), g->input(cat("x", i), inputs[i])});
-  const Tensors outputs = build(*g, leaves);
+  const Exprs outputs = build(*g, leaves);
   g->set_outputs(Values(outputs.begin(), outputs.end()));
   return g;
 }
 
 /// `count` tensors from position `from`.
-inline Tensors take(const Tensors& all, size_t from, size_t count) {
+inline Exprs take(const Exprs& all, size_t from, size_t count) {
   return {all.begin() + long(from), all.begin() + long(from + count)};
 }
 
-inline Shapes shapes_of(const Tensors& tensors) {
+inline Shapes shapes_of(const Exprs& tensors) {
   Shapes out;
-  for (const Tensor& t : tensors) out.push_back(t.shape());
+  for (const Expr& t : tensors) out.push_back(t.shape());
   return out;
 }
 

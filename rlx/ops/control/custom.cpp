@@ -84,7 +84,7 @@ Literals Custom::reference(const Eval& c, const Attrs& a) {
   return need(a.op, hold).reference(c, a.attrs);
 }
 
-Tensors Custom::vjp(const Vjp& c, const Attrs& a) {
+Exprs Custom::vjp(const Vjp& c, const Attrs& a) {
   std::shared_ptr<const CustomOp> hold;
   const CustomOp& op = need(a.op, hold);
   if (!op.vjp) throw no_rule(a.op, "vjp");
@@ -92,14 +92,14 @@ Tensors Custom::vjp(const Vjp& c, const Attrs& a) {
 }
 
 // Forward mode as the transpose of vjp is the transform's business; it asks here first, so both are offered.
-Tensors Custom::jvp(const Jvp& c, const Attrs& a) {
+Exprs Custom::jvp(const Jvp& c, const Attrs& a) {
   std::shared_ptr<const CustomOp> hold;
   const CustomOp& op = need(a.op, hold);
   if (!op.jvp) throw no_rule(a.op, "jvp");
   return op.jvp(c, a.attrs);
 }
 
-Tensors Custom::vmap(const Vmap& c, const Attrs& a) {
+Exprs Custom::vmap(const Vmap& c, const Attrs& a) {
   std::shared_ptr<const CustomOp> hold;
   const CustomOp& op = need(a.op, hold);
   if (!op.vmap) throw no_rule(a.op, "vmap");
@@ -120,8 +120,8 @@ void register_cube() {
              for (double& x : v) x = x * x * x;
              return Literals{Literal::reals(c.out(), v)};
            },
-       .vjp = [](const Vjp& c, std::string_view) { return Tensors{3.0 * c.in(0) * c.in(0) * c.dy()}; },
-       .jvp = [](const Jvp& c, std::string_view) { return Tensors{3.0 * c.in(0) * c.in(0) * c.dx(0)}; },
+       .vjp = [](const Vjp& c, std::string_view) { return Exprs{3.0 * c.in(0) * c.in(0) * c.dy()}; },
+       .jvp = [](const Jvp& c, std::string_view) { return Exprs{3.0 * c.in(0) * c.in(0) * c.dx(0)}; },
        .vmap = [](const Vmap& c,
                   std::string_view) { return custom_op(c.graph, "sample_cube", "", {c.in(0)}); }},
       true);
@@ -138,12 +138,12 @@ std::vector<OpSample<Custom::Attrs>> Custom::samples() {
           {{"sample_cube"}, {"f16[1]"}}};
 }
 
-Tensors custom_op(Graph& g, const std::string& name, const std::string& attrs, const Tensors& inputs) {
+Exprs custom_op(Graph& g, const std::string& name, const std::string& attrs, const Exprs& inputs) {
   return make_all<Custom>(g, {name, attrs, std::nullopt}, Values(inputs.begin(), inputs.end()));
 }
 
-Tensor custom_op_packed(Graph& g, const std::string& name, const std::string& attrs, const Tensors& inputs,
-                        const Shape& out_shape) {
+Expr custom_op_packed(Graph& g, const std::string& name, const std::string& attrs, const Exprs& inputs,
+                      const Shape& out_shape) {
   return make<Custom>(g, {name, attrs, out_shape}, Values(inputs.begin(), inputs.end()));
 }
 

@@ -5,11 +5,9 @@
 #include <map>
 #include <optional>
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 /// A backend's own code for a custom operator: dense operands in, results to fill.
 using CustomKernel =
@@ -22,9 +20,9 @@ struct CustomOp {
   int num_inputs = 0;
   std::function<Shapes(std::span<const Shape> in, std::string_view attrs)> infer;
   std::function<Literals(const Eval& c, std::string_view attrs)> reference;
-  std::function<Tensors(const Vjp& c, std::string_view attrs)> vjp;
-  std::function<Tensors(const Jvp& c, std::string_view attrs)> jvp;
-  std::function<Tensors(const Vmap& c, std::string_view attrs)> vmap;
+  std::function<Exprs(const Vjp& c, std::string_view attrs)> vjp;
+  std::function<Exprs(const Jvp& c, std::string_view attrs)> jvp;
+  std::function<Exprs(const Vmap& c, std::string_view attrs)> vmap;
   std::map<std::string, CustomKernel> kernels;  // by backend name
 };
 
@@ -52,14 +50,14 @@ struct Custom {
   };
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors jvp(const Jvp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs jvp(const Jvp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensors custom_op(Graph& g, const std::string& name, const std::string& attrs, const Tensors& inputs);
-Tensor custom_op_packed(Graph& g, const std::string& name, const std::string& attrs, const Tensors& inputs,
-                        const Shape& out_shape);
+Exprs custom_op(Graph& g, const std::string& name, const std::string& attrs, const Exprs& inputs);
+Expr custom_op_packed(Graph& g, const std::string& name, const std::string& attrs, const Exprs& inputs,
+                      const Shape& out_shape);
 
 }  // namespace rlx::ops

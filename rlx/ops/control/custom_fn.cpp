@@ -31,9 +31,9 @@ struct OverrideSlots {
 };
 
 // Binds the leaves of an override by name where reserved, else in order of the operands.
-Tensors bind_override(const Graph& body, const OverrideSlots& slots, const Tensors& operands,
-                      const Tensors& outputs, const Tensors& specials) {
-  Tensors leaves;
+Exprs bind_override(const Graph& body, const OverrideSlots& slots, const Exprs& operands,
+                    const Exprs& outputs, const Exprs& specials) {
+  Exprs leaves;
   size_t next = 0;
   for (const NodeId id : body.leaves()) {
     const std::string& name = name_of(body, id);
@@ -92,8 +92,8 @@ void check_override(Infer& c, const Graph& body, std::string_view what, const Ov
                cat("types of ", what, " output ", i, " and what it is for differ"));
 }
 
-Tensors tensors_of(Graph& g, std::span<const Value> values) {
-  Tensors out;
+Exprs tensors_of(Graph& g, std::span<const Value> values) {
+  Exprs out;
   for (const Value v : values) out.push_back({&g, v});
   return out;
 }
@@ -118,54 +118,54 @@ Shapes CustomFn::infer(Infer& c, Attrs& a) {
 
 Literals CustomFn::reference(const Eval& c, const Attrs& a) { return c.run(a.fwd_body, c.operands); }
 
-Tensors CustomFn::vjp(const Vjp& c, const Attrs& a) {
-  const Tensors in = tensors_of(c.graph, c.operands);
+Exprs CustomFn::vjp(const Vjp& c, const Attrs& a) {
+  const Exprs in = tensors_of(c.graph, c.operands);
   const size_t n = c.results.size();
   if (a.vjp_body) {
-    Tensors dy;
+    Exprs dy;
     for (size_t i = 0; i < n; ++i) dy.push_back(c.dy(int(i)));
     const OverrideSlots slots{in.size(), n, "d_output", n};
     return inline_graph(c.graph, *a.vjp_body,
                         bind_override(*a.vjp_body, slots, in, tensors_of(c.graph, c.results), dy));
   }
   std::vector<bool> wanted, seeded;
-  Tensors dy;
+  Exprs dy;
   for (int i = 0; i < c.count(); ++i) wanted.push_back(c.wants(i) && is_differentiable(c.in(i).dtype()));
   for (size_t i = 0; i < n; ++i) {
     seeded.push_back(c.has_dy(int(i)));
     if (seeded.back()) dy.push_back(c.dy(int(i)));
   }
   const auto split = c.bodies.split_vjp(*a.fwd_body, wanted, seeded, false);
-  const Tensors forward = inline_graph(c.graph, *split.forward, in);
+  const Exprs forward = inline_graph(c.graph, *split.forward, in);
   c.replacements.assign(forward.begin(), forward.begin() + long(n));
-  const Tensors residuals(forward.begin() + long(n), forward.end());
-  const Tensors grads = inline_graph(c.graph, *split.backward, join_lists<Tensor>({in, residuals, dy}));
-  Tensors out(in.size());
+  const Exprs residuals(forward.begin() + long(n), forward.end());
+  const Exprs grads = inline_graph(c.graph, *split.backward, join_lists<Expr>({in, residuals, dy}));
+  Exprs out(in.size());
   for (size_t i = 0, g = 0; i < in.size(); ++i) {
     if (wanted[i]) out[i] = grads[g++];
   }
   return out;
 }
 
-Tensors CustomFn::jvp(const Jvp& c, const Attrs& a) {
-  const Tensors in = tensors_of(c.graph, c.operands);
+Exprs CustomFn::jvp(const Jvp& c, const Attrs& a) {
+  const Exprs in = tensors_of(c.graph, c.operands);
   if (a.jvp_body) {
-    Tensors tangents;
+    Exprs tangents;
     for (int i = 0; i < c.count(); ++i) tangents.push_back(c.dx(i));
     const OverrideSlots slots{in.size(), c.results.size(), "tangent", in.size()};
     return inline_graph(c.graph, *a.jvp_body,
                         bind_override(*a.jvp_body, slots, in, tensors_of(c.graph, c.results), tangents));
   }
   std::vector<bool> active;
-  Tensors leaves = in;
+  Exprs leaves = in;
   for (int i = 0; i < c.count(); ++i) {
     active.push_back(c.has_dx(i));
     if (active.back()) leaves.push_back(c.dx(i));
   }
-  const Tensors out = inline_graph(c.graph, *c.bodies.jvp(*a.fwd_body, active), leaves);
+  const Exprs out = inline_graph(c.graph, *c.bodies.jvp(*a.fwd_body, active), leaves);
   const size_t n = c.results.size();
   c.replacements.assign(out.begin(), out.begin() + long(n));
-  Tensors tangents(n);
+  Exprs tangents(n);
   for (size_t i = 0, t = n; i < n; ++i) {
     if (is_differentiable(c.out(int(i)).dtype())) tangents[i] = out[t++];
   }
@@ -173,7 +173,7 @@ Tensors CustomFn::jvp(const Jvp& c, const Attrs& a) {
 }
 
 // The overrides are batched with the function, so derivatives of the batched function still use them.
-Tensors CustomFn::vmap(const Vmap& c, const Attrs& a) {
+Exprs CustomFn::vmap(const Vmap& c, const Attrs& a) {
   Values operands;
   for (int i = 0; i < c.count(); ++i) operands.push_back(lifted(c, i));
   const auto batch = [&](const GraphRef& body) {
@@ -186,31 +186,30 @@ std::vector<OpSample<CustomFn::Attrs>> CustomFn::samples() {
   const auto named = [](std::string name, std::vector<std::pair<std::string, const char*>> inputs,
                         auto build) -> GraphRef {
     auto g = std::make_shared<Graph>(std::move(name));
-    Tensors x;
+    Exprs x;
     for (const auto& [leaf, type] : inputs) x.push_back({g.get(), g->input(leaf, parse_shape(type))});
-    const Tensors out = build(x);
+    const Exprs out = build(x);
     g->set_outputs(Values(out.begin(), out.end()));
     return g;
   };
   const GraphRef square =
-      named("square", {{"x", "f32[3]"}}, [](const Tensors& x) { return Tensors{x[0] * x[0]}; });
+      named("square", {{"x", "f32[3]"}}, [](const Exprs& x) { return Exprs{x[0] * x[0]}; });
   const GraphRef square_vjp =
       named("square_vjp", {{"x", "f32[3]"}, {"primal_output", "f32[3]"}, {"d_output", "f32[3]"}},
-            [](const Tensors& x) { return Tensors{2.0 * x[0] * x[2]}; });
+            [](const Exprs& x) { return Exprs{2.0 * x[0] * x[2]}; });
   const GraphRef square_jvp = named("square_jvp", {{"x", "f32[3]"}, {"tangent_0", "f32[3]"}},
-                                    [](const Tensors& x) { return Tensors{2.0 * x[0] * x[1]}; });
-  const GraphRef two = named("two", {{"a", "f32[2]"}, {"b", "f32[]"}}, [](const Tensors& x) {
-    return Tensors{sin(x[0]) * x[1], reduce_sum(x[0], {}) + x[1]};
+                                    [](const Exprs& x) { return Exprs{2.0 * x[0] * x[1]}; });
+  const GraphRef two = named("two", {{"a", "f32[2]"}, {"b", "f32[]"}}, [](const Exprs& x) {
+    return Exprs{sin(x[0]) * x[1], reduce_sum(x[0], {}) + x[1]};
   });
-  const GraphRef empty =
-      named("empty", {{"x", "f32[0]"}}, [](const Tensors& x) { return Tensors{exp(x[0])}; });
+  const GraphRef empty = named("empty", {{"x", "f32[0]"}}, [](const Exprs& x) { return Exprs{exp(x[0])}; });
   return {{{square, nullptr, nullptr}, {"f32[3]"}},       {{square, square_vjp, nullptr}, {"f32[3]"}},
           {{square, nullptr, square_jvp}, {"f32[3]"}},    {{square, square_vjp, square_jvp}, {"f32[3]"}},
           {{two, nullptr, nullptr}, {"f32[2]", "f32[]"}}, {{empty, nullptr, nullptr}, {"f32[0]"}}};
 }
 
-Tensors custom_fn(Graph& g, const Tensors& inputs, Graph fwd_body, std::optional<Graph> vjp_body,
-                  std::optional<Graph> jvp_body) {
+Exprs custom_fn(Graph& g, const Exprs& inputs, Graph fwd_body, std::optional<Graph> vjp_body,
+                std::optional<Graph> jvp_body) {
   const auto ref = [](std::optional<Graph> b) -> GraphRef {
     return b ? std::make_shared<const Graph>(std::move(*b)) : nullptr;
   };

@@ -3,11 +3,9 @@
 
 #include <optional>
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct CustomFn {
   static constexpr std::string_view name = "custom_fn",
@@ -28,13 +26,13 @@ struct CustomFn {
   };
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors jvp(const Jvp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs jvp(const Jvp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensors custom_fn(Graph& g, const Tensors& inputs, Graph fwd_body,
-                  std::optional<Graph> vjp_body = std::nullopt, std::optional<Graph> jvp_body = std::nullopt);
+Exprs custom_fn(Graph& g, const Exprs& inputs, Graph fwd_body, std::optional<Graph> vjp_body = std::nullopt,
+                std::optional<Graph> jvp_body = std::nullopt);
 
 }  // namespace rlx::ops

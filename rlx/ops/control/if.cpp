@@ -32,20 +32,20 @@ Literals If::reference(const Eval& c, const Attrs& a) {
 
 namespace {
 
-Tensors emit(Graph& g, Tensor predicate, const Tensors& captures, GraphRef yes, GraphRef no) {
+Exprs emit(Graph& g, Expr predicate, const Exprs& captures, GraphRef yes, GraphRef no) {
   Values operands{predicate};
-  for (const Tensor& t : captures) operands.push_back(t);
+  for (const Expr& t : captures) operands.push_back(t);
   return make_all<If>(g, {std::move(yes), std::move(no)}, operands);
 }
 
-Tensors rest(const auto& c) {
-  Tensors out;
+Exprs rest(const auto& c) {
+  Exprs out;
   for (int i = 1; i < c.count(); ++i) out.push_back(c.in(i));
   return out;
 }
 
-Tensors zeros(Graph& g, const Shapes& shapes) {
-  Tensors out;
+Exprs zeros(Graph& g, const Shapes& shapes) {
+  Exprs out;
   for (const Shape& s : shapes) out.push_back(full(g, s, 0));
   return out;
 }
@@ -54,11 +54,11 @@ Tensors zeros(Graph& g, const Shapes& shapes) {
 
 // Both branches return their residuals, the one not taken as zeros, so that the gradient is again a branch
 // and the taken body runs once.
-Tensors If::vjp(const Vjp& c, const Attrs& a) {
-  const Tensors captures = rest(c);
+Exprs If::vjp(const Vjp& c, const Attrs& a) {
+  const Exprs captures = rest(c);
   const Shapes outputs = output_shapes(*a.then_body), in = shapes_of(captures);
   std::vector<bool> wanted(captures.size()), seeded(outputs.size());
-  Tensors cotangents;
+  Exprs cotangents;
   for (size_t i = 0; i < wanted.size(); ++i)
     wanted[i] = c.wants(int(i) + 1) && is_differentiable(in[i].dtype());
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -69,47 +69,47 @@ Tensors If::vjp(const Vjp& c, const Attrs& a) {
   const auto no = c.bodies.split_vjp(*a.else_body, wanted, seeded, false);
   const size_t n = outputs.size(), ny = yes.residuals.size(), nn = no.residuals.size();
 
-  const GraphRef then_forward = make_body(a.then_body->name(), in, [&](Graph& g, const Tensors& x) {
-    return join_lists<Tensor>({inline_graph(g, *yes.forward, x), zeros(g, no.residuals)});
+  const GraphRef then_forward = make_body(a.then_body->name(), in, [&](Graph& g, const Exprs& x) {
+    return join_lists<Expr>({inline_graph(g, *yes.forward, x), zeros(g, no.residuals)});
   });
-  const GraphRef else_forward = make_body(a.else_body->name(), in, [&](Graph& g, const Tensors& x) {
-    const Tensors out = inline_graph(g, *no.forward, x);
-    return join_lists<Tensor>({take(out, 0, n), zeros(g, yes.residuals), take(out, n, nn)});
+  const GraphRef else_forward = make_body(a.else_body->name(), in, [&](Graph& g, const Exprs& x) {
+    const Exprs out = inline_graph(g, *no.forward, x);
+    return join_lists<Expr>({take(out, 0, n), zeros(g, yes.residuals), take(out, n, nn)});
   });
-  const Tensors forward = emit(c.graph, c.in(0), captures, then_forward, else_forward);
+  const Exprs forward = emit(c.graph, c.in(0), captures, then_forward, else_forward);
   c.replacements = take(forward, 0, n);
 
-  const Tensors back_in =
-      join_lists<Tensor>({captures, take(forward, n, ny), take(forward, n + ny, nn), cotangents});
+  const Exprs back_in =
+      join_lists<Expr>({captures, take(forward, n, ny), take(forward, n + ny, nn), cotangents});
   const auto back = [&](const BodyTransforms::Split& split, size_t from, size_t count,
                         const std::string& name) {
-    return make_body(name + "_backward", shapes_of(back_in), [&](Graph& g, const Tensors& x) {
+    return make_body(name + "_backward", shapes_of(back_in), [&](Graph& g, const Exprs& x) {
       return inline_graph(
           g, *split.backward,
-          join_lists<Tensor>({take(x, 0, captures.size()), take(x, captures.size() + from, count),
-                              take(x, captures.size() + ny + nn, cotangents.size())}));
+          join_lists<Expr>({take(x, 0, captures.size()), take(x, captures.size() + from, count),
+                            take(x, captures.size() + ny + nn, cotangents.size())}));
     });
   };
-  const Tensors results = emit(c.graph, c.in(0), back_in, back(yes, 0, ny, a.then_body->name()),
-                               back(no, ny, nn, a.else_body->name()));
-  Tensors grads(size_t(c.count()));
+  const Exprs results = emit(c.graph, c.in(0), back_in, back(yes, 0, ny, a.then_body->name()),
+                             back(no, ny, nn, a.else_body->name()));
+  Exprs grads(size_t(c.count()));
   for (size_t i = 0, r = 0; i < wanted.size(); ++i) {
     if (wanted[i]) grads[i + 1] = results[r++];
   }
   return grads;
 }
 
-Tensors If::jvp(const Jvp& c, const Attrs& a) {
-  Tensors captures = rest(c), tangents;
+Exprs If::jvp(const Jvp& c, const Attrs& a) {
+  Exprs captures = rest(c), tangents;
   std::vector<bool> active(captures.size());
   for (size_t i = 0; i < active.size(); ++i) {
     active[i] = c.has_dx(int(i) + 1);
     if (active[i]) tangents.push_back(c.dx(int(i) + 1));
   }
-  const Tensors out = emit(c.graph, c.in(0), join_lists<Tensor>({captures, tangents}),
-                           c.bodies.jvp(*a.then_body, active), c.bodies.jvp(*a.else_body, active));
+  const Exprs out = emit(c.graph, c.in(0), join_lists<Expr>({captures, tangents}),
+                         c.bodies.jvp(*a.then_body, active), c.bodies.jvp(*a.else_body, active));
   const Shapes outputs = output_shapes(*a.then_body);
-  Tensors result(outputs.size());
+  Exprs result(outputs.size());
   c.replacements = take(out, 0, outputs.size());
   size_t next = outputs.size();
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -119,16 +119,16 @@ Tensors If::jvp(const Jvp& c, const Attrs& a) {
 }
 
 // One predicate for all examples stays a branch; one per example needs both bodies and a choice.
-Tensors If::vmap(const Vmap& c, const Attrs& a) {
-  const Tensors captures = rest(c);
+Exprs If::vmap(const Vmap& c, const Attrs& a) {
+  const Exprs captures = rest(c);
   std::vector<bool> batched;
   for (int i = 1; i < c.count(); ++i) batched.push_back(c.batched(i));
   const GraphRef yes = c.bodies.vmap(*a.then_body, batched, c.size),
                  no = c.bodies.vmap(*a.else_body, batched, c.size);
   if (!c.batched(0)) return emit(c.graph, c.in(0), captures, yes, no);
-  const Tensors then_out = inline_graph(c.graph, *yes, captures),
-                else_out = inline_graph(c.graph, *no, captures);
-  Tensors out;
+  const Exprs then_out = inline_graph(c.graph, *yes, captures),
+              else_out = inline_graph(c.graph, *no, captures);
+  Exprs out;
   for (size_t i = 0; i < then_out.size(); ++i) {
     Dims dims(size_t(then_out[i].rank()), Dim(1));
     dims[0] = c.size;
@@ -140,16 +140,15 @@ Tensors If::vmap(const Vmap& c, const Attrs& a) {
 std::vector<OpSample<If::Attrs>> If::samples() {
   const auto f = [](const char* s) { return parse_shape(s); };
   const GraphRef twice = make_body("twice", {f("f32[3]"), f("f32[]")},
-                                   [](Graph&, const Tensors& x) { return Tensors{x[0] * 2.0, sin(x[1])}; });
-  const GraphRef square = make_body("square", {f("f32[3]"), f("f32[]")}, [](Graph&, const Tensors& x) {
-    return Tensors{x[0] * x[0] * x[1], x[1]};
-  });
+                                   [](Graph&, const Exprs& x) { return Exprs{x[0] * 2.0, sin(x[1])}; });
+  const GraphRef square = make_body("square", {f("f32[3]"), f("f32[]")},
+                                    [](Graph&, const Exprs& x) { return Exprs{x[0] * x[0] * x[1], x[1]}; });
   const GraphRef first =
-      make_body("first", {f("f32[0]")}, [](Graph&, const Tensors& x) { return Tensors{x[0]}; });
+      make_body("first", {f("f32[0]")}, [](Graph&, const Exprs& x) { return Exprs{x[0]}; });
   const GraphRef number = make_body(
-      "number", {}, [](Graph& g, const Tensors&) { return Tensors{full(g, Shape(DType::i32, {2}), 7)}; });
+      "number", {}, [](Graph& g, const Exprs&) { return Exprs{full(g, Shape(DType::i32, {2}), 7)}; });
   const GraphRef other = make_body(
-      "other", {}, [](Graph& g, const Tensors&) { return Tensors{full(g, Shape(DType::i32, {2}), 8)}; });
+      "other", {}, [](Graph& g, const Exprs&) { return Exprs{full(g, Shape(DType::i32, {2}), 8)}; });
   return {{{twice, square}, {"bool[]", "f32[3]", "f32[]"}},
           {{square, twice}, {"i32[] <2", "f32[3]", "f32[]"}},
           {{square, square}, {"bool[]", "f32[3]", "f32[]"}},
@@ -157,7 +156,7 @@ std::vector<OpSample<If::Attrs>> If::samples() {
           {{number, other}, {"i64[] <2"}}};
 }
 
-Tensors if_else(Tensor predicate, const Tensors& captures, Graph then_body, Graph else_body) {
+Exprs if_else(Expr predicate, const Exprs& captures, Graph then_body, Graph else_body) {
   return emit(*predicate.graph, predicate, captures, std::make_shared<const Graph>(std::move(then_body)),
               std::make_shared<const Graph>(std::move(else_body)));
 }

@@ -1,11 +1,9 @@
 // A branch: one of two bodies runs.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct If {
   static constexpr std::string_view name = "if", summary = "One of two bodies, chosen by a scalar.",
@@ -23,12 +21,12 @@ struct If {
   };
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors jvp(const Jvp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs jvp(const Jvp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensors if_else(Tensor predicate, const Tensors& captures, Graph then_body, Graph else_body);
+Exprs if_else(Expr predicate, const Exprs& captures, Graph then_body, Graph else_body);
 
 }  // namespace rlx::ops

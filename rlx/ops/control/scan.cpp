@@ -89,36 +89,36 @@ Literals Scan::reference(const Eval& c, const Attrs& a) {
 }
 
 // One loop that carries values and tangents side by side.
-Tensors Scan::jvp(const Jvp& c, const Attrs& a) {
+Exprs Scan::jvp(const Jvp& c, const Attrs& a) {
   const ScanOperands in = scan_operands(c, a);
   const size_t n = in.carries.size(), total = size_t(c.count());
   const Shapes outputs = output_shapes(*a.body), leaves = leaf_shapes(*a.body);
   std::vector<bool> active(total);
-  Tensors dcarries, dconsts, dxs;
+  Exprs dcarries, dconsts, dxs;
   for (size_t i = 0; i < total; ++i) {
     active[i] = is_differentiable(leaves[i].dtype()) && (i < n || c.has_dx(int(i)));
     if (active[i]) (i < n ? dcarries : i < n + in.consts.size() ? dconsts : dxs).push_back(c.dx(int(i)));
   }
   const GraphRef body = c.bodies.jvp(*a.body, active);
-  const Tensors carries = join_lists<Tensor>({in.carries, dcarries}),
-                consts = join_lists<Tensor>({in.consts, dconsts}), xs = join_lists<Tensor>({in.xs, dxs});
+  const Exprs carries = join_lists<Expr>({in.carries, dcarries}),
+              consts = join_lists<Expr>({in.consts, dconsts}), xs = join_lists<Expr>({in.xs, dxs});
   const Shapes inputs = join_lists<Shape>({shapes_of(carries), shapes_of(consts), slices_of(xs)});
-  const GraphRef joint = make_body(a.body->name() + "_jvp", inputs, [&](Graph& g, const Tensors& x) {
+  const GraphRef joint = make_body(a.body->name() + "_jvp", inputs, [&](Graph& g, const Exprs& x) {
     size_t at = 0;
     const auto next = [&](size_t count) { return at += count, take(x, at - count, count); };
-    const Tensors p = next(n), dp = next(dcarries.size()), q = next(in.consts.size()),
-                  dq = next(dconsts.size()), s = next(in.xs.size()), ds = next(dxs.size());
-    const Tensors out = inline_graph(g, *body, join_lists<Tensor>({p, q, s, dp, dq, ds}));
+    const Exprs p = next(n), dp = next(dcarries.size()), q = next(in.consts.size()),
+                dq = next(dconsts.size()), s = next(in.xs.size()), ds = next(dxs.size());
+    const Exprs out = inline_graph(g, *body, join_lists<Expr>({p, q, s, dp, dq, ds}));
     // out: carries', ys, then the tangents of those that have one; wanted: carries', dcarries', ys, dys.
-    const Tensors primal = take(out, 0, outputs.size()),
-                  tangent = take(out, outputs.size(), out.size() - outputs.size());
-    return join_lists<Tensor>({take(primal, 0, n), take(tangent, 0, dcarries.size()),
-                               take(primal, n, primal.size() - n),
-                               take(tangent, dcarries.size(), tangent.size() - dcarries.size())});
+    const Exprs primal = take(out, 0, outputs.size()),
+                tangent = take(out, outputs.size(), out.size() - outputs.size());
+    return join_lists<Expr>({take(primal, 0, n), take(tangent, 0, dcarries.size()),
+                             take(primal, n, primal.size() - n),
+                             take(tangent, dcarries.size(), tangent.size() - dcarries.size())});
   });
-  const Tensors out = emit_scan(c.graph, {carries, consts, xs}, like(a, joint));
-  Tensors tangents(outputs.size());
-  c.replacements.assign(outputs.size(), Tensor{});
+  const Exprs out = emit_scan(c.graph, {carries, consts, xs}, like(a, joint));
+  Exprs tangents(outputs.size());
+  c.replacements.assign(outputs.size(), Expr{});
   size_t dcarry = n, y = n + dcarries.size(), dy = y + (outputs.size() - n);
   for (size_t i = 0; i < outputs.size(); ++i) {
     c.replacements[i] = i < n ? out[i] : out[y++];
@@ -128,9 +128,9 @@ Tensors Scan::jvp(const Jvp& c, const Attrs& a) {
 }
 
 // Carries are batched whatever they start as; sequences and stacked outputs have the steps in front.
-Tensors Scan::vmap(const Vmap& c, const Attrs& a) {
+Exprs Scan::vmap(const Vmap& c, const Attrs& a) {
   std::vector<bool> batched;
-  Tensors carries, consts, xs;
+  Exprs carries, consts, xs;
   for (int i = 0; i < c.count(); ++i) {
     batched.push_back(i < a.carries || c.batched(i));
     if (i < a.carries) {
@@ -142,7 +142,7 @@ Tensors Scan::vmap(const Vmap& c, const Attrs& a) {
     }
   }
   const GraphRef body = c.bodies.vmap(*a.body, batched, c.size);
-  Tensors out = emit_scan(c.graph, {carries, consts, xs}, like(a, body));
+  Exprs out = emit_scan(c.graph, {carries, consts, xs}, like(a, body));
   for (size_t i = size_t(a.carries); i < out.size(); ++i) out[i] = move_axis(out[i], 0, 1);
   return out;
 }
@@ -153,22 +153,22 @@ GraphRef sample_body(std::string_view kind) {
   const auto f = [](const char* s) { return parse_shape(s); };
   if (kind == "rnn") {  // carry, w, x -> tanh(carry w + x)
     return make_body("rnn", {f("f32[2,3]"), f("f32[3,3]"), f("f32[2,3]")},
-                     [](Graph&, const Tensors& x) { return Tensors{tanh(matmul(x[0], x[1]) + x[2])}; });
+                     [](Graph&, const Exprs& x) { return Exprs{tanh(matmul(x[0], x[1]) + x[2])}; });
   }
   if (kind == "pair") {  // two carries, one output of another size
-    return make_body("pair", {f("f32[2]"), f("f32[]"), f("f32[]")}, [](Graph&, const Tensors& x) {
-      const Tensor next = sin(x[0]) * x[2] + x[1];
-      return Tensors{next, x[1] * 0.5 + x[2], reshape(next * next, {1, 2})};
+    return make_body("pair", {f("f32[2]"), f("f32[]"), f("f32[]")}, [](Graph&, const Exprs& x) {
+      const Expr next = sin(x[0]) * x[2] + x[1];
+      return Exprs{next, x[1] * 0.5 + x[2], reshape(next * next, {1, 2})};
     });
   }
   if (kind == "count") {  // an integer carry beside a float one
-    return make_body("count", {f("i32[]"), f("f32[3]")}, [](Graph&, const Tensors& x) {
-      return Tensors{x[0] + scalar_like(x[0], 1), sigmoid(x[1])};
+    return make_body("count", {f("i32[]"), f("f32[3]")}, [](Graph&, const Exprs& x) {
+      return Exprs{x[0] + scalar_like(x[0], 1), sigmoid(x[1])};
     });
   }
   // no carries: a map over slices with a constant
   return make_body("map", {f("f32[3]"), f("f32[3]")},
-                   [](Graph&, const Tensors& x) { return Tensors{x[0] * exp(x[1])}; });
+                   [](Graph&, const Exprs& x) { return Exprs{x[0] * exp(x[1])}; });
 }
 
 }  // namespace
@@ -186,8 +186,8 @@ std::vector<OpSample<Scan::Attrs>> Scan::samples() {
       {{sample_body("pair"), 4, 2, 0, true, ScanSave::residuals, 3}, {"f32[2]", "f32[]", "f32[4]"}}};
 }
 
-Tensors scan_all(Graph& g, const Tensors& init, const Tensors& consts, const Tensors& xs, Graph body,
-                 Dim length, bool reverse, ScanSave save) {
+Exprs scan_all(Graph& g, const Exprs& init, const Exprs& consts, const Exprs& xs, Graph body, Dim length,
+               bool reverse, ScanSave save) {
   return emit_scan(g, {init, consts, xs},
                    {.body = std::make_shared<const Graph>(std::move(body)),
                     .length = length,
@@ -195,8 +195,8 @@ Tensors scan_all(Graph& g, const Tensors& init, const Tensors& consts, const Ten
                     .save = save});
 }
 
-Tensors scan_all_checkpointed(Graph& g, const Tensors& init, const Tensors& consts, const Tensors& xs,
-                              Graph body, int64_t length, int64_t num_checkpoints) {
+Exprs scan_all_checkpointed(Graph& g, const Exprs& init, const Exprs& consts, const Exprs& xs, Graph body,
+                            int64_t length, int64_t num_checkpoints) {
   if (num_checkpoints < 1) throw invalid("scan_checkpointed: ", num_checkpoints, " checkpoints; at least 1");
   return emit_scan(g, {init, consts, xs},
                    {.body = std::make_shared<const Graph>(std::move(body)),
@@ -204,20 +204,19 @@ Tensors scan_all_checkpointed(Graph& g, const Tensors& init, const Tensors& cons
                     .checkpoints = num_checkpoints});
 }
 
-Tensor scan(Tensor init, Graph body, Dim length) {
+Expr scan(Expr init, Graph body, Dim length) {
   return scan_all(*init.graph, {init}, {}, {}, std::move(body), length)[0];
 }
 
-Tensor scan_with_xs(Tensor init, const Tensors& xs, Graph body, Dim length) {
+Expr scan_with_xs(Expr init, const Exprs& xs, Graph body, Dim length) {
   return scan_all(*init.graph, {init}, {}, xs, std::move(body), length)[0];
 }
 
-Tensor scan_with_bcasts_and_xs(Tensor init, const Tensors& bcasts, const Tensors& xs, Graph body,
-                               Dim length) {
+Expr scan_with_bcasts_and_xs(Expr init, const Exprs& bcasts, const Exprs& xs, Graph body, Dim length) {
   return scan_all(*init.graph, {init}, bcasts, xs, std::move(body), length)[0];
 }
 
-Tensor scan_trajectory(Tensor init, Graph body, Dim length) {
+Expr scan_trajectory(Expr init, Graph body, Dim length) {
   Values outputs = body.outputs();
   if (outputs.size() != 1)
     throw invalid("scan_trajectory: the body has ", outputs.size(), " outputs; it must return the carry");
@@ -226,7 +225,7 @@ Tensor scan_trajectory(Tensor init, Graph body, Dim length) {
   return scan_all(*init.graph, {init}, {}, {}, std::move(body), length)[1];
 }
 
-Tensor scan_checkpointed(Tensor init, Graph body, Dim length, int64_t num_checkpoints) {
+Expr scan_checkpointed(Expr init, Graph body, Dim length, int64_t num_checkpoints) {
   if (!length.is_static()) throw invalid("scan_checkpointed: length ", length, " is symbolic; bind it first");
   return scan_all_checkpointed(*init.graph, {init}, {}, {}, std::move(body), length.value(),
                                num_checkpoints)[0];

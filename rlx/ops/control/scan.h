@@ -3,11 +3,9 @@
 
 #include <array>
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 /// What reverse mode keeps from the forward loop.
 enum class ScanSave { residuals, carries };
@@ -46,27 +44,27 @@ struct Scan {
   };
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors jvp(const Jvp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs jvp(const Jvp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
 /// Final carries, then stacked outputs.
-Tensors scan_all(Graph& g, const Tensors& init, const Tensors& consts, const Tensors& xs, Graph body,
-                 Dim length, bool reverse = false, ScanSave save = ScanSave::residuals);
+Exprs scan_all(Graph& g, const Exprs& init, const Exprs& consts, const Exprs& xs, Graph body, Dim length,
+               bool reverse = false, ScanSave save = ScanSave::residuals);
 
 /// One carry, its final value. The body maps (carry, constants..., slices...) to the next carry.
-Tensor scan(Tensor init, Graph body, Dim length);
-Tensor scan_with_xs(Tensor init, const Tensors& xs, Graph body, Dim length);
-Tensor scan_with_bcasts_and_xs(Tensor init, const Tensors& bcasts, const Tensors& xs, Graph body, Dim length);
+Expr scan(Expr init, Graph body, Dim length);
+Expr scan_with_xs(Expr init, const Exprs& xs, Graph body, Dim length);
+Expr scan_with_bcasts_and_xs(Expr init, const Exprs& bcasts, const Exprs& xs, Graph body, Dim length);
 /// All carries stacked: row t is the carry after step t + 1.
-Tensor scan_trajectory(Tensor init, Graph body, Dim length);
+Expr scan_trajectory(Expr init, Graph body, Dim length);
 /// As scan; reverse mode keeps `num_checkpoints` carries and recomputes between them. Values and gradients
 /// are the same bits.
-Tensor scan_checkpointed(Tensor init, Graph body, Dim length, int64_t num_checkpoints);
+Expr scan_checkpointed(Expr init, Graph body, Dim length, int64_t num_checkpoints);
 /// The general form of scan_checkpointed.
-Tensors scan_all_checkpointed(Graph& g, const Tensors& init, const Tensors& consts, const Tensors& xs,
-                              Graph body, int64_t length, int64_t num_checkpoints);
+Exprs scan_all_checkpointed(Graph& g, const Exprs& init, const Exprs& consts, const Exprs& xs, Graph body,
+                            int64_t length, int64_t num_checkpoints);
 
 }  // namespace rlx::ops

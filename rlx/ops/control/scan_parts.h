@@ -15,14 +15,14 @@ inline Shape stacked(const Shape& s, Dim length) {
   return s.with_dims(std::move(dims));
 }
 
-inline Shapes slices_of(const Tensors& tensors) {
+inline Shapes slices_of(const Exprs& tensors) {
   Shapes out;
-  for (const Tensor& t : tensors) out.push_back(slice_of(t.shape()));
+  for (const Expr& t : tensors) out.push_back(slice_of(t.shape()));
   return out;
 }
 
 struct ScanOperands {
-  Tensors carries, consts, xs;
+  Exprs carries, consts, xs;
 };
 
 /// The operands of a rule's scan, as lists.
@@ -41,10 +41,10 @@ inline Scan::Attrs like(Scan::Attrs a, GraphRef body) {
 }
 
 /// Appends a scan; the numbers of carries and constants are those of the operands.
-inline Tensors emit_scan(Graph& g, const ScanOperands& in, Scan::Attrs a) {
+inline Exprs emit_scan(Graph& g, const ScanOperands& in, Scan::Attrs a) {
   a.carries = int(in.carries.size());
   a.consts = int(in.consts.size());
-  const Tensors operands = join_lists<Tensor>({in.carries, in.consts, in.xs});
+  const Exprs operands = join_lists<Expr>({in.carries, in.consts, in.xs});
   return make_all<Scan>(g, std::move(a), Values(operands.begin(), operands.end()));
 }
 

@@ -22,13 +22,13 @@ namespace {
 
 // What the sweep carries: cotangents of the carries, sums of the gradients of the constants.
 struct Swept {
-  Tensors dcarries, sums;
-  Tensors all() const { return join_lists<Tensor>({dcarries, sums}); }
+  Exprs dcarries, sums;
+  Exprs all() const { return join_lists<Expr>({dcarries, sums}); }
 };
 
 // A stretch of steps, forward: results as those of the loop, and what the sweep over it needs.
 struct Stretch {
-  Tensors results, residuals, carried;
+  Exprs results, residuals, carried;
 };
 
 class Reverse {
@@ -49,16 +49,16 @@ class Reverse {
     for (size_t i = 0; i < n_; ++i) {
       if (split_.backward->use_count(back_leaves[i]) > 0) kept_.push_back(i);
     }
-    forward_ = make_body(a.body->name(), leaves_, [&](Graph& g, const Tensors& x) {
-      Tensors out = inline_graph(g, *split_.forward, x);
+    forward_ = make_body(a.body->name(), leaves_, [&](Graph& g, const Exprs& x) {
+      Exprs out = inline_graph(g, *split_.forward, x);
       for (const size_t i : kept_) out.push_back(x[i]);
       return out;
     });
   }
 
-  Tensors run() {
+  Exprs run() {
     Swept swept;
-    Tensors dys;
+    Exprs dys;
     for (size_t i = 0; i < results_; ++i) {
       if (seeded_[i]) (i < n_ ? swept.dcarries : dys).push_back(c_.dy(int(i)));
     }
@@ -74,31 +74,31 @@ class Reverse {
  private:
   // Forward over `length` steps, with residuals.
   Stretch forward(Graph& g, const ScanOperands& in, Dim length) const {
-    const Tensors made = emit_scan(g, in, plain(forward_, length, a_.reverse));
+    const Exprs made = emit_scan(g, in, plain(forward_, length, a_.reverse));
     return {take(made, 0, results_), take(made, results_, split_.residuals.size()),
             take(made, results_ + split_.residuals.size(), kept_.size())};
   }
 
   // Backward over the same steps; the carries of the sweep, then gradients of the sequences.
-  Tensors sweep(Graph& g, const Swept& swept, const Tensors& consts, const Tensors& xs, const Stretch& made,
-                const Tensors& dys, Dim length) const {
-    const Tensors steps = join_lists<Tensor>({made.carried, xs, made.residuals, dys});
+  Exprs sweep(Graph& g, const Swept& swept, const Exprs& consts, const Exprs& xs, const Stretch& made,
+              const Exprs& dys, Dim length) const {
+    const Exprs steps = join_lists<Expr>({made.carried, xs, made.residuals, dys});
     const Shapes inputs = join_lists<Shape>({shapes_of(swept.all()), shapes_of(consts), slices_of(steps)});
-    const GraphRef body = make_body(a_.body->name() + "_backward", inputs, [&](Graph& b, const Tensors& x) {
+    const GraphRef body = make_body(a_.body->name() + "_backward", inputs, [&](Graph& b, const Exprs& x) {
       size_t at = 0;
       const auto next = [&](size_t count) { return at += count, take(x, at - count, count); };
-      const Tensors d = next(swept.dcarries.size()), sum = next(swept.sums.size()), q = next(consts.size()),
-                    carry = next(kept_.size()), slices = next(xs.size()),
-                    residual = next(made.residuals.size()), dy = next(dys.size());
+      const Exprs d = next(swept.dcarries.size()), sum = next(swept.sums.size()), q = next(consts.size()),
+                  carry = next(kept_.size()), slices = next(xs.size()),
+                  residual = next(made.residuals.size()), dy = next(dys.size());
       // A carry that nobody reads is bound to anything of its type.
-      Tensors carries;
+      Exprs carries;
       for (size_t i = 0, k = 0; i < n_; ++i) {
         const bool is_kept = k < kept_.size() && kept_[k] == i;
         carries.push_back(is_kept ? carry[k++] : full(b, leaves_[i], 0));
       }
-      const Tensors grads =
-          inline_graph(b, *split_.backward, join_lists<Tensor>({carries, q, slices, residual, d, dy}));
-      Tensors out;
+      const Exprs grads =
+          inline_graph(b, *split_.backward, join_lists<Expr>({carries, q, slices, residual, d, dy}));
+      Exprs out;
       size_t grad = 0, s = 0;
       for (size_t i = 0; i < total_; ++i) {
         if (!wanted_[i]) continue;
@@ -111,15 +111,15 @@ class Reverse {
     return emit_scan(g, {swept.all(), consts, steps}, plain(body, length, !a_.reverse));
   }
 
-  Tensors run_segments(Swept swept, const Tensors& dys) const {
+  Exprs run_segments(Swept swept, const Exprs& dys) const {
     Graph& g = c_.graph;
     const int64_t length = a_.length.value(), steps = (length + a_.checkpoints - 1) / a_.checkpoints,
                   segments = length / steps, whole = segments * steps, rest = length - whole;
     // In time the short segment comes last: behind the others, or before them when the loop runs backwards.
-    const auto cut = [&](const Tensors& all, bool last) {
-      Tensors out;
+    const auto cut = [&](const Exprs& all, bool last) {
+      Exprs out;
       const int64_t from = last ? (a_.reverse ? 0 : whole) : (a_.reverse ? rest : 0);
-      for (const Tensor& x : all) {
+      for (const Expr& x : all) {
         out.push_back(make<Narrow>(g, {0, Dim(from), Dim(last ? rest : whole)}, {x}));
         if (last) continue;
         Dims dims = x.shape().dims();
@@ -129,26 +129,26 @@ class Reverse {
       }
       return out;
     };
-    const auto joined = [&](Tensor segmented, Tensor last) {
+    const auto joined = [&](Expr segmented, Expr last) {
       Dims dims = segmented.shape().dims();
       dims.erase(dims.begin());
       dims[0] = whole;
-      const Tensor flat = reshape(segmented, dims);
+      const Expr flat = reshape(segmented, dims);
       if (rest == 0) return flat;
       return a_.reverse ? concat({last, flat}, 0) : concat({flat, last}, 0);
     };
 
-    const Tensors xs = cut(in_.xs, false), segment_dys = cut(dys, false);
+    const Exprs xs = cut(in_.xs, false), segment_dys = cut(dys, false);
     const size_t consts = in_.consts.size(), ys = results_ - n_;
     const Shapes inputs = join_lists<Shape>({shapes_of(in_.carries), shapes_of(in_.consts), slices_of(xs)});
-    const GraphRef outer = make_body(a_.body->name() + "_segment", inputs, [&](Graph& b, const Tensors& x) {
+    const GraphRef outer = make_body(a_.body->name() + "_segment", inputs, [&](Graph& b, const Exprs& x) {
       const ScanOperands in{take(x, 0, n_), take(x, n_, consts), take(x, n_ + consts, xs.size())};
-      return join_lists<Tensor>({emit_scan(b, in, plain(a_.body, steps, a_.reverse)), in.carries});
+      return join_lists<Expr>({emit_scan(b, in, plain(a_.body, steps, a_.reverse)), in.carries});
     });
-    const Tensors made = emit_scan(g, {in_.carries, in_.consts, xs}, by_segment(outer, segments, a_.reverse));
-    const Tensors starts = take(made, results_, n_);
-    Tensors results = take(made, 0, n_), tail_grads;
-    const Tensors tail_xs = rest > 0 ? cut(in_.xs, true) : Tensors{};
+    const Exprs made = emit_scan(g, {in_.carries, in_.consts, xs}, by_segment(outer, segments, a_.reverse));
+    const Exprs starts = take(made, results_, n_);
+    Exprs results = take(made, 0, n_), tail_grads;
+    const Exprs tail_xs = rest > 0 ? cut(in_.xs, true) : Exprs{};
     Stretch tail;
     if (rest > 0) {
       tail = forward(g, {results, in_.consts, tail_xs}, rest);
@@ -158,24 +158,24 @@ class Reverse {
                take(tail_grads, swept.dcarries.size(), swept.sums.size())};
     }
     for (size_t i = 0; i < ys; ++i)
-      results.push_back(joined(made[n_ + i], rest > 0 ? tail.results[n_ + i] : Tensor{}));
+      results.push_back(joined(made[n_ + i], rest > 0 ? tail.results[n_ + i] : Expr{}));
     c_.replacements = results;
 
-    const Tensors per_segment = join_lists<Tensor>({starts, xs, segment_dys});
+    const Exprs per_segment = join_lists<Expr>({starts, xs, segment_dys});
     const Shapes back_inputs =
         join_lists<Shape>({shapes_of(swept.all()), shapes_of(in_.consts), slices_of(per_segment)});
     const GraphRef back =
-        make_body(a_.body->name() + "_segment_backward", back_inputs, [&](Graph& b, const Tensors& x) {
+        make_body(a_.body->name() + "_segment_backward", back_inputs, [&](Graph& b, const Exprs& x) {
           size_t at = 0;
           const auto next = [&](size_t count) { return at += count, take(x, at - count, count); };
           const Swept state{next(swept.dcarries.size()), next(swept.sums.size())};
-          const Tensors q = next(consts), carries = next(n_), slices = next(xs.size()), dy = next(dys.size());
+          const Exprs q = next(consts), carries = next(n_), slices = next(xs.size()), dy = next(dys.size());
           return sweep(b, state, q, slices, forward(b, {carries, q, slices}, steps), dy, steps);
         });
-    Tensors grads =
+    Exprs grads =
         emit_scan(g, {swept.all(), in_.consts, per_segment}, by_segment(back, segments, !a_.reverse));
     for (size_t i = swept.all().size(); i < grads.size(); ++i)
-      grads[i] = joined(grads[i], rest > 0 ? tail_grads[i] : Tensor{});
+      grads[i] = joined(grads[i], rest > 0 ? tail_grads[i] : Expr{});
     return gradients(grads);
   }
 
@@ -189,8 +189,8 @@ class Reverse {
   }
 
   // One gradient per operand.
-  Tensors gradients(const Tensors& swept) const {
-    Tensors out(total_);
+  Exprs gradients(const Exprs& swept) const {
+    Exprs out(total_);
     for (size_t i = 0, r = 0; i < total_; ++i) {
       if (wanted_[i]) out[i] = swept[r++];
     }
@@ -211,6 +211,6 @@ class Reverse {
 
 }  // namespace
 
-Tensors Scan::vjp(const Vjp& c, const Attrs& a) { return Reverse(c, a).run(); }
+Exprs Scan::vjp(const Vjp& c, const Attrs& a) { return Reverse(c, a).run(); }
 
 }  // namespace rlx::ops

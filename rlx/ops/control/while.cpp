@@ -24,27 +24,27 @@ bool holds(const Literal& flags) {
 }
 
 // Whether all elements behind the first `keep` axes are not 0, as bool.
-Tensor all_of(Tensor flags, int keep) {
+Expr all_of(Expr flags, int keep) {
   std::vector<int> axes;
   for (int i = keep; i < flags.rank(); ++i) axes.push_back(i);
-  Tensor yes = cast(cast(flags, DType::bool_), DType::i32);
+  Expr yes = cast(cast(flags, DType::bool_), DType::i32);
   if (!axes.empty()) yes = reduce(yes, ReduceOp::min, axes, false);
   return cast(yes, DType::bool_);
 }
 
-Tensor any_of(Tensor flags) {
+Expr any_of(Expr flags) {
   return cast(reduce(cast(flags, DType::i32), ReduceOp::max, {}, false), DType::bool_);
 }
 
-Tensors operands_of(const auto& c) {
-  Tensors out;
+Exprs operands_of(const auto& c) {
+  Exprs out;
   for (int i = 0; i < c.count(); ++i) out.push_back(c.in(i));
   return out;
 }
 
-Tensors emit(Graph& g, const Tensors& carries, const Tensors& consts, GraphRef cond, GraphRef body,
-             std::optional<int64_t> max_iterations) {
-  const Tensors operands = join_lists<Tensor>({carries, consts});
+Exprs emit(Graph& g, const Exprs& carries, const Exprs& consts, GraphRef cond, GraphRef body,
+           std::optional<int64_t> max_iterations) {
+  const Exprs operands = join_lists<Expr>({carries, consts});
   return make_all<While>(g, {std::move(cond), std::move(body), int(carries.size()), max_iterations},
                          Values(operands.begin(), operands.end()));
 }
@@ -82,70 +82,69 @@ Literals While::reference(const Eval& c, const Attrs& a) {
 }
 
 // max_iterations steps of a scan, each a branch: once the condition fails, the rest pass the carries through.
-Tensors While::decompose(const Lower& c, const Attrs& a) {
+Exprs While::decompose(const Lower& c, const Attrs& a) {
   if (!a.max_iterations) {
     throw invalid(
         "while: reverse mode needs a bound on the number of steps; set max_iterations, or use forward mode "
         "(jvp)");
   }
-  const Tensors in = operands_of(c);
+  const Exprs in = operands_of(c);
   const auto n = size_t(a.carries);
-  const Tensors consts = take(in, n, in.size() - n);
-  const Tensors carries =
-      join_lists<Tensor>({{full(c.graph, Shape::scalar(DType::bool_), 1)}, take(in, 0, n)});
+  const Exprs consts = take(in, n, in.size() - n);
+  const Exprs carries = join_lists<Expr>({{full(c.graph, Shape::scalar(DType::bool_), 1)}, take(in, 0, n)});
   const GraphRef keep =
-      make_body("keep", shapes_of(in), [&](Graph&, const Tensors& x) { return take(x, 0, n); });
+      make_body("keep", shapes_of(in), [&](Graph&, const Exprs& x) { return take(x, 0, n); });
   const GraphRef step =
-      make_body(a.body->name() + "_step", shapes_of(join_lists<Tensor>({carries, consts})),
-                [&](Graph& g, const Tensors& x) {
-                  const Tensors values = take(x, 1, x.size() - 1);
+      make_body(a.body->name() + "_step", shapes_of(join_lists<Expr>({carries, consts})),
+                [&](Graph& g, const Exprs& x) {
+                  const Exprs values = take(x, 1, x.size() - 1);
                   // The condition is asked only while the loop is alive: it may be undefined afterwards.
-                  const GraphRef ask = make_body("ask", shapes_of(values), [&](Graph& h, const Tensors& v) {
-                    return Tensors{all_of(inline_graph(h, *a.cond, v)[0], 0)};
+                  const GraphRef ask = make_body("ask", shapes_of(values), [&](Graph& h, const Exprs& v) {
+                    return Exprs{all_of(inline_graph(h, *a.cond, v)[0], 0)};
                   });
-                  const GraphRef over = make_body("over", shapes_of(values), [&](Graph& h, const Tensors&) {
-                    return Tensors{full(h, Shape::scalar(DType::bool_), 0)};
+                  const GraphRef over = make_body("over", shapes_of(values), [&](Graph& h, const Exprs&) {
+                    return Exprs{full(h, Shape::scalar(DType::bool_), 0)};
                   });
                   Values ask_in{x[0]}, run_in;
-                  for (const Tensor& v : values) ask_in.push_back(v);
-                  const Tensor alive = make<If>(g, {ask, over}, ask_in);
+                  for (const Expr& v : values) ask_in.push_back(v);
+                  const Expr alive = make<If>(g, {ask, over}, ask_in);
                   run_in.push_back(alive);
-                  for (const Tensor& v : values) run_in.push_back(v);
-                  return join_lists<Tensor>({{alive}, make_all<If>(g, {a.body, keep}, run_in)});
+                  for (const Expr& v : values) run_in.push_back(v);
+                  return join_lists<Expr>({{alive}, make_all<If>(g, {a.body, keep}, run_in)});
                 });
-  const Tensors operands = join_lists<Tensor>({carries, consts});
-  const Tensors out = make_all<Scan>(c.graph, {step, *a.max_iterations, int(n) + 1, int(consts.size())},
-                                     Values(operands.begin(), operands.end()));
+  const Exprs operands = join_lists<Expr>({carries, consts});
+  const Exprs out = make_all<Scan>(c.graph, {step, *a.max_iterations, int(n) + 1, int(consts.size())},
+                                   Values(operands.begin(), operands.end()));
   return take(out, 1, n);
 }
 
 // Tangents ride along; the condition sees the values only.
-Tensors While::jvp(const Jvp& c, const Attrs& a) {
-  const Tensors in = operands_of(c);
+Exprs While::jvp(const Jvp& c, const Attrs& a) {
+  const Exprs in = operands_of(c);
   const auto n = size_t(a.carries);
   std::vector<bool> active(in.size());
-  Tensors dcarries, dconsts;
+  Exprs dcarries, dconsts;
   for (size_t i = 0; i < in.size(); ++i) {
     active[i] = is_differentiable(in[i].dtype()) && (i < n || c.has_dx(int(i)));
     if (active[i]) (i < n ? dcarries : dconsts).push_back(c.dx(int(i)));
   }
-  const Tensors carries = join_lists<Tensor>({take(in, 0, n), dcarries}),
-                consts = join_lists<Tensor>({take(in, n, in.size() - n), dconsts});
-  const Shapes inputs = shapes_of(join_lists<Tensor>({carries, consts}));
-  const auto primal = [&](const Tensors& x) {
-    return join_lists<Tensor>({take(x, 0, n), take(x, carries.size(), in.size() - n)});
+  const Exprs carries = join_lists<Expr>({take(in, 0, n), dcarries}),
+              consts = join_lists<Expr>({take(in, n, in.size() - n), dconsts});
+  const Shapes inputs = shapes_of(join_lists<Expr>({carries, consts}));
+  const auto primal = [&](const Exprs& x) {
+    return join_lists<Expr>({take(x, 0, n), take(x, carries.size(), in.size() - n)});
   };
   const GraphRef both = c.bodies.jvp(*a.body, active);
   const GraphRef cond = make_body(
-      "cond", inputs, [&](Graph& g, const Tensors& x) { return inline_graph(g, *a.cond, primal(x)); });
-  const GraphRef body = make_body(a.body->name() + "_jvp", inputs, [&](Graph& g, const Tensors& x) {
+      "cond", inputs, [&](Graph& g, const Exprs& x) { return inline_graph(g, *a.cond, primal(x)); });
+  const GraphRef body = make_body(a.body->name() + "_jvp", inputs, [&](Graph& g, const Exprs& x) {
     return inline_graph(g, *both,
-                        join_lists<Tensor>({primal(x), take(x, n, dcarries.size()),
-                                            take(x, carries.size() + in.size() - n, dconsts.size())}));
+                        join_lists<Expr>({primal(x), take(x, n, dcarries.size()),
+                                          take(x, carries.size() + in.size() - n, dconsts.size())}));
   });
-  const Tensors out = emit(c.graph, carries, consts, cond, body, a.max_iterations);
+  const Exprs out = emit(c.graph, carries, consts, cond, body, a.max_iterations);
   c.replacements = take(out, 0, n);
-  Tensors tangents(n);
+  Exprs tangents(n);
   for (size_t i = 0, d = n; i < n; ++i) {
     if (active[i]) tangents[i] = out[d++];
   }
@@ -153,24 +152,24 @@ Tensors While::jvp(const Jvp& c, const Attrs& a) {
 }
 
 // The loop goes on while any example does; finished examples keep their carries.
-Tensors While::vmap(const Vmap& c, const Attrs& a) {
+Exprs While::vmap(const Vmap& c, const Attrs& a) {
   const auto n = size_t(a.carries);
   std::vector<bool> batched;
-  Tensors carries, consts;
+  Exprs carries, consts;
   for (int i = 0; i < c.count(); ++i) {
     batched.push_back(i < a.carries || c.batched(i));
     (i < a.carries ? carries : consts).push_back(i < a.carries ? lifted(c, i) : c.in(i));
   }
   const GraphRef cond = c.bodies.vmap(*a.cond, batched, c.size),
                  body = c.bodies.vmap(*a.body, batched, c.size);
-  const Shapes inputs = shapes_of(join_lists<Tensor>({carries, consts}));
-  const GraphRef any = make_body("any", inputs, [&](Graph& g, const Tensors& x) {
-    return Tensors{any_of(all_of(inline_graph(g, *cond, x)[0], 1))};
+  const Shapes inputs = shapes_of(join_lists<Expr>({carries, consts}));
+  const GraphRef any = make_body("any", inputs, [&](Graph& g, const Exprs& x) {
+    return Exprs{any_of(all_of(inline_graph(g, *cond, x)[0], 1))};
   });
-  const GraphRef step = make_body(a.body->name() + "_batch", inputs, [&](Graph& g, const Tensors& x) {
-    const Tensor alive = all_of(inline_graph(g, *cond, x)[0], 1);
-    const Tensors next = inline_graph(g, *body, x);
-    Tensors out;
+  const GraphRef step = make_body(a.body->name() + "_batch", inputs, [&](Graph& g, const Exprs& x) {
+    const Expr alive = all_of(inline_graph(g, *cond, x)[0], 1);
+    const Exprs next = inline_graph(g, *body, x);
+    Exprs out;
     for (size_t i = 0; i < n; ++i) {
       Dims dims(size_t(next[i].rank()), Dim(1));
       dims[0] = c.size;
@@ -186,25 +185,22 @@ std::vector<OpSample<While::Attrs>> While::samples() {
   // Squares while the sum is below a limit.
   const Shapes types{f("f32[2]"), f("f32[]")};
   const GraphRef below = make_body(
-      "below", types, [](Graph&, const Tensors& x) { return Tensors{less(reduce_sum(x[0], {0}), x[1])}; });
+      "below", types, [](Graph&, const Exprs& x) { return Exprs{less(reduce_sum(x[0], {0}), x[1])}; });
   const GraphRef grow =
-      make_body("grow", types, [](Graph&, const Tensors& x) { return Tensors{x[0] * x[0] + 0.5}; });
+      make_body("grow", types, [](Graph&, const Exprs& x) { return Exprs{x[0] * x[0] + 0.5}; });
   const Shapes counted{f("i32[]"), f("f32[3]")};
   const GraphRef few = make_body(
-      "few", counted, [](Graph&, const Tensors& x) { return Tensors{less(x[0], scalar_like(x[0], 4))}; });
-  const GraphRef spin = make_body("spin", counted, [](Graph&, const Tensors& x) {
-    return Tensors{x[0] + scalar_like(x[0], 1), sin(x[1])};
-  });
-  const GraphRef never = make_body("never", {f("f32[1]")}, [](Graph& g, const Tensors&) {
-    return Tensors{full(g, Shape::scalar(DType::bool_), 0)};
+      "few", counted, [](Graph&, const Exprs& x) { return Exprs{less(x[0], scalar_like(x[0], 4))}; });
+  const GraphRef spin = make_body(
+      "spin", counted, [](Graph&, const Exprs& x) { return Exprs{x[0] + scalar_like(x[0], 1), sin(x[1])}; });
+  const GraphRef never = make_body("never", {f("f32[1]")}, [](Graph& g, const Exprs&) {
+    return Exprs{full(g, Shape::scalar(DType::bool_), 0)};
   });
   const GraphRef once =
-      make_body("once", {f("f32[1]")}, [](Graph&, const Tensors& x) { return Tensors{x[0] * 2.0}; });
-  const GraphRef each = make_body("each", {f("f32[0]")}, [](Graph&, const Tensors& x) {
-    return Tensors{less(x[0], scalar_like(x[0], 0))};
-  });
-  const GraphRef same =
-      make_body("same", {f("f32[0]")}, [](Graph&, const Tensors& x) { return Tensors{x[0]}; });
+      make_body("once", {f("f32[1]")}, [](Graph&, const Exprs& x) { return Exprs{x[0] * 2.0}; });
+  const GraphRef each = make_body(
+      "each", {f("f32[0]")}, [](Graph&, const Exprs& x) { return Exprs{less(x[0], scalar_like(x[0], 0))}; });
+  const GraphRef same = make_body("same", {f("f32[0]")}, [](Graph&, const Exprs& x) { return Exprs{x[0]}; });
   return {{{below, grow, 1, 6}, {"f32[2] unit", "f32[] in 3..9"}},
           {{few, spin, 2, 10}, {"i32[] <3", "f32[3]"}},
           {{few, spin, 2, 2}, {"i32[] <3", "f32[3]"}},
@@ -213,8 +209,8 @@ std::vector<OpSample<While::Attrs>> While::samples() {
           {{few, spin, 2, 0}, {"i32[] <3", "f32[3]"}}};
 }
 
-Tensors while_loop(Graph& g, const Tensors& init, const Tensors& consts, Graph cond, Graph body,
-                   std::optional<int64_t> max_iterations) {
+Exprs while_loop(Graph& g, const Exprs& init, const Exprs& consts, Graph cond, Graph body,
+                 std::optional<int64_t> max_iterations) {
   return emit(g, init, consts, std::make_shared<const Graph>(std::move(cond)),
               std::make_shared<const Graph>(std::move(body)), max_iterations);
 }

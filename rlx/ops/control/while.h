@@ -3,11 +3,9 @@
 
 #include <optional>
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct While {
   static constexpr std::string_view name = "while", summary = "Loop while a condition holds.",
@@ -29,13 +27,13 @@ struct While {
   };
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
-  static Tensors jvp(const Jvp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
+  static Exprs jvp(const Jvp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensors while_loop(Graph& g, const Tensors& init, const Tensors& consts, Graph cond, Graph body,
-                   std::optional<int64_t> max_iterations = std::nullopt);
+Exprs while_loop(Graph& g, const Exprs& init, const Exprs& consts, Graph cond, Graph body,
+                 std::optional<int64_t> max_iterations = std::nullopt);
 
 }  // namespace rlx::ops

@@ -30,7 +30,7 @@ std::vector<int> permutation(int rank, std::initializer_list<int> first) {
 }
 
 // Extents `first`, then those of t from axis `from` on.
-Dims with_tail(Dims first, Tensor t, int from) {
+Dims with_tail(Dims first, Expr t, int from) {
   const Dims& dims = t.shape().dims();
   first.insert(first.end(), dims.begin() + from, dims.end());
   return first;
@@ -180,14 +180,14 @@ Literals Conv::reference(const Eval& c, const Attrs& a) {
   return {by_accumulator(c.out(), [&]<class T>() { return convolve<T>(c, a); })};
 }
 
-Tensor swap_channels(Tensor w, Dim groups) {
+Expr swap_channels(Expr w, Dim groups) {
   const Dim a = divided(w.dim(0), groups), b = w.dim(1);
-  const Tensor split = reshape(w, with_tail({groups, a, b}, w, 2));
-  const Tensor swapped = transpose(split, permutation(split.rank(), {0, 2, 1}));
+  const Expr split = reshape(w, with_tail({groups, a, b}, w, 2));
+  const Expr swapped = transpose(split, permutation(split.rank(), {0, 2, 1}));
   return reshape(swapped, with_tail({groups * b, a}, w, 2));
 }
 
-Tensor conv_input_gradient(Tensor dy, Tensor w, const Dims& x_dims, const Conv::Attrs& a) {
+Expr conv_input_gradient(Expr dy, Expr w, const Dims& x_dims, const Conv::Attrs& a) {
   Conv::Attrs b = a;
   std::swap(b.stride, b.input_dilation);
   for (int64_t& d : b.dilation) d = -d;
@@ -197,54 +197,54 @@ Tensor conv_input_gradient(Tensor dy, Tensor w, const Dims& x_dims, const Conv::
 }
 
 // The batch is what is summed over, so it becomes the channels, and the input channels of a group the batch.
-Tensor conv_weight_gradient(Tensor x, Tensor dy, const Dims& w_dims, const Conv::Attrs& a) {
+Expr conv_weight_gradient(Expr x, Expr dy, const Dims& w_dims, const Conv::Attrs& a) {
   Conv::Attrs b = a;
   std::swap(b.stride, b.dilation);
   b.size.assign(w_dims.begin() + 2, w_dims.end());
   const Dim batch = x.dim(0), inputs = w_dims[1];
-  const Tensor split = reshape(x, with_tail({batch, a.groups, inputs}, x, 2));
-  const Tensor moved = transpose(split, permutation(split.rank(), {2, 1, 0}));
-  const Tensor by_input = reshape(moved, with_tail({inputs, a.groups * batch}, x, 2));
-  const Tensor dw = conv(by_input, transpose(dy, permutation(dy.rank(), {1, 0})), b);
+  const Expr split = reshape(x, with_tail({batch, a.groups, inputs}, x, 2));
+  const Expr moved = transpose(split, permutation(split.rank(), {2, 1, 0}));
+  const Expr by_input = reshape(moved, with_tail({inputs, a.groups * batch}, x, 2));
+  const Expr dw = conv(by_input, transpose(dy, permutation(dy.rank(), {1, 0})), b);
   return transpose(dw, permutation(dw.rank(), {1, 0}));
 }
 
-Tensors Conv::vjp(const Vjp& c, const Attrs& a) {
-  Tensors out(2);
-  const Tensor x = c.in(0), w = c.in(1);
+Exprs Conv::vjp(const Vjp& c, const Attrs& a) {
+  Exprs out(2);
+  const Expr x = c.in(0), w = c.in(1);
   if (c.wants(0)) out[0] = conv_input_gradient(c.dy(), conj_of(w), x.shape().dims(), a);
   if (c.wants(1)) out[1] = conv_weight_gradient(conj_of(x), c.dy(), w.shape().dims(), a);
   return out;
 }
 
-Tensors Conv::jvp(const Jvp& c, const Attrs& a) {
-  return {add_or(c.has_dx(0) ? conv(c.dx(0), c.in(1), a) : Tensor{},
-                 c.has_dx(1) ? conv(c.in(0), c.dx(1), a) : Tensor{})};
+Exprs Conv::jvp(const Jvp& c, const Attrs& a) {
+  return {add_or(c.has_dx(0) ? conv(c.dx(0), c.in(1), a) : Expr{},
+                 c.has_dx(1) ? conv(c.in(0), c.dx(1), a) : Expr{})};
 }
 
 // A batch of inputs joins N. A batch of kernels joins the output channels of each group; when the inputs
 // are batched too, every element of the batch becomes a group of its own.
-Tensors Conv::vmap(const Vmap& c, const Attrs& a) {
-  const Tensor x = c.in(0), w = c.in(1);
+Exprs Conv::vmap(const Vmap& c, const Attrs& a) {
+  const Expr x = c.in(0), w = c.in(1);
   if (!c.batched(1)) {
-    const Tensor y = conv(reshape(x, with_tail({c.size * x.dim(1)}, x, 2)), w, a);
+    const Expr y = conv(reshape(x, with_tail({c.size * x.dim(1)}, x, 2)), w, a);
     return {reshape(y, with_tail({c.size, x.dim(1)}, y, 1))};
   }
   const Dim outputs = w.dim(1), per_group = divided(outputs, a.groups);
   if (c.batched(0)) {
     Attrs each = a;
     each.groups = c.size * a.groups;
-    const Tensor moved = transpose(x, permutation(x.rank(), {1, 0}));
-    const Tensor y = conv(reshape(moved, with_tail({x.dim(1), c.size * x.dim(2)}, x, 3)),
-                          reshape(w, with_tail({c.size * outputs}, w, 2)), each);
-    const Tensor split = reshape(y, with_tail({y.dim(0), c.size, outputs}, y, 2));
+    const Expr moved = transpose(x, permutation(x.rank(), {1, 0}));
+    const Expr y = conv(reshape(moved, with_tail({x.dim(1), c.size * x.dim(2)}, x, 3)),
+                        reshape(w, with_tail({c.size * outputs}, w, 2)), each);
+    const Expr split = reshape(y, with_tail({y.dim(0), c.size, outputs}, y, 2));
     return {transpose(split, permutation(split.rank(), {1, 0}))};
   }
-  const Tensor grouped = reshape(w, with_tail({c.size, a.groups, per_group}, w, 2));
-  const Tensor moved = transpose(grouped, permutation(grouped.rank(), {1, 0}));
-  const Tensor y = conv(x, reshape(moved, with_tail({c.size * outputs}, w, 2)), a);
-  const Tensor split = reshape(y, with_tail({y.dim(0), a.groups, c.size, per_group}, y, 2));
-  const Tensor first = transpose(split, permutation(split.rank(), {2, 0, 1, 3}));
+  const Expr grouped = reshape(w, with_tail({c.size, a.groups, per_group}, w, 2));
+  const Expr moved = transpose(grouped, permutation(grouped.rank(), {1, 0}));
+  const Expr y = conv(x, reshape(moved, with_tail({c.size * outputs}, w, 2)), a);
+  const Expr split = reshape(y, with_tail({y.dim(0), a.groups, c.size, per_group}, y, 2));
+  const Expr first = transpose(split, permutation(split.rank(), {2, 0, 1, 3}));
   return {reshape(first, with_tail({c.size, y.dim(0), outputs}, y, 2))};
 }
 
@@ -262,6 +262,6 @@ std::vector<OpSample<Conv::Attrs>> Conv::samples() {
           {{{1}, {0}, {1}, {1}, 1, {3}}, {"f32[2,2,0]", "f32[1,2,2]"}}};
 }
 
-Tensor conv(Tensor x, Tensor w, Conv::Attrs attrs) { return make<Conv>(*x.graph, std::move(attrs), {x, w}); }
+Expr conv(Expr x, Expr w, Conv::Attrs attrs) { return make<Conv>(*x.graph, std::move(attrs), {x, w}); }
 
 }  // namespace rlx::ops

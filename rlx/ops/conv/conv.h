@@ -1,11 +1,9 @@
 // The one convolution all others are made of.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 /// With i, k, o positions in x, w and y along a spatial axis, every term of
 ///   y[n, co, o] = sum of x[n, ci, i] w[co, ci, k]   over   o stride + k dilation = i input_dilation +
@@ -41,19 +39,19 @@ struct Conv {
   };
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors jvp(const Jvp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs jvp(const Jvp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor conv(Tensor x, Tensor w, Conv::Attrs attrs);
+Expr conv(Expr x, Expr w, Conv::Attrs attrs);
 
 /// The gradient of conv(x, w, a) in x, which has extents `x_dims`, and in w.
-Tensor conv_input_gradient(Tensor dy, Tensor w, const Dims& x_dims, const Conv::Attrs& a);
-Tensor conv_weight_gradient(Tensor x, Tensor dy, const Dims& w_dims, const Conv::Attrs& a);
+Expr conv_input_gradient(Expr dy, Expr w, const Dims& x_dims, const Conv::Attrs& a);
+Expr conv_weight_gradient(Expr x, Expr dy, const Dims& w_dims, const Conv::Attrs& a);
 
 /// w[A, B/groups, ..] seen from the other side: [B, A/groups, ..].
-Tensor swap_channels(Tensor w, Dim groups);
+Expr swap_channels(Expr w, Dim groups);
 
 }  // namespace rlx::ops

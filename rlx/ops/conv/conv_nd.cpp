@@ -96,7 +96,7 @@ Shapes infer_conv(Infer& c, ConvAttrs& a, int axes) {
   return {c.in(0).with_dims(std::move(dims))};
 }
 
-Tensors decompose_conv(const Lower& c, const ConvAttrs& a) {
+Exprs decompose_conv(const Lower& c, const ConvAttrs& a) {
   return {conv(c.in(0), c.in(1), general_form(a, spatial(c.out())))};
 }
 
@@ -153,7 +153,7 @@ Shapes infer_conv_transpose(Infer& c, ConvTransposeAttrs& a, int axes) {
 }
 
 // y[i stride + k dilation - padding] in the general form: o - k dilation = i stride - padding.
-Tensors decompose_conv_transpose(const Lower& c, const ConvTransposeAttrs& a) {
+Exprs decompose_conv_transpose(const Lower& c, const ConvTransposeAttrs& a) {
   Conv::Attrs general = general_form(a, spatial(c.out()));
   std::swap(general.stride, general.input_dilation);
   for (int64_t& d : general.dilation) d = -d;
@@ -198,7 +198,7 @@ Shapes Conv2dBackwardInput::infer(Infer& c, Attrs& a) {
   return {c.in(0).with_dims(a.x_shape)};
 }
 
-Tensors Conv2dBackwardInput::decompose(const Lower& c, const Attrs& a) {
+Exprs Conv2dBackwardInput::decompose(const Lower& c, const Attrs& a) {
   return {conv_input_gradient(c.in(0), c.in(1), a.x_shape, general_form(a, spatial(c.in(0).shape())))};
 }
 
@@ -223,7 +223,7 @@ Shapes Conv2dBackwardWeight::infer(Infer& c, Attrs& a) {
   return {c.in(0).with_dims(a.w_shape)};
 }
 
-Tensors Conv2dBackwardWeight::decompose(const Lower& c, const Attrs& a) {
+Exprs Conv2dBackwardWeight::decompose(const Lower& c, const Attrs& a) {
   return {conv_weight_gradient(c.in(0), c.in(1), a.w_shape, general_form(a, spatial(c.in(1).shape())))};
 }
 
@@ -238,51 +238,48 @@ std::vector<OpSample<Conv2dBackwardWeight::Attrs>> Conv2dBackwardWeight::samples
 namespace {
 
 template <class Op>
-Tensor make_conv(Tensor x, Tensor w, ConvSteps steps) {
+Expr make_conv(Expr x, Expr w, ConvSteps steps) {
   return make<Op>(*x.graph, {std::move(steps)}, {x, w});
 }
 
 template <class Op>
-Tensor make_transposed(Tensor x, Tensor w, ConvSteps steps, Steps output_padding) {
+Expr make_transposed(Expr x, Expr w, ConvSteps steps, Steps output_padding) {
   return make<Op>(*x.graph, {std::move(steps), std::move(output_padding)}, {x, w});
 }
 
 }  // namespace
 
-Tensor conv1d(Tensor x, Tensor w, Steps kernel_size, Steps stride, Steps padding, Steps dilation,
-              int64_t groups) {
+Expr conv1d(Expr x, Expr w, Steps kernel_size, Steps stride, Steps padding, Steps dilation, int64_t groups) {
   return make_conv<Conv1d>(x, w, {kernel_size, stride, padding, dilation, groups});
 }
-Tensor conv2d(Tensor x, Tensor w, Steps kernel_size, Steps stride, Steps padding, Steps dilation,
-              int64_t groups) {
+Expr conv2d(Expr x, Expr w, Steps kernel_size, Steps stride, Steps padding, Steps dilation, int64_t groups) {
   return make_conv<Conv2d>(x, w, {kernel_size, stride, padding, dilation, groups});
 }
-Tensor conv3d(Tensor x, Tensor w, Steps kernel_size, Steps stride, Steps padding, Steps dilation,
-              int64_t groups) {
+Expr conv3d(Expr x, Expr w, Steps kernel_size, Steps stride, Steps padding, Steps dilation, int64_t groups) {
   return make_conv<Conv3d>(x, w, {kernel_size, stride, padding, dilation, groups});
 }
-Tensor conv_transpose1d(Tensor x, Tensor w, Steps kernel_size, Steps stride, Steps padding, Steps dilation,
-                        Steps output_padding, int64_t groups) {
+Expr conv_transpose1d(Expr x, Expr w, Steps kernel_size, Steps stride, Steps padding, Steps dilation,
+                      Steps output_padding, int64_t groups) {
   return make_transposed<ConvTranspose1d>(x, w, {kernel_size, stride, padding, dilation, groups},
                                           output_padding);
 }
-Tensor conv_transpose2d(Tensor x, Tensor w, Steps kernel_size, Steps stride, Steps padding, Steps dilation,
-                        Steps output_padding, int64_t groups) {
+Expr conv_transpose2d(Expr x, Expr w, Steps kernel_size, Steps stride, Steps padding, Steps dilation,
+                      Steps output_padding, int64_t groups) {
   return make_transposed<ConvTranspose2d>(x, w, {kernel_size, stride, padding, dilation, groups},
                                           output_padding);
 }
-Tensor conv_transpose3d(Tensor x, Tensor w, Steps kernel_size, Steps stride, Steps padding, Steps dilation,
-                        Steps output_padding, int64_t groups) {
+Expr conv_transpose3d(Expr x, Expr w, Steps kernel_size, Steps stride, Steps padding, Steps dilation,
+                      Steps output_padding, int64_t groups) {
   return make_transposed<ConvTranspose3d>(x, w, {kernel_size, stride, padding, dilation, groups},
                                           output_padding);
 }
-Tensor conv2d_backward_input(Tensor dy, Tensor w, Dims x_shape, Steps kernel_size, Steps stride,
-                             Steps padding, Steps dilation, int64_t groups) {
+Expr conv2d_backward_input(Expr dy, Expr w, Dims x_shape, Steps kernel_size, Steps stride, Steps padding,
+                           Steps dilation, int64_t groups) {
   return make<Conv2dBackwardInput>(
       *dy.graph, {{kernel_size, stride, padding, dilation, groups}, std::move(x_shape)}, {dy, w});
 }
-Tensor conv2d_backward_weight(Tensor x, Tensor dy, Dims w_shape, Steps kernel_size, Steps stride,
-                              Steps padding, Steps dilation, int64_t groups) {
+Expr conv2d_backward_weight(Expr x, Expr dy, Dims w_shape, Steps kernel_size, Steps stride, Steps padding,
+                            Steps dilation, int64_t groups) {
   return make<Conv2dBackwardWeight>(
       *x.graph, {{kernel_size, stride, padding, dilation, groups}, std::move(w_shape)}, {x, dy});
 }

@@ -40,10 +40,10 @@ struct ConvTransposeAttrs : ConvSteps {
 namespace detail {
 
 Shapes infer_conv(Infer& c, ConvAttrs& a, int axes);
-Tensors decompose_conv(const Lower& c, const ConvAttrs& a);
+Exprs decompose_conv(const Lower& c, const ConvAttrs& a);
 std::vector<OpSample<ConvAttrs>> conv_samples(int axes);
 Shapes infer_conv_transpose(Infer& c, ConvTransposeAttrs& a, int axes);
-Tensors decompose_conv_transpose(const Lower& c, const ConvTransposeAttrs& a);
+Exprs decompose_conv_transpose(const Lower& c, const ConvTransposeAttrs& a);
 std::vector<OpSample<ConvTransposeAttrs>> conv_transpose_samples(int axes);
 
 }  // namespace detail
@@ -57,7 +57,7 @@ struct ConvNd {
       "padding - dilation (kernel - 1) - 1) / stride) + 1 positions";
   using Attrs = ConvAttrs;
   static Shapes infer(Infer& c, Attrs& a) { return detail::infer_conv(c, a, Axes); }
-  static Tensors decompose(const Lower& c, const Attrs& a) { return detail::decompose_conv(c, a); }
+  static Exprs decompose(const Lower& c, const Attrs& a) { return detail::decompose_conv(c, a); }
   static std::vector<OpSample<Attrs>> samples() { return detail::conv_samples(Axes); }
 };
 
@@ -80,7 +80,7 @@ struct ConvTransposeNd {
       "(size - 1) stride - 2 padding + dilation (kernel - 1) + output_padding + 1 positions";
   using Attrs = ConvTransposeAttrs;
   static Shapes infer(Infer& c, Attrs& a) { return detail::infer_conv_transpose(c, a, Axes); }
-  static Tensors decompose(const Lower& c, const Attrs& a) { return detail::decompose_conv_transpose(c, a); }
+  static Exprs decompose(const Lower& c, const Attrs& a) { return detail::decompose_conv_transpose(c, a); }
   static std::vector<OpSample<Attrs>> samples() { return detail::conv_transpose_samples(Axes); }
 };
 
@@ -110,7 +110,7 @@ struct Conv2dBackwardInput {
     }
   };
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -127,27 +127,27 @@ struct Conv2dBackwardWeight {
     }
   };
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
 using Steps = std::vector<int64_t>;
 
-Tensor conv1d(Tensor x, Tensor w, Steps kernel_size = {}, Steps stride = {}, Steps padding = {},
-              Steps dilation = {}, int64_t groups = 1);
-Tensor conv2d(Tensor x, Tensor w, Steps kernel_size = {}, Steps stride = {}, Steps padding = {},
-              Steps dilation = {}, int64_t groups = 1);
-Tensor conv3d(Tensor x, Tensor w, Steps kernel_size = {}, Steps stride = {}, Steps padding = {},
-              Steps dilation = {}, int64_t groups = 1);
-Tensor conv_transpose1d(Tensor x, Tensor w, Steps kernel_size = {}, Steps stride = {}, Steps padding = {},
-                        Steps dilation = {}, Steps output_padding = {}, int64_t groups = 1);
-Tensor conv_transpose2d(Tensor x, Tensor w, Steps kernel_size = {}, Steps stride = {}, Steps padding = {},
-                        Steps dilation = {}, Steps output_padding = {}, int64_t groups = 1);
-Tensor conv_transpose3d(Tensor x, Tensor w, Steps kernel_size = {}, Steps stride = {}, Steps padding = {},
-                        Steps dilation = {}, Steps output_padding = {}, int64_t groups = 1);
-Tensor conv2d_backward_input(Tensor dy, Tensor w, Dims x_shape, Steps kernel_size = {}, Steps stride = {},
-                             Steps padding = {}, Steps dilation = {}, int64_t groups = 1);
-Tensor conv2d_backward_weight(Tensor x, Tensor dy, Dims w_shape, Steps kernel_size = {}, Steps stride = {},
-                              Steps padding = {}, Steps dilation = {}, int64_t groups = 1);
+Expr conv1d(Expr x, Expr w, Steps kernel_size = {}, Steps stride = {}, Steps padding = {},
+            Steps dilation = {}, int64_t groups = 1);
+Expr conv2d(Expr x, Expr w, Steps kernel_size = {}, Steps stride = {}, Steps padding = {},
+            Steps dilation = {}, int64_t groups = 1);
+Expr conv3d(Expr x, Expr w, Steps kernel_size = {}, Steps stride = {}, Steps padding = {},
+            Steps dilation = {}, int64_t groups = 1);
+Expr conv_transpose1d(Expr x, Expr w, Steps kernel_size = {}, Steps stride = {}, Steps padding = {},
+                      Steps dilation = {}, Steps output_padding = {}, int64_t groups = 1);
+Expr conv_transpose2d(Expr x, Expr w, Steps kernel_size = {}, Steps stride = {}, Steps padding = {},
+                      Steps dilation = {}, Steps output_padding = {}, int64_t groups = 1);
+Expr conv_transpose3d(Expr x, Expr w, Steps kernel_size = {}, Steps stride = {}, Steps padding = {},
+                      Steps dilation = {}, Steps output_padding = {}, int64_t groups = 1);
+Expr conv2d_backward_input(Expr dy, Expr w, Dims x_shape, Steps kernel_size = {}, Steps stride = {},
+                           Steps padding = {}, Steps dilation = {}, int64_t groups = 1);
+Expr conv2d_backward_weight(Expr x, Expr dy, Dims w_shape, Steps kernel_size = {}, Steps stride = {},
+                            Steps padding = {}, Steps dilation = {}, int64_t groups = 1);
 
 }  // namespace rlx::ops

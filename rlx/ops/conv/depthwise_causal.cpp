@@ -23,9 +23,9 @@ Shapes DepthwiseConv1dCausal::infer(Infer& c, Attrs&) {
   return {x};
 }
 
-Tensors DepthwiseConv1dCausal::decompose(const Lower& c, const Attrs&) {
-  const Tensor x = c.in(0), w = c.in(1);
-  const Tensor padded = transpose(concat({c.in(2), x}, 1), {0, 2, 1});  // [B, C, K-1+S]
+Exprs DepthwiseConv1dCausal::decompose(const Lower& c, const Attrs&) {
+  const Expr x = c.in(0), w = c.in(1);
+  const Expr padded = transpose(concat({c.in(2), x}, 1), {0, 2, 1});  // [B, C, K-1+S]
   Conv::Attrs a;
   a.groups = x.dim(2);
   a.size = {x.dim(1)};
@@ -40,7 +40,7 @@ std::vector<OpSample<DepthwiseConv1dCausal::Attrs>> DepthwiseConv1dCausal::sampl
           {{}, {"bf16[1,4,2]", "bf16[2,1,1,2]", "bf16[1,1,2]"}}};
 }
 
-Tensor depthwise_conv1d_causal(Tensor input, Tensor weight, Tensor left_pad) {
+Expr depthwise_conv1d_causal(Expr input, Expr weight, Expr left_pad) {
   return make<DepthwiseConv1dCausal>(*input.graph, {}, {input, weight, left_pad});
 }
 

@@ -1,11 +1,9 @@
 // The short causal convolution of state-space and delta-rule models.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct DepthwiseConv1dCausal {
   static constexpr std::string_view name = "depthwise_conv1d_causal",
@@ -17,10 +15,10 @@ struct DepthwiseConv1dCausal {
       "before this call, zeros at the start";
   using Attrs = NoAttrs;
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor depthwise_conv1d_causal(Tensor input, Tensor weight, Tensor left_pad);
+Expr depthwise_conv1d_causal(Expr input, Expr weight, Expr left_pad);
 
 }  // namespace rlx::ops

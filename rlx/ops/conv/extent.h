@@ -1,11 +1,9 @@
 // The number of positions of a sliding window, shared by convolution and pooling.
 #pragma once
 
-#include "rlx/ir/op_def.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 /// floor((in + low + high - window) / stride) + 1. Refuses a window that does not fit, when that is known.
 Dim window_positions(const Infer& c, Dim in, int64_t low, int64_t high, int64_t window, int64_t stride);

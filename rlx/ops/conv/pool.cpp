@@ -58,8 +58,8 @@ bool is_padded(const Pool::Attrs& a) {
 }
 
 // The windows of x with each flattened into the last axis: [.., o, K].
-Tensor flat_windows(Tensor x, const Pool::Attrs& a) {
-  const Tensor w = windows(x, a.kernel_size, a.stride, a.padding);
+Expr flat_windows(Expr x, const Pool::Attrs& a) {
+  const Expr w = windows(x, a.kernel_size, a.stride, a.padding);
   Dims dims = w.shape().dims();
   int64_t size = 1;
   for (const int64_t k : a.kernel_size) size *= k, dims.pop_back();
@@ -68,7 +68,7 @@ Tensor flat_windows(Tensor x, const Pool::Attrs& a) {
 }
 
 // The transpose of flat_windows.
-Tensor sum_windows(Tensor flat, Tensor x, const Pool::Attrs& a) {
+Expr sum_windows(Expr flat, Expr x, const Pool::Attrs& a) {
   Dims dims = flat.shape().dims();
   dims.pop_back();
   for (const int64_t k : a.kernel_size) dims.push_back(k);
@@ -78,7 +78,7 @@ Tensor sum_windows(Tensor flat, Tensor x, const Pool::Attrs& a) {
 }
 
 // 1 where an element of a window lies inside x, [o, K]; the leading axes of x play no part.
-Tensor inside(Tensor x, const Pool::Attrs& a) {
+Expr inside(Expr x, const Pool::Attrs& a) {
   const Dims& dims = x.shape().dims();
   const Shape plane(x.dtype(), Dims(dims.end() - ptrdiff_t(a.stride.size()), dims.end()));
   return flat_windows(full(*x.graph, plane, 1), a);
@@ -90,16 +90,16 @@ double neutral(ReduceOp kind, DType t) {
   return kind == ReduceOp::max ? -far : kind == ReduceOp::min ? far : kind == ReduceOp::prod ? 1 : 0;
 }
 
-Tensor filled_windows(Tensor x, const Pool::Attrs& a) {
-  const Tensor w = flat_windows(x, a);
+Expr filled_windows(Expr x, const Pool::Attrs& a) {
+  const Expr w = flat_windows(x, a);
   const double fill = neutral(a.kind, x.dtype());
   if (fill == 0 || !is_padded(a)) return w;
-  const Tensor in = cast(inside(x, a), DType::bool_);
+  const Expr in = cast(inside(x, a), DType::bool_);
   return where(in, w, scalar_like(x, fill));
 }
 
 // How many elements a mean is taken over: [o], or a scalar.
-Tensor counts(Tensor x, const Pool::Attrs& a) {
+Expr counts(Expr x, const Pool::Attrs& a) {
   if (!is_padded(a) || a.count_include_pad) {
     int64_t size = 1;
     for (const int64_t k : a.kernel_size) size *= k;
@@ -109,12 +109,12 @@ Tensor counts(Tensor x, const Pool::Attrs& a) {
 }
 
 // With what factor each element of each window enters its result, [.., o, K].
-Tensor factors(Tensor x, Tensor y, const Pool::Attrs& a) {
-  const Tensor w = filled_windows(x, a);
+Expr factors(Expr x, Expr y, const Pool::Attrs& a) {
+  const Expr w = filled_windows(x, a);
   if (a.kind == ReduceOp::prod) return product_others(w, {w.rank() - 1});
-  const Tensor one = scalar_like(x, 1), zero = scalar_like(x, 0);
-  const Tensor hit = where(equal(w, unsqueeze(y, -1)), one, zero);
-  const Tensor nth = cumsum(hit, -1) * hit;  // 1 at the first hit, 2 at the second, 0 between them
+  const Expr one = scalar_like(x, 1), zero = scalar_like(x, 0);
+  const Expr hit = where(equal(w, unsqueeze(y, -1)), one, zero);
+  const Expr nth = cumsum(hit, -1) * hit;  // 1 at the first hit, 2 at the second, 0 between them
   return where(equal(nth, one), one, zero);
 }
 
@@ -122,16 +122,16 @@ bool is_linear(ReduceOp kind) { return kind == ReduceOp::sum || kind == ReduceOp
 
 }  // namespace
 
-Tensors Pool::decompose(const Lower& c, const Attrs& a) {
-  const Tensor x = c.in(0), w = filled_windows(x, a);
+Exprs Pool::decompose(const Lower& c, const Attrs& a) {
+  const Expr x = c.in(0), w = filled_windows(x, a);
   if (a.kind == ReduceOp::mean) return {reduce_sum(w, {-1}) / counts(x, a)};
   return {reduce(w, a.kind, {-1}, false)};
 }
 
-Tensors Pool::vjp(const Vjp& c, const Attrs& a) {
-  const Tensor x = c.in(0);
-  const Tensor dy = a.kind == ReduceOp::mean ? c.dy() / counts(x, a) : c.dy();
-  Tensor spread = unsqueeze(dy, -1);
+Exprs Pool::vjp(const Vjp& c, const Attrs& a) {
+  const Expr x = c.in(0);
+  const Expr dy = a.kind == ReduceOp::mean ? c.dy() / counts(x, a) : c.dy();
+  Expr spread = unsqueeze(dy, -1);
   if (is_linear(a.kind)) {
     Dims dims = spread.shape().dims();
     dims.back() = 1;
@@ -143,12 +143,12 @@ Tensors Pool::vjp(const Vjp& c, const Attrs& a) {
   return {sum_windows(spread, x, a)};
 }
 
-Tensors Pool::jvp(const Jvp& c, const Attrs& a) {
+Exprs Pool::jvp(const Jvp& c, const Attrs& a) {
   if (is_linear(a.kind)) return {make<Pool>(c.graph, a, {c.dx(0)})};
   return {reduce_sum(flat_windows(c.dx(0), a) * factors(c.in(0), c.out(), a), {-1})};
 }
 
-Tensors Pool::vmap(const Vmap& c, const Attrs& a) { return {make<Pool>(c.graph, a, {c.in(0)})}; }
+Exprs Pool::vmap(const Vmap& c, const Attrs& a) { return {make<Pool>(c.graph, a, {c.in(0)})}; }
 
 std::vector<OpSample<Pool::Attrs>> Pool::samples() {
   using enum ReduceOp;
@@ -187,10 +187,10 @@ Shapes MaxPool2dBackward::infer(Infer& c, Attrs& a) {
   return {c.in(0)};
 }
 
-Tensors MaxPool2dBackward::decompose(const Lower& c, const Attrs& attrs) {
+Exprs MaxPool2dBackward::decompose(const Lower& c, const Attrs& attrs) {
   const Pool::Attrs a = max_attrs(attrs);
-  const Tensor x = c.in(0);
-  const Tensor picked = factors(x, make<Pool>(c.graph, a, {x}), a);
+  const Expr x = c.in(0);
+  const Expr picked = factors(x, make<Pool>(c.graph, a, {x}), a);
   return {sum_windows(unsqueeze(c.in(1), -1) * picked, x, a)};
 }
 
@@ -202,15 +202,15 @@ std::vector<OpSample<MaxPool2dBackward::Attrs>> MaxPool2dBackward::samples() {
           {{{1}}, {"bf16[1,1,1,1]", "bf16[1,1,1,1]"}}};
 }
 
-Tensor pool(Tensor x, ReduceOp kind, std::vector<int64_t> kernel_size, std::vector<int64_t> stride,
-            std::vector<int64_t> padding, bool count_include_pad) {
+Expr pool(Expr x, ReduceOp kind, std::vector<int64_t> kernel_size, std::vector<int64_t> stride,
+          std::vector<int64_t> padding, bool count_include_pad) {
   return make<Pool>(*x.graph,
                     {kind, std::move(kernel_size), std::move(stride), std::move(padding), count_include_pad},
                     {x});
 }
 
-Tensor maxpool2d_backward(Tensor x, Tensor dy, std::vector<int64_t> kernel_size, std::vector<int64_t> stride,
-                          std::vector<int64_t> padding) {
+Expr maxpool2d_backward(Expr x, Expr dy, std::vector<int64_t> kernel_size, std::vector<int64_t> stride,
+                        std::vector<int64_t> padding) {
   return make<MaxPool2dBackward>(*x.graph, {std::move(kernel_size), std::move(stride), std::move(padding)},
                                  {x, dy});
 }

@@ -29,10 +29,10 @@ struct Pool {
     }
   };
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors jvp(const Jvp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs jvp(const Jvp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -51,13 +51,13 @@ struct MaxPool2dBackward {
     }
   };
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor pool(Tensor x, ReduceOp kind, std::vector<int64_t> kernel_size, std::vector<int64_t> stride = {},
-            std::vector<int64_t> padding = {}, bool count_include_pad = false);
-Tensor maxpool2d_backward(Tensor x, Tensor dy, std::vector<int64_t> kernel_size,
-                          std::vector<int64_t> stride = {}, std::vector<int64_t> padding = {});
+Expr pool(Expr x, ReduceOp kind, std::vector<int64_t> kernel_size, std::vector<int64_t> stride = {},
+          std::vector<int64_t> padding = {}, bool count_include_pad = false);
+Expr maxpool2d_backward(Expr x, Expr dy, std::vector<int64_t> kernel_size, std::vector<int64_t> stride = {},
+                        std::vector<int64_t> padding = {});
 
 }  // namespace rlx::ops

@@ -117,12 +117,12 @@ Shapes Resize::infer(Infer& c, Attrs& a) {
 
 Literals Resize::reference(const Eval& c, const Attrs& a) { return run(c, a, false); }
 
-Tensors Resize::vjp(const Vjp& c, const Attrs& a) {
+Exprs Resize::vjp(const Vjp& c, const Attrs& a) {
   return {make<ResizeBackward>(
       c.graph, {a.mode, last(c.in(0).shape().dims(), a.size.size()), a.align_corners}, {c.dy()})};
 }
 
-Tensors Resize::vmap(const Vmap& c, const Attrs& a) { return {make<Resize>(c.graph, a, {c.in(0)})}; }
+Exprs Resize::vmap(const Vmap& c, const Attrs& a) { return {make<Resize>(c.graph, a, {c.in(0)})}; }
 
 std::vector<OpSample<Resize::Attrs>> Resize::samples() {
   using enum ResizeMode;
@@ -142,12 +142,12 @@ Shapes ResizeBackward::infer(Infer& c, Attrs& a) {
 
 Literals ResizeBackward::reference(const Eval& c, const Attrs& a) { return run(c, a, true); }
 
-Tensors ResizeBackward::vjp(const Vjp& c, const Attrs& a) {
+Exprs ResizeBackward::vjp(const Vjp& c, const Attrs& a) {
   return {make<Resize>(c.graph, {a.mode, last(c.in(0).shape().dims(), a.size.size()), {}, a.align_corners},
                        {c.dy()})};
 }
 
-Tensors ResizeBackward::vmap(const Vmap& c, const Attrs& a) {
+Exprs ResizeBackward::vmap(const Vmap& c, const Attrs& a) {
   return {make<ResizeBackward>(c.graph, a, {c.in(0)})};
 }
 
@@ -165,7 +165,7 @@ Shapes ResizeNearest2x::infer(Infer& c, Attrs&) {
   return {x.with_dim(2, x.dim(2) * Dim(2)).with_dim(3, x.dim(3) * Dim(2))};
 }
 
-Tensors ResizeNearest2x::decompose(const Lower& c, const Attrs&) {
+Exprs ResizeNearest2x::decompose(const Lower& c, const Attrs&) {
   return {resize_scaled(c.in(0), ResizeMode::nearest, 2)};
 }
 
@@ -174,12 +174,12 @@ std::vector<OpSample<ResizeNearest2x::Attrs>> ResizeNearest2x::samples() {
           {{}, {"f16[1,1,3,1]"}}, {{}, {"c64[1,1,2,1]"}}, {{}, {"f32[1,1,1,1]"}}};
 }
 
-Tensor resize(Tensor x, ResizeMode mode, Dims size, bool align_corners) {
+Expr resize(Expr x, ResizeMode mode, Dims size, bool align_corners) {
   return make<Resize>(*x.graph, {mode, std::move(size), {}, align_corners}, {x});
 }
-Tensor resize_scaled(Tensor x, ResizeMode mode, int64_t scale, bool align_corners) {
+Expr resize_scaled(Expr x, ResizeMode mode, int64_t scale, bool align_corners) {
   return make<Resize>(*x.graph, {mode, {}, scale, align_corners}, {x});
 }
-Tensor resize_nearest2x(Tensor x) { return make<ResizeNearest2x>(*x.graph, {}, {x}); }
+Expr resize_nearest2x(Expr x) { return make<ResizeNearest2x>(*x.graph, {}, {x}); }
 
 }  // namespace rlx::ops

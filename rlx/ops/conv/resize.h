@@ -3,11 +3,9 @@
 
 #include <array>
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 enum class ResizeMode { nearest, linear };
 constexpr std::array<std::string_view, 2> choice_names(ResizeMode) { return {"nearest", "linear"}; }
@@ -37,8 +35,8 @@ struct Resize {
   };
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -62,8 +60,8 @@ struct ResizeBackward {
   };
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -73,12 +71,12 @@ struct ResizeNearest2x {
   static constexpr std::string_view doc = "y[n, c, i, j] = x[n, c, floor(i / 2), floor(j / 2)]";
   using Attrs = NoAttrs;
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor resize(Tensor x, ResizeMode mode, Dims size, bool align_corners = false);
-Tensor resize_scaled(Tensor x, ResizeMode mode, int64_t scale, bool align_corners = false);
-Tensor resize_nearest2x(Tensor x);
+Expr resize(Expr x, ResizeMode mode, Dims size, bool align_corners = false);
+Expr resize_scaled(Expr x, ResizeMode mode, int64_t scale, bool align_corners = false);
+Expr resize_nearest2x(Expr x);
 
 }  // namespace rlx::ops

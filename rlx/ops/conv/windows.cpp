@@ -70,12 +70,12 @@ Literals Windows::reference(const Eval& c, const Attrs& a) {
   return {y};
 }
 
-Tensors Windows::vjp(const Vjp& c, const Attrs& a) {
+Exprs Windows::vjp(const Vjp& c, const Attrs& a) {
   const Dims& x = c.in(0).shape().dims();
   return {windows_sum(c.dy(), Dims(x.end() - ptrdiff_t(a.stride.size()), x.end()), a.stride, a.padding)};
 }
 
-Tensors Windows::vmap(const Vmap& c, const Attrs& a) { return {make<Windows>(c.graph, a, {c.in(0)})}; }
+Exprs Windows::vmap(const Vmap& c, const Attrs& a) { return {make<Windows>(c.graph, a, {c.in(0)})}; }
 
 std::vector<OpSample<Windows::Attrs>> Windows::samples() {
   return {{{{3}}, {"f32[2,5]"}},         {{{2, 3}, {2, 1}, {1, 0}}, {"f64[2,4,3]"}},
@@ -114,14 +114,14 @@ Literals WindowsSum::reference(const Eval& c, const Attrs& a) {
   })};
 }
 
-Tensors WindowsSum::vjp(const Vjp& c, const Attrs& a) {
+Exprs WindowsSum::vjp(const Vjp& c, const Attrs& a) {
   const Dims& x = c.in(0).shape().dims();
   std::vector<int64_t> kernel;
   for (auto d = x.end() - ptrdiff_t(a.size.size()); d != x.end(); ++d) kernel.push_back(d->value());
   return {windows(c.dy(), kernel, a.stride, a.padding)};
 }
 
-Tensors WindowsSum::vmap(const Vmap& c, const Attrs& a) { return {make<WindowsSum>(c.graph, a, {c.in(0)})}; }
+Exprs WindowsSum::vmap(const Vmap& c, const Attrs& a) { return {make<WindowsSum>(c.graph, a, {c.in(0)})}; }
 
 std::vector<OpSample<WindowsSum::Attrs>> WindowsSum::samples() {
   return {{{{5}}, {"f32[2,3,3]"}},
@@ -133,12 +133,12 @@ std::vector<OpSample<WindowsSum::Attrs>> WindowsSum::samples() {
           {{{2}, {1}, {1}}, {"c64[2,3,2]"}}};
 }
 
-Tensor windows(Tensor x, std::vector<int64_t> kernel_size, std::vector<int64_t> stride,
-               std::vector<int64_t> padding) {
+Expr windows(Expr x, std::vector<int64_t> kernel_size, std::vector<int64_t> stride,
+             std::vector<int64_t> padding) {
   return make<Windows>(*x.graph, {std::move(kernel_size), std::move(stride), std::move(padding)}, {x});
 }
 
-Tensor windows_sum(Tensor x, Dims size, std::vector<int64_t> stride, std::vector<int64_t> padding) {
+Expr windows_sum(Expr x, Dims size, std::vector<int64_t> stride, std::vector<int64_t> padding) {
   return make<WindowsSum>(*x.graph, {std::move(size), std::move(stride), std::move(padding)}, {x});
 }
 

@@ -2,11 +2,9 @@
 // the other.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct Windows {
   static constexpr std::string_view name = "windows", summary = "All sliding windows of the last axes.",
@@ -26,8 +24,8 @@ struct Windows {
   };
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -49,13 +47,13 @@ struct WindowsSum {
   };
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor windows(Tensor x, std::vector<int64_t> kernel_size, std::vector<int64_t> stride,
-               std::vector<int64_t> padding);
-Tensor windows_sum(Tensor x, Dims size, std::vector<int64_t> stride, std::vector<int64_t> padding);
+Expr windows(Expr x, std::vector<int64_t> kernel_size, std::vector<int64_t> stride,
+             std::vector<int64_t> padding);
+Expr windows_sum(Expr x, Dims size, std::vector<int64_t> stride, std::vector<int64_t> padding);
 
 }  // namespace rlx::ops

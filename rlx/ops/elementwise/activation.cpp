@@ -28,38 +28,38 @@ double GeluApprox::eval(double x) {
 }
 double Softplus::eval(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }
 
-Tensor Relu::derivative(Tensor x, Tensor) {
+Expr Relu::derivative(Expr x, Expr) {
   return where(greater(x, scalar_like(x, 0)), scalar_like(x, 1), scalar_like(x, 0));
 }
-Tensor Sigmoid::derivative(Tensor, Tensor y) { return y * (1.0 - y); }
-Tensor Silu::derivative(Tensor x, Tensor) {
-  const Tensor s = sigmoid(x);
+Expr Sigmoid::derivative(Expr, Expr y) { return y * (1.0 - y); }
+Expr Silu::derivative(Expr x, Expr) {
+  const Expr s = sigmoid(x);
   return s * (1.0 + x * (1.0 - s));
 }
-Tensor Gelu::derivative(Tensor x, Tensor) {
-  const Tensor cdf = 0.5 * (1.0 + erf(x / std::numbers::sqrt2));
-  const Tensor density = exp(-0.5 * (x * x)) * (std::numbers::inv_sqrtpi / std::numbers::sqrt2);
+Expr Gelu::derivative(Expr x, Expr) {
+  const Expr cdf = 0.5 * (1.0 + erf(x / std::numbers::sqrt2));
+  const Expr density = exp(-0.5 * (x * x)) * (std::numbers::inv_sqrtpi / std::numbers::sqrt2);
   return cdf + x * density;
 }
-Tensor GeluApprox::derivative(Tensor x, Tensor) {
-  const Tensor square = x * x;
-  const Tensor t = tanh(kSqrt2OverPi * (x + kCubic * (square * x)));
-  const Tensor inner = kSqrt2OverPi * (1.0 + 3 * kCubic * square);
+Expr GeluApprox::derivative(Expr x, Expr) {
+  const Expr square = x * x;
+  const Expr t = tanh(kSqrt2OverPi * (x + kCubic * (square * x)));
+  const Expr inner = kSqrt2OverPi * (1.0 + 3 * kCubic * square);
   return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * inner;
 }
-Tensor Softplus::derivative(Tensor x, Tensor) { return sigmoid(x); }
+Expr Softplus::derivative(Expr x, Expr) { return sigmoid(x); }
 
-Tensor relu(Tensor x) { return make<Relu>(*x.graph, {}, {x}); }
-Tensor sigmoid(Tensor x) { return make<Sigmoid>(*x.graph, {}, {x}); }
-Tensor silu(Tensor x) { return make<Silu>(*x.graph, {}, {x}); }
-Tensor gelu(Tensor x) { return make<Gelu>(*x.graph, {}, {x}); }
-Tensor gelu_approx(Tensor x) { return make<GeluApprox>(*x.graph, {}, {x}); }
-Tensor softplus(Tensor x) { return make<Softplus>(*x.graph, {}, {x}); }
+Expr relu(Expr x) { return make<Relu>(*x.graph, {}, {x}); }
+Expr sigmoid(Expr x) { return make<Sigmoid>(*x.graph, {}, {x}); }
+Expr silu(Expr x) { return make<Silu>(*x.graph, {}, {x}); }
+Expr gelu(Expr x) { return make<Gelu>(*x.graph, {}, {x}); }
+Expr gelu_approx(Expr x) { return make<GeluApprox>(*x.graph, {}, {x}); }
+Expr softplus(Expr x) { return make<Softplus>(*x.graph, {}, {x}); }
 
-Tensor activation(Activation kind, Tensor x) {
+Expr activation(Activation kind, Expr x) {
   // In the order of the enumerators.
-  constexpr Tensor (*kFunctions[])(Tensor) = {gelu,  gelu_approx, silu, relu, sigmoid, tanh, exp,  log,  sqrt,
-                                              rsqrt, neg,         abs,  sin,  cos,     tan,  atan, round};
+  constexpr Expr (*kFunctions[])(Expr) = {gelu,  gelu_approx, silu, relu, sigmoid, tanh, exp,  log,  sqrt,
+                                          rsqrt, neg,         abs,  sin,  cos,     tan,  atan, round};
   if (size_t(kind) >= std::size(kFunctions))
     throw invalid("activation: ", int(kind), " is not an activation");
   return kFunctions[size_t(kind)](x);

@@ -25,7 +25,7 @@ Shapes infer_backward(Infer& c) {
 
 // f'(x) of the operator that computes an activation; nothing where it is zero.
 template <class Op>
-Tensor derivative(Tensor x) {
+Expr derivative(Expr x) {
   if constexpr (Op::traits.zero_gradient) {
     return {};
   } else {
@@ -34,7 +34,7 @@ Tensor derivative(Tensor x) {
 }
 
 // In the order of the enumerators.
-constexpr Tensor (*kDerivatives[])(Tensor) = {
+constexpr Expr (*kDerivatives[])(Expr) = {
     derivative<Gelu>, derivative<GeluApprox>, derivative<Silu>, derivative<Relu>, derivative<Sigmoid>,
     derivative<Tanh>, derivative<Exp>,        derivative<Log>,  derivative<Sqrt>, derivative<Rsqrt>,
     derivative<Neg>,  derivative<Abs>,        derivative<Sin>,  derivative<Cos>,  derivative<Tan>,
@@ -45,8 +45,8 @@ static_assert(std::size(kDerivatives) == choice_names(Activation{}).size());
 
 Shapes ReluBackward::infer(Infer& c, Attrs&) { return infer_backward(c); }
 
-Tensors ReluBackward::decompose(const Lower& c, const Attrs&) {
-  const Tensor zero = scalar_like(c.in(0), 0);
+Exprs ReluBackward::decompose(const Lower& c, const Attrs&) {
+  const Expr zero = scalar_like(c.in(0), 0);
   return {where(greater(c.in(0), zero), c.in(1), zero)};
 }
 
@@ -57,8 +57,8 @@ std::vector<OpSample<NoAttrs>> ReluBackward::samples() {
 
 Shapes ActivationBackward::infer(Infer& c, Attrs&) { return infer_backward(c); }
 
-Tensors ActivationBackward::decompose(const Lower& c, const Attrs& a) {
-  const Tensor x = c.in(0), f = kDerivatives[size_t(a.kind)](x);
+Exprs ActivationBackward::decompose(const Lower& c, const Attrs& a) {
+  const Expr x = c.in(0), f = kDerivatives[size_t(a.kind)](x);
   return {f ? c.in(1) * f : zeros_like(x)};
 }
 
@@ -80,7 +80,7 @@ Shapes ComplexNormSqBackward::infer(Infer& c, Attrs&) {
   return {c.in(0)};
 }
 
-Tensors ComplexNormSqBackward::decompose(const Lower& c, const Attrs&) {
+Exprs ComplexNormSqBackward::decompose(const Lower& c, const Attrs&) {
   return {c.in(0) * cast(c.in(1), c.in(0).dtype())};
 }
 
@@ -92,12 +92,10 @@ std::vector<OpSample<NoAttrs>> ComplexNormSqBackward::samples() {
           {{}, {"c64[1]", "f32[1]"}}};
 }
 
-Tensor relu_backward(Tensor x, Tensor dy) { return make<ReluBackward>(*x.graph, {}, {x, dy}); }
-Tensor activation_backward(Activation kind, Tensor x, Tensor dy) {
+Expr relu_backward(Expr x, Expr dy) { return make<ReluBackward>(*x.graph, {}, {x, dy}); }
+Expr activation_backward(Activation kind, Expr x, Expr dy) {
   return make<ActivationBackward>(*x.graph, {kind}, {x, dy});
 }
-Tensor complex_norm_sq_backward(Tensor z, Tensor g) {
-  return make<ComplexNormSqBackward>(*z.graph, {}, {z, g});
-}
+Expr complex_norm_sq_backward(Expr z, Expr g) { return make<ComplexNormSqBackward>(*z.graph, {}, {z, g}); }
 
 }  // namespace rlx::ops

@@ -10,7 +10,7 @@ struct ReluBackward {
                                     doc = "dx = dy where x > 0, else 0";
   using Attrs = NoAttrs;
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -23,7 +23,7 @@ struct ActivationBackward {
     static constexpr auto fields() { return std::tuple{field("kind", &Attrs::kind, "which activation")}; }
   };
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -33,12 +33,12 @@ struct ComplexNormSqBackward {
                                     doc = "dz = g z, the derivative by the conjugate of z";
   using Attrs = NoAttrs;
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor relu_backward(Tensor x, Tensor dy);
-Tensor activation_backward(Activation kind, Tensor x, Tensor dy);
-Tensor complex_norm_sq_backward(Tensor z, Tensor g);
+Expr relu_backward(Expr x, Expr dy);
+Expr activation_backward(Activation kind, Expr x, Expr dy);
+Expr complex_norm_sq_backward(Expr z, Expr g);
 
 }  // namespace rlx::ops

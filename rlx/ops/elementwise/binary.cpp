@@ -47,84 +47,78 @@ std::vector<OpSample<NoAttrs>> binary_samples(BinaryDtypes allowed, bool positiv
   return out;
 }
 
-Tensors finish_vjp(const Vjp& c, Tensor da, Tensor db) {
-  return {c.wants(0) && da ? unbroadcast(da, c.in(0).shape().dims()) : Tensor{},
-          c.wants(1) && db ? unbroadcast(db, c.in(1).shape().dims()) : Tensor{}};
+Exprs finish_vjp(const Vjp& c, Expr da, Expr db) {
+  return {c.wants(0) && da ? unbroadcast(da, c.in(0).shape().dims()) : Expr{},
+          c.wants(1) && db ? unbroadcast(db, c.in(1).shape().dims()) : Expr{}};
 }
 
-Tensors finish_jvp(const Jvp& c, Tensor dy) { return {dy ? expand(dy, c.out().shape().dims()) : dy}; }
+Exprs finish_jvp(const Jvp& c, Expr dy) { return {dy ? expand(dy, c.out().shape().dims()) : dy}; }
 
 }  // namespace detail
 
 namespace {
 
 // The share of each operand where one of them was picked: 1 if it was, 1/2 on a tie.
-Tensor share(Tensor picked, Tensor other, Tensor y) {
-  const Tensor half = scalar_like(y, 0.5), one = scalar_like(y, 1), zero = scalar_like(y, 0);
+Expr share(Expr picked, Expr other, Expr y) {
+  const Expr half = scalar_like(y, 0.5), one = scalar_like(y, 1), zero = scalar_like(y, 0);
   return where(equal(picked, other), half, where(equal(picked, y), one, zero));
 }
 
-Pair pick_gradients(Tensor a, Tensor b, Tensor y, Tensor dy) {
-  return {dy * share(a, b, y), dy * share(b, a, y)};
-}
+Pair pick_gradients(Expr a, Expr b, Expr y, Expr dy) { return {dy * share(a, b, y), dy * share(b, a, y)}; }
 
-Tensor pick_tangent(Tensor a, Tensor b, Tensor y, Tensor da, Tensor db) {
+Expr pick_tangent(Expr a, Expr b, Expr y, Expr da, Expr db) {
   return add_or(da ? da * share(a, b, y) : da, db ? db * share(b, a, y) : db);
 }
 
 }  // namespace
 
-Pair Add::gradients(Tensor, Tensor, Tensor, Tensor dy) { return {dy, dy}; }
-Tensor Add::tangent(Tensor, Tensor, Tensor, Tensor da, Tensor db) { return add_or(da, db); }
+Pair Add::gradients(Expr, Expr, Expr, Expr dy) { return {dy, dy}; }
+Expr Add::tangent(Expr, Expr, Expr, Expr da, Expr db) { return add_or(da, db); }
 
-Pair Sub::gradients(Tensor, Tensor, Tensor, Tensor dy) { return {dy, -dy}; }
-Tensor Sub::tangent(Tensor, Tensor, Tensor, Tensor da, Tensor db) { return add_or(da, db ? -db : db); }
+Pair Sub::gradients(Expr, Expr, Expr, Expr dy) { return {dy, -dy}; }
+Expr Sub::tangent(Expr, Expr, Expr, Expr da, Expr db) { return add_or(da, db ? -db : db); }
 
-Pair Mul::gradients(Tensor a, Tensor b, Tensor, Tensor dy) { return {dy * conj_of(b), dy * conj_of(a)}; }
-Tensor Mul::tangent(Tensor a, Tensor b, Tensor, Tensor da, Tensor db) {
+Pair Mul::gradients(Expr a, Expr b, Expr, Expr dy) { return {dy * conj_of(b), dy * conj_of(a)}; }
+Expr Mul::tangent(Expr a, Expr b, Expr, Expr da, Expr db) {
   return add_or(da ? da * b : da, db ? a * db : db);
 }
 
-Pair Div::gradients(Tensor, Tensor b, Tensor y, Tensor dy) {
-  const Tensor da = dy / conj_of(b);
+Pair Div::gradients(Expr, Expr b, Expr y, Expr dy) {
+  const Expr da = dy / conj_of(b);
   return {da, -(da * conj_of(y))};
 }
-Tensor Div::tangent(Tensor, Tensor b, Tensor y, Tensor da, Tensor db) {
+Expr Div::tangent(Expr, Expr b, Expr y, Expr da, Expr db) {
   return add_or(da ? da / b : da, db ? -(y * db / b) : db);
 }
 
-Pair Max::gradients(Tensor a, Tensor b, Tensor y, Tensor dy) { return pick_gradients(a, b, y, dy); }
-Tensor Max::tangent(Tensor a, Tensor b, Tensor y, Tensor da, Tensor db) {
-  return pick_tangent(a, b, y, da, db);
-}
-Pair Min::gradients(Tensor a, Tensor b, Tensor y, Tensor dy) { return pick_gradients(a, b, y, dy); }
-Tensor Min::tangent(Tensor a, Tensor b, Tensor y, Tensor da, Tensor db) {
-  return pick_tangent(a, b, y, da, db);
-}
+Pair Max::gradients(Expr a, Expr b, Expr y, Expr dy) { return pick_gradients(a, b, y, dy); }
+Expr Max::tangent(Expr a, Expr b, Expr y, Expr da, Expr db) { return pick_tangent(a, b, y, da, db); }
+Pair Min::gradients(Expr a, Expr b, Expr y, Expr dy) { return pick_gradients(a, b, y, dy); }
+Expr Min::tangent(Expr a, Expr b, Expr y, Expr da, Expr db) { return pick_tangent(a, b, y, da, db); }
 
 double Pow::eval(double a, double b) { return std::pow(a, b); }
 
 namespace {
 
 // b a^(b-1), which is 0 for b = 0 even where a = 0.
-Tensor pow_by_base(Tensor a, Tensor b) {
-  const Tensor zero = scalar_like(b, 0);
+Expr pow_by_base(Expr a, Expr b) {
+  const Expr zero = scalar_like(b, 0);
   return where(equal(b, zero), zero, b * pow(a, b - 1.0));
 }
 
 // y ln a, with the limit 0 at a = 0; the log is kept away from 0 so that no NaN slips through `where`.
-Tensor pow_by_exponent(Tensor a, Tensor, Tensor y) {
-  const Tensor zero = scalar_like(a, 0), one = scalar_like(a, 1);
-  const Tensor at_zero = equal(a, zero);
+Expr pow_by_exponent(Expr a, Expr, Expr y) {
+  const Expr zero = scalar_like(a, 0), one = scalar_like(a, 1);
+  const Expr at_zero = equal(a, zero);
   return where(at_zero, zero, y * log(where(at_zero, one, a)));
 }
 
 }  // namespace
 
-Pair Pow::gradients(Tensor a, Tensor b, Tensor y, Tensor dy) {
+Pair Pow::gradients(Expr a, Expr b, Expr y, Expr dy) {
   return {dy * pow_by_base(a, b), dy * pow_by_exponent(a, b, y)};
 }
-Tensor Pow::tangent(Tensor a, Tensor b, Tensor y, Tensor da, Tensor db) {
+Expr Pow::tangent(Expr a, Expr b, Expr y, Expr da, Expr db) {
   return add_or(da ? da * pow_by_base(a, b) : da, db ? db * pow_by_exponent(a, b, y) : db);
 }
 
@@ -133,25 +127,25 @@ double Rem::eval(double a, double b) { return std::fmod(a, b); }
 namespace {
 
 // trunc(a / b), recovered from the exact remainder: dividing and truncating could miss by one.
-Tensor whole_part(Tensor a, Tensor b, Tensor y) { return round((a - y) / b); }
+Expr whole_part(Expr a, Expr b, Expr y) { return round((a - y) / b); }
 
 }  // namespace
 
-Pair Rem::gradients(Tensor a, Tensor b, Tensor y, Tensor dy) { return {dy, -(dy * whole_part(a, b, y))}; }
-Tensor Rem::tangent(Tensor a, Tensor b, Tensor y, Tensor da, Tensor db) {
+Pair Rem::gradients(Expr a, Expr b, Expr y, Expr dy) { return {dy, -(dy * whole_part(a, b, y))}; }
+Expr Rem::tangent(Expr a, Expr b, Expr y, Expr da, Expr db) {
   return add_or(da, db ? -(db * whole_part(a, b, y)) : db);
 }
 
-Tensor add(Tensor a, Tensor b) { return make<Add>(*a.graph, {}, {a, b}); }
-Tensor sub(Tensor a, Tensor b) { return make<Sub>(*a.graph, {}, {a, b}); }
-Tensor mul(Tensor a, Tensor b) { return make<Mul>(*a.graph, {}, {a, b}); }
-Tensor div(Tensor a, Tensor b) { return make<Div>(*a.graph, {}, {a, b}); }
-Tensor max(Tensor a, Tensor b) { return make<Max>(*a.graph, {}, {a, b}); }
-Tensor min(Tensor a, Tensor b) { return make<Min>(*a.graph, {}, {a, b}); }
-Tensor pow(Tensor a, Tensor b) { return make<Pow>(*a.graph, {}, {a, b}); }
-Tensor rem(Tensor a, Tensor b) { return make<Rem>(*a.graph, {}, {a, b}); }
+Expr add(Expr a, Expr b) { return make<Add>(*a.graph, {}, {a, b}); }
+Expr sub(Expr a, Expr b) { return make<Sub>(*a.graph, {}, {a, b}); }
+Expr mul(Expr a, Expr b) { return make<Mul>(*a.graph, {}, {a, b}); }
+Expr div(Expr a, Expr b) { return make<Div>(*a.graph, {}, {a, b}); }
+Expr max(Expr a, Expr b) { return make<Max>(*a.graph, {}, {a, b}); }
+Expr min(Expr a, Expr b) { return make<Min>(*a.graph, {}, {a, b}); }
+Expr pow(Expr a, Expr b) { return make<Pow>(*a.graph, {}, {a, b}); }
+Expr rem(Expr a, Expr b) { return make<Rem>(*a.graph, {}, {a, b}); }
 
-Tensor binary(BinaryOp op, Tensor a, Tensor b) {
+Expr binary(BinaryOp op, Expr a, Expr b) {
   switch (op) {
     case BinaryOp::add:
       return add(a, b);
@@ -171,10 +165,10 @@ Tensor binary(BinaryOp op, Tensor a, Tensor b) {
   throw invalid("binary: ", int(op), " is not a binary operator");
 }
 
-Tensor scalar_like(Tensor t, double value) { return full(*t.graph, Shape::scalar(t.dtype()), value); }
-Tensor operator-(Tensor a) { return neg(a); }
+Expr scalar_like(Expr t, double value) { return full(*t.graph, Shape::scalar(t.dtype()), value); }
+Expr operator-(Expr a) { return neg(a); }
 
-Tensor add_or(Tensor a, Tensor b) {
+Expr add_or(Expr a, Expr b) {
   if (!a) return b;
   return b ? add(a, b) : a;
 }

@@ -4,8 +4,8 @@
 #include <array>
 #include <complex>
 
-#include "rlx/ir/op_record.h"
 #include "rlx/ops/elementwise/broadcast.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
 
@@ -23,8 +23,8 @@ struct BinaryDtypes {
 Shapes infer_binary(Infer& c, BinaryDtypes);
 std::vector<OpSample<NoAttrs>> binary_samples(BinaryDtypes, bool positive);
 /// Gradients of both operands from one per result element, and the tangent spread over the result.
-Tensors finish_vjp(const Vjp& c, Tensor da, Tensor db);
-Tensors finish_jvp(const Jvp& c, Tensor dy);
+Exprs finish_vjp(const Vjp& c, Expr da, Expr db);
+Exprs finish_jvp(const Jvp& c, Expr dy);
 
 template <class T, class F>
 std::vector<T> zip(const std::vector<T>& a, const std::vector<T>& b, const Eval& c, F f) {
@@ -81,19 +81,19 @@ struct Binary {
     return {};
   }
 
-  static Tensors vjp(const Vjp& c, const Attrs&) {
-    if constexpr (requires(Tensor t) { Self::gradients(t, t, t, t); }) {
+  static Exprs vjp(const Vjp& c, const Attrs&) {
+    if constexpr (requires(Expr t) { Self::gradients(t, t, t, t); }) {
       const auto [da, db] = Self::gradients(c.in(0), c.in(1), c.out(), c.dy());
       return detail::finish_vjp(c, da, db);
     }
-    return {Tensor{}, Tensor{}};
+    return {Expr{}, Expr{}};
   }
 
-  static Tensors jvp(const Jvp& c, const Attrs&) {
-    if constexpr (requires(Tensor t) { Self::tangent(t, t, t, t, t); }) {
+  static Exprs jvp(const Jvp& c, const Attrs&) {
+    if constexpr (requires(Expr t) { Self::tangent(t, t, t, t, t); }) {
       return detail::finish_jvp(c, Self::tangent(c.in(0), c.in(1), c.out(), c.tangents[0], c.tangents[1]));
     }
-    return {Tensor{}};
+    return {Expr{}};
   }
 
   static std::vector<OpSample<Attrs>> samples() {
@@ -101,7 +101,7 @@ struct Binary {
   }
 };
 
-using Pair = std::pair<Tensor, Tensor>;
+using Pair = std::pair<Expr, Expr>;
 
 struct Add : Binary<Add> {
   static constexpr std::string_view name = "add";
@@ -111,8 +111,8 @@ struct Add : Binary<Add> {
   static double eval(double a, double b) { return a + b; }
   static int64_t eval(int64_t a, int64_t b) { return int64_t(uint64_t(a) + uint64_t(b)); }
   static std::complex<double> eval(std::complex<double> a, std::complex<double> b) { return a + b; }
-  static Pair gradients(Tensor a, Tensor b, Tensor y, Tensor dy);
-  static Tensor tangent(Tensor a, Tensor b, Tensor y, Tensor da, Tensor db);
+  static Pair gradients(Expr a, Expr b, Expr y, Expr dy);
+  static Expr tangent(Expr a, Expr b, Expr y, Expr da, Expr db);
 };
 
 struct Sub : Binary<Sub> {
@@ -122,8 +122,8 @@ struct Sub : Binary<Sub> {
   static double eval(double a, double b) { return a - b; }
   static int64_t eval(int64_t a, int64_t b) { return int64_t(uint64_t(a) - uint64_t(b)); }
   static std::complex<double> eval(std::complex<double> a, std::complex<double> b) { return a - b; }
-  static Pair gradients(Tensor a, Tensor b, Tensor y, Tensor dy);
-  static Tensor tangent(Tensor a, Tensor b, Tensor y, Tensor da, Tensor db);
+  static Pair gradients(Expr a, Expr b, Expr y, Expr dy);
+  static Expr tangent(Expr a, Expr b, Expr y, Expr da, Expr db);
 };
 
 struct Mul : Binary<Mul> {
@@ -134,8 +134,8 @@ struct Mul : Binary<Mul> {
   static double eval(double a, double b) { return a * b; }
   static int64_t eval(int64_t a, int64_t b) { return int64_t(uint64_t(a) * uint64_t(b)); }
   static std::complex<double> eval(std::complex<double> a, std::complex<double> b) { return a * b; }
-  static Pair gradients(Tensor a, Tensor b, Tensor y, Tensor dy);
-  static Tensor tangent(Tensor a, Tensor b, Tensor y, Tensor da, Tensor db);
+  static Pair gradients(Expr a, Expr b, Expr y, Expr dy);
+  static Expr tangent(Expr a, Expr b, Expr y, Expr da, Expr db);
 };
 
 struct Div : Binary<Div> {
@@ -148,8 +148,8 @@ struct Div : Binary<Div> {
     return b == 0 ? 0 : b == -1 ? int64_t(0 - uint64_t(a)) : a / b;
   }
   static std::complex<double> eval(std::complex<double> a, std::complex<double> b) { return a / b; }
-  static Pair gradients(Tensor a, Tensor b, Tensor y, Tensor dy);
-  static Tensor tangent(Tensor a, Tensor b, Tensor y, Tensor da, Tensor db);
+  static Pair gradients(Expr a, Expr b, Expr y, Expr dy);
+  static Expr tangent(Expr a, Expr b, Expr y, Expr da, Expr db);
 };
 
 struct Max : Binary<Max> {
@@ -159,8 +159,8 @@ struct Max : Binary<Max> {
   static constexpr Traits traits{.elementwise = true, .commutative = true};
   static double eval(double a, double b) { return a != a ? a : b != b ? b : a > b ? a : b; }
   static int64_t eval(int64_t a, int64_t b) { return a > b ? a : b; }
-  static Pair gradients(Tensor a, Tensor b, Tensor y, Tensor dy);
-  static Tensor tangent(Tensor a, Tensor b, Tensor y, Tensor da, Tensor db);
+  static Pair gradients(Expr a, Expr b, Expr y, Expr dy);
+  static Expr tangent(Expr a, Expr b, Expr y, Expr da, Expr db);
 };
 
 struct Min : Binary<Min> {
@@ -170,8 +170,8 @@ struct Min : Binary<Min> {
   static constexpr Traits traits{.elementwise = true, .commutative = true};
   static double eval(double a, double b) { return a != a ? a : b != b ? b : a < b ? a : b; }
   static int64_t eval(int64_t a, int64_t b) { return a < b ? a : b; }
-  static Pair gradients(Tensor a, Tensor b, Tensor y, Tensor dy);
-  static Tensor tangent(Tensor a, Tensor b, Tensor y, Tensor da, Tensor db);
+  static Pair gradients(Expr a, Expr b, Expr y, Expr dy);
+  static Expr tangent(Expr a, Expr b, Expr y, Expr da, Expr db);
 };
 
 struct Pow : Binary<Pow> {
@@ -182,8 +182,8 @@ struct Pow : Binary<Pow> {
       "NaN for a < 0, where y is defined for whole b only";
   static constexpr bool positive = true;
   static double eval(double a, double b);
-  static Pair gradients(Tensor a, Tensor b, Tensor y, Tensor dy);
-  static Tensor tangent(Tensor a, Tensor b, Tensor y, Tensor da, Tensor db);
+  static Pair gradients(Expr a, Expr b, Expr y, Expr dy);
+  static Expr tangent(Expr a, Expr b, Expr y, Expr da, Expr db);
 };
 
 struct Rem : Binary<Rem> {
@@ -194,39 +194,39 @@ struct Rem : Binary<Rem> {
   static constexpr bool positive = true;
   static double eval(double a, double b);
   static int64_t eval(int64_t a, int64_t b) { return b == 0 || b == -1 ? 0 : a % b; }
-  static Pair gradients(Tensor a, Tensor b, Tensor y, Tensor dy);
-  static Tensor tangent(Tensor a, Tensor b, Tensor y, Tensor da, Tensor db);
+  static Pair gradients(Expr a, Expr b, Expr y, Expr dy);
+  static Expr tangent(Expr a, Expr b, Expr y, Expr da, Expr db);
 };
 
-Tensor add(Tensor a, Tensor b);
-Tensor sub(Tensor a, Tensor b);
-Tensor mul(Tensor a, Tensor b);
-Tensor div(Tensor a, Tensor b);
-Tensor max(Tensor a, Tensor b);
-Tensor min(Tensor a, Tensor b);
-Tensor pow(Tensor a, Tensor b);
-Tensor rem(Tensor a, Tensor b);
-Tensor binary(BinaryOp op, Tensor a, Tensor b);
+Expr add(Expr a, Expr b);
+Expr sub(Expr a, Expr b);
+Expr mul(Expr a, Expr b);
+Expr div(Expr a, Expr b);
+Expr max(Expr a, Expr b);
+Expr min(Expr a, Expr b);
+Expr pow(Expr a, Expr b);
+Expr rem(Expr a, Expr b);
+Expr binary(BinaryOp op, Expr a, Expr b);
 
 /// A scalar constant of t's dtype in t's graph.
-Tensor scalar_like(Tensor t, double value);
+Expr scalar_like(Expr t, double value);
 
 // Arithmetic as it is written; a number becomes a scalar of the tensor's dtype.
-inline Tensor operator+(Tensor a, Tensor b) { return add(a, b); }
-inline Tensor operator-(Tensor a, Tensor b) { return sub(a, b); }
-inline Tensor operator*(Tensor a, Tensor b) { return mul(a, b); }
-inline Tensor operator/(Tensor a, Tensor b) { return div(a, b); }
-inline Tensor operator+(Tensor a, double b) { return add(a, scalar_like(a, b)); }
-inline Tensor operator-(Tensor a, double b) { return sub(a, scalar_like(a, b)); }
-inline Tensor operator*(Tensor a, double b) { return mul(a, scalar_like(a, b)); }
-inline Tensor operator/(Tensor a, double b) { return div(a, scalar_like(a, b)); }
-inline Tensor operator+(double a, Tensor b) { return add(scalar_like(b, a), b); }
-inline Tensor operator-(double a, Tensor b) { return sub(scalar_like(b, a), b); }
-inline Tensor operator*(double a, Tensor b) { return mul(scalar_like(b, a), b); }
-inline Tensor operator/(double a, Tensor b) { return div(scalar_like(b, a), b); }
-Tensor operator-(Tensor a);
+inline Expr operator+(Expr a, Expr b) { return add(a, b); }
+inline Expr operator-(Expr a, Expr b) { return sub(a, b); }
+inline Expr operator*(Expr a, Expr b) { return mul(a, b); }
+inline Expr operator/(Expr a, Expr b) { return div(a, b); }
+inline Expr operator+(Expr a, double b) { return add(a, scalar_like(a, b)); }
+inline Expr operator-(Expr a, double b) { return sub(a, scalar_like(a, b)); }
+inline Expr operator*(Expr a, double b) { return mul(a, scalar_like(a, b)); }
+inline Expr operator/(Expr a, double b) { return div(a, scalar_like(a, b)); }
+inline Expr operator+(double a, Expr b) { return add(scalar_like(b, a), b); }
+inline Expr operator-(double a, Expr b) { return sub(scalar_like(b, a), b); }
+inline Expr operator*(double a, Expr b) { return mul(scalar_like(b, a), b); }
+inline Expr operator/(double a, Expr b) { return div(scalar_like(b, a), b); }
+Expr operator-(Expr a);
 
 /// Sum of two tensors either of which may be empty, which is zero.
-Tensor add_or(Tensor a, Tensor b);
+Expr add_or(Expr a, Expr b);
 
 }  // namespace rlx::ops

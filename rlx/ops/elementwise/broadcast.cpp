@@ -31,7 +31,7 @@ std::vector<int64_t> broadcast_positions(const Dims& operand, const Dims& result
   return positions;
 }
 
-Tensor unbroadcast(Tensor t, const Dims& to) {
+Expr unbroadcast(Expr t, const Dims& to) {
   const Dims& from = t.shape().dims();
   if (from == to) return t;
   const int extra = t.rank() - int(to.size());
@@ -44,12 +44,12 @@ Tensor unbroadcast(Tensor t, const Dims& to) {
   return reshape(t, to);
 }
 
-Tensors align_batched(const Vmap& c) {
+Exprs align_batched(const Vmap& c) {
   int rank = 0;  // of the result, without the batch
   for (int i = 0; i < c.count(); ++i) rank = std::max(rank, c.in(i).rank() - int(c.batched(i)));
-  Tensors out;
+  Exprs out;
   for (int i = 0; i < c.count(); ++i) {
-    Tensor x = c.in(i);
+    Expr x = c.in(i);
     if (c.batched(i) && x.rank() - 1 < rank) {
       Dims dims = x.shape().dims();
       dims.insert(dims.begin() + 1, size_t(rank - (x.rank() - 1)), Dim(1));
@@ -60,15 +60,15 @@ Tensors align_batched(const Vmap& c) {
   return out;
 }
 
-Tensor lifted(const Vmap& c, int i) {
+Expr lifted(const Vmap& c, int i) {
   if (c.batched(i)) return c.in(i);
   Dims dims = c.in(i).shape().dims();
   dims.insert(dims.begin(), c.size);
   return expand(c.in(i), dims);
 }
 
-Tensor joined(const Vmap& c, int i) {
-  const Tensor t = lifted(c, i);
+Expr joined(const Vmap& c, int i) {
+  const Expr t = lifted(c, i);
   Dims dims(t.shape().dims().begin() + 1, t.shape().dims().end());
   dims[0] = c.size * dims[0];
   return reshape(t, dims);

@@ -4,26 +4,24 @@
 
 #include <vector>
 
-#include "rlx/ir/op_def.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT: operators are written in the vocabulary of the IR
 
 /// Row-major position in an operand for each position in the (static) result it broadcasts to.
 std::vector<int64_t> broadcast_positions(const Dims& operand, const Dims& result);
 
 /// Sums `t` over the axes along which an operand of extents `to` was broadcast, so that the result has
 /// exactly those extents. The transpose of expand.
-Tensor unbroadcast(Tensor t, const Dims& to);
+Expr unbroadcast(Expr t, const Dims& to);
 
 /// The batching rule of broadcasting operators: batched operands keep the batch as axis 0 and get size-1
 /// axes behind it up to the common rank; shared operands stay as they are.
-Tensors align_batched(const Vmap& c);
+Exprs align_batched(const Vmap& c);
 
 /// Operand i with the batch axis in front, copied along it when it was shared.
-Tensor lifted(const Vmap& c, int i);
+Expr lifted(const Vmap& c, int i);
 /// Operand i of all examples, one after another along its first axis.
-Tensor joined(const Vmap& c, int i);
+Expr joined(const Vmap& c, int i);
 
 }  // namespace rlx::ops

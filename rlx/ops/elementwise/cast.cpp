@@ -15,16 +15,16 @@ Shapes Cast::infer(Infer& c, Attrs& a) {
 
 Literals Cast::reference(const Eval& c, const Attrs& a) { return {c.in(0).cast(a.to)}; }
 
-Tensors Cast::vjp(const Vjp& c, const Attrs& a) {
+Exprs Cast::vjp(const Vjp& c, const Attrs& a) {
   const DType from = c.in(0).dtype();
-  if (!is_differentiable(from) || !is_differentiable(a.to)) return {Tensor{}};
+  if (!is_differentiable(from) || !is_differentiable(a.to)) return {Expr{}};
   // dL/dx of a real x seen as a complex number is twice the real part of dL/d(conj z).
   if (is_complex(a.to) && !is_complex(from)) return {cast(2.0 * real_part(c.dy()), from)};
   return {cast(c.dy(), from)};
 }
 
-Tensors Cast::jvp(const Jvp& c, const Attrs& a) {
-  if (!is_differentiable(a.to) || !c.has_dx(0)) return {Tensor{}};
+Exprs Cast::jvp(const Jvp& c, const Attrs& a) {
+  if (!is_differentiable(a.to) || !c.has_dx(0)) return {Expr{}};
   return {cast(c.dx(0), a.to)};
 }
 
@@ -36,6 +36,6 @@ std::vector<OpSample<Cast::Attrs>> Cast::samples() {
           {{DType::f32}, {"f8e5m2[4]"}}};
 }
 
-Tensor cast(Tensor x, DType to) { return x.dtype() == to ? x : make<Cast>(*x.graph, {to}, {x}); }
+Expr cast(Expr x, DType to) { return x.dtype() == to ? x : make<Cast>(*x.graph, {to}, {x}); }
 
 }  // namespace rlx::ops

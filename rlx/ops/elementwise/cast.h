@@ -1,11 +1,9 @@
 // Change of element type.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct Cast {
   static constexpr std::string_view name = "cast", summary = "Conversion to another element type.",
@@ -22,12 +20,12 @@ struct Cast {
   };
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors jvp(const Jvp&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs jvp(const Jvp&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
 /// `x` itself when it has the type already.
-Tensor cast(Tensor x, DType to);
+Expr cast(Expr x, DType to);
 
 }  // namespace rlx::ops

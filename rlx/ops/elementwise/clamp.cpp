@@ -37,16 +37,16 @@ Literals Clamp::reference(const Eval& c, const Attrs& a) {
 
 namespace {
 
-Tensor inside_only(Tensor x, Tensor t, const Clamp::Attrs& a) {
-  const Tensor inside = logical_and(compare(CompareOp::ge, x, scalar_like(x, a.lo)),
-                                    compare(CompareOp::le, x, scalar_like(x, a.hi)));
+Expr inside_only(Expr x, Expr t, const Clamp::Attrs& a) {
+  const Expr inside = logical_and(compare(CompareOp::ge, x, scalar_like(x, a.lo)),
+                                  compare(CompareOp::le, x, scalar_like(x, a.hi)));
   return where(inside, t, scalar_like(t, 0));
 }
 
 }  // namespace
 
-Tensors Clamp::vjp(const Vjp& c, const Attrs& a) { return {inside_only(c.in(0), c.dy(), a)}; }
-Tensors Clamp::jvp(const Jvp& c, const Attrs& a) { return {inside_only(c.in(0), c.dx(0), a)}; }
+Exprs Clamp::vjp(const Vjp& c, const Attrs& a) { return {inside_only(c.in(0), c.dy(), a)}; }
+Exprs Clamp::jvp(const Jvp& c, const Attrs& a) { return {inside_only(c.in(0), c.dx(0), a)}; }
 
 std::vector<OpSample<Clamp::Attrs>> Clamp::samples() {
   constexpr double kNone = std::numeric_limits<double>::infinity();
@@ -57,6 +57,6 @@ std::vector<OpSample<Clamp::Attrs>> Clamp::samples() {
           {{-1, 1}, {"bf16[4]"}},       {{-100, 100}, {"i64[3] <500"}}};
 }
 
-Tensor clamp(Tensor x, double lo, double hi) { return make<Clamp>(*x.graph, {lo, hi}, {x}); }
+Expr clamp(Expr x, double lo, double hi) { return make<Clamp>(*x.graph, {lo, hi}, {x}); }
 
 }  // namespace rlx::ops

@@ -3,8 +3,8 @@
 
 #include <limits>
 
-#include "rlx/ir/op_record.h"
 #include "rlx/ops/elementwise/broadcast.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
 
@@ -24,11 +24,11 @@ struct Clamp {
   };
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors jvp(const Jvp&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs jvp(const Jvp&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor clamp(Tensor x, double lo, double hi);
+Expr clamp(Expr x, double lo, double hi);
 
 }  // namespace rlx::ops

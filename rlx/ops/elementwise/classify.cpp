@@ -40,7 +40,7 @@ Literals IsFinite::reference(const Eval& c, const Attrs&) {
 }
 std::vector<OpSample<NoAttrs>> IsFinite::samples() { return classify_samples(); }
 
-Tensor is_nan(Tensor x) { return make<IsNan>(*x.graph, {}, {x}); }
-Tensor is_finite(Tensor x) { return make<IsFinite>(*x.graph, {}, {x}); }
+Expr is_nan(Expr x) { return make<IsNan>(*x.graph, {}, {x}); }
+Expr is_finite(Expr x) { return make<IsFinite>(*x.graph, {}, {x}); }
 
 }  // namespace rlx::ops

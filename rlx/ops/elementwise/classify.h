@@ -1,8 +1,8 @@
 // Tests for NaN and infinity.
 #pragma once
 
-#include "rlx/ir/op_record.h"
 #include "rlx/ops/elementwise/broadcast.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
 
@@ -27,7 +27,7 @@ struct IsFinite {
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor is_nan(Tensor x);
-Tensor is_finite(Tensor x);
+Expr is_nan(Expr x);
+Expr is_finite(Expr x);
 
 }  // namespace rlx::ops

@@ -60,6 +60,6 @@ std::vector<OpSample<Compare::Attrs>> Compare::samples() {
           {{CompareOp::eq}, {"c64[3]", "c64[3]"}},         {{CompareOp::lt}, {"i64[5]", "i64[5]"}}};
 }
 
-Tensor compare(CompareOp kind, Tensor a, Tensor b) { return make<Compare>(*a.graph, {kind}, {a, b}); }
+Expr compare(CompareOp kind, Expr a, Expr b) { return make<Compare>(*a.graph, {kind}, {a, b}); }
 
 }  // namespace rlx::ops

@@ -3,8 +3,8 @@
 
 #include <array>
 
-#include "rlx/ir/op_record.h"
 #include "rlx/ops/elementwise/broadcast.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
 
@@ -29,9 +29,9 @@ struct Compare {
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor compare(CompareOp kind, Tensor a, Tensor b);
-inline Tensor equal(Tensor a, Tensor b) { return compare(CompareOp::eq, a, b); }
-inline Tensor less(Tensor a, Tensor b) { return compare(CompareOp::lt, a, b); }
-inline Tensor greater(Tensor a, Tensor b) { return compare(CompareOp::gt, a, b); }
+Expr compare(CompareOp kind, Expr a, Expr b);
+inline Expr equal(Expr a, Expr b) { return compare(CompareOp::eq, a, b); }
+inline Expr less(Expr a, Expr b) { return compare(CompareOp::lt, a, b); }
+inline Expr greater(Expr a, Expr b) { return compare(CompareOp::gt, a, b); }
 
 }  // namespace rlx::ops

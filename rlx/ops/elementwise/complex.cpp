@@ -32,8 +32,8 @@ Literals Conjugate::reference(const Eval& c, const Attrs&) {
   for (auto& v : z) v = std::conj(v);
   return {Literal::complexes(c.out(), z)};
 }
-Tensors Conjugate::vjp(const Vjp& c, const Attrs&) { return {conjugate(c.dy())}; }
-Tensors Conjugate::jvp(const Jvp& c, const Attrs&) { return {conjugate(c.dx(0))}; }
+Exprs Conjugate::vjp(const Vjp& c, const Attrs&) { return {conjugate(c.dy())}; }
+Exprs Conjugate::jvp(const Jvp& c, const Attrs&) { return {conjugate(c.dx(0))}; }
 std::vector<OpSample<NoAttrs>> Conjugate::samples() { return complex_samples(); }
 
 Shapes ComplexNormSq::infer(Infer& c, Attrs&) {
@@ -42,10 +42,10 @@ Shapes ComplexNormSq::infer(Infer& c, Attrs&) {
 Literals ComplexNormSq::reference(const Eval& c, const Attrs&) {
   return to_real(c, [](std::complex<double> z) { return std::norm(z); });
 }
-Tensors ComplexNormSq::vjp(const Vjp& c, const Attrs&) {
+Exprs ComplexNormSq::vjp(const Vjp& c, const Attrs&) {
   return {c.in(0) * make_complex(c.dy(), zeros_like(c.dy()))};
 }
-Tensors ComplexNormSq::jvp(const Jvp& c, const Attrs&) {
+Exprs ComplexNormSq::jvp(const Jvp& c, const Attrs&) {
   return {2.0 * real_part(conjugate(c.in(0)) * c.dx(0))};
 }
 std::vector<OpSample<NoAttrs>> ComplexNormSq::samples() { return complex_samples(); }
@@ -56,8 +56,8 @@ Shapes RealPart::infer(Infer& c, Attrs&) {
 Literals RealPart::reference(const Eval& c, const Attrs&) {
   return to_real(c, [](std::complex<double> z) { return z.real(); });
 }
-Tensors RealPart::vjp(const Vjp& c, const Attrs&) { return {make_complex(0.5 * c.dy(), zeros_like(c.dy()))}; }
-Tensors RealPart::jvp(const Jvp& c, const Attrs&) { return {real_part(c.dx(0))}; }
+Exprs RealPart::vjp(const Vjp& c, const Attrs&) { return {make_complex(0.5 * c.dy(), zeros_like(c.dy()))}; }
+Exprs RealPart::jvp(const Jvp& c, const Attrs&) { return {real_part(c.dx(0))}; }
 std::vector<OpSample<NoAttrs>> RealPart::samples() { return complex_samples(); }
 
 Shapes ImagPart::infer(Infer& c, Attrs&) {
@@ -66,8 +66,8 @@ Shapes ImagPart::infer(Infer& c, Attrs&) {
 Literals ImagPart::reference(const Eval& c, const Attrs&) {
   return to_real(c, [](std::complex<double> z) { return z.imag(); });
 }
-Tensors ImagPart::vjp(const Vjp& c, const Attrs&) { return {make_complex(zeros_like(c.dy()), 0.5 * c.dy())}; }
-Tensors ImagPart::jvp(const Jvp& c, const Attrs&) { return {imag_part(c.dx(0))}; }
+Exprs ImagPart::vjp(const Vjp& c, const Attrs&) { return {make_complex(zeros_like(c.dy()), 0.5 * c.dy())}; }
+Exprs ImagPart::jvp(const Jvp& c, const Attrs&) { return {imag_part(c.dx(0))}; }
 std::vector<OpSample<NoAttrs>> ImagPart::samples() { return complex_samples(); }
 
 Shapes MakeComplex::infer(Infer& c, Attrs&) {
@@ -84,12 +84,12 @@ Literals MakeComplex::reference(const Eval& c, const Attrs&) {
   for (size_t i = 0; i < z.size(); ++i) z[i] = {c.in(0).real_at(at_re[i]), c.in(1).real_at(at_im[i])};
   return {Literal::complexes(c.out(), z)};
 }
-Tensors MakeComplex::vjp(const Vjp& c, const Attrs&) {
+Exprs MakeComplex::vjp(const Vjp& c, const Attrs&) {
   const DType t = c.in(0).dtype();
   return {unbroadcast(cast(2.0 * real_part(c.dy()), t), c.in(0).shape().dims()),
           unbroadcast(cast(2.0 * imag_part(c.dy()), t), c.in(1).shape().dims())};
 }
-Tensors MakeComplex::jvp(const Jvp& c, const Attrs&) { return {make_complex(c.dx(0), c.dx(1))}; }
+Exprs MakeComplex::jvp(const Jvp& c, const Attrs&) { return {make_complex(c.dx(0), c.dx(1))}; }
 std::vector<OpSample<NoAttrs>> MakeComplex::samples() {
   return {{{}, {"f32[2,3]", "f32[3]"}},
           {{}, {"f32[]", "f32[]"}},
@@ -98,11 +98,11 @@ std::vector<OpSample<NoAttrs>> MakeComplex::samples() {
           {{}, {"f32[5]", "f32[]"}}};
 }
 
-Tensor conjugate(Tensor z) { return make<Conjugate>(*z.graph, {}, {z}); }
-Tensor conj_of(Tensor t) { return is_complex(t.dtype()) ? conjugate(t) : t; }
-Tensor complex_norm_sq(Tensor z) { return make<ComplexNormSq>(*z.graph, {}, {z}); }
-Tensor real_part(Tensor z) { return make<RealPart>(*z.graph, {}, {z}); }
-Tensor imag_part(Tensor z) { return make<ImagPart>(*z.graph, {}, {z}); }
-Tensor make_complex(Tensor re, Tensor im) { return make<MakeComplex>(*re.graph, {}, {re, im}); }
+Expr conjugate(Expr z) { return make<Conjugate>(*z.graph, {}, {z}); }
+Expr conj_of(Expr t) { return is_complex(t.dtype()) ? conjugate(t) : t; }
+Expr complex_norm_sq(Expr z) { return make<ComplexNormSq>(*z.graph, {}, {z}); }
+Expr real_part(Expr z) { return make<RealPart>(*z.graph, {}, {z}); }
+Expr imag_part(Expr z) { return make<ImagPart>(*z.graph, {}, {z}); }
+Expr make_complex(Expr re, Expr im) { return make<MakeComplex>(*re.graph, {}, {re, im}); }
 
 }  // namespace rlx::ops

@@ -2,11 +2,9 @@
 // a holomorphic f gives dy conj(f'(z)).
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct Conjugate {
   static constexpr std::string_view name = "conjugate", summary = "Complex conjugate.",
@@ -15,8 +13,8 @@ struct Conjugate {
   using Attrs = NoAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors jvp(const Jvp&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs jvp(const Jvp&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -28,8 +26,8 @@ struct ComplexNormSq {
   using Attrs = NoAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors jvp(const Jvp&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs jvp(const Jvp&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -42,8 +40,8 @@ struct RealPart {
   using Attrs = NoAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors jvp(const Jvp&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs jvp(const Jvp&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -54,8 +52,8 @@ struct ImagPart {
   using Attrs = NoAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors jvp(const Jvp&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs jvp(const Jvp&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -66,17 +64,17 @@ struct MakeComplex {
   using Attrs = NoAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors jvp(const Jvp&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs jvp(const Jvp&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor conjugate(Tensor z);
+Expr conjugate(Expr z);
 /// The conjugate of complex tensors; real ones as they are.
-Tensor conj_of(Tensor t);
-Tensor complex_norm_sq(Tensor z);
-Tensor real_part(Tensor z);
-Tensor imag_part(Tensor z);
-Tensor make_complex(Tensor re, Tensor im);
+Expr conj_of(Expr t);
+Expr complex_norm_sq(Expr z);
+Expr real_part(Expr z);
+Expr imag_part(Expr z);
+Expr make_complex(Expr re, Expr im);
 
 }  // namespace rlx::ops

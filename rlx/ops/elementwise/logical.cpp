@@ -69,15 +69,15 @@ std::vector<OpSample<NoAttrs>> BitwiseNot::samples() {
           {{}, {"i64[0]"}},   {{}, {"u32[]"}},       {{}, {"i8[1]"}}};
 }
 
-Tensor logical_and(Tensor a, Tensor b) { return make<LogicalAnd>(*a.graph, {}, {a, b}); }
-Tensor logical_or(Tensor a, Tensor b) { return make<LogicalOr>(*a.graph, {}, {a, b}); }
-Tensor logical_xor(Tensor a, Tensor b) { return make<LogicalXor>(*a.graph, {}, {a, b}); }
-Tensor logical_not(Tensor x) { return make<LogicalNot>(*x.graph, {}, {x}); }
-Tensor bitwise_and(Tensor a, Tensor b) { return make<BitwiseAnd>(*a.graph, {}, {a, b}); }
-Tensor bitwise_or(Tensor a, Tensor b) { return make<BitwiseOr>(*a.graph, {}, {a, b}); }
-Tensor bitwise_xor(Tensor a, Tensor b) { return make<BitwiseXor>(*a.graph, {}, {a, b}); }
-Tensor bitwise_not(Tensor x) { return make<BitwiseNot>(*x.graph, {}, {x}); }
-Tensor shift_left(Tensor a, Tensor bits) { return make<ShiftLeft>(*a.graph, {}, {a, bits}); }
-Tensor shift_right(Tensor a, Tensor bits) { return make<ShiftRight>(*a.graph, {}, {a, bits}); }
+Expr logical_and(Expr a, Expr b) { return make<LogicalAnd>(*a.graph, {}, {a, b}); }
+Expr logical_or(Expr a, Expr b) { return make<LogicalOr>(*a.graph, {}, {a, b}); }
+Expr logical_xor(Expr a, Expr b) { return make<LogicalXor>(*a.graph, {}, {a, b}); }
+Expr logical_not(Expr x) { return make<LogicalNot>(*x.graph, {}, {x}); }
+Expr bitwise_and(Expr a, Expr b) { return make<BitwiseAnd>(*a.graph, {}, {a, b}); }
+Expr bitwise_or(Expr a, Expr b) { return make<BitwiseOr>(*a.graph, {}, {a, b}); }
+Expr bitwise_xor(Expr a, Expr b) { return make<BitwiseXor>(*a.graph, {}, {a, b}); }
+Expr bitwise_not(Expr x) { return make<BitwiseNot>(*x.graph, {}, {x}); }
+Expr shift_left(Expr a, Expr bits) { return make<ShiftLeft>(*a.graph, {}, {a, bits}); }
+Expr shift_right(Expr a, Expr bits) { return make<ShiftRight>(*a.graph, {}, {a, bits}); }
 
 }  // namespace rlx::ops

@@ -109,15 +109,15 @@ struct ShiftRight : Shift<ShiftRight> {
   static int64_t eval(int64_t a, int64_t b) { return a >> (in_word(b) ? b : 63); }
 };
 
-Tensor logical_and(Tensor a, Tensor b);
-Tensor logical_or(Tensor a, Tensor b);
-Tensor logical_xor(Tensor a, Tensor b);
-Tensor logical_not(Tensor x);
-Tensor bitwise_and(Tensor a, Tensor b);
-Tensor bitwise_or(Tensor a, Tensor b);
-Tensor bitwise_xor(Tensor a, Tensor b);
-Tensor bitwise_not(Tensor x);
-Tensor shift_left(Tensor a, Tensor bits);
-Tensor shift_right(Tensor a, Tensor bits);
+Expr logical_and(Expr a, Expr b);
+Expr logical_or(Expr a, Expr b);
+Expr logical_xor(Expr a, Expr b);
+Expr logical_not(Expr x);
+Expr bitwise_and(Expr a, Expr b);
+Expr bitwise_or(Expr a, Expr b);
+Expr bitwise_xor(Expr a, Expr b);
+Expr bitwise_not(Expr x);
+Expr shift_left(Expr a, Expr bits);
+Expr shift_right(Expr a, Expr bits);
 
 }  // namespace rlx::ops

@@ -30,55 +30,55 @@ double Floor::eval(double x) { return std::floor(x); }
 double Ceil::eval(double x) { return std::ceil(x); }
 double Round::eval(double x) { return std::nearbyint(x); }  // the default mode rounds halves to even
 
-Tensor Neg::derivative(Tensor x, Tensor) { return scalar_like(x, -1); }
-Tensor Abs::derivative(Tensor x, Tensor) { return sign(x); }
-Tensor Exp::derivative(Tensor, Tensor y) { return y; }
-Tensor Expm1::derivative(Tensor, Tensor y) { return y + 1.0; }
-Tensor Log::derivative(Tensor x, Tensor) { return 1.0 / x; }
-Tensor Log1p::derivative(Tensor x, Tensor) { return 1.0 / (x + 1.0); }
+Expr Neg::derivative(Expr x, Expr) { return scalar_like(x, -1); }
+Expr Abs::derivative(Expr x, Expr) { return sign(x); }
+Expr Exp::derivative(Expr, Expr y) { return y; }
+Expr Expm1::derivative(Expr, Expr y) { return y + 1.0; }
+Expr Log::derivative(Expr x, Expr) { return 1.0 / x; }
+Expr Log1p::derivative(Expr x, Expr) { return 1.0 / (x + 1.0); }
 
 namespace {
 
 // 0 where x is 0 and `f` of x elsewhere; f never sees the 0, so no infinity meets a zero cotangent.
 template <class F>
-Tensor zero_at_zero(Tensor x, F f) {
-  const Tensor at_zero = equal(x, scalar_like(x, 0));
+Expr zero_at_zero(Expr x, F f) {
+  const Expr at_zero = equal(x, scalar_like(x, 0));
   return where(at_zero, scalar_like(x, 0), f(where(at_zero, scalar_like(x, 1), x)));
 }
 
 }  // namespace
 
-Tensor Sqrt::derivative(Tensor x, Tensor) {
-  return zero_at_zero(x, [](Tensor safe) { return 0.5 / sqrt(safe); });
+Expr Sqrt::derivative(Expr x, Expr) {
+  return zero_at_zero(x, [](Expr safe) { return 0.5 / sqrt(safe); });
 }
-Tensor Rsqrt::derivative(Tensor x, Tensor) {
-  return zero_at_zero(x, [](Tensor safe) { return -0.5 * rsqrt(safe) / safe; });
+Expr Rsqrt::derivative(Expr x, Expr) {
+  return zero_at_zero(x, [](Expr safe) { return -0.5 * rsqrt(safe) / safe; });
 }
-Tensor Sin::derivative(Tensor x, Tensor) { return cos(x); }
-Tensor Cos::derivative(Tensor x, Tensor) { return -sin(x); }
-Tensor Tan::derivative(Tensor, Tensor y) { return 1.0 + y * y; }
-Tensor Atan::derivative(Tensor x, Tensor) { return 1.0 / (1.0 + x * x); }
-Tensor Tanh::derivative(Tensor, Tensor y) { return 1.0 - y * y; }
-Tensor Erf::derivative(Tensor x, Tensor) { return 2 * std::numbers::inv_sqrtpi * exp(-(x * x)); }
+Expr Sin::derivative(Expr x, Expr) { return cos(x); }
+Expr Cos::derivative(Expr x, Expr) { return -sin(x); }
+Expr Tan::derivative(Expr, Expr y) { return 1.0 + y * y; }
+Expr Atan::derivative(Expr x, Expr) { return 1.0 / (1.0 + x * x); }
+Expr Tanh::derivative(Expr, Expr y) { return 1.0 - y * y; }
+Expr Erf::derivative(Expr x, Expr) { return 2 * std::numbers::inv_sqrtpi * exp(-(x * x)); }
 
-Tensor neg(Tensor x) { return make<Neg>(*x.graph, {}, {x}); }
-Tensor abs(Tensor x) { return make<Abs>(*x.graph, {}, {x}); }
-Tensor exp(Tensor x) { return make<Exp>(*x.graph, {}, {x}); }
-Tensor expm1(Tensor x) { return make<Expm1>(*x.graph, {}, {x}); }
-Tensor log(Tensor x) { return make<Log>(*x.graph, {}, {x}); }
-Tensor log1p(Tensor x) { return make<Log1p>(*x.graph, {}, {x}); }
-Tensor sqrt(Tensor x) { return make<Sqrt>(*x.graph, {}, {x}); }
-Tensor rsqrt(Tensor x) { return make<Rsqrt>(*x.graph, {}, {x}); }
-Tensor sin(Tensor x) { return make<Sin>(*x.graph, {}, {x}); }
-Tensor cos(Tensor x) { return make<Cos>(*x.graph, {}, {x}); }
-Tensor tan(Tensor x) { return make<Tan>(*x.graph, {}, {x}); }
-Tensor atan(Tensor x) { return make<Atan>(*x.graph, {}, {x}); }
-Tensor tanh(Tensor x) { return make<Tanh>(*x.graph, {}, {x}); }
-Tensor erf(Tensor x) { return make<Erf>(*x.graph, {}, {x}); }
-Tensor floor(Tensor x) { return make<Floor>(*x.graph, {}, {x}); }
-Tensor ceil(Tensor x) { return make<Ceil>(*x.graph, {}, {x}); }
-Tensor round(Tensor x) { return make<Round>(*x.graph, {}, {x}); }
-Tensor sign(Tensor x) { return make<Sign>(*x.graph, {}, {x}); }
-Tensor square(Tensor x) { return mul(x, x); }
+Expr neg(Expr x) { return make<Neg>(*x.graph, {}, {x}); }
+Expr abs(Expr x) { return make<Abs>(*x.graph, {}, {x}); }
+Expr exp(Expr x) { return make<Exp>(*x.graph, {}, {x}); }
+Expr expm1(Expr x) { return make<Expm1>(*x.graph, {}, {x}); }
+Expr log(Expr x) { return make<Log>(*x.graph, {}, {x}); }
+Expr log1p(Expr x) { return make<Log1p>(*x.graph, {}, {x}); }
+Expr sqrt(Expr x) { return make<Sqrt>(*x.graph, {}, {x}); }
+Expr rsqrt(Expr x) { return make<Rsqrt>(*x.graph, {}, {x}); }
+Expr sin(Expr x) { return make<Sin>(*x.graph, {}, {x}); }
+Expr cos(Expr x) { return make<Cos>(*x.graph, {}, {x}); }
+Expr tan(Expr x) { return make<Tan>(*x.graph, {}, {x}); }
+Expr atan(Expr x) { return make<Atan>(*x.graph, {}, {x}); }
+Expr tanh(Expr x) { return make<Tanh>(*x.graph, {}, {x}); }
+Expr erf(Expr x) { return make<Erf>(*x.graph, {}, {x}); }
+Expr floor(Expr x) { return make<Floor>(*x.graph, {}, {x}); }
+Expr ceil(Expr x) { return make<Ceil>(*x.graph, {}, {x}); }
+Expr round(Expr x) { return make<Round>(*x.graph, {}, {x}); }
+Expr sign(Expr x) { return make<Sign>(*x.graph, {}, {x}); }
+Expr square(Expr x) { return mul(x, x); }
 
 }  // namespace rlx::ops

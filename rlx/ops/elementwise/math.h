@@ -10,7 +10,7 @@ struct Neg : Unary<Neg> {
   static double eval(double x) { return -x; }
   static int64_t eval(int64_t x) { return int64_t(0 - uint64_t(x)); }
   static std::complex<double> eval(std::complex<double> x) { return -x; }
-  static Tensor derivative(Tensor x, Tensor y);
+  static Expr derivative(Expr x, Expr y);
 };
 
 struct Abs : Unary<Abs> {
@@ -18,21 +18,21 @@ struct Abs : Unary<Abs> {
                                     doc = "y = |x|; derivative sign(x), 0 at 0";
   static double eval(double x);
   static int64_t eval(int64_t x) { return x < 0 ? int64_t(0 - uint64_t(x)) : x; }
-  static Tensor derivative(Tensor x, Tensor y);
+  static Expr derivative(Expr x, Expr y);
 };
 
 struct Exp : Unary<Exp> {
   static constexpr std::string_view name = "exp", summary = "Exponential.", doc = "y = e^x";
   static double eval(double x);
   static std::complex<double> eval(std::complex<double> x);
-  static Tensor derivative(Tensor x, Tensor y);
+  static Expr derivative(Expr x, Expr y);
 };
 
 struct Expm1 : Unary<Expm1> {
   static constexpr std::string_view name = "expm1", summary = "Exponential minus one, exact near 0.",
                                     doc = "y = e^x - 1";
   static double eval(double x);
-  static Tensor derivative(Tensor x, Tensor y);
+  static Expr derivative(Expr x, Expr y);
 };
 
 struct Log : Unary<Log> {
@@ -41,7 +41,7 @@ struct Log : Unary<Log> {
   static constexpr auto domain = detail::UnaryDomain::positive;
   static double eval(double x);
   static std::complex<double> eval(std::complex<double> x);
-  static Tensor derivative(Tensor x, Tensor y);
+  static Expr derivative(Expr x, Expr y);
 };
 
 struct Log1p : Unary<Log1p> {
@@ -49,7 +49,7 @@ struct Log1p : Unary<Log1p> {
                                     doc = "y = ln(1 + x)";
   static constexpr auto domain = detail::UnaryDomain::positive;
   static double eval(double x);
-  static Tensor derivative(Tensor x, Tensor y);
+  static Expr derivative(Expr x, Expr y);
 };
 
 struct Sqrt : Unary<Sqrt> {
@@ -58,7 +58,7 @@ struct Sqrt : Unary<Sqrt> {
   static constexpr auto domain = detail::UnaryDomain::positive;
   static double eval(double x);
   static std::complex<double> eval(std::complex<double> x);
-  static Tensor derivative(Tensor x, Tensor y);
+  static Expr derivative(Expr x, Expr y);
 };
 
 struct Rsqrt : Unary<Rsqrt> {
@@ -66,46 +66,46 @@ struct Rsqrt : Unary<Rsqrt> {
                                     doc = "y = x^(-1/2); derivative -y/(2x), taken as 0 at 0";
   static constexpr auto domain = detail::UnaryDomain::positive;
   static double eval(double x);
-  static Tensor derivative(Tensor x, Tensor y);
+  static Expr derivative(Expr x, Expr y);
 };
 
 struct Sin : Unary<Sin> {
   static constexpr std::string_view name = "sin", summary = "Sine.", doc = "y = sin x";
   static double eval(double x);
-  static Tensor derivative(Tensor x, Tensor y);
+  static Expr derivative(Expr x, Expr y);
 };
 
 struct Cos : Unary<Cos> {
   static constexpr std::string_view name = "cos", summary = "Cosine.", doc = "y = cos x";
   static double eval(double x);
-  static Tensor derivative(Tensor x, Tensor y);
+  static Expr derivative(Expr x, Expr y);
 };
 
 struct Tan : Unary<Tan> {
   static constexpr std::string_view name = "tan", summary = "Tangent.", doc = "y = tan x; derivative 1 + y^2";
   static double eval(double x);
-  static Tensor derivative(Tensor x, Tensor y);
+  static Expr derivative(Expr x, Expr y);
 };
 
 struct Atan : Unary<Atan> {
   static constexpr std::string_view name = "atan", summary = "Arc tangent.",
                                     doc = "y = atan x; derivative 1/(1 + x^2)";
   static double eval(double x);
-  static Tensor derivative(Tensor x, Tensor y);
+  static Expr derivative(Expr x, Expr y);
 };
 
 struct Tanh : Unary<Tanh> {
   static constexpr std::string_view name = "tanh", summary = "Hyperbolic tangent.",
                                     doc = "y = tanh x; derivative 1 - y^2";
   static double eval(double x);
-  static Tensor derivative(Tensor x, Tensor y);
+  static Expr derivative(Expr x, Expr y);
 };
 
 struct Erf : Unary<Erf> {
   static constexpr std::string_view name = "erf", summary = "Error function.",
                                     doc = "y = 2/sqrt(pi) * integral of e^(-t^2) from 0 to x";
   static double eval(double x);
-  static Tensor derivative(Tensor x, Tensor y);
+  static Expr derivative(Expr x, Expr y);
 };
 
 struct Floor : Unary<Floor> {
@@ -133,24 +133,24 @@ struct Sign : Unary<Sign> {
   static int64_t eval(int64_t x) { return (x > 0) - (x < 0); }
 };
 
-Tensor neg(Tensor x);
-Tensor abs(Tensor x);
-Tensor exp(Tensor x);
-Tensor expm1(Tensor x);
-Tensor log(Tensor x);
-Tensor log1p(Tensor x);
-Tensor sqrt(Tensor x);
-Tensor rsqrt(Tensor x);
-Tensor sin(Tensor x);
-Tensor cos(Tensor x);
-Tensor tan(Tensor x);
-Tensor atan(Tensor x);
-Tensor tanh(Tensor x);
-Tensor erf(Tensor x);
-Tensor floor(Tensor x);
-Tensor ceil(Tensor x);
-Tensor round(Tensor x);
-Tensor sign(Tensor x);
-Tensor square(Tensor x);
+Expr neg(Expr x);
+Expr abs(Expr x);
+Expr exp(Expr x);
+Expr expm1(Expr x);
+Expr log(Expr x);
+Expr log1p(Expr x);
+Expr sqrt(Expr x);
+Expr rsqrt(Expr x);
+Expr sin(Expr x);
+Expr cos(Expr x);
+Expr tan(Expr x);
+Expr atan(Expr x);
+Expr tanh(Expr x);
+Expr erf(Expr x);
+Expr floor(Expr x);
+Expr ceil(Expr x);
+Expr round(Expr x);
+Expr sign(Expr x);
+Expr square(Expr x);
 
 }  // namespace rlx::ops

@@ -30,16 +30,16 @@ Literals Where::reference(const Eval& c, const Attrs&) {
   return {y};
 }
 
-Tensors Where::vjp(const Vjp& c, const Attrs&) {
-  const Tensor cond = c.in(0), dy = c.dy(), zero = scalar_like(dy, 0);
-  Tensors out(3);
+Exprs Where::vjp(const Vjp& c, const Attrs&) {
+  const Expr cond = c.in(0), dy = c.dy(), zero = scalar_like(dy, 0);
+  Exprs out(3);
   if (c.wants(1)) out[1] = unbroadcast(where(cond, dy, zero), c.in(1).shape().dims());
   if (c.wants(2)) out[2] = unbroadcast(where(cond, zero, dy), c.in(2).shape().dims());
   return out;
 }
 
-Tensors Where::jvp(const Jvp& c, const Attrs&) {
-  if (!c.has_dx(1) && !c.has_dx(2)) return {Tensor{}};
+Exprs Where::jvp(const Jvp& c, const Attrs&) {
+  if (!c.has_dx(1) && !c.has_dx(2)) return {Expr{}};
   return {where(c.in(0), c.dx(1), c.dx(2))};
 }
 
@@ -50,6 +50,6 @@ std::vector<OpSample<Where::Attrs>> Where::samples() {
           {{}, {"bool[5]", "bool[5]", "bool[5]"}}};
 }
 
-Tensor where(Tensor cond, Tensor a, Tensor b) { return make<Where>(*cond.graph, {}, {cond, a, b}); }
+Expr where(Expr cond, Expr a, Expr b) { return make<Where>(*cond.graph, {}, {cond, a, b}); }
 
 }  // namespace rlx::ops

@@ -1,8 +1,8 @@
 // Choosing between two tensors element by element.
 #pragma once
 
-#include "rlx/ir/op_record.h"
 #include "rlx/ops/elementwise/broadcast.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
 
@@ -17,11 +17,11 @@ struct Where {
   using Attrs = NoAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors jvp(const Jvp&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs jvp(const Jvp&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor where(Tensor cond, Tensor a, Tensor b);
+Expr where(Expr cond, Expr a, Expr b);
 
 }  // namespace rlx::ops

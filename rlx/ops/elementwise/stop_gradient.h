@@ -1,8 +1,8 @@
 // A wall for derivatives.
 #pragma once
 
-#include "rlx/ir/op_record.h"
 #include "rlx/ops/elementwise/broadcast.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
 
@@ -15,11 +15,11 @@ struct StopGradient {
   using Attrs = NoAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors jvp(const Jvp&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs jvp(const Jvp&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor stop_gradient(Tensor x);
+Expr stop_gradient(Expr x);
 
 }  // namespace rlx::ops

@@ -26,8 +26,8 @@ std::vector<OpSample<NoAttrs>> unary_samples(UnaryDomain domain, bool integers, 
   return out;
 }
 
-Tensor scale_by(Tensor factor, Tensor dy) { return mul(dy, factor); }
+Expr scale_by(Expr factor, Expr dy) { return mul(dy, factor); }
 
-Tensor scale_by_conj(Tensor factor, Tensor dy) { return mul(dy, conj_of(factor)); }
+Expr scale_by_conj(Expr factor, Expr dy) { return mul(dy, conj_of(factor)); }
 
 }  // namespace rlx::ops::detail

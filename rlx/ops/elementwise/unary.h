@@ -4,8 +4,8 @@
 
 #include <complex>
 
-#include "rlx/ir/op_record.h"
 #include "rlx/ops/elementwise/broadcast.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
 
@@ -15,8 +15,8 @@ enum class UnaryDomain { real, positive };  // where samples are taken from
 
 Shapes infer_unary(Infer& c, bool integers, bool complexes);
 std::vector<OpSample<NoAttrs>> unary_samples(UnaryDomain, bool integers, bool complexes);
-Tensor scale_by(Tensor factor, Tensor dy);       // dy * factor
-Tensor scale_by_conj(Tensor factor, Tensor dy);  // dy * conj(factor), the Wirtinger rule
+Expr scale_by(Expr factor, Expr dy);       // dy * factor
+Expr scale_by_conj(Expr factor, Expr dy);  // dy * conj(factor), the Wirtinger rule
 
 template <class F>
 Literals map_real(const Eval& c, F f) {
@@ -32,7 +32,7 @@ Literals map_real(const Eval& c, F f) {
 template <class Self>
 struct Unary {
   static constexpr std::string_view operands = "x";
-  static constexpr bool has_derivative = requires(Tensor t) { Self::derivative(t, t); };
+  static constexpr bool has_derivative = requires(Expr t) { Self::derivative(t, t); };
   static constexpr Traits traits{.elementwise = true, .zero_gradient = !has_derivative};
   using Attrs = NoAttrs;
 
@@ -68,19 +68,19 @@ struct Unary {
     return detail::map_real(c, [](double x) { return Self::eval(x); });
   }
 
-  static Tensors vjp(const Vjp& c, const Attrs&) {
-    if constexpr (requires(Tensor t) { Self::derivative(t, t); }) {
+  static Exprs vjp(const Vjp& c, const Attrs&) {
+    if constexpr (requires(Expr t) { Self::derivative(t, t); }) {
       return {detail::scale_by_conj(Self::derivative(c.in(0), c.out()), c.dy())};
     } else {
-      return {Tensor{}};
+      return {Expr{}};
     }
   }
 
-  static Tensors jvp(const Jvp& c, const Attrs&) {
-    if constexpr (requires(Tensor t) { Self::derivative(t, t); }) {
+  static Exprs jvp(const Jvp& c, const Attrs&) {
+    if constexpr (requires(Expr t) { Self::derivative(t, t); }) {
       return {detail::scale_by(Self::derivative(c.in(0), c.out()), c.dx(0))};
     } else {
-      return {Tensor{}};
+      return {Expr{}};
     }
   }
 

@@ -102,14 +102,14 @@ Literals Fft::reference(const Eval& c, const Attrs& a) {
 
 // The matrix of the transform is symmetric, so its adjoint is the transform with the other sign; for the
 // split layout the same holds for the transpose of the real matrix [[Re, -Im], [Im, Re]].
-Tensors Fft::vjp(const Vjp& c, const Attrs& a) {
-  const Tensor dx = fft(c.dy(), !a.inverse);
+Exprs Fft::vjp(const Vjp& c, const Attrs& a) {
+  const Expr dx = fft(c.dy(), !a.inverse);
   const Dim length = dx.dim(-1), n = is_complex(dx.dtype()) ? length : floordiv(length, 2);
-  const Tensor scale = fft_scale(dx, n, a.inverse, a.norm);
+  const Expr scale = fft_scale(dx, n, a.inverse, a.norm);
   return {scale ? dx * scale : dx};
 }
 
-Tensors Fft::vmap(const Vmap& c, const Attrs& a) { return {fft_norm(c.in(0), a.inverse, a.norm)}; }
+Exprs Fft::vmap(const Vmap& c, const Attrs& a) { return {fft_norm(c.in(0), a.inverse, a.norm)}; }
 
 std::vector<OpSample<Fft::Attrs>> Fft::samples() {
   using enum FftNorm;
@@ -120,15 +120,15 @@ std::vector<OpSample<Fft::Attrs>> Fft::samples() {
           {{false, backward}, {"f16[8]"}},   {{false, backward}, {"c64[1]"}}};
 }
 
-Tensor fft(Tensor x, bool inverse) { return fft_norm(x, inverse, FftNorm::backward); }
+Expr fft(Expr x, bool inverse) { return fft_norm(x, inverse, FftNorm::backward); }
 
-Tensor fft_norm(Tensor x, bool inverse, FftNorm norm) { return make<Fft>(*x.graph, {inverse, norm}, {x}); }
+Expr fft_norm(Expr x, bool inverse, FftNorm norm) { return make<Fft>(*x.graph, {inverse, norm}, {x}); }
 
-Tensor fft_axis(Tensor x, int axis, bool inverse, FftNorm norm) {
+Expr fft_axis(Expr x, int axis, bool inverse, FftNorm norm) {
   return move_axis(fft_norm(move_axis(x, axis, -1), inverse, norm), -1, axis);
 }
 
-Tensor fftn(Tensor x, std::vector<int> axes, bool inverse, FftNorm norm) {
+Expr fftn(Expr x, std::vector<int> axes, bool inverse, FftNorm norm) {
   for (int& axis : axes) {
     const int asked = axis;
     if (!normalize_axis(axis, x.rank()))
@@ -145,12 +145,12 @@ Tensor fftn(Tensor x, std::vector<int> axes, bool inverse, FftNorm norm) {
   return x;
 }
 
-Tensor ifftn(Tensor x, std::vector<int> axes, FftNorm norm) { return fftn(x, std::move(axes), true, norm); }
+Expr ifftn(Expr x, std::vector<int> axes, FftNorm norm) { return fftn(x, std::move(axes), true, norm); }
 
-Tensor fft_scale(Tensor x, Dim n, bool inverse, FftNorm norm) {
+Expr fft_scale(Expr x, Dim n, bool inverse, FftNorm norm) {
   if (norm == FftNorm::backward || (norm == FftNorm::forward && !inverse)) return {};
   // In f64 until the end: the count of points is exact there.
-  const Tensor points = count_like(full(*x.graph, Shape(DType::f64, {n}), 1), {0});
+  const Expr points = count_like(full(*x.graph, Shape(DType::f64, {n}), 1), {0});
   return cast(1.0 / (norm == FftNorm::ortho ? sqrt(points) : points), x.dtype());
 }
 

@@ -3,11 +3,9 @@
 
 #include <array>
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 /// How results are scaled: backward does not (the inverse of a transform gives N x), forward divides the
 /// inverse by N, ortho divides both directions by sqrt(N).
@@ -33,20 +31,20 @@ struct Fft {
   };
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor fft(Tensor x, bool inverse = false);
-Tensor fft_norm(Tensor x, bool inverse, FftNorm norm);
+Expr fft(Expr x, bool inverse = false);
+Expr fft_norm(Expr x, bool inverse, FftNorm norm);
 /// Along another axis. A real tensor holds both parts on that axis.
-Tensor fft_axis(Tensor x, int axis, bool inverse, FftNorm norm = FftNorm::backward);
+Expr fft_axis(Expr x, int axis, bool inverse, FftNorm norm = FftNorm::backward);
 /// Along several axes, each once; several need c64.
-Tensor fftn(Tensor x, std::vector<int> axes, bool inverse, FftNorm norm = FftNorm::backward);
-Tensor ifftn(Tensor x, std::vector<int> axes, FftNorm norm = FftNorm::backward);
+Expr fftn(Expr x, std::vector<int> axes, bool inverse, FftNorm norm = FftNorm::backward);
+Expr ifftn(Expr x, std::vector<int> axes, FftNorm norm = FftNorm::backward);
 
 /// What a transform over `n` points multiplies its sums by, as a scalar of x's dtype; empty for 1.
-Tensor fft_scale(Tensor x, Dim n, bool inverse, FftNorm norm);
+Expr fft_scale(Expr x, Dim n, bool inverse, FftNorm norm);
 
 }  // namespace rlx::ops

@@ -12,32 +12,32 @@
 namespace rlx::ops {
 namespace {
 
-void require_real(std::string_view op, Tensor x) {
+void require_real(std::string_view op, Expr x) {
   if (x.rank() < 1) throw invalid(op, ": x: ", x.shape(), " has no axis; a signal lies on the last axis");
   if (!is_float(x.dtype()) || is_storage_only(x.dtype()))
     throw invalid(op, ": x: ", x.shape(), " has dtype ", x.dtype(), "; it must be f16, bf16, f32 or f64");
 }
 
-void require_pair(std::string_view op, Tensor re, Tensor im) {
+void require_pair(std::string_view op, Expr re, Expr im) {
   require_real(op, re);
   if (re.shape() != im.shape())
     throw invalid(op, ": real and imaginary parts differ, ", re.shape(), " and ", im.shape());
 }
 
 // Zeros at the end of the last axis, up to n.
-Tensor padded(Tensor x, Dim n) {
+Expr padded(Expr x, Dim n) {
   const Dim missing = n - x.dim(-1);
   if (missing == Dim(0)) return x;
   return concat({x, full(*x.graph, x.shape().with_dim(-1, missing), 0)}, -1);
 }
 
-Tensor first(Tensor x, Dim n) { return n == x.dim(-1) ? x : narrow(x, -1, 0, n); }
+Expr first(Expr x, Dim n) { return n == x.dim(-1) ? x : narrow(x, -1, 0, n); }
 
-Spectrum transformed(Tensor re, Tensor im, bool inverse, FftNorm norm) {
+Spectrum transformed(Expr re, Expr im, bool inverse, FftNorm norm) {
   return split_spectrum(fft_norm(concat({re, im}, -1), inverse, norm));
 }
 
-Spectrum real_transform(Tensor x, FftNorm norm) { return transformed(x, zeros_like(x), false, norm); }
+Spectrum real_transform(Expr x, FftNorm norm) { return transformed(x, zeros_like(x), false, norm); }
 
 Spectrum half_of(Spectrum s) {
   const Dim bins = floordiv(s.re.dim(-1), 2) + Dim(1);
@@ -48,7 +48,7 @@ Spectrum half_of(Spectrum s) {
 // so
 //   x[t] = Re sum over k <= points/2 of c[k] X[k] e^(2 pi i k t / points),
 // c = 1 for bin 0 and for bin points/2 of an even number of points, 2 for those that have a mirror image.
-Tensor signal_of_half(std::string_view op, Tensor re, Tensor im, int64_t points, FftNorm norm) {
+Expr signal_of_half(std::string_view op, Expr re, Expr im, int64_t points, FftNorm norm) {
   require_pair(op, re, im);
   const int64_t bins = points / 2 + 1;
   if (decide_equal(re.dim(-1), bins) == false) {
@@ -58,7 +58,7 @@ Tensor signal_of_half(std::string_view op, Tensor re, Tensor im, int64_t points,
   std::vector<double> weight(static_cast<size_t>(bins), 2.0);
   weight[0] = 1;
   if (points % 2 == 0) weight[size_t(bins - 1)] = 1;
-  const Tensor c{re.graph, re.graph->constant(Literal::reals(Shape(re.dtype(), {bins}), weight))};
+  const Expr c{re.graph, re.graph->constant(Literal::reals(Shape(re.dtype(), {bins}), weight))};
   return transformed(padded(re * c, points), padded(im * c, points), true, norm).re;
 }
 
@@ -67,7 +67,7 @@ void require_length(std::string_view op, int64_t n) {
 }
 
 // k / n for k < count, less 1 from bin `negative_from` on.
-Tensor frequencies(Graph& g, int64_t n, int64_t count, int64_t negative_from) {
+Expr frequencies(Graph& g, int64_t n, int64_t count, int64_t negative_from) {
   std::vector<double> f(static_cast<size_t>(count));
   for (int64_t k = 0; k < count; ++k) f[size_t(k)] = double(k < negative_from ? k : k - n) / double(n);
   return {&g, g.constant(Literal::of<double>({count}, f))};
@@ -83,12 +83,12 @@ Dim next_pow2(Dim n) {
   return p;
 }
 
-Tensor pad_last_axis_to_pow2(Tensor x) {
+Expr pad_last_axis_to_pow2(Expr x) {
   if (x.rank() < 1) throw invalid("pad_last_axis_to_pow2: x: ", x.shape(), " has no axis");
   return padded(x, next_pow2(x.dim(-1)));
 }
 
-Spectrum split_spectrum(Tensor x) {
+Spectrum split_spectrum(Expr x) {
   require_real("split_spectrum", x);
   const auto half = exact_div(x.dim(-1), 2);
   if (!half)
@@ -96,38 +96,38 @@ Spectrum split_spectrum(Tensor x) {
   return {narrow(x, -1, 0, *half), narrow(x, -1, *half, *half)};
 }
 
-Spectrum fft_real(Tensor x, FftNorm norm) {
+Spectrum fft_real(Expr x, FftNorm norm) {
   require_real("fft_real", x);
   return real_transform(pad_last_axis_to_pow2(x), norm);
 }
 
-Spectrum fft_batch_real(Tensor x, FftNorm norm) {
+Spectrum fft_batch_real(Expr x, FftNorm norm) {
   if (x.rank() < 2)
     throw invalid("fft_batch_real: x: ", x.shape(), " has rank ", x.rank(), "; it must be [.., n]");
   return fft_real(x, norm);
 }
 
-Spectrum rfft(Tensor x, FftNorm norm) {
+Spectrum rfft(Expr x, FftNorm norm) {
   require_real("rfft", x);
   return half_of(real_transform(pad_last_axis_to_pow2(x), norm));
 }
 
-Spectrum rfft_exact(Tensor x, FftNorm norm) {
+Spectrum rfft_exact(Expr x, FftNorm norm) {
   require_real("rfft_exact", x);
   return half_of(real_transform(x, norm));
 }
 
-Tensor irfft(Tensor re_half, Tensor im_half, int64_t n, FftNorm norm) {
+Expr irfft(Expr re_half, Expr im_half, int64_t n, FftNorm norm) {
   require_length("irfft", n);
   return first(signal_of_half("irfft", re_half, im_half, next_pow2(n).value(), norm), n);
 }
 
-Tensor irfft_exact(Tensor re_half, Tensor im_half, int64_t n, FftNorm norm) {
+Expr irfft_exact(Expr re_half, Expr im_half, int64_t n, FftNorm norm) {
   require_length("irfft_exact", n);
   return signal_of_half("irfft_exact", re_half, im_half, n, norm);
 }
 
-Tensor stft(Tensor x, int64_t frame_len, int64_t hop, FftNorm norm) {
+Expr stft(Expr x, int64_t frame_len, int64_t hop, FftNorm norm) {
   require_real("stft", x);
   if (frame_len < 1 || hop < 1)
     throw invalid("stft: frame_len ", frame_len, " and hop ", hop, " must be one or more");
@@ -137,13 +137,13 @@ Tensor stft(Tensor x, int64_t frame_len, int64_t hop, FftNorm norm) {
   const int64_t length = x.dim(-1).value();
   if (frame_len > length)
     throw invalid("stft: frame_len ", frame_len, " exceeds the last axis of x: ", x.shape());
-  Tensors frames;
+  Exprs frames;
   for (int64_t at = 0; at + frame_len <= length; at += hop) frames.push_back(narrow(x, -1, at, frame_len));
   const Spectrum s = rfft(stack(frames, 0), norm);
   return concat({s.re, s.im}, -1);
 }
 
-Tensor fft_conv1d(Tensor a, Tensor b, int64_t n_fft, FftNorm norm) {
+Expr fft_conv1d(Expr a, Expr b, int64_t n_fft, FftNorm norm) {
   require_real("fft_conv1d", a);
   require_real("fft_conv1d", b);
   const Dim length = a.dim(-1) + b.dim(-1) - Dim(1);
@@ -152,7 +152,7 @@ Tensor fft_conv1d(Tensor a, Tensor b, int64_t n_fft, FftNorm norm) {
                   " samples, n_fft is ", n_fft, "; it must not be smaller");
   }
   const Spectrum p = real_transform(padded(a, n_fft), norm), q = real_transform(padded(b, n_fft), norm);
-  const Tensor y = transformed(p.re * q.re - p.im * q.im, p.re * q.im + p.im * q.re, true, norm).re;
+  const Expr y = transformed(p.re * q.re - p.im * q.im, p.re * q.im + p.im * q.re, true, norm).re;
   // Two transforms and an inverse carry s^2 s' with s s' = 1 only for `forward`; ortho lacks sqrt(N), and
   // backward has N too many.
   const double n = double(n_fft);
@@ -160,27 +160,27 @@ Tensor fft_conv1d(Tensor a, Tensor b, int64_t n_fft, FftNorm norm) {
   return first(correction == 1 ? y : y * correction, length);
 }
 
-Tensor fftfreq_tensor(Graph& g, int64_t n) {
+Expr fftfreq_tensor(Graph& g, int64_t n) {
   require_length("fftfreq_tensor", n);
   return frequencies(g, n, n, (n + 1) / 2);
 }
 
-Tensor rfftfreq_tensor(Graph& g, int64_t n) {
+Expr rfftfreq_tensor(Graph& g, int64_t n) {
   require_length("rfftfreq_tensor", n);
   return frequencies(g, n, n / 2 + 1, n);
 }
 
-Spectrum ifft_spectrum(Tensor re, Tensor im, FftNorm norm) {
+Spectrum ifft_spectrum(Expr re, Expr im, FftNorm norm) {
   require_pair("ifft_spectrum", re, im);
   return transformed(re, im, true, norm);
 }
 
-Tensor psd(Tensor re, Tensor im) {
+Expr psd(Expr re, Expr im) {
   require_pair("psd", re, im);
   return (square(re) + square(im)) / count_like(re, {re.rank() - 1});
 }
 
-Tensor psd_real(Tensor x, FftNorm norm) {
+Expr psd_real(Expr x, FftNorm norm) {
   const Spectrum s = rfft(x, norm);
   return psd(s.re, s.im);
 }

@@ -7,51 +7,51 @@
 namespace rlx::ops {
 
 struct Spectrum {
-  Tensor re, im;
+  Expr re, im;
 };
 
 /// The smallest power of two that is not below a static extent; a symbolic one is refused.
 Dim next_pow2(Dim n);
-Tensor pad_last_axis_to_pow2(Tensor x);
+Expr pad_last_axis_to_pow2(Expr x);
 
 /// The two halves of the last axis of a real tensor that holds real, then imaginary parts.
-Spectrum split_spectrum(Tensor x);
+Spectrum split_spectrum(Expr x);
 
 /// All N bins of a real signal padded to N, a power of two.
-Spectrum fft_real(Tensor x, FftNorm norm = FftNorm::backward);
+Spectrum fft_real(Expr x, FftNorm norm = FftNorm::backward);
 /// The same for a batch of signals, [.., n].
-Spectrum fft_batch_real(Tensor x, FftNorm norm = FftNorm::backward);
+Spectrum fft_batch_real(Expr x, FftNorm norm = FftNorm::backward);
 
 /// Bins 0 .. N/2 of a real signal padded to N, a power of two.
-Spectrum rfft(Tensor x, FftNorm norm = FftNorm::backward);
+Spectrum rfft(Expr x, FftNorm norm = FftNorm::backward);
 /// Bins 0 .. floor(n/2) of a real signal of any length n, not padded.
-Spectrum rfft_exact(Tensor x, FftNorm norm = FftNorm::backward);
+Spectrum rfft_exact(Expr x, FftNorm norm = FftNorm::backward);
 
 /// The first n samples of the real signal of N = next_pow2(n) samples whose bins 0 .. N/2 are given. The
 /// imaginary parts of bins 0 and N/2, which a real signal does not have, are ignored.
-Tensor irfft(Tensor re_half, Tensor im_half, int64_t n, FftNorm norm = FftNorm::backward);
+Expr irfft(Expr re_half, Expr im_half, int64_t n, FftNorm norm = FftNorm::backward);
 /// The real signal of n samples, any n, whose bins 0 .. floor(n/2) are given.
-Tensor irfft_exact(Tensor re_half, Tensor im_half, int64_t n, FftNorm norm = FftNorm::backward);
+Expr irfft_exact(Expr re_half, Expr im_half, int64_t n, FftNorm norm = FftNorm::backward);
 
 /// rfft of frames x[.., f * hop + i], i < frame_len: [frames, .., 2 * bins], real parts before imaginary
 /// ones. Frames that would reach beyond the signal are left out.
-Tensor stft(Tensor x, int64_t frame_len, int64_t hop, FftNorm norm = FftNorm::backward);
+Expr stft(Expr x, int64_t frame_len, int64_t hop, FftNorm norm = FftNorm::backward);
 
 /// Linear convolution over n_fft points, y[t] = sum over i of a[i] b[t - i], of length a + b - 1 <= n_fft.
 /// The norm says which transforms are used; the result does not depend on it.
-Tensor fft_conv1d(Tensor a, Tensor b, int64_t n_fft, FftNorm norm = FftNorm::backward);
+Expr fft_conv1d(Expr a, Expr b, int64_t n_fft, FftNorm norm = FftNorm::backward);
 
 /// Frequencies of the bins of n points in cycles per sample, f64: 0, 1, .., then the negative ones, over n.
-Tensor fftfreq_tensor(Graph& g, int64_t n);
+Expr fftfreq_tensor(Graph& g, int64_t n);
 /// Frequencies of bins 0 .. floor(n/2).
-Tensor rfftfreq_tensor(Graph& g, int64_t n);
+Expr rfftfreq_tensor(Graph& g, int64_t n);
 
 /// The complex signal, as a pair, of a whole spectrum: an inverse transform.
-Spectrum ifft_spectrum(Tensor re, Tensor im, FftNorm norm = FftNorm::backward);
+Spectrum ifft_spectrum(Expr re, Expr im, FftNorm norm = FftNorm::backward);
 
 /// (re^2 + im^2) / length of the last axis.
-Tensor psd(Tensor re, Tensor im);
+Expr psd(Expr re, Expr im);
 /// psd of rfft.
-Tensor psd_real(Tensor x, FftNorm norm = FftNorm::backward);
+Expr psd_real(Expr x, FftNorm norm = FftNorm::backward);
 
 }  // namespace rlx::ops

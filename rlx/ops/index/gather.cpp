@@ -40,18 +40,18 @@ Literal gather_values(const Eval& c, int axis, int batch_dims, IndexMode mode, s
 }
 
 // The transpose of batched_gather: dy with its index axes as one axis behind the batch, summed into rows.
-Tensor put_back(Tensor dy, Tensor indices, const Dims& table, int axis, int batch_dims, IndexMode mode) {
+Expr put_back(Expr dy, Expr indices, const Dims& table, int axis, int batch_dims, IndexMode mode) {
   const int index_axes = indices.rank() - batch_dims;
   std::vector<int> perm(size_t(dy.rank()));
   std::iota(perm.begin(), perm.end(), 0);
   std::rotate(perm.begin() + batch_dims, perm.begin() + axis, perm.begin() + axis + index_axes);
   Dims flat(indices.shape().dims().begin(), indices.shape().dims().begin() + batch_dims);
   flat.push_back(product(Dims(indices.shape().dims().begin() + batch_dims, indices.shape().dims().end())));
-  const Tensor flat_indices = reshape(indices, flat);
+  const Expr flat_indices = reshape(indices, flat);
   for (int i = batch_dims; i < int(table.size()); ++i) {
     if (i != axis) flat.push_back(table[size_t(i)]);
   }
-  const Tensor rows = reshape(transpose(dy, perm), flat);
+  const Expr rows = reshape(transpose(dy, perm), flat);
   return move_axis(scatter_add(rows, flat_indices, table[size_t(axis)], batch_dims, mode), batch_dims, axis);
 }
 
@@ -67,15 +67,15 @@ Literals Gather::reference(const Eval& c, const Attrs& a) {
   return {gather_values(c, a.axis, 0, a.mode, name)};
 }
 
-Tensors Gather::vjp(const Vjp& c, const Attrs& a) {
-  return {gather_backward(c.dy(), c.in(1), c.in(0).shape().dims(), a.axis, a.mode), Tensor{}};
+Exprs Gather::vjp(const Vjp& c, const Attrs& a) {
+  return {gather_backward(c.dy(), c.in(1), c.in(0).shape().dims(), a.axis, a.mode), Expr{}};
 }
 
-Tensors Gather::jvp(const Jvp& c, const Attrs& a) {
-  return {c.has_dx(0) ? gather(c.dx(0), c.in(1), a.axis, a.mode) : Tensor{}};
+Exprs Gather::jvp(const Jvp& c, const Attrs& a) {
+  return {c.has_dx(0) ? gather(c.dx(0), c.in(1), a.axis, a.mode) : Expr{}};
 }
 
-Tensors Gather::vmap(const Vmap& c, const Attrs& a) {
+Exprs Gather::vmap(const Vmap& c, const Attrs& a) {
   if (!c.batched(1)) return {gather(c.in(0), c.in(1), a.axis + 1, a.mode)};
   if (!c.batched(0)) return {move_axis(gather(c.in(0), c.in(1), a.axis, a.mode), a.axis, 0)};
   return {batched_gather(c.in(0), c.in(1), a.axis + 1, 1, a.mode)};
@@ -112,15 +112,15 @@ Literals BatchedGather::reference(const Eval& c, const Attrs& a) {
   return {gather_values(c, a.axis, a.batch_dims, a.mode, name)};
 }
 
-Tensors BatchedGather::vjp(const Vjp& c, const Attrs& a) {
-  return {put_back(c.dy(), c.in(1), c.in(0).shape().dims(), a.axis, a.batch_dims, a.mode), Tensor{}};
+Exprs BatchedGather::vjp(const Vjp& c, const Attrs& a) {
+  return {put_back(c.dy(), c.in(1), c.in(0).shape().dims(), a.axis, a.batch_dims, a.mode), Expr{}};
 }
 
-Tensors BatchedGather::jvp(const Jvp& c, const Attrs& a) {
-  return {c.has_dx(0) ? batched_gather(c.dx(0), c.in(1), a.axis, a.batch_dims, a.mode) : Tensor{}};
+Exprs BatchedGather::jvp(const Jvp& c, const Attrs& a) {
+  return {c.has_dx(0) ? batched_gather(c.dx(0), c.in(1), a.axis, a.batch_dims, a.mode) : Expr{}};
 }
 
-Tensors BatchedGather::vmap(const Vmap& c, const Attrs& a) {
+Exprs BatchedGather::vmap(const Vmap& c, const Attrs& a) {
   return {batched_gather(lifted(c, 0), lifted(c, 1), a.axis + 1, a.batch_dims + 1, a.mode)};
 }
 
@@ -147,7 +147,7 @@ Shapes GatherBackward::infer(Infer& c, Attrs& a) {
   return {c.in(0).with_dims(a.table_shape)};
 }
 
-Tensors GatherBackward::decompose(const Lower& c, const Attrs& a) {
+Exprs GatherBackward::decompose(const Lower& c, const Attrs& a) {
   return {put_back(c.in(0), c.in(1), a.table_shape, a.axis, 0, a.mode)};
 }
 
@@ -157,13 +157,13 @@ std::vector<OpSample<GatherBackward::Attrs>> GatherBackward::samples() {
           {{{1}, 0}, {"f16[1]", "i32[1] <1"}},          {{{3}, 0}, {"c64[2,2]", "i16[2,2] <3"}}};
 }
 
-Tensor gather(Tensor table, Tensor indices, int axis, IndexMode mode) {
+Expr gather(Expr table, Expr indices, int axis, IndexMode mode) {
   return make<Gather>(*table.graph, {axis, mode}, {table, indices});
 }
-Tensor batched_gather(Tensor table, Tensor indices, int axis, int batch_dims, IndexMode mode) {
+Expr batched_gather(Expr table, Expr indices, int axis, int batch_dims, IndexMode mode) {
   return make<BatchedGather>(*table.graph, {axis, batch_dims, mode}, {table, indices});
 }
-Tensor gather_backward(Tensor dy, Tensor indices, Dims table_shape, int axis, IndexMode mode) {
+Expr gather_backward(Expr dy, Expr indices, Dims table_shape, int axis, IndexMode mode) {
   return make<GatherBackward>(*dy.graph, {std::move(table_shape), axis, mode}, {dy, indices});
 }
 

@@ -22,9 +22,9 @@ struct Gather {
   };
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors jvp(const Jvp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs jvp(const Jvp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -48,9 +48,9 @@ struct BatchedGather {
   };
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors jvp(const Jvp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs jvp(const Jvp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -72,14 +72,12 @@ struct GatherBackward {
     }
   };
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor gather(Tensor table, Tensor indices, int axis, IndexMode mode = IndexMode::error);
-Tensor batched_gather(Tensor table, Tensor indices, int axis, int batch_dims,
-                      IndexMode mode = IndexMode::error);
-Tensor gather_backward(Tensor dy, Tensor indices, Dims table_shape, int axis,
-                       IndexMode mode = IndexMode::error);
+Expr gather(Expr table, Expr indices, int axis, IndexMode mode = IndexMode::error);
+Expr batched_gather(Expr table, Expr indices, int axis, int batch_dims, IndexMode mode = IndexMode::error);
+Expr gather_backward(Expr dy, Expr indices, Dims table_shape, int axis, IndexMode mode = IndexMode::error);
 
 }  // namespace rlx::ops

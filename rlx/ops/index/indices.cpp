@@ -32,7 +32,7 @@ std::vector<int64_t> index_values_below(int64_t size, const Literal& indices, In
   return v;
 }
 
-Tensor dim_value(Graph& g, Dim d) {
+Expr dim_value(Graph& g, Dim d) {
   if (d.is_static()) return {&g, g.constant(Literal::of<int64_t>({}, {d.value()}))};
   return reduce_sum(full(g, Shape(DType::i64, {d}), 1), {0});
 }

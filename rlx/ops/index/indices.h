@@ -5,11 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 /// What an index out of range means.
 enum class IndexMode { error, clamp };
@@ -26,6 +24,6 @@ std::vector<int64_t> index_values_below(int64_t size, const Literal& indices, In
                                         std::string_view op);
 
 /// An extent as an i64 scalar of the graph; a symbolic one gets its value when it is bound.
-Tensor dim_value(Graph&, Dim);
+Expr dim_value(Graph&, Dim);
 
 }  // namespace rlx::ops

@@ -83,12 +83,12 @@ Literals Scatter::reference(const Eval& c, const Attrs& a) {
 namespace {
 
 // For each update, whether it was the last one for its row: 1 or 0, with size-1 axes behind it.
-Tensor last_of_row(Tensor base, Tensor indices, Tensor updates, const Scatter::Attrs& a) {
+Expr last_of_row(Expr base, Expr indices, Expr updates, const Scatter::Attrs& a) {
   Dims per_row(base.shape().dims().begin(), base.shape().dims().begin() + a.batch_dims + 1);
   const Shape order(DType::i64, indices.shape().dims());
-  const Tensor number = iota(*base.graph, order, a.batch_dims);
-  const Tensor last = scatter(full(*base.graph, Shape(DType::i64, per_row), -1), indices, number,
-                              ScatterKind::max, a.batch_dims, a.mode);
+  const Expr number = iota(*base.graph, order, a.batch_dims);
+  const Expr last = scatter(full(*base.graph, Shape(DType::i64, per_row), -1), indices, number,
+                            ScatterKind::max, a.batch_dims, a.mode);
   Dims dims = order.dims();
   dims.resize(size_t(updates.rank()), Dim(1));
   return reshape(equal(batched_gather(last, indices, a.batch_dims, a.batch_dims, a.mode), number), dims);
@@ -96,12 +96,10 @@ Tensor last_of_row(Tensor base, Tensor indices, Tensor updates, const Scatter::A
 
 }  // namespace
 
-Tensors Scatter::vjp(const Vjp& c, const Attrs& a) {
-  const Tensor base = c.in(0), indices = c.in(1), updates = c.in(2), dy = c.dy();
-  const auto picked = [&](Tensor t) {
-    return batched_gather(t, indices, a.batch_dims, a.batch_dims, a.mode);
-  };
-  Tensors out(3);
+Exprs Scatter::vjp(const Vjp& c, const Attrs& a) {
+  const Expr base = c.in(0), indices = c.in(1), updates = c.in(2), dy = c.dy();
+  const auto picked = [&](Expr t) { return batched_gather(t, indices, a.batch_dims, a.batch_dims, a.mode); };
+  Exprs out(3);
   if (a.kind == ScatterKind::add) {
     out[0] = dy;
     if (c.wants(2)) out[2] = picked(dy);
@@ -109,16 +107,16 @@ Tensors Scatter::vjp(const Vjp& c, const Attrs& a) {
     if (c.wants(0)) out[0] = scatter(dy, indices, zeros_like(updates), a.kind, a.batch_dims, a.mode);
     if (c.wants(2)) out[2] = where(last_of_row(base, indices, updates, a), picked(dy), scalar_like(dy, 0));
   } else {
-    const Tensor hit_base = cast(equal(base, c.out()), dy.dtype());
-    const Tensor hit_update = cast(equal(updates, picked(c.out())), dy.dtype());
-    const Tensor share = dy / scatter(hit_base, indices, hit_update, ScatterKind::add, a.batch_dims, a.mode);
+    const Expr hit_base = cast(equal(base, c.out()), dy.dtype());
+    const Expr hit_update = cast(equal(updates, picked(c.out())), dy.dtype());
+    const Expr share = dy / scatter(hit_base, indices, hit_update, ScatterKind::add, a.batch_dims, a.mode);
     if (c.wants(0)) out[0] = share * hit_base;
     if (c.wants(2)) out[2] = picked(share) * hit_update;
   }
   return out;
 }
 
-Tensors Scatter::vmap(const Vmap& c, const Attrs& a) {
+Exprs Scatter::vmap(const Vmap& c, const Attrs& a) {
   return {scatter(lifted(c, 0), lifted(c, 1), lifted(c, 2), a.kind, a.batch_dims + 1, a.mode)};
 }
 
@@ -144,11 +142,11 @@ Shapes ScatterAdd::infer(Infer& c, Attrs& a) {
   return {c.in(0).with_dim(a.batch_dims, a.rows)};
 }
 
-Tensors ScatterAdd::decompose(const Lower& c, const Attrs& a) {
+Exprs ScatterAdd::decompose(const Lower& c, const Attrs& a) {
   return {scatter(full(c.graph, c.out(), 0), c.in(1), c.in(0), ScatterKind::add, a.batch_dims, a.mode)};
 }
 
-Tensors ScatterAdd::vmap(const Vmap& c, const Attrs& a) {
+Exprs ScatterAdd::vmap(const Vmap& c, const Attrs& a) {
   return {scatter_add(lifted(c, 0), lifted(c, 1), a.rows, a.batch_dims + 1, a.mode)};
 }
 
@@ -162,11 +160,10 @@ std::vector<OpSample<ScatterAdd::Attrs>> ScatterAdd::samples() {
           {{2, 0, IndexMode::clamp}, {"c64[3]", "i32[3] in -2..4"}}};
 }
 
-Tensor scatter(Tensor base, Tensor indices, Tensor updates, ScatterKind kind, int batch_dims,
-               IndexMode mode) {
+Expr scatter(Expr base, Expr indices, Expr updates, ScatterKind kind, int batch_dims, IndexMode mode) {
   return make<Scatter>(*base.graph, {kind, batch_dims, mode}, {base, indices, updates});
 }
-Tensor scatter_add(Tensor updates, Tensor indices, Dim rows, int batch_dims, IndexMode mode) {
+Expr scatter_add(Expr updates, Expr indices, Dim rows, int batch_dims, IndexMode mode) {
   return make<ScatterAdd>(*updates.graph, {rows, batch_dims, mode}, {updates, indices});
 }
 

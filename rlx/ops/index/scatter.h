@@ -28,8 +28,8 @@ struct Scatter {
   };
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -50,14 +50,13 @@ struct ScatterAdd {
     }
   };
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor scatter(Tensor base, Tensor indices, Tensor updates, ScatterKind kind, int batch_dims = 0,
-               IndexMode mode = IndexMode::error);
-Tensor scatter_add(Tensor updates, Tensor indices, Dim rows, int batch_dims = 0,
-                   IndexMode mode = IndexMode::error);
+Expr scatter(Expr base, Expr indices, Expr updates, ScatterKind kind, int batch_dims = 0,
+             IndexMode mode = IndexMode::error);
+Expr scatter_add(Expr updates, Expr indices, Dim rows, int batch_dims = 0, IndexMode mode = IndexMode::error);
 
 }  // namespace rlx::ops

@@ -19,14 +19,14 @@ Shapes TakeAlong::infer(Infer& c, Attrs& a) {
 }
 
 // All axes but one are batch axes of batched_gather.
-Tensors TakeAlong::decompose(const Lower& c, const Attrs& a) {
+Exprs TakeAlong::decompose(const Lower& c, const Attrs& a) {
   const int last = c.in(0).rank() - 1;
-  const Tensor y =
+  const Expr y =
       batched_gather(move_axis(c.in(0), a.axis, last), move_axis(c.in(1), a.axis, last), last, last, a.mode);
   return {move_axis(y, last, a.axis)};
 }
 
-Tensors TakeAlong::vmap(const Vmap& c, const Attrs& a) {
+Exprs TakeAlong::vmap(const Vmap& c, const Attrs& a) {
   return {take_along(lifted(c, 0), lifted(c, 1), a.axis + 1, a.mode)};
 }
 
@@ -37,13 +37,13 @@ std::vector<OpSample<TakeAlong::Attrs>> TakeAlong::samples() {
           {{0}, {"c64[3]", "u32[5] <3"}}};
 }
 
-Tensor take_along(Tensor x, Tensor indices, int axis, IndexMode mode) {
+Expr take_along(Expr x, Expr indices, int axis, IndexMode mode) {
   return make<TakeAlong>(*x.graph, {axis, mode}, {x, indices});
 }
 
-Tensor put_along(Tensor t, Tensor indices, int axis, Dim size, IndexMode mode) {
+Expr put_along(Expr t, Expr indices, int axis, Dim size, IndexMode mode) {
   const int last = t.rank() - 1;
-  const Tensor y = scatter_add(move_axis(t, axis, last), move_axis(indices, axis, last), size, last, mode);
+  const Expr y = scatter_add(move_axis(t, axis, last), move_axis(indices, axis, last), size, last, mode);
   return move_axis(y, last, axis);
 }
 

@@ -20,14 +20,14 @@ struct TakeAlong {
     }
   };
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor take_along(Tensor x, Tensor indices, int axis, IndexMode mode = IndexMode::error);
+Expr take_along(Expr x, Expr indices, int axis, IndexMode mode = IndexMode::error);
 
 /// The transpose of take_along: each element of `t` added to place indices[..] of an axis of the given size.
-Tensor put_along(Tensor t, Tensor indices, int axis, Dim size, IndexMode mode = IndexMode::error);
+Expr put_along(Expr t, Expr indices, int axis, Dim size, IndexMode mode = IndexMode::error);
 
 }  // namespace rlx::ops

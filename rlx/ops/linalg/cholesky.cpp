@@ -40,21 +40,21 @@ Literals Cholesky::reference(const Eval& c, const Attrs&) {
   });
 }
 
-Tensors Cholesky::vjp(const Vjp& c, const Attrs&) {
-  const Tensor y = c.out(), product = matmul(adjoint(y), c.dy());
-  const Tensor half = 0.5 * (lower_part(product) + lower_part(product, -1));
+Exprs Cholesky::vjp(const Vjp& c, const Attrs&) {
+  const Expr y = c.out(), product = matmul(adjoint(y), c.dy());
+  const Expr half = 0.5 * (lower_part(product) + lower_part(product, -1));
   // y^-H X is a solve with the transpose of conj y; X y^-1 = (y^-H X^H)^H is another one.
-  const auto from_left = [&](Tensor x) { return triangular_solve(conj_of(y), x, true, true); };
+  const auto from_left = [&](Expr x) { return triangular_solve(conj_of(y), x, true, true); };
   return {hermitian_part(from_left(adjoint(from_left(half))))};
 }
 
-Tensors Cholesky::vmap(const Vmap& c, const Attrs&) { return {cholesky(c.in(0))}; }
+Exprs Cholesky::vmap(const Vmap& c, const Attrs&) { return {cholesky(c.in(0))}; }
 
 std::vector<OpSample<NoAttrs>> Cholesky::samples() {
   return {{{}, {"f32[5,5] spd"}},   {{}, {"f64[2,3,3] spd"}}, {{}, {"f32[1,1] spd"}},
           {{}, {"f32[2,0,0] spd"}}, {{}, {"f16[2,2] spd"}},   {{}, {"c64[3,3] spd"}}};
 }
 
-Tensor cholesky(Tensor a) { return make<Cholesky>(*a.graph, {}, {a}); }
+Expr cholesky(Expr a) { return make<Cholesky>(*a.graph, {}, {a}); }
 
 }  // namespace rlx::ops

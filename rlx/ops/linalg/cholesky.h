@@ -1,11 +1,9 @@
 // The triangular square root of a positive definite matrix.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct Cholesky {
   static constexpr std::string_view name = "cholesky",
@@ -18,11 +16,11 @@ struct Cholesky {
   using Attrs = NoAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor cholesky(Tensor a);
+Expr cholesky(Expr a);
 
 }  // namespace rlx::ops

@@ -17,7 +17,7 @@ namespace {
 Shape without_matrix(const Shape& a) { return a.with_dims(Dims(a.dims().begin(), a.dims().end() - 2)); }
 
 // One value per matrix, as scalars of a batch that scale its matrices.
-Tensor per_matrix(Tensor x) { return unsqueeze(unsqueeze(x, x.rank()), x.rank() + 1); }
+Expr per_matrix(Expr x) { return unsqueeze(unsqueeze(x, x.rank()), x.rank() + 1); }
 
 // Calls visit(i, lu) for each matrix. An empty matrix, whose determinant is 1, is visited too.
 template <class T, class Visit>
@@ -47,11 +47,11 @@ Literals Det::reference(const Eval& c, const Attrs&) {
   });
 }
 
-Tensors Det::vjp(const Vjp& c, const Attrs&) {
+Exprs Det::vjp(const Vjp& c, const Attrs&) {
   return {per_matrix(c.dy() * conj_of(c.out())) * adjoint(inverse(c.in(0)))};
 }
 
-Tensors Det::vmap(const Vmap& c, const Attrs&) { return {det(c.in(0))}; }
+Exprs Det::vmap(const Vmap& c, const Attrs&) { return {det(c.in(0))}; }
 
 std::vector<OpSample<NoAttrs>> Det::samples() {
   return {{{}, {"f32[3,3] solvable"}},   {{}, {"f64[2,4,4] solvable"}}, {{}, {"f32[1,1] solvable"}},
@@ -79,12 +79,12 @@ Literals Slogdet::reference(const Eval& c, const Attrs&) {
 }
 
 // The sign is piecewise constant.
-Tensors Slogdet::vjp(const Vjp& c, const Attrs&) {
-  if (!c.has_dy(1)) return {Tensor{}};
+Exprs Slogdet::vjp(const Vjp& c, const Attrs&) {
+  if (!c.has_dy(1)) return {Expr{}};
   return {per_matrix(c.dy(1)) * adjoint(inverse(c.in(0)))};
 }
 
-Tensors Slogdet::vmap(const Vmap& c, const Attrs&) {
+Exprs Slogdet::vmap(const Vmap& c, const Attrs&) {
   const auto [sign, logabs] = slogdet(c.in(0));
   return {sign, logabs};
 }
@@ -100,7 +100,7 @@ Shapes Logdet::infer(Infer& c, Attrs&) {
   return {without_matrix(c.in(0))};
 }
 
-Tensors Logdet::decompose(const Lower& c, const Attrs&) {
+Exprs Logdet::decompose(const Lower& c, const Attrs&) {
   const auto [sign, logabs] = slogdet(c.in(0));
   return {where(less(sign, scalar_like(sign, 0)), scalar_like(logabs, NAN), logabs)};
 }
@@ -110,11 +110,11 @@ std::vector<OpSample<NoAttrs>> Logdet::samples() {
           {{}, {"f32[3,0,0] spd"}}, {{}, {"f16[2,2] spd"}},   {{}, {"bf16[0,2,2]"}}};
 }
 
-Tensor det(Tensor a) { return make<Det>(*a.graph, {}, {a}); }
-SlogdetResult slogdet(Tensor a) {
-  const Tensors out = make_all<Slogdet>(*a.graph, {}, {a});
+Expr det(Expr a) { return make<Det>(*a.graph, {}, {a}); }
+SlogdetResult slogdet(Expr a) {
+  const Exprs out = make_all<Slogdet>(*a.graph, {}, {a});
   return {out[0], out[1]};
 }
-Tensor logdet(Tensor a) { return make<Logdet>(*a.graph, {}, {a}); }
+Expr logdet(Expr a) { return make<Logdet>(*a.graph, {}, {a}); }
 
 }  // namespace rlx::ops

@@ -1,11 +1,9 @@
 // Determinants.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct Det {
   static constexpr std::string_view name = "det", summary = "Determinant of square matrices.", operands = "a";
@@ -14,8 +12,8 @@ struct Det {
   using Attrs = NoAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -28,8 +26,8 @@ struct Slogdet {
   using Attrs = NoAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -40,15 +38,15 @@ struct Logdet {
       "y = ln det a for each a[.., N, N]; NaN where the determinant is negative, -inf where it is 0";
   using Attrs = NoAttrs;
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
 struct SlogdetResult {
-  Tensor sign, logabs;
+  Expr sign, logabs;
 };
-Tensor det(Tensor a);
-SlogdetResult slogdet(Tensor a);
-Tensor logdet(Tensor a);
+Expr det(Expr a);
+SlogdetResult slogdet(Expr a);
+Expr logdet(Expr a);
 
 }  // namespace rlx::ops

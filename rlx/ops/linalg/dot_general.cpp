@@ -97,7 +97,7 @@ std::vector<T> contract(const std::vector<T>& l, const std::vector<T>& r, const 
 
 // Brings a gradient whose axes are (batch, free, contracted ascending in the other operand) into the order of
 // the operand. `axes` tells the operand's axis of each gradient axis.
-Tensor arranged(Tensor gradient, const Axes& axes) {
+Expr arranged(Expr gradient, const Axes& axes) {
   Axes perm(axes.size());
   for (size_t i = 0; i < axes.size(); ++i) perm[size_t(axes[i])] = int(i);
   return transpose(gradient, perm);
@@ -144,34 +144,34 @@ Literals DotGeneral::reference(const Eval& c, const Attrs& a) {
   });
 }
 
-Tensors DotGeneral::vjp(const Vjp& c, const Attrs& a) {
-  const Tensor l = c.in(0), r = c.in(1), dy = c.dy();
+Exprs DotGeneral::vjp(const Vjp& c, const Attrs& a) {
+  const Expr l = c.in(0), r = c.in(1), dy = c.dy();
   const Axes free_l = free_axes(l.rank(), a.lhs_contracting, a.lhs_batch);
   const Axes free_r = free_axes(r.rank(), a.rhs_contracting, a.rhs_batch);
   const size_t batch = a.lhs_batch.size();
   const Axes batch_y = counting(0, batch), left_y = counting(int(batch), free_l.size()),
              right_y = counting(int(batch + free_l.size()), free_r.size());
-  Tensors out(2);
+  Exprs out(2);
   if (c.wants(0)) {
-    const Tensor g = dot_general(dy, conj_of(r), {right_y, free_r, batch_y, a.rhs_batch});
+    const Expr g = dot_general(dy, conj_of(r), {right_y, free_r, batch_y, a.rhs_batch});
     out[0] = arranged(
         g, joined(joined(a.lhs_batch, free_l), order_of_partner(a.lhs_contracting, a.rhs_contracting)));
   }
   if (c.wants(1)) {
-    const Tensor g = dot_general(dy, conj_of(l), {left_y, free_l, batch_y, a.lhs_batch});
+    const Expr g = dot_general(dy, conj_of(l), {left_y, free_l, batch_y, a.lhs_batch});
     out[1] = arranged(
         g, joined(joined(a.rhs_batch, free_r), order_of_partner(a.rhs_contracting, a.lhs_contracting)));
   }
   return out;
 }
 
-Tensors DotGeneral::jvp(const Jvp& c, const Attrs& a) {
-  return {add_or(c.has_dx(0) ? dot_general(c.dx(0), c.in(1), a) : Tensor{},
-                 c.has_dx(1) ? dot_general(c.in(0), c.dx(1), a) : Tensor{})};
+Exprs DotGeneral::jvp(const Jvp& c, const Attrs& a) {
+  return {add_or(c.has_dx(0) ? dot_general(c.dx(0), c.in(1), a) : Expr{},
+                 c.has_dx(1) ? dot_general(c.in(0), c.dx(1), a) : Expr{})};
 }
 
 // Two batched operands get one more batch axis; the batch of a single one is a free axis, moved to the front.
-Tensors DotGeneral::vmap(const Vmap& c, const Attrs& a) {
+Exprs DotGeneral::vmap(const Vmap& c, const Attrs& a) {
   Attrs moved = a;
   const bool left = c.batched(0), right = c.batched(1);
   if (left) {
@@ -206,7 +206,7 @@ std::vector<OpSample<DotGeneral::Attrs>> DotGeneral::samples() {
           {{{0}, {1}, {}, {}}, {"i32[3,2]", "i32[2,3]"}}};
 }
 
-Tensor dot_general(Tensor lhs, Tensor rhs, DotGeneral::Attrs attrs) {
+Expr dot_general(Expr lhs, Expr rhs, DotGeneral::Attrs attrs) {
   return make<DotGeneral>(*lhs.graph, std::move(attrs), {lhs, rhs});
 }
 

@@ -1,11 +1,9 @@
 // Contraction of two tensors over any axes.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct DotGeneral {
   static constexpr std::string_view name = "dot_general", summary = "Contraction over any axes, batched.",
@@ -24,13 +22,13 @@ struct DotGeneral {
   };
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors jvp(const Jvp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs jvp(const Jvp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor dot_general(Tensor lhs, Tensor rhs, DotGeneral::Attrs attrs);
+Expr dot_general(Expr lhs, Expr rhs, DotGeneral::Attrs attrs);
 
 /// The element type of a product: i8 and u8 accumulate and return i32, all others keep theirs.
 DType product_dtype(DType operand);

@@ -34,12 +34,12 @@ Literals Eigh::reference(const Eval& c, const Attrs&) {
 }
 
 // With F_ij = 1 / (w_j - w_i) off the diagonal: da = symmetric part of v (diag(dw) + F o (v^T dv)) v^T.
-Tensors Eigh::vjp(const Vjp& c, const Attrs&) {
-  const Tensor w = c.out(0), v = c.out(1);
-  Tensor inner;
+Exprs Eigh::vjp(const Vjp& c, const Attrs&) {
+  const Expr w = c.out(0), v = c.out(1);
+  Expr inner;
   if (c.has_dy(1)) {
-    const Tensor across = unsqueeze(w, -2), down = unsqueeze(w, -1);
-    const Tensor largest = reduce_max(abs(down), {-2}, true);
+    const Expr across = unsqueeze(w, -2), down = unsqueeze(w, -1);
+    const Expr largest = reduce_max(abs(down), {-2}, true);
     inner = safe_inverse(across - down, largest) * matmul(swap_last(v), c.dy(1));
   }
   if (c.has_dy(0)) inner = add_or(inner, diagonal_matrix(c.dy(0)));
@@ -47,7 +47,7 @@ Tensors Eigh::vjp(const Vjp& c, const Attrs&) {
   return {hermitian_part(matmul(matmul(v, inner), swap_last(v)))};
 }
 
-Tensors Eigh::vmap(const Vmap& c, const Attrs&) {
+Exprs Eigh::vmap(const Vmap& c, const Attrs&) {
   const auto [w, v] = eigh(c.in(0));
   return {w, v};
 }
@@ -62,17 +62,17 @@ Shapes EighValues::infer(Infer& c, Attrs&) {
   return {Eigh::infer(c, none)[0]};
 }
 
-Tensors EighValues::decompose(const Lower& c, const Attrs&) { return {eigh(c.in(0)).w}; }
+Exprs EighValues::decompose(const Lower& c, const Attrs&) { return {eigh(c.in(0)).w}; }
 
 std::vector<OpSample<NoAttrs>> EighValues::samples() {
   return {{{}, {"f32[5,5] spd"}}, {{}, {"f64[2,3,3]"}},    {{}, {"f32[1,1]"}},
           {{}, {"f32[0,2,2]"}},   {{}, {"bf16[3,3] spd"}}, {{}, {"f64[2,2] distinct"}}};
 }
 
-EighResult eigh(Tensor a) {
-  const Tensors out = make_all<Eigh>(*a.graph, {}, {a});
+EighResult eigh(Expr a) {
+  const Exprs out = make_all<Eigh>(*a.graph, {}, {a});
   return {out[0], out[1]};
 }
-Tensor eigh_values(Tensor a) { return make<EighValues>(*a.graph, {}, {a}); }
+Expr eigh_values(Expr a) { return make<EighValues>(*a.graph, {}, {a}); }
 
 }  // namespace rlx::ops

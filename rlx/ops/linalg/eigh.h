@@ -1,11 +1,9 @@
 // Eigenvalues and eigenvectors of symmetric matrices.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct Eigh {
   static constexpr std::string_view name = "eigh", summary = "Eigen decomposition of symmetric matrices.",
@@ -17,8 +15,8 @@ struct Eigh {
   using Attrs = NoAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -29,14 +27,14 @@ struct EighValues {
       "y[.., N] = the eigenvalues of (a + a^T) / 2, ascending; da = v diag(dy) v^T";
   using Attrs = NoAttrs;
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
 struct EighResult {
-  Tensor w, v;
+  Expr w, v;
 };
-EighResult eigh(Tensor a);
-Tensor eigh_values(Tensor a);
+EighResult eigh(Expr a);
+Expr eigh_values(Expr a);
 
 }  // namespace rlx::ops

@@ -122,7 +122,7 @@ void spell_all_dots(const Infer& c, Equation& e, const std::string& text) {
 
 // A tensor with a name for each axis.
 struct Named {
-  Tensor t;
+  Expr t;
   Labels labels;
 };
 
@@ -134,8 +134,8 @@ Named take_diagonals(Named x) {
       Dims row(x.labels.size(), Dim(1)), column = row;
       row[i] = x.t.dim(int(i));
       column[j] = x.t.dim(int(j));
-      const Tensor hit = equal(reshape(index_vector(*x.t.graph, row[i]), row),
-                               reshape(index_vector(*x.t.graph, column[j]), column));
+      const Expr hit = equal(reshape(index_vector(*x.t.graph, row[i]), row),
+                             reshape(index_vector(*x.t.graph, column[j]), column));
       x.t = reduce_sum(where(hit, x.t, scalar_like(x.t, 0)), {int(j)});
       x.labels.erase(x.labels.begin() + int64_t(j));
     }
@@ -245,7 +245,7 @@ Shapes Einsum::infer(Infer& c, Attrs& a) {
   return {Shape(c.count() > 1 ? product_dtype(t) : t, std::move(dims))};
 }
 
-Tensors Einsum::decompose(const Lower& c, const Attrs& a) {
+Exprs Einsum::decompose(const Lower& c, const Attrs& a) {
   Shapes types;
   for (int i = 0; i < c.count(); ++i) types.push_back(c.in(i).shape());
   const Infer types_of(def<Einsum>(), types, nullptr);
@@ -299,7 +299,7 @@ std::vector<OpSample<Einsum::Attrs>> Einsum::samples() {
           {{"i...->..."}, {"f32[3,2]"}}};
 }
 
-Tensor einsum(const std::string& equation, const Tensors& operands) {
+Expr einsum(const std::string& equation, const Exprs& operands) {
   if (operands.empty()) throw invalid("einsum: no operands; it takes one or more");
   return make<Einsum>(*operands[0].graph, {equation}, Values(operands.begin(), operands.end()));
 }

@@ -1,11 +1,9 @@
 // Sums of products in index notation.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct Einsum {
   static constexpr std::string_view name = "einsum", summary = "Sum of products in index notation.",
@@ -22,10 +20,10 @@ struct Einsum {
     }
   };
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor einsum(const std::string& equation, const Tensors& operands);
+Expr einsum(const std::string& equation, const Exprs& operands);
 
 }  // namespace rlx::ops

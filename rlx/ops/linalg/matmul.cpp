@@ -64,21 +64,21 @@ Literals Matmul::reference(const Eval& c, const Attrs&) {
   return {Literal::reals(c.out(), multiply(c.in(0).to_reals(), c.in(1).to_reals(), c))};
 }
 
-Tensors Matmul::vjp(const Vjp& c, const Attrs&) {
-  Tensors out(2);
+Exprs Matmul::vjp(const Vjp& c, const Attrs&) {
+  Exprs out(2);
   if (c.wants(0)) out[0] = unbroadcast(matmul(c.dy(), adjoint(c.in(1))), c.in(0).shape().dims());
   if (c.wants(1)) out[1] = unbroadcast(matmul(adjoint(c.in(0)), c.dy()), c.in(1).shape().dims());
   return out;
 }
 
-Tensors Matmul::jvp(const Jvp& c, const Attrs&) {
-  return {add_or(c.has_dx(0) ? matmul(c.dx(0), c.in(1)) : Tensor{},
-                 c.has_dx(1) ? matmul(c.in(0), c.dx(1)) : Tensor{})};
+Exprs Matmul::jvp(const Jvp& c, const Attrs&) {
+  return {add_or(c.has_dx(0) ? matmul(c.dx(0), c.in(1)) : Expr{},
+                 c.has_dx(1) ? matmul(c.in(0), c.dx(1)) : Expr{})};
 }
 
 // Batch axes broadcast, so a batch in front only needs size-1 axes up to the other operand's rank.
-Tensors Matmul::vmap(const Vmap& c, const Attrs&) {
-  const Tensors aligned = align_batched(c);
+Exprs Matmul::vmap(const Vmap& c, const Attrs&) {
+  const Exprs aligned = align_batched(c);
   return {matmul(aligned[0], aligned[1])};
 }
 
@@ -90,6 +90,6 @@ std::vector<OpSample<Matmul::Attrs>> Matmul::samples() {
           {{}, {"c64[2,3]", "c64[3,2]"}},   {{}, {"i32[2,2]", "i32[2,2]"}}};
 }
 
-Tensor matmul(Tensor lhs, Tensor rhs) { return make<Matmul>(*lhs.graph, {}, {lhs, rhs}); }
+Expr matmul(Expr lhs, Expr rhs) { return make<Matmul>(*lhs.graph, {}, {lhs, rhs}); }
 
 }  // namespace rlx::ops

@@ -1,11 +1,9 @@
 // Matrix product over the last two axes, with broadcast batch axes.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct Matmul {
   static constexpr std::string_view name = "matmul", summary = "Matrix product, batched.",
@@ -17,13 +15,13 @@ struct Matmul {
   using Attrs = NoAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors jvp(const Jvp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs jvp(const Jvp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor matmul(Tensor lhs, Tensor rhs);
+Expr matmul(Expr lhs, Expr rhs);
 
 /// The type of `left` times operand i, both with two axes or more and of the dtype of `left`; leading axes
 /// broadcast. For every operator that contains a product.

@@ -18,11 +18,11 @@ namespace rlx::ops {
 namespace {
 
 // Row index as a column and column index as a row, for masks of a matrix of x's extents.
-std::pair<Tensor, Tensor> row_and_column(Tensor x) {
+std::pair<Expr, Expr> row_and_column(Expr x) {
   return {unsqueeze(index_vector(*x.graph, x.dim(-2)), 1), index_vector(*x.graph, x.dim(-1))};
 }
 
-Tensor kept_where(CompareOp order, Tensor x, int offset) {
+Expr kept_where(CompareOp order, Expr x, int offset) {
   const auto [row, column] = row_and_column(x);
   return where(compare(order, column - row, scalar_like(row, offset)), x, scalar_like(x, 0));
 }
@@ -43,28 +43,28 @@ double epsilon_of(DType t) {
 
 }  // namespace
 
-Tensor adjoint(Tensor x) { return swap_last(conj_of(x)); }
+Expr adjoint(Expr x) { return swap_last(conj_of(x)); }
 
-Tensor index_vector(Graph& g, Dim n) { return iota(g, Shape(DType::i32, {n}), 0); }
+Expr index_vector(Graph& g, Dim n) { return iota(g, Shape(DType::i32, {n}), 0); }
 
-Tensor lower_part(Tensor x, int offset) { return kept_where(CompareOp::le, x, offset); }
-Tensor upper_part(Tensor x, int offset) { return kept_where(CompareOp::ge, x, offset); }
+Expr lower_part(Expr x, int offset) { return kept_where(CompareOp::le, x, offset); }
+Expr upper_part(Expr x, int offset) { return kept_where(CompareOp::ge, x, offset); }
 
-Tensor diagonal_of(Tensor x) { return reduce_sum(kept_where(CompareOp::eq, x, 0), {-1}); }
+Expr diagonal_of(Expr x) { return reduce_sum(kept_where(CompareOp::eq, x, 0), {-1}); }
 
-Tensor diagonal_matrix(Tensor x) {
+Expr diagonal_matrix(Expr x) {
   Dims dims = x.shape().dims();
   dims.push_back(x.dim(-1));
   return kept_where(CompareOp::eq, expand(unsqueeze(x, x.rank()), dims), 0);
 }
 
-Tensor identity_like(Tensor x) { return kept_where(CompareOp::eq, ones_like(x), 0); }
+Expr identity_like(Expr x) { return kept_where(CompareOp::eq, ones_like(x), 0); }
 
-Tensor hermitian_part(Tensor x) { return 0.5 * (x + adjoint(x)); }
+Expr hermitian_part(Expr x) { return 0.5 * (x + adjoint(x)); }
 
-Tensor safe_inverse(Tensor d, Tensor scale) {
-  const Tensor zero = scalar_like(d, 0);
-  const Tensor vanishes = compare(CompareOp::le, abs(d), 16 * epsilon_of(d.dtype()) * scale);
+Expr safe_inverse(Expr d, Expr scale) {
+  const Expr zero = scalar_like(d, 0);
+  const Expr vanishes = compare(CompareOp::le, abs(d), 16 * epsilon_of(d.dtype()) * scale);
   // The denominator is replaced before dividing, so that no infinity meets a zero cotangent.
   return where(vanishes, zero, 1.0 / where(vanishes, scalar_like(d, 1), d));
 }
@@ -91,7 +91,7 @@ void require_right_side(Infer& c, int a, int b) {
   for (int i = 0; i <= batch; ++i) c.same(left.dim(i), right.dim(i), "sizes");
 }
 
-Tensor right_matrix(Tensor x, Tensor a) { return x.rank() < a.rank() ? unsqueeze(x, x.rank()) : x; }
+Expr right_matrix(Expr x, Expr a) { return x.rank() < a.rank() ? unsqueeze(x, x.rank()) : x; }
 
 int64_t matrix_count(int64_t elements, int64_t rows, int64_t columns) {
   return rows * columns == 0 ? 0 : elements / (rows * columns);

@@ -4,30 +4,28 @@
 #include <complex>
 #include <vector>
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
 
-using namespace ir;  // NOLINT
-
 /// The conjugate transpose of each matrix.
-Tensor adjoint(Tensor x);
+Expr adjoint(Expr x);
 
 /// 0, 1, .. n-1 as i32.
-Tensor index_vector(Graph& g, Dim n);
+Expr index_vector(Graph& g, Dim n);
 /// The elements with column - row <= offset, zero elsewhere; and those with column - row >= offset.
-Tensor lower_part(Tensor x, int offset = 0);
-Tensor upper_part(Tensor x, int offset = 0);
+Expr lower_part(Expr x, int offset = 0);
+Expr upper_part(Expr x, int offset = 0);
 /// x[.., i, i] of square matrices.
-Tensor diagonal_of(Tensor x);
+Expr diagonal_of(Expr x);
 /// The matrices with x along their diagonals.
-Tensor diagonal_matrix(Tensor x);
+Expr diagonal_matrix(Expr x);
 /// Identity matrices with the extents of x, which are square.
-Tensor identity_like(Tensor x);
+Expr identity_like(Expr x);
 /// (x + x^H) / 2
-Tensor hermitian_part(Tensor x);
+Expr hermitian_part(Expr x);
 /// 1 / d, and 0 where |d| is within rounding error of zero on the given scale (broadcast against d).
-Tensor safe_inverse(Tensor d, Tensor scale);
+Expr safe_inverse(Expr d, Expr scale);
 
 /// Refuses an operand whose last two axes are not one size; returns that size.
 Dim require_square(Infer& c, int i);
@@ -36,7 +34,7 @@ Dim require_square(Infer& c, int i);
 void require_right_side(Infer& c, int a, int b);
 
 /// A right side of the systems in `a`, with vectors seen as matrices of one column.
-Tensor right_matrix(Tensor x, Tensor a);
+Expr right_matrix(Expr x, Expr a);
 
 /// How many matrices of rows x columns elements a tensor of this many elements holds; 0 for empty ones.
 int64_t matrix_count(int64_t elements, int64_t rows, int64_t columns);

@@ -31,18 +31,18 @@ Literals Qr::reference(const Eval& c, const Attrs&) {
 namespace {
 
 // For r square: da = (dq + q sym(r dr^T - dq^T q)) r^-T, sym mirroring the lower triangle to the upper.
-Tensor tall_gradient(Tensor q, Tensor r, Tensor dq, Tensor dr) {
-  const Tensor m = matmul(r, swap_last(dr)) - matmul(swap_last(dq), q);
-  const Tensor mirrored = lower_part(m) + swap_last(lower_part(m, -1));
-  const Tensor right = dq + matmul(q, mirrored);
+Expr tall_gradient(Expr q, Expr r, Expr dq, Expr dr) {
+  const Expr m = matmul(r, swap_last(dr)) - matmul(swap_last(dq), q);
+  const Expr mirrored = lower_part(m) + swap_last(lower_part(m, -1));
+  const Expr right = dq + matmul(q, mirrored);
   return swap_last(triangular_solve(r, swap_last(right), false));
 }
 
 }  // namespace
 
 // A wide a = [x | y] has r = [u | v] with x = q u and v = q^T y.
-Tensors Qr::vjp(const Vjp& c, const Attrs&) {
-  const Tensor a = c.in(0), q = c.out(0), r = c.out(1), dq = c.dy(0), dr = c.dy(1);
+Exprs Qr::vjp(const Vjp& c, const Attrs&) {
+  const Expr a = c.in(0), q = c.out(0), r = c.out(1), dq = c.dy(0), dr = c.dy(1);
   const Dim rows = a.dim(-2), columns = a.dim(-1);
   if (r.dim(-2) == columns) return {tall_gradient(q, r, dq, dr)};
   if (r.dim(-2) != rows) {
@@ -50,13 +50,13 @@ Tensors Qr::vjp(const Vjp& c, const Attrs&) {
                   " needs to know whether it has more rows or columns; bind the symbols first");
   }
   const Dim rest = columns - rows;
-  const auto left = [&](Tensor t) { return narrow(t, -1, 0, rows); };
-  const auto right = [&](Tensor t) { return narrow(t, -1, rows, rest); };
-  const Tensor dq_all = dq + matmul(right(a), swap_last(right(dr)));
+  const auto left = [&](Expr t) { return narrow(t, -1, 0, rows); };
+  const auto right = [&](Expr t) { return narrow(t, -1, rows, rest); };
+  const Expr dq_all = dq + matmul(right(a), swap_last(right(dr)));
   return {concat({tall_gradient(q, left(r), dq_all, left(dr)), matmul(q, right(dr))}, -1)};
 }
 
-Tensors Qr::vmap(const Vmap& c, const Attrs&) {
+Exprs Qr::vmap(const Vmap& c, const Attrs&) {
   const auto [q, r] = qr(c.in(0));
   return {q, r};
 }
@@ -66,8 +66,8 @@ std::vector<OpSample<NoAttrs>> Qr::samples() {
           {{}, {"f32[3,0]"}}, {{}, {"f32[0,2]"}},   {{}, {"f16[2,1,3,2]"}}, {{}, {"f64[3,2,4]"}}};
 }
 
-QrResult qr(Tensor a) {
-  const Tensors out = make_all<Qr>(*a.graph, {}, {a});
+QrResult qr(Expr a) {
+  const Exprs out = make_all<Qr>(*a.graph, {}, {a});
   return {out[0], out[1]};
 }
 

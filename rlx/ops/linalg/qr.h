@@ -1,11 +1,9 @@
 // Orthogonal-triangular factorisation.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct Qr {
   static constexpr std::string_view name = "qr", summary = "Reduced QR factorisation of matrices.",
@@ -17,14 +15,14 @@ struct Qr {
   using Attrs = NoAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
 struct QrResult {
-  Tensor q, r;
+  Expr q, r;
 };
-QrResult qr(Tensor a);
+QrResult qr(Expr a);
 
 }  // namespace rlx::ops

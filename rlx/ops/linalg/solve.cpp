@@ -47,25 +47,25 @@ Shapes BatchedDenseSolve::infer(Infer& c, Attrs&) {
 
 Literals BatchedDenseSolve::reference(const Eval& c, const Attrs&) { return solve(name, c); }
 
-Tensors BatchedDenseSolve::vjp(const Vjp& c, const Attrs&) {
-  const Tensor a = c.in(0), db = batched_dense_solve(adjoint(a), c.dy());
-  Tensors out{Tensor{}, db};
+Exprs BatchedDenseSolve::vjp(const Vjp& c, const Attrs&) {
+  const Expr a = c.in(0), db = batched_dense_solve(adjoint(a), c.dy());
+  Exprs out{Expr{}, db};
   if (c.wants(0)) out[0] = -matmul(right_matrix(db, a), adjoint(right_matrix(c.out(), a)));
   return out;
 }
 
 // a x = b  =>  a dx = db - da x
-Tensors BatchedDenseSolve::jvp(const Jvp& c, const Attrs&) {
-  const Tensor a = c.in(0), x = c.out();
-  Tensor right = c.has_dx(1) ? c.dx(1) : Tensor{};
+Exprs BatchedDenseSolve::jvp(const Jvp& c, const Attrs&) {
+  const Expr a = c.in(0), x = c.out();
+  Expr right = c.has_dx(1) ? c.dx(1) : Expr{};
   if (c.has_dx(0)) {
-    const Tensor moved = -matmul(c.dx(0), right_matrix(x, a));
+    const Expr moved = -matmul(c.dx(0), right_matrix(x, a));
     right = add_or(right, reshape(moved, x.shape().dims()));
   }
   return {right ? batched_dense_solve(a, right) : right};
 }
 
-Tensors BatchedDenseSolve::vmap(const Vmap& c, const Attrs&) {
+Exprs BatchedDenseSolve::vmap(const Vmap& c, const Attrs&) {
   return {batched_dense_solve(lifted(c, 0), lifted(c, 1))};
 }
 
@@ -86,9 +86,7 @@ Shapes DenseSolve::infer(Infer& c, Attrs&) {
 }
 
 Literals DenseSolve::reference(const Eval& c, const Attrs&) { return solve(name, c); }
-Tensors DenseSolve::decompose(const Lower& c, const Attrs&) {
-  return {batched_dense_solve(c.in(0), c.in(1))};
-}
+Exprs DenseSolve::decompose(const Lower& c, const Attrs&) { return {batched_dense_solve(c.in(0), c.in(1))}; }
 
 std::vector<OpSample<NoAttrs>> DenseSolve::samples() {
   return {{{}, {"f32[5,5] solvable", "f32[5]"}},   {{}, {"f64[4,4] solvable", "f64[4,3]"}},
@@ -113,7 +111,7 @@ Literals Inverse::reference(const Eval& c, const Attrs&) {
   });
 }
 
-Tensors Inverse::decompose(const Lower& c, const Attrs&) {
+Exprs Inverse::decompose(const Lower& c, const Attrs&) {
   return {batched_dense_solve(c.in(0), identity_like(c.in(0)))};
 }
 
@@ -122,8 +120,8 @@ std::vector<OpSample<NoAttrs>> Inverse::samples() {
           {{}, {"f32[3,0,0] solvable"}}, {{}, {"c64[2,2] solvable"}},   {{}, {"f16[2,2] solvable"}}};
 }
 
-Tensor dense_solve(Tensor a, Tensor b) { return make<DenseSolve>(*a.graph, {}, {a, b}); }
-Tensor batched_dense_solve(Tensor a, Tensor b) { return make<BatchedDenseSolve>(*a.graph, {}, {a, b}); }
-Tensor inverse(Tensor a) { return make<Inverse>(*a.graph, {}, {a}); }
+Expr dense_solve(Expr a, Expr b) { return make<DenseSolve>(*a.graph, {}, {a, b}); }
+Expr batched_dense_solve(Expr a, Expr b) { return make<BatchedDenseSolve>(*a.graph, {}, {a, b}); }
+Expr inverse(Expr a) { return make<Inverse>(*a.graph, {}, {a}); }
 
 }  // namespace rlx::ops

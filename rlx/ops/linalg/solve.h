@@ -1,11 +1,9 @@
 // Linear systems with a general square matrix.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct BatchedDenseSolve {
   static constexpr std::string_view name = "batched_dense_solve",
@@ -17,9 +15,9 @@ struct BatchedDenseSolve {
   using Attrs = NoAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors jvp(const Jvp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs jvp(const Jvp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -31,7 +29,7 @@ struct DenseSolve {
   using Attrs = NoAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -41,12 +39,12 @@ struct Inverse {
   using Attrs = NoAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor dense_solve(Tensor a, Tensor b);
-Tensor batched_dense_solve(Tensor a, Tensor b);
-Tensor inverse(Tensor a);
+Expr dense_solve(Expr a, Expr b);
+Expr batched_dense_solve(Expr a, Expr b);
+Expr inverse(Expr a);
 
 }  // namespace rlx::ops

@@ -34,34 +34,34 @@ Literals Svd::reference(const Eval& c, const Attrs&) {
 // With F_ij = 1 / (s_j^2 - s_i^2) off the diagonal and W - W^T written skew(W):
 //   da = u [ F o skew(u^T du) diag(s) + diag(s) F o skew(vt dv) + diag(ds) ] vt
 //      + (1 - u u^T) du diag(1/s) vt + u diag(1/s) dvt (1 - v v^T)
-Tensors Svd::vjp(const Vjp& c, const Attrs&) {
-  const Tensor u = c.out(0), s = c.out(1), vt = c.out(2);
-  const Tensor across = unsqueeze(s, -2), down = unsqueeze(s, -1);  // s scaling columns, and rows
-  const Tensor largest = reduce_max(down, {-2}, true);
-  const auto skew = [](Tensor w) { return w - swap_last(w); };
-  Tensor da;
+Exprs Svd::vjp(const Vjp& c, const Attrs&) {
+  const Expr u = c.out(0), s = c.out(1), vt = c.out(2);
+  const Expr across = unsqueeze(s, -2), down = unsqueeze(s, -1);  // s scaling columns, and rows
+  const Expr largest = reduce_max(down, {-2}, true);
+  const auto skew = [](Expr w) { return w - swap_last(w); };
+  Expr da;
   if (c.has_dy(1)) da = matmul(u * unsqueeze(c.dy(1), -2), vt);
   if (!c.has_dy(0) && !c.has_dy(2)) return {da};
-  const Tensor f = safe_inverse(square(across) - square(down), square(largest));
-  const Tensor inverse_s = safe_inverse(s, squeeze(largest, -1));
+  const Expr f = safe_inverse(square(across) - square(down), square(largest));
+  const Expr inverse_s = safe_inverse(s, squeeze(largest, -1));
   if (c.has_dy(0)) {
-    const Tensor w = matmul(swap_last(u), c.dy(0));
+    const Expr w = matmul(swap_last(u), c.dy(0));
     da = add_or(da, matmul(matmul(u, f * skew(w) * across), vt));
     if (u.dim(-1) != u.dim(-2))
       da = add_or(da, matmul((c.dy(0) - matmul(u, w)) * unsqueeze(inverse_s, -2), vt));
   }
   if (c.has_dy(2)) {
-    const Tensor w = matmul(vt, swap_last(c.dy(2)));
+    const Expr w = matmul(vt, swap_last(c.dy(2)));
     da = add_or(da, matmul(u, matmul(down * (f * skew(w)), vt)));
     if (vt.dim(-1) != vt.dim(-2)) {
-      const Tensor outside = c.dy(2) - matmul(swap_last(w), vt);
+      const Expr outside = c.dy(2) - matmul(swap_last(w), vt);
       da = add_or(da, matmul(u, unsqueeze(inverse_s, -1) * outside));
     }
   }
   return {da};
 }
 
-Tensors Svd::vmap(const Vmap& c, const Attrs&) {
+Exprs Svd::vmap(const Vmap& c, const Attrs&) {
   const auto [u, s, vt] = svd(c.in(0));
   return {u, s, vt};
 }
@@ -78,17 +78,17 @@ Shapes SvdValues::infer(Infer& c, Attrs&) {
   return {Svd::infer(c, none)[1]};
 }
 
-Tensors SvdValues::decompose(const Lower& c, const Attrs&) { return {svd(c.in(0)).s}; }
+Exprs SvdValues::decompose(const Lower& c, const Attrs&) { return {svd(c.in(0)).s}; }
 
 std::vector<OpSample<NoAttrs>> SvdValues::samples() {
   return {{{}, {"f32[6,4]"}}, {{}, {"f64[2,3,3]"}}, {{}, {"f32[2,5]"}},
           {{}, {"f32[1,1]"}}, {{}, {"f32[0,3]"}},   {{}, {"bf16[3,2]"}}};
 }
 
-SvdResult svd(Tensor a) {
-  const Tensors out = make_all<Svd>(*a.graph, {}, {a});
+SvdResult svd(Expr a) {
+  const Exprs out = make_all<Svd>(*a.graph, {}, {a});
   return {out[0], out[1], out[2]};
 }
-Tensor svd_values(Tensor a) { return make<SvdValues>(*a.graph, {}, {a}); }
+Expr svd_values(Expr a) { return make<SvdValues>(*a.graph, {}, {a}); }
 
 }  // namespace rlx::ops

@@ -1,11 +1,9 @@
 // Singular value decomposition.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct Svd {
   static constexpr std::string_view name = "svd", summary = "Reduced singular value decomposition.",
@@ -18,8 +16,8 @@ struct Svd {
   using Attrs = NoAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -29,14 +27,14 @@ struct SvdValues {
       "y[.., K] = the singular values of a[.., M, N], K = min(M, N), descending; da = u diag(dy) vt";
   using Attrs = NoAttrs;
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
 struct SvdResult {
-  Tensor u, s, vt;
+  Expr u, s, vt;
 };
-SvdResult svd(Tensor a);
-Tensor svd_values(Tensor a);
+SvdResult svd(Expr a);
+Expr svd_values(Expr a);
 
 }  // namespace rlx::ops

@@ -13,7 +13,7 @@ namespace rlx::ops {
 namespace {
 
 // What the operator reads of its matrix.
-Tensor read_part(Tensor a, const TriangularSolve::Attrs& attrs) {
+Expr read_part(Expr a, const TriangularSolve::Attrs& attrs) {
   const int skip = attrs.unit_diagonal ? 1 : 0;
   return attrs.lower ? lower_part(a, -skip) : upper_part(a, skip);
 }
@@ -47,30 +47,30 @@ Literals TriangularSolve::reference(const Eval& c, const Attrs& attrs) {
 }
 
 // With M = op(a): db = M^-H dx and dM = -db x^H, of which a gets what it fed in.
-Tensors TriangularSolve::vjp(const Vjp& c, const Attrs& attrs) {
-  const Tensor a = c.in(0);
-  const Tensor db = triangular_solve(conj_of(a), c.dy(), attrs.lower, !attrs.transpose, attrs.unit_diagonal);
-  Tensors out{Tensor{}, db};
+Exprs TriangularSolve::vjp(const Vjp& c, const Attrs& attrs) {
+  const Expr a = c.in(0);
+  const Expr db = triangular_solve(conj_of(a), c.dy(), attrs.lower, !attrs.transpose, attrs.unit_diagonal);
+  Exprs out{Expr{}, db};
   if (c.wants(0)) {
-    const Tensor dm = -matmul(right_matrix(db, a), adjoint(right_matrix(c.out(), a)));
+    const Expr dm = -matmul(right_matrix(db, a), adjoint(right_matrix(c.out(), a)));
     out[0] = read_part(attrs.transpose ? swap_last(dm) : dm, attrs);
   }
   return out;
 }
 
-Tensors TriangularSolve::jvp(const Jvp& c, const Attrs& attrs) {
-  const Tensor a = c.in(0), x = c.out();
-  Tensor right = c.has_dx(1) ? c.dx(1) : Tensor{};
+Exprs TriangularSolve::jvp(const Jvp& c, const Attrs& attrs) {
+  const Expr a = c.in(0), x = c.out();
+  Expr right = c.has_dx(1) ? c.dx(1) : Expr{};
   if (c.has_dx(0)) {
-    const Tensor da = read_part(c.dx(0), attrs);
-    const Tensor moved = -matmul(attrs.transpose ? swap_last(da) : da, right_matrix(x, a));
+    const Expr da = read_part(c.dx(0), attrs);
+    const Expr moved = -matmul(attrs.transpose ? swap_last(da) : da, right_matrix(x, a));
     right = add_or(right, reshape(moved, x.shape().dims()));
   }
   if (!right) return {right};
   return {triangular_solve(a, right, attrs.lower, attrs.transpose, attrs.unit_diagonal)};
 }
 
-Tensors TriangularSolve::vmap(const Vmap& c, const Attrs& attrs) {
+Exprs TriangularSolve::vmap(const Vmap& c, const Attrs& attrs) {
   return {make<TriangularSolve>(c.graph, attrs, {lifted(c, 0), lifted(c, 1)})};
 }
 
@@ -86,7 +86,7 @@ std::vector<OpSample<TriangularSolve::Attrs>> TriangularSolve::samples() {
           {{}, {"c64[2,2] lower", "c64[2]"}}};
 }
 
-Tensor triangular_solve(Tensor a, Tensor b, bool lower, bool transpose, bool unit_diagonal) {
+Expr triangular_solve(Expr a, Expr b, bool lower, bool transpose, bool unit_diagonal) {
   return make<TriangularSolve>(*a.graph, {lower, transpose, unit_diagonal}, {a, b});
 }
 

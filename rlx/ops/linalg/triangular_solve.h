@@ -1,11 +1,9 @@
 // Linear systems with a triangular matrix.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct TriangularSolve {
   static constexpr std::string_view name = "triangular_solve",
@@ -26,13 +24,12 @@ struct TriangularSolve {
   };
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors jvp(const Jvp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs jvp(const Jvp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor triangular_solve(Tensor a, Tensor b, bool lower = true, bool transpose = false,
-                        bool unit_diagonal = false);
+Expr triangular_solve(Expr a, Expr b, bool lower = true, bool transpose = false, bool unit_diagonal = false);
 
 }  // namespace rlx::ops

@@ -16,8 +16,8 @@ Shapes FusedMatmulBiasAct::infer(Infer& c, Attrs&) {
   return {y};
 }
 
-Tensors FusedMatmulBiasAct::decompose(const Lower& c, const Attrs& a) {
-  const Tensor sum = matmul(c.in(0), c.in(1)) + c.in(2);
+Exprs FusedMatmulBiasAct::decompose(const Lower& c, const Attrs& a) {
+  const Expr sum = matmul(c.in(0), c.in(1)) + c.in(2);
   return {a.activation ? activation(*a.activation, sum) : sum};
 }
 
@@ -40,8 +40,8 @@ Shapes LoraMatmul::infer(Infer& c, Attrs&) {
   return {y};
 }
 
-Tensors LoraMatmul::decompose(const Lower& c, const Attrs& a) {
-  const Tensor update = matmul(matmul(c.in(0), c.in(2)), c.in(3));
+Exprs LoraMatmul::decompose(const Lower& c, const Attrs& a) {
+  const Expr update = matmul(matmul(c.in(0), c.in(2)), c.in(3));
   return {matmul(c.in(0), c.in(1)) + a.scale * update};
 }
 
@@ -53,11 +53,11 @@ std::vector<OpSample<LoraMatmul::Attrs>> LoraMatmul::samples() {
           {{1}, {"f16[1,1]", "f16[1,1]", "f16[1,1]", "f16[1,1]"}}};
 }
 
-Tensor fused_matmul_bias_act(Tensor x, Tensor w, Tensor bias, std::optional<Activation> activation) {
+Expr fused_matmul_bias_act(Expr x, Expr w, Expr bias, std::optional<Activation> activation) {
   return make<FusedMatmulBiasAct>(*x.graph, {activation}, {x, w, bias});
 }
 
-Tensor lora_matmul(Tensor x, Tensor w, Tensor a, Tensor b, double scale) {
+Expr lora_matmul(Expr x, Expr w, Expr a, Expr b, double scale) {
   return make<LoraMatmul>(*x.graph, {scale}, {x, w, a, b});
 }
 

@@ -1,8 +1,8 @@
 // Products with bias, activation or a low-rank update behind them.
 #pragma once
 
-#include "rlx/ir/op_record.h"
 #include "rlx/ops/elementwise/activation.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
 
@@ -19,7 +19,7 @@ struct FusedMatmulBiasAct {
     }
   };
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -36,12 +36,11 @@ struct LoraMatmul {
     }
   };
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor fused_matmul_bias_act(Tensor x, Tensor w, Tensor bias,
-                             std::optional<Activation> activation = std::nullopt);
-Tensor lora_matmul(Tensor x, Tensor w, Tensor a, Tensor b, double scale);
+Expr fused_matmul_bias_act(Expr x, Expr w, Expr bias, std::optional<Activation> activation = std::nullopt);
+Expr lora_matmul(Expr x, Expr w, Expr a, Expr b, double scale);
 
 }  // namespace rlx::ops

@@ -25,9 +25,9 @@ std::vector<int64_t> expert_ids(const Literal& e, int64_t experts, std::string_v
 }
 
 // Expert numbers of joined rows when every example has `experts` matrices of its own.
-Tensor joined_ids(const Vmap& c, int i, Dim experts) {
-  const Tensor e = cast(lifted(c, i), DType::i64);
-  const Tensor example = iota(c.graph, Shape(DType::i64, {c.size, 1}), 0);
+Expr joined_ids(const Vmap& c, int i, Dim experts) {
+  const Expr e = cast(lifted(c, i), DType::i64);
+  const Expr example = iota(c.graph, Shape(DType::i64, {c.size, 1}), 0);
   return reshape(e + example * dim_value(c.graph, experts), {c.size * e.dim(1)});
 }
 
@@ -71,30 +71,30 @@ Literals GroupedMatmul::reference(const Eval& c, const Attrs&) {
   })};
 }
 
-Tensors GroupedMatmul::decompose(const Lower& c, const Attrs&) {
-  const Tensor chosen = gather(c.in(1), c.in(2), 0);  // [M, K, N]
-  const Tensor y = matmul(unsqueeze(c.in(0), 1), chosen);
+Exprs GroupedMatmul::decompose(const Lower& c, const Attrs&) {
+  const Expr chosen = gather(c.in(1), c.in(2), 0);  // [M, K, N]
+  const Expr y = matmul(unsqueeze(c.in(0), 1), chosen);
   return {reshape(y, c.out().dims())};
 }
 
-Tensors GroupedMatmul::vjp(const Vjp& c, const Attrs&) {
-  Tensors out(3);
-  const Tensor x = c.in(0), w = c.in(1), e = c.in(2);
+Exprs GroupedMatmul::vjp(const Vjp& c, const Attrs&) {
+  Exprs out(3);
+  const Expr x = c.in(0), w = c.in(1), e = c.in(2);
   if (c.wants(0)) out[0] = grouped_matmul(c.dy(), swap_last(conj_of(w)), e);
   if (c.wants(1)) out[1] = grouped_outer(conj_of(x), c.dy(), e, w.dim(0));
   return out;
 }
 
-Tensors GroupedMatmul::jvp(const Jvp& c, const Attrs&) {
-  return {add_or(c.has_dx(0) ? grouped_matmul(c.dx(0), c.in(1), c.in(2)) : Tensor{},
-                 c.has_dx(1) ? grouped_matmul(c.in(0), c.dx(1), c.in(2)) : Tensor{})};
+Exprs GroupedMatmul::jvp(const Jvp& c, const Attrs&) {
+  return {add_or(c.has_dx(0) ? grouped_matmul(c.dx(0), c.in(1), c.in(2)) : Expr{},
+                 c.has_dx(1) ? grouped_matmul(c.in(0), c.dx(1), c.in(2)) : Expr{})};
 }
 
-Tensors GroupedMatmul::vmap(const Vmap& c, const Attrs&) {
+Exprs GroupedMatmul::vmap(const Vmap& c, const Attrs&) {
   const bool own = c.batched(1);
-  const Tensor w = own ? joined(c, 1) : c.in(1);
-  const Tensor e = own ? joined_ids(c, 2, c.in(1).dim(1)) : joined(c, 2);
-  const Tensor y = grouped_matmul(joined(c, 0), w, e);
+  const Expr w = own ? joined(c, 1) : c.in(1);
+  const Expr e = own ? joined_ids(c, 2, c.in(1).dim(1)) : joined(c, 2);
+  const Expr y = grouped_matmul(joined(c, 0), w, e);
   return {reshape(y, {c.size, c.in(2).dim(-1), y.dim(1)})};
 }
 
@@ -131,26 +131,26 @@ Literals GroupedOuter::reference(const Eval& c, const Attrs& a) {
 }
 
 // x masked to the rows of each expert, [E, M, K], then one product per expert.
-Tensors GroupedOuter::decompose(const Lower& c, const Attrs& a) {
-  const Tensor x = c.in(0);
-  const Tensor mask = cast(one_hot(c.in(2), a.experts, 0), x.dtype());
+Exprs GroupedOuter::decompose(const Lower& c, const Attrs& a) {
+  const Expr x = c.in(0);
+  const Expr mask = cast(one_hot(c.in(2), a.experts, 0), x.dtype());
   return {matmul(swap_last(unsqueeze(mask, -1) * x), c.in(1))};
 }
 
-Tensors GroupedOuter::vjp(const Vjp& c, const Attrs&) {
-  Tensors out(3);
+Exprs GroupedOuter::vjp(const Vjp& c, const Attrs&) {
+  Exprs out(3);
   if (c.wants(0)) out[0] = grouped_matmul(conj_of(c.in(1)), swap_last(c.dy()), c.in(2));
   if (c.wants(1)) out[1] = grouped_matmul(conj_of(c.in(0)), c.dy(), c.in(2));
   return out;
 }
 
-Tensors GroupedOuter::jvp(const Jvp& c, const Attrs& a) {
-  return {add_or(c.has_dx(0) ? grouped_outer(c.dx(0), c.in(1), c.in(2), a.experts) : Tensor{},
-                 c.has_dx(1) ? grouped_outer(c.in(0), c.dx(1), c.in(2), a.experts) : Tensor{})};
+Exprs GroupedOuter::jvp(const Jvp& c, const Attrs& a) {
+  return {add_or(c.has_dx(0) ? grouped_outer(c.dx(0), c.in(1), c.in(2), a.experts) : Expr{},
+                 c.has_dx(1) ? grouped_outer(c.in(0), c.dx(1), c.in(2), a.experts) : Expr{})};
 }
 
-Tensors GroupedOuter::vmap(const Vmap& c, const Attrs& a) {
-  const Tensor w = grouped_outer(joined(c, 0), joined(c, 1), joined_ids(c, 2, a.experts), c.size * a.experts);
+Exprs GroupedOuter::vmap(const Vmap& c, const Attrs& a) {
+  const Expr w = grouped_outer(joined(c, 0), joined(c, 1), joined_ids(c, 2, a.experts), c.size * a.experts);
   return {reshape(w, {c.size, a.experts, w.dim(1), w.dim(2)})};
 }
 
@@ -162,8 +162,8 @@ std::vector<OpSample<GroupedOuter::Attrs>> GroupedOuter::samples() {
           {{2}, {"c64[2,2]", "c64[2,1]", "i32[2] <2"}}};
 }
 
-Tensor grouped_matmul(Tensor x, Tensor w, Tensor e) { return make<GroupedMatmul>(*x.graph, {}, {x, w, e}); }
-Tensor grouped_outer(Tensor x, Tensor y, Tensor e, Dim experts) {
+Expr grouped_matmul(Expr x, Expr w, Expr e) { return make<GroupedMatmul>(*x.graph, {}, {x, w, e}); }
+Expr grouped_outer(Expr x, Expr y, Expr e, Dim experts) {
   return make<GroupedOuter>(*x.graph, {experts}, {x, y, e});
 }
 

@@ -22,11 +22,11 @@ Shapes FusedSwiglu::infer(Infer& c, Attrs& a) {
   return {a.cast_to ? y.with_dtype(*a.cast_to) : y};
 }
 
-Tensors FusedSwiglu::decompose(const Lower& c, const Attrs& a) {
-  const Tensor x = c.in(0);
+Exprs FusedSwiglu::decompose(const Lower& c, const Attrs& a) {
+  const Expr x = c.in(0);
   const Dim half = c.out().dim(-1);
-  const Tensor low = narrow(x, -1, 0, half), high = narrow(x, -1, half, half);
-  const Tensor y = a.gate_first ? high * silu(low) : low * silu(high);
+  const Expr low = narrow(x, -1, 0, half), high = narrow(x, -1, half, half);
+  const Expr y = a.gate_first ? high * silu(low) : low * silu(high);
   return {cast(y, c.out().dtype())};
 }
 
@@ -35,7 +35,7 @@ std::vector<OpSample<FusedSwiglu::Attrs>> FusedSwiglu::samples() {
           {{true}, {"f32[3,0]"}}, {{false}, {"f16[1,2]"}}, {{true, DType::bf16}, {"f32[0,4]"}}};
 }
 
-Tensor fused_swiglu(Tensor x, bool gate_first, std::optional<DType> cast_to) {
+Expr fused_swiglu(Expr x, bool gate_first, std::optional<DType> cast_to) {
   return make<FusedSwiglu>(*x.graph, {gate_first, cast_to}, {x});
 }
 

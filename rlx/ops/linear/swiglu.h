@@ -1,11 +1,9 @@
 // The gated unit on one tensor that holds both halves.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct FusedSwiglu {
   static constexpr std::string_view name = "fused_swiglu",
@@ -23,10 +21,10 @@ struct FusedSwiglu {
     }
   };
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor fused_swiglu(Tensor x, bool gate_first = false, std::optional<DType> cast_to = std::nullopt);
+Expr fused_swiglu(Expr x, bool gate_first = false, std::optional<DType> cast_to = std::nullopt);
 
 }  // namespace rlx::ops

@@ -26,12 +26,12 @@ void check_operands(Infer& c) {
 }
 
 // [n, c] true where c is the label of row n.
-Tensor hits(Tensor logits, Tensor labels) {
-  const Tensor classes = iota(*logits.graph, Shape(DType::i64, {1, logits.dim(1)}), 1);
+Expr hits(Expr logits, Expr labels) {
+  const Expr classes = iota(*logits.graph, Shape(DType::i64, {1, logits.dim(1)}), 1);
   return equal(unsqueeze(cast(labels, DType::i64), 1), classes);
 }
 
-Tensor split_rows(const Vmap& c, Tensor y) {
+Expr split_rows(const Vmap& c, Expr y) {
   Dims dims = y.shape().dims();
   dims[0] = c.in(1).dim(-1);
   dims.insert(dims.begin(), c.size);
@@ -64,17 +64,17 @@ Literals SoftmaxCrossEntropyWithLogits::reference(const Eval& c, const Attrs&) {
   return {Literal::reals(c.out(), loss)};
 }
 
-Tensors SoftmaxCrossEntropyWithLogits::decompose(const Lower& c, const Attrs&) {
-  const Tensor logits = c.in(0);
-  const Tensor picked = where(hits(logits, c.in(1)), logits, scalar_like(logits, 0));
+Exprs SoftmaxCrossEntropyWithLogits::decompose(const Lower& c, const Attrs&) {
+  const Expr logits = c.in(0);
+  const Expr picked = where(hits(logits, c.in(1)), logits, scalar_like(logits, 0));
   return {logsumexp(logits, {1}) - reduce_sum(picked, {1})};
 }
 
-Tensors SoftmaxCrossEntropyWithLogits::vjp(const Vjp& c, const Attrs&) {
-  return {softmax_cross_entropy_backward(c.in(0), c.in(1), c.dy()), Tensor{}};
+Exprs SoftmaxCrossEntropyWithLogits::vjp(const Vjp& c, const Attrs&) {
+  return {softmax_cross_entropy_backward(c.in(0), c.in(1), c.dy()), Expr{}};
 }
 
-Tensors SoftmaxCrossEntropyWithLogits::vmap(const Vmap& c, const Attrs&) {
+Exprs SoftmaxCrossEntropyWithLogits::vmap(const Vmap& c, const Attrs&) {
   return {split_rows(c, softmax_cross_entropy_with_logits(joined(c, 0), joined(c, 1)))};
 }
 
@@ -94,13 +94,13 @@ Shapes SoftmaxCrossEntropyBackward::infer(Infer& c, Attrs&) {
   return {c.in(0)};
 }
 
-Tensors SoftmaxCrossEntropyBackward::decompose(const Lower& c, const Attrs&) {
-  const Tensor logits = c.in(0);
-  const Tensor one_hot = cast(hits(logits, c.in(1)), logits.dtype());
+Exprs SoftmaxCrossEntropyBackward::decompose(const Lower& c, const Attrs&) {
+  const Expr logits = c.in(0);
+  const Expr one_hot = cast(hits(logits, c.in(1)), logits.dtype());
   return {(softmax(logits, 1) - one_hot) * unsqueeze(c.in(2), 1)};
 }
 
-Tensors SoftmaxCrossEntropyBackward::vmap(const Vmap& c, const Attrs&) {
+Exprs SoftmaxCrossEntropyBackward::vmap(const Vmap& c, const Attrs&) {
   return {split_rows(c, softmax_cross_entropy_backward(joined(c, 0), joined(c, 1), joined(c, 2)))};
 }
 
@@ -112,10 +112,10 @@ std::vector<OpSample<NoAttrs>> SoftmaxCrossEntropyBackward::samples() {
           {{}, {"bf16[2,7]", "i32[2] <7", "bf16[2]"}}};
 }
 
-Tensor softmax_cross_entropy_with_logits(Tensor logits, Tensor labels) {
+Expr softmax_cross_entropy_with_logits(Expr logits, Expr labels) {
   return make<SoftmaxCrossEntropyWithLogits>(*logits.graph, {}, {logits, labels});
 }
-Tensor softmax_cross_entropy_backward(Tensor logits, Tensor labels, Tensor d_loss) {
+Expr softmax_cross_entropy_backward(Expr logits, Expr labels, Expr d_loss) {
   return make<SoftmaxCrossEntropyBackward>(*logits.graph, {}, {logits, labels, d_loss});
 }
 

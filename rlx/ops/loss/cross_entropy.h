@@ -1,11 +1,9 @@
 // Cross entropy of logits against class labels.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct SoftmaxCrossEntropyWithLogits {
   static constexpr std::string_view name = "softmax_cross_entropy_with_logits",
@@ -17,9 +15,9 @@ struct SoftmaxCrossEntropyWithLogits {
   using Attrs = NoAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -31,12 +29,12 @@ struct SoftmaxCrossEntropyBackward {
       "d_logits[n, c] = (softmax(logits[n, :])[c] - [c = labels[n]]) d_loss[n]";
   using Attrs = NoAttrs;
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor softmax_cross_entropy_with_logits(Tensor logits, Tensor labels);
-Tensor softmax_cross_entropy_backward(Tensor logits, Tensor labels, Tensor d_loss);
+Expr softmax_cross_entropy_with_logits(Expr logits, Expr labels);
+Expr softmax_cross_entropy_backward(Expr logits, Expr labels, Expr d_loss);
 
 }  // namespace rlx::ops

@@ -19,9 +19,9 @@ Shapes infer_axis_norm(Infer& c, AxisNormAttrs& a) {
   return {c.in(0)};
 }
 
-Tensors decompose_axis_norm(const Lower& c, const AxisNormAttrs& a, bool centred) {
-  const Tensor x = c.in(0);
-  Tensor y = normalize(widened(x), {a.axis}, a.eps, centred).hat;
+Exprs decompose_axis_norm(const Lower& c, const AxisNormAttrs& a, bool centred) {
+  const Expr x = c.in(0);
+  Expr y = normalize(widened(x), {a.axis}, a.eps, centred).hat;
   if (c.has(1)) y = y * on_axis(widened(c.in(1)), a.axis, x.rank());
   if (c.has(2)) y = y + on_axis(widened(c.in(2)), a.axis, x.rank());
   return {cast(y, x.dtype())};
@@ -42,24 +42,24 @@ std::vector<OpSample<AxisNormAttrs>> axis_norm_samples() {
 
 namespace {
 
-Tensor gamma_or_ones(const Vjp& c, int axis) {
+Expr gamma_or_ones(const Vjp& c, int axis) {
   return c.count() > 1 ? c.in(1) : full(c.graph, Shape(c.in(0).dtype(), {c.in(0).dim(axis)}), 1);
 }
 
 // Shared parameters stay part of the operator; batched ones are applied behind it.
 template <class Op>
-Tensors vmap_axis_norm(const Vmap& c, const AxisNormAttrs& a) {
+Exprs vmap_axis_norm(const Vmap& c, const AxisNormAttrs& a) {
   const AxisNormAttrs moved{a.axis + 1, a.eps};
   if (!c.batched(1) && !c.batched(2))
     return {make<Op>(c.graph, moved, Values(c.operands.begin(), c.operands.end()))};
-  const Tensor hat = make<Op>(c.graph, moved, {lifted(c, 0)});
+  const Expr hat = make<Op>(c.graph, moved, {lifted(c, 0)});
   return {batched_affine(c, hat, 1, moved.axis)};
 }
 
 }  // namespace
 
-Tensors LayerNorm::vjp(const Vjp& c, const Attrs& a) {
-  Tensors out(size_t(c.count()));
+Exprs LayerNorm::vjp(const Vjp& c, const Attrs& a) {
+  Exprs out(size_t(c.count()));
   if (c.wants(0)) {
     out[0] = layer_norm_backward_input(c.in(0), gamma_or_ones(c, a.axis), c.dy(), a.axis, a.eps);
   }
@@ -68,18 +68,18 @@ Tensors LayerNorm::vjp(const Vjp& c, const Attrs& a) {
   return out;
 }
 
-Tensors LayerNorm::vmap(const Vmap& c, const Attrs& a) { return vmap_axis_norm<LayerNorm>(c, a); }
+Exprs LayerNorm::vmap(const Vmap& c, const Attrs& a) { return vmap_axis_norm<LayerNorm>(c, a); }
 
-Tensors RmsNorm::vjp(const Vjp& c, const Attrs& a) {
-  Tensors out(size_t(c.count()));
-  const Tensor x = c.in(0), gamma = gamma_or_ones(c, a.axis), dy = c.dy();
+Exprs RmsNorm::vjp(const Vjp& c, const Attrs& a) {
+  Exprs out(size_t(c.count()));
+  const Expr x = c.in(0), gamma = gamma_or_ones(c, a.axis), dy = c.dy();
   if (c.wants(0)) out[0] = rms_norm_backward_input(x, gamma, gamma, dy, a.axis, a.eps);
   if (c.wants(1)) out[1] = rms_norm_backward_gamma(x, gamma, gamma, dy, a.axis, a.eps);
   if (c.wants(2)) out[2] = sum_onto_axis(dy, a.axis);
   return out;
 }
 
-Tensors RmsNorm::vmap(const Vmap& c, const Attrs& a) { return vmap_axis_norm<RmsNorm>(c, a); }
+Exprs RmsNorm::vmap(const Vmap& c, const Attrs& a) { return vmap_axis_norm<RmsNorm>(c, a); }
 
 Shapes LayerNorm2d::infer(Infer& c, Attrs& a) {
   c.require_rank(0, 4);
@@ -87,7 +87,7 @@ Shapes LayerNorm2d::infer(Infer& c, Attrs& a) {
   return detail::infer_axis_norm(c, over_channels);
 }
 
-Tensors LayerNorm2d::decompose(const Lower& c, const Attrs& a) {
+Exprs LayerNorm2d::decompose(const Lower& c, const Attrs& a) {
   return {make<LayerNorm>(c.graph, {1, a.eps}, Values(c.operands.begin(), c.operands.end()))};
 }
 
@@ -99,13 +99,13 @@ std::vector<OpSample<LayerNorm2d::Attrs>> LayerNorm2d::samples() {
           {{0.5}, {"f16[1,1,1,1]", "f16[1]", "f16[1]"}}};
 }
 
-Tensor layer_norm(Tensor x, Tensor gamma, Tensor beta, int axis, double eps) {
+Expr layer_norm(Expr x, Expr gamma, Expr beta, int axis, double eps) {
   return make<LayerNorm>(*x.graph, {axis, eps}, with_parameters(x, gamma, beta, LayerNorm::name));
 }
-Tensor rms_norm(Tensor x, Tensor gamma, Tensor beta, int axis, double eps) {
+Expr rms_norm(Expr x, Expr gamma, Expr beta, int axis, double eps) {
   return make<RmsNorm>(*x.graph, {axis, eps}, with_parameters(x, gamma, beta, RmsNorm::name));
 }
-Tensor layer_norm2d(Tensor x, Tensor gamma, Tensor beta, double eps) {
+Expr layer_norm2d(Expr x, Expr gamma, Expr beta, double eps) {
   return make<LayerNorm2d>(*x.graph, {eps}, with_parameters(x, gamma, beta, LayerNorm2d::name));
 }
 

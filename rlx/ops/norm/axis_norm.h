@@ -1,11 +1,9 @@
 // Layer norm and RMS norm: one axis is normalised, then scaled and shifted element by element.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct AxisNormAttrs {
   int axis = -1;
@@ -20,7 +18,7 @@ namespace detail {
 
 // x, gamma?, beta?
 Shapes infer_axis_norm(Infer& c, AxisNormAttrs& a);
-Tensors decompose_axis_norm(const Lower& c, const AxisNormAttrs& a, bool centred);
+Exprs decompose_axis_norm(const Lower& c, const AxisNormAttrs& a, bool centred);
 std::vector<OpSample<AxisNormAttrs>> axis_norm_samples();
 
 }  // namespace detail
@@ -33,9 +31,9 @@ struct LayerNorm {
       "gamma and beta have its size and are 1 and 0 when left out";
   using Attrs = AxisNormAttrs;
   static Shapes infer(Infer& c, Attrs& a) { return detail::infer_axis_norm(c, a); }
-  static Tensors decompose(const Lower& c, const Attrs& a) { return detail::decompose_axis_norm(c, a, true); }
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs decompose(const Lower& c, const Attrs& a) { return detail::decompose_axis_norm(c, a, true); }
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples() { return detail::axis_norm_samples(); }
 };
 
@@ -48,11 +46,9 @@ struct RmsNorm {
       "0 when left out";
   using Attrs = AxisNormAttrs;
   static Shapes infer(Infer& c, Attrs& a) { return detail::infer_axis_norm(c, a); }
-  static Tensors decompose(const Lower& c, const Attrs& a) {
-    return detail::decompose_axis_norm(c, a, false);
-  }
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs decompose(const Lower& c, const Attrs& a) { return detail::decompose_axis_norm(c, a, false); }
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples() { return detail::axis_norm_samples(); }
 };
 
@@ -69,12 +65,12 @@ struct LayerNorm2d {
     }
   };
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor layer_norm(Tensor x, Tensor gamma, Tensor beta, int axis, double eps);
-Tensor rms_norm(Tensor x, Tensor gamma, Tensor beta, int axis, double eps);
-Tensor layer_norm2d(Tensor x, Tensor gamma, Tensor beta, double eps);
+Expr layer_norm(Expr x, Expr gamma, Expr beta, int axis, double eps);
+Expr rms_norm(Expr x, Expr gamma, Expr beta, int axis, double eps);
+Expr layer_norm2d(Expr x, Expr gamma, Expr beta, double eps);
 
 }  // namespace rlx::ops

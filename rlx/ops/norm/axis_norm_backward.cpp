@@ -7,15 +7,15 @@
 namespace rlx::ops {
 namespace {
 
-Tensor input_gradient(Tensor x, Tensor gamma, Tensor dy, const AxisNormAttrs& a, bool centred) {
+Expr input_gradient(Expr x, Expr gamma, Expr dy, const AxisNormAttrs& a, bool centred) {
   const std::vector<int> axes{a.axis};
-  const Tensor g = widened(dy) * on_axis(widened(gamma), a.axis, x.rank());
+  const Expr g = widened(dy) * on_axis(widened(gamma), a.axis, x.rank());
   const Normalized n = normalize(widened(x), axes, a.eps, centred);
   return cast(normalize_gradient(n, g, axes, centred), x.dtype());
 }
 
-Tensor gamma_gradient(Tensor x, Tensor dy, int axis, double eps, bool centred) {
-  const Tensor hat = normalize(widened(x), {axis}, eps, centred).hat;
+Expr gamma_gradient(Expr x, Expr dy, int axis, double eps, bool centred) {
+  const Expr hat = normalize(widened(x), {axis}, eps, centred).hat;
   return cast(sum_onto_axis(widened(dy) * hat, axis), x.dtype());
 }
 
@@ -30,7 +30,7 @@ Shapes LayerNormBackwardInput::infer(Infer& c, Attrs& a) {
   return {c.in(0)};
 }
 
-Tensors LayerNormBackwardInput::decompose(const Lower& c, const Attrs& a) {
+Exprs LayerNormBackwardInput::decompose(const Lower& c, const Attrs& a) {
   return {input_gradient(c.in(0), c.in(1), c.in(2), a, true)};
 }
 
@@ -57,7 +57,7 @@ Shapes LayerNormBackwardGamma::infer(Infer& c, Attrs& a) {
   return {c.in(0).with_dims(a.gamma_shape)};
 }
 
-Tensors LayerNormBackwardGamma::decompose(const Lower& c, const Attrs& a) {
+Exprs LayerNormBackwardGamma::decompose(const Lower& c, const Attrs& a) {
   return {gamma_gradient(c.in(0), c.in(1), a.axis, a.eps, true)};
 }
 
@@ -91,29 +91,29 @@ std::vector<OpSample<AxisNormAttrs>> rms_backward_samples() {
 
 }  // namespace detail
 
-Tensors RmsNormBackwardInput::decompose(const Lower& c, const Attrs& a) {
+Exprs RmsNormBackwardInput::decompose(const Lower& c, const Attrs& a) {
   return {input_gradient(c.in(0), c.in(1), c.in(3), a, false)};
 }
-Tensors RmsNormBackwardGamma::decompose(const Lower& c, const Attrs& a) {
+Exprs RmsNormBackwardGamma::decompose(const Lower& c, const Attrs& a) {
   return {gamma_gradient(c.in(0), c.in(3), a.axis, a.eps, false)};
 }
-Tensors RmsNormBackwardBeta::decompose(const Lower& c, const Attrs& a) {
+Exprs RmsNormBackwardBeta::decompose(const Lower& c, const Attrs& a) {
   return {cast(sum_onto_axis(widened(c.in(3)), a.axis), c.in(0).dtype())};
 }
 
-Tensor layer_norm_backward_input(Tensor x, Tensor gamma, Tensor dy, int axis, double eps) {
+Expr layer_norm_backward_input(Expr x, Expr gamma, Expr dy, int axis, double eps) {
   return make<LayerNormBackwardInput>(*x.graph, {axis, eps}, {x, gamma, dy});
 }
-Tensor layer_norm_backward_gamma(Tensor x, Tensor dy, Dims gamma_shape, int axis, double eps) {
+Expr layer_norm_backward_gamma(Expr x, Expr dy, Dims gamma_shape, int axis, double eps) {
   return make<LayerNormBackwardGamma>(*x.graph, {axis, eps, std::move(gamma_shape)}, {x, dy});
 }
-Tensor rms_norm_backward_input(Tensor x, Tensor gamma, Tensor beta, Tensor dy, int axis, double eps) {
+Expr rms_norm_backward_input(Expr x, Expr gamma, Expr beta, Expr dy, int axis, double eps) {
   return make<RmsNormBackwardInput>(*x.graph, {axis, eps}, {x, gamma, beta, dy});
 }
-Tensor rms_norm_backward_gamma(Tensor x, Tensor gamma, Tensor beta, Tensor dy, int axis, double eps) {
+Expr rms_norm_backward_gamma(Expr x, Expr gamma, Expr beta, Expr dy, int axis, double eps) {
   return make<RmsNormBackwardGamma>(*x.graph, {axis, eps}, {x, gamma, beta, dy});
 }
-Tensor rms_norm_backward_beta(Tensor x, Tensor gamma, Tensor beta, Tensor dy, int axis, double eps) {
+Expr rms_norm_backward_beta(Expr x, Expr gamma, Expr beta, Expr dy, int axis, double eps) {
   return make<RmsNormBackwardBeta>(*x.graph, {axis, eps}, {x, gamma, beta, dy});
 }
 

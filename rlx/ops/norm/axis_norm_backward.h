@@ -12,7 +12,7 @@ struct LayerNormBackwardInput {
       "dx = r (g - mean(g) - hat mean(g hat)), g = gamma dy, hat = (x - m) r, r = 1 / sqrt(v + eps)";
   using Attrs = AxisNormAttrs;
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -31,7 +31,7 @@ struct LayerNormBackwardGamma {
     }
   };
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -50,7 +50,7 @@ struct RmsNormBackwardInput {
       "dx = r (g - x r^2 mean(g x)), g = gamma dy, r = 1 / sqrt(mean(x^2) + eps)";
   using Attrs = AxisNormAttrs;
   static Shapes infer(Infer& c, Attrs& a) { return detail::infer_rms_backward(c, a); }
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples() { return detail::rms_backward_samples(); }
 };
 
@@ -64,7 +64,7 @@ struct RmsNormBackwardGamma {
     detail::infer_rms_backward(c, a);
     return {c.in(1)};
   }
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples() { return detail::rms_backward_samples(); }
 };
 
@@ -78,15 +78,15 @@ struct RmsNormBackwardBeta {
     detail::infer_rms_backward(c, a);
     return {c.in(2)};
   }
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples() { return detail::rms_backward_samples(); }
 };
 
-Tensor layer_norm_backward_input(Tensor x, Tensor gamma, Tensor dy, int axis, double eps);
+Expr layer_norm_backward_input(Expr x, Expr gamma, Expr dy, int axis, double eps);
 /// An empty gamma_shape is inferred; a given one is checked.
-Tensor layer_norm_backward_gamma(Tensor x, Tensor dy, Dims gamma_shape, int axis, double eps);
-Tensor rms_norm_backward_input(Tensor x, Tensor gamma, Tensor beta, Tensor dy, int axis, double eps);
-Tensor rms_norm_backward_gamma(Tensor x, Tensor gamma, Tensor beta, Tensor dy, int axis, double eps);
-Tensor rms_norm_backward_beta(Tensor x, Tensor gamma, Tensor beta, Tensor dy, int axis, double eps);
+Expr layer_norm_backward_gamma(Expr x, Expr dy, Dims gamma_shape, int axis, double eps);
+Expr rms_norm_backward_input(Expr x, Expr gamma, Expr beta, Expr dy, int axis, double eps);
+Expr rms_norm_backward_gamma(Expr x, Expr gamma, Expr beta, Expr dy, int axis, double eps);
+Expr rms_norm_backward_beta(Expr x, Expr gamma, Expr beta, Expr dy, int axis, double eps);
 
 }  // namespace rlx::ops

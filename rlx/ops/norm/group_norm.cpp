@@ -26,7 +26,7 @@ void check_groups(Infer& c, int64_t num_groups, double eps) {
 }
 
 // [N, C, ..] as [N, groups, all elements of a group].
-Tensor grouped(Tensor x, int64_t groups) {
+Expr grouped(Expr x, int64_t groups) {
   const Dim channels = x.dim(kChannels);
   const auto exact = exact_div(channels, groups);
   Dim size = exact ? *exact : floordiv(channels, groups);
@@ -34,7 +34,7 @@ Tensor grouped(Tensor x, int64_t groups) {
   return reshape(x, {x.dim(0), groups, size});
 }
 
-Tensor normalized(Tensor x, int64_t groups, double eps) {
+Expr normalized(Expr x, int64_t groups, double eps) {
   return reshape(normalize(grouped(x, groups), kGroupAxes, eps, true).hat, x.shape().dims());
 }
 
@@ -47,19 +47,19 @@ Shapes GroupNorm::infer(Infer& c, Attrs& a) {
   return {c.in(0)};
 }
 
-Tensors GroupNorm::decompose(const Lower& c, const Attrs& a) {
-  const Tensor x = c.in(0);
-  Tensor y = normalized(widened(x), a.num_groups, a.eps);
+Exprs GroupNorm::decompose(const Lower& c, const Attrs& a) {
+  const Expr x = c.in(0);
+  Expr y = normalized(widened(x), a.num_groups, a.eps);
   if (c.has(1)) y = y * on_axis(widened(c.in(1)), kChannels, x.rank());
   if (c.has(2)) y = y + on_axis(widened(c.in(2)), kChannels, x.rank());
   return {cast(y, x.dtype())};
 }
 
-Tensors GroupNorm::vjp(const Vjp& c, const Attrs& a) {
-  Tensors out(size_t(c.count()));
-  const Tensor x = c.in(0), dy = c.dy();
+Exprs GroupNorm::vjp(const Vjp& c, const Attrs& a) {
+  Exprs out(size_t(c.count()));
+  const Expr x = c.in(0), dy = c.dy();
   if (c.wants(0)) {
-    const Tensor gamma = c.count() > 1 ? c.in(1) : full(c.graph, Shape(x.dtype(), {x.dim(kChannels)}), 1);
+    const Expr gamma = c.count() > 1 ? c.in(1) : full(c.graph, Shape(x.dtype(), {x.dim(kChannels)}), 1);
     out[0] = group_norm_backward_input(x, gamma, gamma, dy, a.num_groups, a.eps);
   }
   if (c.wants(1)) out[1] = group_norm_backward_gamma(x, dy, {}, a.num_groups, a.eps);
@@ -68,15 +68,15 @@ Tensors GroupNorm::vjp(const Vjp& c, const Attrs& a) {
 }
 
 // The batch joins N; batched parameters are applied behind the operator.
-Tensors GroupNorm::vmap(const Vmap& c, const Attrs& a) {
-  const Tensor x = joined(c, 0);
+Exprs GroupNorm::vmap(const Vmap& c, const Attrs& a) {
+  const Expr x = joined(c, 0);
   Dims dims = x.shape().dims();
   dims[0] = c.in(0).dim(c.batched(0) ? 1 : 0);
   dims.insert(dims.begin(), c.size);
   Values in{x};
   const bool shared = !c.batched(1) && !c.batched(2);
   for (int i = 1; i < c.count() && shared; ++i) in.push_back(c.in(i));
-  const Tensor y = reshape(make<GroupNorm>(c.graph, a, in), dims);
+  const Expr y = reshape(make<GroupNorm>(c.graph, a, in), dims);
   return {shared ? y : batched_affine(c, y, 1, kChannels + 1)};
 }
 
@@ -98,11 +98,11 @@ Shapes GroupNormBackwardInput::infer(Infer& c, Attrs& a) {
   return {c.in(0)};
 }
 
-Tensors GroupNormBackwardInput::decompose(const Lower& c, const Attrs& a) {
-  const Tensor x = c.in(0);
-  const Tensor g = widened(c.in(3)) * on_axis(widened(c.in(1)), kChannels, x.rank());
+Exprs GroupNormBackwardInput::decompose(const Lower& c, const Attrs& a) {
+  const Expr x = c.in(0);
+  const Expr g = widened(c.in(3)) * on_axis(widened(c.in(1)), kChannels, x.rank());
   const Normalized n = normalize(grouped(widened(x), a.num_groups), kGroupAxes, a.eps, true);
-  const Tensor dx = normalize_gradient(n, grouped(g, a.num_groups), kGroupAxes, true);
+  const Expr dx = normalize_gradient(n, grouped(g, a.num_groups), kGroupAxes, true);
   return {cast(reshape(dx, x.shape().dims()), x.dtype())};
 }
 
@@ -137,25 +137,24 @@ std::vector<OpSample<GroupNormParameterAttrs>> group_parameter_samples() {
 
 }  // namespace detail
 
-Tensors GroupNormBackwardGamma::decompose(const Lower& c, const Attrs& a) {
-  const Tensor hat = normalized(widened(c.in(0)), a.num_groups, a.eps);
+Exprs GroupNormBackwardGamma::decompose(const Lower& c, const Attrs& a) {
+  const Expr hat = normalized(widened(c.in(0)), a.num_groups, a.eps);
   return {cast(sum_onto_axis(widened(c.in(1)) * hat, kChannels), c.in(0).dtype())};
 }
-Tensors GroupNormBackwardBeta::decompose(const Lower& c, const Attrs&) {
+Exprs GroupNormBackwardBeta::decompose(const Lower& c, const Attrs&) {
   return {cast(sum_onto_axis(widened(c.in(1)), kChannels), c.in(0).dtype())};
 }
 
-Tensor group_norm(Tensor x, Tensor gamma, Tensor beta, int64_t num_groups, double eps) {
+Expr group_norm(Expr x, Expr gamma, Expr beta, int64_t num_groups, double eps) {
   return make<GroupNorm>(*x.graph, {num_groups, eps}, with_parameters(x, gamma, beta, GroupNorm::name));
 }
-Tensor group_norm_backward_input(Tensor x, Tensor gamma, Tensor beta, Tensor dy, int64_t num_groups,
-                                 double eps) {
+Expr group_norm_backward_input(Expr x, Expr gamma, Expr beta, Expr dy, int64_t num_groups, double eps) {
   return make<GroupNormBackwardInput>(*x.graph, {num_groups, eps}, {x, gamma, beta, dy});
 }
-Tensor group_norm_backward_gamma(Tensor x, Tensor dy, Dims shape, int64_t num_groups, double eps) {
+Expr group_norm_backward_gamma(Expr x, Expr dy, Dims shape, int64_t num_groups, double eps) {
   return make<GroupNormBackwardGamma>(*x.graph, {std::move(shape), num_groups, eps}, {x, dy});
 }
-Tensor group_norm_backward_beta(Tensor x, Tensor dy, Dims shape, int64_t num_groups, double eps) {
+Expr group_norm_backward_beta(Expr x, Expr dy, Dims shape, int64_t num_groups, double eps) {
   return make<GroupNormBackwardBeta>(*x.graph, {std::move(shape), num_groups, eps}, {x, dy});
 }
 

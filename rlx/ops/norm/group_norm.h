@@ -1,11 +1,9 @@
 // Group normalisation of [N, C, ..] and its gradients.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct GroupNormAttrs {
   int64_t num_groups = 1;
@@ -25,9 +23,9 @@ struct GroupNorm {
       "of a group and all places, for each n; gamma and beta are [C] and are 1 and 0 when left out";
   using Attrs = GroupNormAttrs;
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -39,7 +37,7 @@ struct GroupNormBackwardInput {
       "r = 1 / sqrt(v + eps)";
   using Attrs = GroupNormAttrs;
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -69,7 +67,7 @@ struct GroupNormBackwardGamma {
       "dgamma[c] = sum of dy (x - m) / sqrt(v + eps) over n and all places";
   using Attrs = GroupNormParameterAttrs;
   static Shapes infer(Infer& c, Attrs& a) { return detail::infer_group_parameter(c, a); }
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples() { return detail::group_parameter_samples(); }
 };
 
@@ -79,15 +77,14 @@ struct GroupNormBackwardBeta {
   static constexpr std::string_view doc = "dbeta[c] = sum of dy over n and all places";
   using Attrs = GroupNormParameterAttrs;
   static Shapes infer(Infer& c, Attrs& a) { return detail::infer_group_parameter(c, a); }
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples() { return detail::group_parameter_samples(); }
 };
 
-Tensor group_norm(Tensor x, Tensor gamma, Tensor beta, int64_t num_groups, double eps);
-Tensor group_norm_backward_input(Tensor x, Tensor gamma, Tensor beta, Tensor dy, int64_t num_groups,
-                                 double eps);
+Expr group_norm(Expr x, Expr gamma, Expr beta, int64_t num_groups, double eps);
+Expr group_norm_backward_input(Expr x, Expr gamma, Expr beta, Expr dy, int64_t num_groups, double eps);
 /// An empty shape is inferred; a given one is checked.
-Tensor group_norm_backward_gamma(Tensor x, Tensor dy, Dims shape, int64_t num_groups, double eps);
-Tensor group_norm_backward_beta(Tensor x, Tensor dy, Dims shape, int64_t num_groups, double eps);
+Expr group_norm_backward_gamma(Expr x, Expr dy, Dims shape, int64_t num_groups, double eps);
+Expr group_norm_backward_beta(Expr x, Expr dy, Dims shape, int64_t num_groups, double eps);
 
 }  // namespace rlx::ops

@@ -10,30 +10,30 @@
 
 namespace rlx::ops {
 
-Tensor widened(Tensor x) {
+Expr widened(Expr x) {
   const bool narrow = x.dtype() == DType::f16 || x.dtype() == DType::bf16;
   return narrow ? cast(x, DType::f32) : x;
 }
 
-Normalized normalize(Tensor x, const std::vector<int>& axes, double eps, bool centred) {
-  const Tensor d = centred ? x - reduce_mean(x, axes, true) : x;
-  const Tensor r = rsqrt(reduce_mean(square(d), axes, true) + eps);
+Normalized normalize(Expr x, const std::vector<int>& axes, double eps, bool centred) {
+  const Expr d = centred ? x - reduce_mean(x, axes, true) : x;
+  const Expr r = rsqrt(reduce_mean(square(d), axes, true) + eps);
   return {d * r, r};
 }
 
-Tensor normalize_gradient(const Normalized& n, Tensor g, const std::vector<int>& axes, bool centred) {
-  const Tensor along = n.hat * reduce_mean(g * n.hat, axes, true);
-  const Tensor left = centred ? g - reduce_mean(g, axes, true) : g;
+Expr normalize_gradient(const Normalized& n, Expr g, const std::vector<int>& axes, bool centred) {
+  const Expr along = n.hat * reduce_mean(g * n.hat, axes, true);
+  const Expr left = centred ? g - reduce_mean(g, axes, true) : g;
   return n.r * (left - along);
 }
 
-Tensor on_axis(Tensor v, int axis, int rank) {
+Expr on_axis(Expr v, int axis, int rank) {
   Dims dims(size_t(rank), Dim(1));
   dims[size_t(axis)] = v.dim(0);
   return reshape(v, dims);
 }
 
-Tensor sum_onto_axis(Tensor t, int axis) {
+Expr sum_onto_axis(Expr t, int axis) {
   std::vector<int> others;
   for (int i = 0; i < t.rank(); ++i) {
     if (i != axis) others.push_back(i);
@@ -62,7 +62,7 @@ void check_gradient(Infer& c, int i) {
   for (int k = 0; k < c.in(0).rank(); ++k) c.same(c.in(0).dim(k), c.in(i).dim(k), what);
 }
 
-Values with_parameters(Tensor x, Tensor gamma, Tensor beta, std::string_view op) {
+Values with_parameters(Expr x, Expr gamma, Expr beta, std::string_view op) {
   if (!gamma && beta) throw invalid(op, ": beta is given without gamma; give ones for gamma");
   Values in{x};
   if (gamma) in.push_back(gamma);
@@ -70,14 +70,14 @@ Values with_parameters(Tensor x, Tensor gamma, Tensor beta, std::string_view op)
   return in;
 }
 
-Tensor batched_affine(const Vmap& c, Tensor hat, int first, int axis) {
+Expr batched_affine(const Vmap& c, Expr hat, int first, int axis) {
   const auto spread = [&](int i) {
     Dims dims(size_t(hat.rank()), Dim(1));
     dims[size_t(axis)] = c.in(i).dim(-1);
     if (c.batched(i)) dims[0] = c.size;
     return reshape(c.in(i), dims);
   };
-  Tensor y = hat;
+  Expr y = hat;
   if (first < c.count()) y = y * spread(first);
   if (first + 1 < c.count()) y = y + spread(first + 1);
   return y;

@@ -7,26 +7,24 @@
 // where mean(g) belongs to the centred form only.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
 
-using namespace ir;  // NOLINT
-
 struct Normalized {
-  Tensor hat, r;
+  Expr hat, r;
 };
 
-Normalized normalize(Tensor x, const std::vector<int>& axes, double eps, bool centred);
-Tensor normalize_gradient(const Normalized& n, Tensor g, const std::vector<int>& axes, bool centred);
+Normalized normalize(Expr x, const std::vector<int>& axes, double eps, bool centred);
+Expr normalize_gradient(const Normalized& n, Expr g, const std::vector<int>& axes, bool centred);
 
 /// f16 and bf16 as f32, in which statistics are taken; other types as they are.
-Tensor widened(Tensor x);
+Expr widened(Expr x);
 
 /// v[n] with size-1 axes around it, so that it broadcasts along `axis` of a tensor of `rank` axes.
-Tensor on_axis(Tensor v, int axis, int rank);
+Expr on_axis(Expr v, int axis, int rank);
 /// Sum over all axes but one: [n].
-Tensor sum_onto_axis(Tensor t, int axis);
+Expr sum_onto_axis(Expr t, int axis);
 
 /// Checks that eps is a number >= 0, and that operand i is a vector of the size of x's axis, in x's dtype.
 void check_eps(const Infer& c, double eps);
@@ -35,10 +33,10 @@ void check_axis_vector(Infer& c, int i, const Shape& x, int axis);
 void check_gradient(Infer& c, int i);
 
 /// x and, where they are given, gamma and beta; `op` is who complains when beta comes alone.
-Values with_parameters(Tensor x, Tensor gamma, Tensor beta, std::string_view op);
+Values with_parameters(Expr x, Expr gamma, Expr beta, std::string_view op);
 
 /// hat gamma + beta where the operands from `first` on are gamma and beta and may be missing or batched;
 /// `axis` counts the batch in front of hat.
-Tensor batched_affine(const Vmap& c, Tensor hat, int first, int axis);
+Expr batched_affine(const Vmap& c, Expr hat, int first, int axis);
 
 }  // namespace rlx::ops

@@ -22,11 +22,11 @@ Shapes infer_residual_norm(Infer& c, ResidualNormAttrs& a) {
   return {x, x};
 }
 
-Tensors decompose_residual_norm(const Lower& c, const ResidualNormAttrs& a, bool centred) {
-  Tensor sum = c.in(0) + c.in(1);
+Exprs decompose_residual_norm(const Lower& c, const ResidualNormAttrs& a, bool centred) {
+  Expr sum = c.in(0) + c.in(1);
   if (a.has_bias) sum = sum + c.in(2);
-  const Tensor gamma = c.in(c.count() - 2), beta = c.in(c.count() - 1);
-  const Tensor y = centred ? layer_norm(sum, gamma, beta, -1, a.eps) : rms_norm(sum, gamma, beta, -1, a.eps);
+  const Expr gamma = c.in(c.count() - 2), beta = c.in(c.count() - 1);
+  const Expr y = centred ? layer_norm(sum, gamma, beta, -1, a.eps) : rms_norm(sum, gamma, beta, -1, a.eps);
   return {y, sum};
 }
 
@@ -43,24 +43,22 @@ std::vector<OpSample<ResidualNormAttrs>> residual_norm_samples() {
 namespace {
 
 template <class Op>
-std::pair<Tensor, Tensor> make_residual(Tensor x, Tensor residual, Tensor bias, Tensor gamma, Tensor beta,
-                                        double eps) {
+std::pair<Expr, Expr> make_residual(Expr x, Expr residual, Expr bias, Expr gamma, Expr beta, double eps) {
   Values in{x, residual};
   if (bias) in.push_back(bias);
   in.push_back(gamma);
   in.push_back(beta);
-  const Tensors out = make_all<Op>(*x.graph, {bool(bias), eps}, in);
+  const Exprs out = make_all<Op>(*x.graph, {bool(bias), eps}, in);
   return {out[0], out[1]};
 }
 
 }  // namespace
 
-std::pair<Tensor, Tensor> fused_residual_ln(Tensor x, Tensor residual, Tensor bias, Tensor gamma, Tensor beta,
-                                            double eps) {
+std::pair<Expr, Expr> fused_residual_ln(Expr x, Expr residual, Expr bias, Expr gamma, Expr beta, double eps) {
   return make_residual<FusedResidualLn>(x, residual, bias, gamma, beta, eps);
 }
-std::pair<Tensor, Tensor> fused_residual_rms_norm(Tensor x, Tensor residual, Tensor bias, Tensor gamma,
-                                                  Tensor beta, double eps) {
+std::pair<Expr, Expr> fused_residual_rms_norm(Expr x, Expr residual, Expr bias, Expr gamma, Expr beta,
+                                              double eps) {
   return make_residual<FusedResidualRmsNorm>(x, residual, bias, gamma, beta, eps);
 }
 

@@ -4,11 +4,9 @@
 
 #include <utility>
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct ResidualNormAttrs {
   bool has_bias = false;
@@ -23,7 +21,7 @@ struct ResidualNormAttrs {
 namespace detail {
 
 Shapes infer_residual_norm(Infer& c, ResidualNormAttrs& a);
-Tensors decompose_residual_norm(const Lower& c, const ResidualNormAttrs& a, bool centred);
+Exprs decompose_residual_norm(const Lower& c, const ResidualNormAttrs& a, bool centred);
 std::vector<OpSample<ResidualNormAttrs>> residual_norm_samples();
 
 }  // namespace detail
@@ -34,7 +32,7 @@ struct ResidualNorm {
   static constexpr std::string_view results = "y, sum";
   using Attrs = ResidualNormAttrs;
   static Shapes infer(Infer& c, Attrs& a) { return detail::infer_residual_norm(c, a); }
-  static Tensors decompose(const Lower& c, const Attrs& a) {
+  static Exprs decompose(const Lower& c, const Attrs& a) {
     return detail::decompose_residual_norm(c, a, Centred);
   }
   static std::vector<OpSample<Attrs>> samples() { return detail::residual_norm_samples(); }
@@ -57,9 +55,8 @@ struct FusedResidualRmsNorm : ResidualNorm<false> {
 };
 
 /// The normalised sum and the sum itself. An empty bias is none.
-std::pair<Tensor, Tensor> fused_residual_ln(Tensor x, Tensor residual, Tensor bias, Tensor gamma, Tensor beta,
-                                            double eps);
-std::pair<Tensor, Tensor> fused_residual_rms_norm(Tensor x, Tensor residual, Tensor bias, Tensor gamma,
-                                                  Tensor beta, double eps);
+std::pair<Expr, Expr> fused_residual_ln(Expr x, Expr residual, Expr bias, Expr gamma, Expr beta, double eps);
+std::pair<Expr, Expr> fused_residual_rms_norm(Expr x, Expr residual, Expr bias, Expr gamma, Expr beta,
+                                              double eps);
 
 }  // namespace rlx::ops

@@ -104,30 +104,30 @@ Dim require_scaled(Infer& c, const Scheme& s, const std::string& text, int64_t k
 }
 
 // Codes or bytes as numbers, [k, n].
-Tensor decoded(Tensor codes, const std::string& scheme, Dims shape, DType t) {
+Expr decoded(Expr codes, const std::string& scheme, Dims shape, DType t) {
   if (codes.dtype() == DType::u8) return cast(dequantize_blocks(codes, scheme, std::move(shape)), t);
   return cast(codes, t);
 }
 
 // One row per group of `block` rows, repeated for each row of the first k.
-Tensor per_row(Tensor groups, int64_t block, int64_t k) {
+Expr per_row(Expr groups, int64_t block, int64_t k) {
   const Dim g = groups.dim(0), n = groups.dim(1);
-  const Tensor repeated = reshape(expand(reshape(groups, {g, 1, n}), {g, block, n}), {g * Dim(block), n});
+  const Expr repeated = reshape(expand(reshape(groups, {g, 1, n}), {g, block, n}), {g * Dim(block), n});
   return narrow(repeated, 0, 0, k);
 }
 
 // W[k, n] of a scheme with scales beside the codes.
-Tensor scaled_weights(const Lower& c, const Scheme& s, const std::string& text, int64_t k, Dim n, DType t) {
-  const Tensor codes = decoded(c.in(1), text, {k, n}, t);
+Expr scaled_weights(const Lower& c, const Scheme& s, const std::string& text, int64_t k, Dim n, DType t) {
+  const Expr codes = decoded(c.in(1), text, {k, n}, t);
   if (s.kind == SchemeKind::nvfp4_block) {
-    const Tensor scale = decoded(c.in(2), "fp8e4m3", c.in(2).shape().dims(), t);
-    const Tensor safe = where(equal(scale, scale), scale, scalar_like(scale, 0));
+    const Expr scale = decoded(c.in(2), "fp8e4m3", c.in(2).shape().dims(), t);
+    const Expr safe = where(equal(scale, scale), scale, scalar_like(scale, 0));
     return codes * per_row(safe, s.block, k) * cast(c.in(3), t);
   }
-  const Tensor scale = cast(c.in(2), t);
+  const Expr scale = cast(c.in(2), t);
   if (s.block == 0) return codes * scale;
   if (!s.has_zero_point()) return codes * per_row(scale, s.block, k);
-  const Tensor zero = c.has(3) ? per_row(cast(c.in(3), t), s.block, k) : scalar_like(codes, 8);
+  const Expr zero = c.has(3) ? per_row(cast(c.in(3), t), s.block, k) : scalar_like(codes, 8);
   return (codes - zero) * per_row(scale, s.block, k);
 }
 
@@ -140,14 +140,14 @@ Shapes DequantMatmul::infer(Infer& c, Attrs& a) {
   return {c.in(0).with_dim(-1, n)};
 }
 
-Tensors DequantMatmul::decompose(const Lower& c, const Attrs& a) {
+Exprs DequantMatmul::decompose(const Lower& c, const Attrs& a) {
   const Scheme s = *quant::scheme_from_text(a.scheme);
-  const Tensor x = c.in(0);
+  const Expr x = c.in(0);
   const int64_t k = x.dim(-1).value();
   const Dim n = c.out().dim(-1);
   // Weights are made in f32 also for narrower activations, and rounded once.
   const DType t = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
-  const Tensor w =
+  const Expr w =
       s.is_gguf() ? dequantize_blocks(c.in(1), a.scheme, {k, n}) : scaled_weights(c, s, a.scheme, k, n, t);
   return {matmul(x, cast(w, x.dtype()))};
 }
@@ -173,7 +173,7 @@ Shapes DequantMoeWeights::infer(Infer& c, Attrs& a) {
   return DequantizeBlocks::infer(c, blocks);
 }
 
-Tensors DequantMoeWeights::decompose(const Lower& c, const Attrs& a) {
+Exprs DequantMoeWeights::decompose(const Lower& c, const Attrs& a) {
   return {dequantize_blocks(c.in(0), a.scheme, a.shape)};
 }
 
@@ -209,9 +209,9 @@ Shapes DequantGroupedMatmul::infer(Infer& c, Attrs& a) {
   return {x.with_dim(-1, packed_columns(c, s, a.scheme, k, *slab))};
 }
 
-Tensors DequantGroupedMatmul::decompose(const Lower& c, const Attrs& a) {
-  const Tensor x = c.in(0);
-  const Tensor w = dequant_moe_weights(c.in(1), a.scheme, {a.num_experts, x.dim(1), c.out().dim(1)});
+Exprs DequantGroupedMatmul::decompose(const Lower& c, const Attrs& a) {
+  const Expr x = c.in(0);
+  const Expr w = dequant_moe_weights(c.in(1), a.scheme, {a.num_experts, x.dim(1), c.out().dim(1)});
   return {grouped_matmul(x, cast(w, x.dtype()), c.in(2))};
 }
 
@@ -223,7 +223,7 @@ std::vector<OpSample<DequantGroupedMatmul::Attrs>> DequantGroupedMatmul::samples
           {{"gguf_q6k"}, {"f16[3,256]", "u8[2,210] <60", "u32[3] <2"}}};
 }
 
-Tensor dequant_matmul(Tensor x, Tensor w_q, Tensor scale, Tensor zp, const std::string& scheme) {
+Expr dequant_matmul(Expr x, Expr w_q, Expr scale, Expr zp, const std::string& scheme) {
   if (zp && !scale) throw invalid("dequant_matmul: zp is given without scale; they come together");
   Values operands{x, w_q};
   if (scale) operands.push_back(scale);
@@ -231,23 +231,22 @@ Tensor dequant_matmul(Tensor x, Tensor w_q, Tensor scale, Tensor zp, const std::
   return make<DequantMatmul>(*x.graph, {scheme}, operands);
 }
 
-Tensor dequant_matmul_packed(Tensor x, Tensor packed_w, const std::string& scheme) {
+Expr dequant_matmul_packed(Expr x, Expr packed_w, const std::string& scheme) {
   if (!scheme.starts_with("gguf_"))
     throw invalid("dequant_matmul_packed: scheme '", scheme,
                   "' has scales beside its codes; use dequant_matmul");
   return dequant_matmul(x, packed_w, {}, {}, scheme);
 }
 
-Tensor dequant_matmul_nvfp4(Tensor x, Tensor w_q, Tensor block_scales, Tensor global_scale) {
+Expr dequant_matmul_nvfp4(Expr x, Expr w_q, Expr block_scales, Expr global_scale) {
   return dequant_matmul(x, w_q, block_scales, global_scale, "nvfp4/16");
 }
 
-Tensor dequant_grouped_matmul(Tensor x, Tensor packed, Tensor experts, const std::string& scheme,
-                              Dim num_experts) {
+Expr dequant_grouped_matmul(Expr x, Expr packed, Expr experts, const std::string& scheme, Dim num_experts) {
   return make<DequantGroupedMatmul>(*x.graph, {scheme, num_experts}, {x, packed, experts});
 }
 
-Tensor dequant_moe_weights(Tensor packed, const std::string& scheme, Dims shape) {
+Expr dequant_moe_weights(Expr packed, const std::string& scheme, Dims shape) {
   return make<DequantMoeWeights>(*packed.graph, {scheme, std::move(shape)}, {packed});
 }
 

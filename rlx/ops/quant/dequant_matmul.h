@@ -3,11 +3,9 @@
 
 #include <optional>
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct DequantMatmul {
   static constexpr std::string_view name = "dequant_matmul",
@@ -34,7 +32,7 @@ struct DequantMatmul {
     }
   };
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -55,7 +53,7 @@ struct DequantMoeWeights {
     }
   };
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -76,17 +74,17 @@ struct DequantGroupedMatmul {
     }
   };
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
 /// scale and zp are empty where the scheme has none.
-Tensor dequant_matmul(Tensor x, Tensor w_q, Tensor scale, Tensor zp, const std::string& scheme);
+Expr dequant_matmul(Expr x, Expr w_q, Expr scale, Expr zp, const std::string& scheme);
 /// GGUF blocks.
-Tensor dequant_matmul_packed(Tensor x, Tensor packed_w, const std::string& scheme);
-Tensor dequant_matmul_nvfp4(Tensor x, Tensor w_q, Tensor block_scales, Tensor global_scale);
-Tensor dequant_moe_weights(Tensor packed, const std::string& scheme, Dims shape);
-Tensor dequant_grouped_matmul(Tensor x, Tensor packed, Tensor experts, const std::string& scheme,
-                              Dim num_experts = 0);
+Expr dequant_matmul_packed(Expr x, Expr packed_w, const std::string& scheme);
+Expr dequant_matmul_nvfp4(Expr x, Expr w_q, Expr block_scales, Expr global_scale);
+Expr dequant_moe_weights(Expr packed, const std::string& scheme, Dims shape);
+Expr dequant_grouped_matmul(Expr x, Expr packed, Expr experts, const std::string& scheme,
+                            Dim num_experts = 0);
 
 }  // namespace rlx::ops

@@ -65,7 +65,7 @@ Literals DequantizeBlocks::reference(const Eval& c, const Attrs& a) {
   return {y};
 }
 
-Tensors DequantizeBlocks::vmap(const Vmap& c, const Attrs& a) {
+Exprs DequantizeBlocks::vmap(const Vmap& c, const Attrs& a) {
   Dims shape = a.shape;
   shape.insert(shape.begin(), c.size);
   return {dequantize_blocks(c.in(0), a.scheme, shape)};
@@ -79,7 +79,7 @@ std::vector<OpSample<DequantizeBlocks::Attrs>> DequantizeBlocks::samples() {
           {{"int8/4", {2, 2}}, {"u8[4] bytes"}}};
 }
 
-Tensor dequantize_blocks(Tensor packed, const std::string& scheme, Dims shape) {
+Expr dequantize_blocks(Expr packed, const std::string& scheme, Dims shape) {
   return make<DequantizeBlocks>(*packed.graph, {scheme, std::move(shape)}, {packed});
 }
 

@@ -1,12 +1,10 @@
 // Packed codes of weights to numbers.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 #include "rlx/quant/scheme.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct DequantizeBlocks {
   static constexpr std::string_view name = "dequantize_blocks",
@@ -28,11 +26,11 @@ struct DequantizeBlocks {
   };
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor dequantize_blocks(Tensor packed, const std::string& scheme, Dims shape);
+Expr dequantize_blocks(Expr packed, const std::string& scheme, Dims shape);
 
 /// The scheme of that name, which gets its canonical spelling; a name that means none is refused with those
 /// that would do.

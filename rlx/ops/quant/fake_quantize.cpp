@@ -16,11 +16,11 @@ namespace {
 
 constexpr double kSmallestScale = 1e-12;
 
-Tensor within(Tensor x, Tensor limit) { return compare(CompareOp::le, abs(x), limit); }
+Expr within(Expr x, Expr limit) { return compare(CompareOp::le, abs(x), limit); }
 
 // A function of x whose derivative is the factor of the straight-through rule; its values do not matter.
-Tensor stand_in(Tensor x, Tensor s, double top, SteKind ste) {
-  const Tensor zero = scalar_like(x, 0), limit = top * s;
+Expr stand_in(Expr x, Expr s, double top, SteKind ste) {
+  const Expr zero = scalar_like(x, 0), limit = top * s;
   switch (ste) {
     case SteKind::identity:
       return x;
@@ -34,7 +34,7 @@ Tensor stand_in(Tensor x, Tensor s, double top, SteKind ste) {
   return x;
 }
 
-Tensor floored(Tensor scale) { return max(scale, scalar_like(scale, kSmallestScale)); }
+Expr floored(Expr scale) { return max(scale, scalar_like(scale, kSmallestScale)); }
 
 }  // namespace
 
@@ -68,7 +68,7 @@ Shapes infer_rounding_gradient(Infer& c, int bits, std::optional<int>& axis) {
   return {c.in(0), scales};
 }
 
-Tensor spread_scales(Tensor scale, Tensor x, std::optional<int> axis) {
+Expr spread_scales(Expr scale, Expr x, std::optional<int> axis) {
   return axis ? reshape(scale, channel_dims(x.rank(), *axis, x.dim(*axis))) : reshape(scale, {});
 }
 
@@ -95,30 +95,30 @@ Shapes FakeQuantize::infer(Infer& c, Attrs& a) {
 
 // The rounded value is held constant and a stand-in with the wanted derivative is added and taken away again,
 // so every transform of this form carries the straight-through rule.
-Tensors FakeQuantize::decompose(const Lower& c, const Attrs& a) {
-  const Tensor x = c.in(0);
+Exprs FakeQuantize::decompose(const Lower& c, const Attrs& a) {
+  const Expr x = c.in(0);
   const double top = top_code(a.bits);
-  Tensor scale;
+  Expr scale;
   if (a.scale_mode == ScaleMode::fixed) {
     scale = c.in(1);
   } else {
     const std::vector<int> axes = shared_axes(x.rank(), a.axis);
-    const Tensor size = abs(stop_gradient(x));
-    const Tensor largest = axes.empty() ? size : reduce_max(size, axes);
-    const Tensor current = reshape(max(largest, scalar_like(x, 0)) / top, c.out(1).dims());
+    const Expr size = abs(stop_gradient(x));
+    const Expr largest = axes.empty() ? size : reduce_max(size, axes);
+    const Expr current = reshape(max(largest, scalar_like(x, 0)) / top, c.out(1).dims());
     scale = current;
     if (a.scale_mode == ScaleMode::ema) {
-      const Tensor state = c.in(1);
-      const Tensor blended = a.decay * state + (1 - a.decay) * current;
+      const Expr state = c.in(1);
+      const Expr blended = a.decay * state + (1 - a.decay) * current;
       scale = where(greater(state, scalar_like(state, 0)), blended, current);
     }
   }
   scale = stop_gradient(scale);
-  const Tensor s = spread_scales(floored(scale), x, a.axis);
-  const Tensor code = round(stop_gradient(x) / s), limit = scalar_like(x, top);
-  const Tensor clamped = max(min(code, limit), -limit);
-  const Tensor finite = less(abs(x), scalar_like(x, INFINITY));  // infinity - infinity would not be 0
-  const Tensor h = where(finite, stand_in(x, s, top, a.ste), scalar_like(x, 0));
+  const Expr s = spread_scales(floored(scale), x, a.axis);
+  const Expr code = round(stop_gradient(x) / s), limit = scalar_like(x, top);
+  const Expr clamped = max(min(code, limit), -limit);
+  const Expr finite = less(abs(x), scalar_like(x, INFINITY));  // infinity - infinity would not be 0
+  const Expr h = where(finite, stand_in(x, s, top, a.ste), scalar_like(x, 0));
   return {clamped * s + (h - stop_gradient(h)), scale};
 }
 
@@ -139,10 +139,10 @@ Shapes FakeQuantizeBackward::infer(Infer& c, Attrs& a) {
   return {infer_rounding_gradient(c, a.bits, a.axis)[0]};
 }
 
-Tensors FakeQuantizeBackward::decompose(const Lower& c, const Attrs& a) {
-  const Tensor x = c.in(0), dy = c.in(2);
+Exprs FakeQuantizeBackward::decompose(const Lower& c, const Attrs& a) {
+  const Expr x = c.in(0), dy = c.in(2);
   const double top = top_code(a.bits);
-  const Tensor s = spread_scales(floored(c.in(1)), x, a.axis), zero = scalar_like(x, 0);
+  const Expr s = spread_scales(floored(c.in(1)), x, a.axis), zero = scalar_like(x, 0);
   switch (a.ste) {
     case SteKind::identity:
       return {dy};
@@ -166,15 +166,14 @@ std::vector<OpSample<FakeQuantizeBackward::Attrs>> FakeQuantizeBackward::samples
           {{8, 0, SteKind::tanh}, {"f16[1]", "f16[1] positive", "f16[1]"}}};
 }
 
-FakeQuantizeResult fake_quantize(Tensor x, Tensor state, FakeQuantize::Attrs attrs) {
+FakeQuantizeResult fake_quantize(Expr x, Expr state, FakeQuantize::Attrs attrs) {
   Values operands{x};
   if (state) operands.push_back(state);
-  const Tensors out = make_all<FakeQuantize>(*x.graph, attrs, operands);
+  const Exprs out = make_all<FakeQuantize>(*x.graph, attrs, operands);
   return {out[0], out[1]};
 }
 
-Tensor fake_quantize_backward(Tensor x, Tensor scale, Tensor dy, int bits, std::optional<int> axis,
-                              SteKind ste) {
+Expr fake_quantize_backward(Expr x, Expr scale, Expr dy, int bits, std::optional<int> axis, SteKind ste) {
   return make<FakeQuantizeBackward>(*x.graph, {bits, axis, ste}, {x, scale, dy});
 }
 

@@ -5,11 +5,9 @@
 #include <array>
 #include <optional>
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 /// What stands in for the derivative of the rounding, with z = x / s:
 /// identity 1; clipped 1 where |z| <= Q, else 0; tanh 1 - tanh(z)^2; hard_tanh max(0, 1 - |z| / Q).
@@ -47,7 +45,7 @@ struct FakeQuantize {
     }
   };
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -70,17 +68,16 @@ struct FakeQuantizeBackward {
     }
   };
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
 struct FakeQuantizeResult {
-  Tensor y, scale;
+  Expr y, scale;
 };
 /// `state` empty for per_batch. The scale is the state of the next step for ema.
-FakeQuantizeResult fake_quantize(Tensor x, Tensor state, FakeQuantize::Attrs attrs = {});
-Tensor fake_quantize_backward(Tensor x, Tensor scale, Tensor dy, int bits, std::optional<int> axis,
-                              SteKind ste);
+FakeQuantizeResult fake_quantize(Expr x, Expr state, FakeQuantize::Attrs attrs = {});
+Expr fake_quantize_backward(Expr x, Expr scale, Expr dy, int bits, std::optional<int> axis, SteKind ste);
 
 /// Q for a number of bits; others than 8, 4, 2 are refused.
 double top_code(const Infer& c, int bits);
@@ -90,7 +87,7 @@ Shape require_scales(Infer& c, int operand, std::optional<int>& axis);
 /// The types of x and its scales in a gradient with operands x, scale, dy, which it checks.
 Shapes infer_rounding_gradient(Infer& c, int bits, std::optional<int>& axis);
 /// Scales of shape [C] or [1], ready to broadcast against x.
-Tensor spread_scales(Tensor scale, Tensor x, std::optional<int> axis);
+Expr spread_scales(Expr scale, Expr x, std::optional<int> axis);
 /// x's axes that share a scale.
 std::vector<int> shared_axes(int rank, std::optional<int> axis);
 

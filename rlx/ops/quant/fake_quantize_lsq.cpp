@@ -20,7 +20,7 @@ std::vector<OpSample<LsqAttrs>> backward_samples() {
           {{8, 0}, {"f16[1]", "f16[1] positive", "f16[1]"}}};
 }
 
-Tensor inside(Tensor z, double top) { return compare(CompareOp::le, abs(z), scalar_like(z, top)); }
+Expr inside(Expr z, double top) { return compare(CompareOp::le, abs(z), scalar_like(z, top)); }
 
 }  // namespace
 
@@ -33,10 +33,10 @@ Shapes FakeQuantizeLsq::infer(Infer& c, Attrs& a) {
 }
 
 // With zc the clamped z, y = (zc + held(round(zc) - zc)) s: its derivatives are those of the doc.
-Tensors FakeQuantizeLsq::decompose(const Lower& c, const Attrs& a) {
-  const Tensor x = c.in(0), s = spread_scales(c.in(1), x, a.axis), z = x / s;
+Exprs FakeQuantizeLsq::decompose(const Lower& c, const Attrs& a) {
+  const Expr x = c.in(0), s = spread_scales(c.in(1), x, a.axis), z = x / s;
   const double top = top_code(a.bits);
-  const Tensor clamped = where(inside(z, top), z, top * sign(z));
+  const Expr clamped = where(inside(z, top), z, top * sign(z));
   return {(clamped + stop_gradient(round(clamped) - clamped)) * s};
 }
 
@@ -49,8 +49,8 @@ std::vector<OpSample<LsqAttrs>> FakeQuantizeLsq::samples() {
 Shapes FakeQuantizeLsqBackwardX::infer(Infer& c, Attrs& a) {
   return {infer_rounding_gradient(c, a.bits, a.axis)[0]};
 }
-Tensors FakeQuantizeLsqBackwardX::decompose(const Lower& c, const Attrs& a) {
-  const Tensor x = c.in(0), z = x / spread_scales(c.in(1), x, a.axis);
+Exprs FakeQuantizeLsqBackwardX::decompose(const Lower& c, const Attrs& a) {
+  const Expr x = c.in(0), z = x / spread_scales(c.in(1), x, a.axis);
   return {where(inside(z, top_code(a.bits)), c.in(2), scalar_like(x, 0))};
 }
 std::vector<OpSample<LsqAttrs>> FakeQuantizeLsqBackwardX::samples() { return backward_samples(); }
@@ -58,23 +58,22 @@ std::vector<OpSample<LsqAttrs>> FakeQuantizeLsqBackwardX::samples() { return bac
 Shapes FakeQuantizeLsqBackwardScale::infer(Infer& c, Attrs& a) {
   return {infer_rounding_gradient(c, a.bits, a.axis)[1]};
 }
-Tensors FakeQuantizeLsqBackwardScale::decompose(const Lower& c, const Attrs& a) {
-  const Tensor x = c.in(0), z = x / spread_scales(c.in(1), x, a.axis);
+Exprs FakeQuantizeLsqBackwardScale::decompose(const Lower& c, const Attrs& a) {
+  const Expr x = c.in(0), z = x / spread_scales(c.in(1), x, a.axis);
   const double top = top_code(a.bits);
-  const Tensor per_element = c.in(2) * where(inside(z, top), round(z) - z, top * sign(z));
+  const Expr per_element = c.in(2) * where(inside(z, top), round(z) - z, top * sign(z));
   const std::vector<int> axes = shared_axes(x.rank(), a.axis);
   return {reshape(axes.empty() ? per_element : reduce_sum(per_element, axes), c.out().dims())};
 }
 std::vector<OpSample<LsqAttrs>> FakeQuantizeLsqBackwardScale::samples() { return backward_samples(); }
 
-Tensor fake_quantize_lsq(Tensor x, Tensor scale, int bits, std::optional<int> axis) {
+Expr fake_quantize_lsq(Expr x, Expr scale, int bits, std::optional<int> axis) {
   return make<FakeQuantizeLsq>(*x.graph, {bits, axis}, {x, scale});
 }
-Tensor fake_quantize_lsq_backward_x(Tensor x, Tensor scale, Tensor dy, int bits, std::optional<int> axis) {
+Expr fake_quantize_lsq_backward_x(Expr x, Expr scale, Expr dy, int bits, std::optional<int> axis) {
   return make<FakeQuantizeLsqBackwardX>(*x.graph, {bits, axis}, {x, scale, dy});
 }
-Tensor fake_quantize_lsq_backward_scale(Tensor x, Tensor scale, Tensor dy, int bits,
-                                        std::optional<int> axis) {
+Expr fake_quantize_lsq_backward_scale(Expr x, Expr scale, Expr dy, int bits, std::optional<int> axis) {
   return make<FakeQuantizeLsqBackwardScale>(*x.graph, {bits, axis}, {x, scale, dy});
 }
 

@@ -3,11 +3,9 @@
 
 #include <optional>
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct LsqAttrs {
   int bits = 8;
@@ -28,7 +26,7 @@ struct FakeQuantizeLsq {
   static constexpr Traits traits{.surrogate_gradient = true};
   using Attrs = LsqAttrs;
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -40,7 +38,7 @@ struct FakeQuantizeLsqBackwardX {
   static constexpr Traits traits{.surrogate_gradient = true};
   using Attrs = LsqAttrs;
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -53,14 +51,12 @@ struct FakeQuantizeLsqBackwardScale {
   static constexpr Traits traits{.surrogate_gradient = true};
   using Attrs = LsqAttrs;
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor fake_quantize_lsq(Tensor x, Tensor scale, int bits, std::optional<int> axis = {});
-Tensor fake_quantize_lsq_backward_x(Tensor x, Tensor scale, Tensor dy, int bits,
-                                    std::optional<int> axis = {});
-Tensor fake_quantize_lsq_backward_scale(Tensor x, Tensor scale, Tensor dy, int bits,
-                                        std::optional<int> axis = {});
+Expr fake_quantize_lsq(Expr x, Expr scale, int bits, std::optional<int> axis = {});
+Expr fake_quantize_lsq_backward_x(Expr x, Expr scale, Expr dy, int bits, std::optional<int> axis = {});
+Expr fake_quantize_lsq_backward_scale(Expr x, Expr scale, Expr dy, int bits, std::optional<int> axis = {});
 
 }  // namespace rlx::ops

@@ -83,14 +83,14 @@ Literals QConv2d::reference(const Eval& c, const Attrs& a) {
 }
 
 // Images of a batch are more images; batched kernels run one example after another.
-Tensors QConv2d::vmap(const Vmap& c, const Attrs& a) {
-  const auto run = [&](Tensor x, Tensor w, Tensor bias) { return make<QConv2d>(c.graph, a, {x, w, bias}); };
+Exprs QConv2d::vmap(const Vmap& c, const Attrs& a) {
+  const auto run = [&](Expr x, Expr w, Expr bias) { return make<QConv2d>(c.graph, a, {x, w, bias}); };
   if (!c.batched(1) && !c.batched(2)) {
-    const Tensor x = c.in(0);
+    const Expr x = c.in(0);
     Dims folded = x.shape().dims();
     folded.erase(folded.begin());
     folded[0] = folded[0] * c.size;
-    const Tensor y = run(reshape(x, folded), c.in(1), c.in(2));
+    const Expr y = run(reshape(x, folded), c.in(1), c.in(2));
     Dims dims = y.shape().dims();
     dims[0] = x.dim(1);
     dims.insert(dims.begin(), c.size);
@@ -98,7 +98,7 @@ Tensors QConv2d::vmap(const Vmap& c, const Attrs& a) {
   }
   if (!c.size.is_static())
     throw invalid("vmap: q_conv2d with batched weights needs a known batch, not ", c.size, "; bind it first");
-  Tensors examples;
+  Exprs examples;
   for (int64_t i = 0; i < c.size.value(); ++i) {
     const auto one = [&](int k) { return c.batched(k) ? squeeze(narrow(c.in(k), 0, i, 1), 0) : c.in(k); };
     examples.push_back(run(one(0), one(1), one(2)));
@@ -114,9 +114,9 @@ std::vector<OpSample<QConv2d::Attrs>> QConv2d::samples() {
           {{{-7, 3, 2, 0.25}, {}, {}, {2, 2}}, {"i8[1,1,2,3]", "i8[2,1,1,2]", "i32[2]"}}};
 }
 
-Tensor q_conv2d(Tensor x, Tensor w, Tensor bias, std::vector<int64_t> kernel_size,
-                std::vector<int64_t> stride, std::vector<int64_t> padding, std::vector<int64_t> dilation,
-                int64_t groups, int64_t x_zp, int64_t w_zp, int64_t out_zp, double mult, Rounding rounding) {
+Expr q_conv2d(Expr x, Expr w, Expr bias, std::vector<int64_t> kernel_size, std::vector<int64_t> stride,
+              std::vector<int64_t> padding, std::vector<int64_t> dilation, int64_t groups, int64_t x_zp,
+              int64_t w_zp, int64_t out_zp, double mult, Rounding rounding) {
   return make<QConv2d>(*x.graph,
                        {{x_zp, w_zp, out_zp, mult, rounding},
                         std::move(kernel_size),

@@ -29,13 +29,12 @@ struct QConv2d {
   };
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor q_conv2d(Tensor x, Tensor w, Tensor bias, std::vector<int64_t> kernel_size,
-                std::vector<int64_t> stride, std::vector<int64_t> padding, std::vector<int64_t> dilation,
-                int64_t groups, int64_t x_zp, int64_t w_zp, int64_t out_zp, double mult,
-                Rounding rounding = Rounding::half_even);
+Expr q_conv2d(Expr x, Expr w, Expr bias, std::vector<int64_t> kernel_size, std::vector<int64_t> stride,
+              std::vector<int64_t> padding, std::vector<int64_t> dilation, int64_t groups, int64_t x_zp,
+              int64_t w_zp, int64_t out_zp, double mult, Rounding rounding = Rounding::half_even);
 
 }  // namespace rlx::ops

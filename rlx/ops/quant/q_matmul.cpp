@@ -22,9 +22,9 @@ void require_requantize(Infer& c, const Requantize& a) {
   if (!(a.mult > 0) || !std::isfinite(a.mult)) c.fail("mult ", a.mult, " must be positive and finite");
 }
 
-Tensor requantized(Tensor acc, const Requantize& a) {
-  const Tensor v = cast(acc, DType::f64) * a.mult;
-  const Tensor whole = a.rounding == Rounding::half_even ? round(v) : sign(v) * floor(abs(v) + 0.5);
+Expr requantized(Expr acc, const Requantize& a) {
+  const Expr v = cast(acc, DType::f64) * a.mult;
+  const Expr whole = a.rounding == Rounding::half_even ? round(v) : sign(v) * floor(abs(v) + 0.5);
   return cast(whole + double(a.out_zp), DType::i8);  // the cast saturates
 }
 
@@ -47,7 +47,7 @@ Shapes QMatmul::infer(Infer& c, Attrs& a) {
   return {x.with_dim(-1, w.dim(1))};
 }
 
-Tensors QMatmul::decompose(const Lower& c, const Attrs& a) {
+Exprs QMatmul::decompose(const Lower& c, const Attrs& a) {
   const auto centred = [&](int i, int64_t zero) { return cast(c.in(i), DType::i32) - double(zero); };
   return {requantized(matmul(centred(0, a.x_zp), centred(1, a.w_zp)) + c.in(2), a)};
 }
@@ -61,8 +61,8 @@ std::vector<OpSample<QMatmul::Attrs>> QMatmul::samples() {
           {{{1, 2, 3, 0.25}}, {"i8[2,2,3]", "i8[3,4]", "i32[4]"}}};
 }
 
-Tensor q_matmul(Tensor x, Tensor w, Tensor bias, int64_t x_zp, int64_t w_zp, int64_t out_zp, double mult,
-                Rounding rounding) {
+Expr q_matmul(Expr x, Expr w, Expr bias, int64_t x_zp, int64_t w_zp, int64_t out_zp, double mult,
+              Rounding rounding) {
   return make<QMatmul>(*x.graph, {{x_zp, w_zp, out_zp, mult, rounding}}, {x, w, bias});
 }
 

@@ -3,11 +3,9 @@
 
 #include <array>
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 enum class Rounding { half_even, half_away };
 constexpr std::array<std::string_view, 2> choice_names(Rounding) { return {"half_even", "half_away"}; }
@@ -40,17 +38,17 @@ struct QMatmul {
     static constexpr auto fields() { return fields_of<Attrs>(); }
   };
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor q_matmul(Tensor x, Tensor w, Tensor bias, int64_t x_zp, int64_t w_zp, int64_t out_zp, double mult,
-                Rounding rounding = Rounding::half_even);
+Expr q_matmul(Expr x, Expr w, Expr bias, int64_t x_zp, int64_t w_zp, int64_t out_zp, double mult,
+              Rounding rounding = Rounding::half_even);
 
 /// Checks the dtypes of x, w, bias and the attributes they share.
 void require_requantize(Infer& c, const Requantize& a);
 /// round(acc mult) + out_zp as i8.
-Tensor requantized(Tensor acc, const Requantize& a);
+Expr requantized(Expr acc, const Requantize& a);
 int64_t requantized(int64_t acc, const Requantize& a);
 
 }  // namespace rlx::ops

@@ -33,10 +33,10 @@ void require_codes(const Infer& c) {
 
 // Scales and zero points as f64 tensors that broadcast against x. In f64 so that a scale is not rounded.
 struct Steps {
-  Tensor scale, zero;
+  Expr scale, zero;
 };
 Steps steps_of(Graph& g, const TensorScale& a, int) {
-  const auto number = [&](double v) { return Tensor{&g, g.constant(Literal::scalar(DType::f64, v))}; };
+  const auto number = [&](double v) { return Expr{&g, g.constant(Literal::scalar(DType::f64, v))}; };
   return {number(a.scale), number(double(a.zero_point))};
 }
 Steps steps_of(Graph& g, const ChannelScales& a, int rank) {
@@ -47,15 +47,15 @@ Steps steps_of(Graph& g, const ChannelScales& a, int rank) {
 }
 
 template <class Attrs>
-Tensors emit_quantize(const Lower& c, const Attrs& a) {
-  const Tensor x = c.in(0);
+Exprs emit_quantize(const Lower& c, const Attrs& a) {
+  const Expr x = c.in(0);
   const auto [scale, zero] = steps_of(c.graph, a, x.rank());
   return {cast(round(cast(x, DType::f64) / scale) + zero, DType::i8)};  // the cast saturates
 }
 
 template <class Attrs>
-Tensors emit_dequantize(const Lower& c, const Attrs& a) {
-  const Tensor q = c.in(0);
+Exprs emit_dequantize(const Lower& c, const Attrs& a) {
+  const Expr q = c.in(0);
   const auto [scale, zero] = steps_of(c.graph, a, q.rank());
   return {cast((cast(q, DType::f64) - zero) * scale, DType::f32)};
 }
@@ -78,7 +78,7 @@ Shapes Quantize::infer(Infer& c, Attrs& a) {
   check_scale(c, a.scale, a.zero_point);
   return {c.in(0).with_dtype(DType::i8)};
 }
-Tensors Quantize::decompose(const Lower& c, const Attrs& a) { return emit_quantize(c, a); }
+Exprs Quantize::decompose(const Lower& c, const Attrs& a) { return emit_quantize(c, a); }
 std::vector<OpSample<TensorScale>> Quantize::samples() {
   return {{{0.07, -5}, {"f32[4,9]"}}, {{0.5, 0}, {"f64[3]"}}, {{1e-3, 127}, {"f32[2]"}},
           {{1, 0}, {"f32[0,2]"}},     {{0.1, 3}, {"f16[1]"}}, {{2, -128}, {"bf16[]"}}};
@@ -89,8 +89,8 @@ Shapes QuantizePerChannel::infer(Infer& c, Attrs& a) {
   check_channels(c, a);
   return {c.in(0).with_dtype(DType::i8)};
 }
-Tensors QuantizePerChannel::decompose(const Lower& c, const Attrs& a) { return emit_quantize(c, a); }
-Tensors QuantizePerChannel::vmap(const Vmap& c, const Attrs& a) {
+Exprs QuantizePerChannel::decompose(const Lower& c, const Attrs& a) { return emit_quantize(c, a); }
+Exprs QuantizePerChannel::vmap(const Vmap& c, const Attrs& a) {
   return {make<QuantizePerChannel>(c.graph, moved_axis(a), {c.in(0)})};
 }
 std::vector<OpSample<ChannelScales>> QuantizePerChannel::samples() {
@@ -106,7 +106,7 @@ Shapes Dequantize::infer(Infer& c, Attrs& a) {
   check_scale(c, a.scale, a.zero_point);
   return {c.in(0).with_dtype(DType::f32)};
 }
-Tensors Dequantize::decompose(const Lower& c, const Attrs& a) { return emit_dequantize(c, a); }
+Exprs Dequantize::decompose(const Lower& c, const Attrs& a) { return emit_dequantize(c, a); }
 std::vector<OpSample<TensorScale>> Dequantize::samples() {
   return {{{0.07, -5}, {"i8[4,9]"}},
           {{0.5, 0}, {"i8[3]"}},
@@ -120,8 +120,8 @@ Shapes DequantizePerChannel::infer(Infer& c, Attrs& a) {
   check_channels(c, a);
   return {c.in(0).with_dtype(DType::f32)};
 }
-Tensors DequantizePerChannel::decompose(const Lower& c, const Attrs& a) { return emit_dequantize(c, a); }
-Tensors DequantizePerChannel::vmap(const Vmap& c, const Attrs& a) {
+Exprs DequantizePerChannel::decompose(const Lower& c, const Attrs& a) { return emit_dequantize(c, a); }
+Exprs DequantizePerChannel::vmap(const Vmap& c, const Attrs& a) {
   return {make<DequantizePerChannel>(c.graph, moved_axis(a), {c.in(0)})};
 }
 std::vector<OpSample<ChannelScales>> DequantizePerChannel::samples() {
@@ -132,18 +132,16 @@ std::vector<OpSample<ChannelScales>> DequantizePerChannel::samples() {
           {{0, {}, {}}, {"i8[0,2]"}}};
 }
 
-Tensor quantize(Tensor x, double scale, int64_t zero_point) {
+Expr quantize(Expr x, double scale, int64_t zero_point) {
   return make<Quantize>(*x.graph, {scale, zero_point}, {x});
 }
-Tensor quantize_per_channel(Tensor x, int axis, std::vector<double> scales,
-                            std::vector<int64_t> zero_points) {
+Expr quantize_per_channel(Expr x, int axis, std::vector<double> scales, std::vector<int64_t> zero_points) {
   return make<QuantizePerChannel>(*x.graph, {axis, std::move(scales), std::move(zero_points)}, {x});
 }
-Tensor dequantize(Tensor q, double scale, int64_t zero_point) {
+Expr dequantize(Expr q, double scale, int64_t zero_point) {
   return make<Dequantize>(*q.graph, {scale, zero_point}, {q});
 }
-Tensor dequantize_per_channel(Tensor q, int axis, std::vector<double> scales,
-                              std::vector<int64_t> zero_points) {
+Expr dequantize_per_channel(Expr q, int axis, std::vector<double> scales, std::vector<int64_t> zero_points) {
   return make<DequantizePerChannel>(*q.graph, {axis, std::move(scales), std::move(zero_points)}, {q});
 }
 

@@ -1,11 +1,9 @@
 // Conversion between floats and i8 codes: code = round(x / scale) + zero_point.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct TensorScale {
   double scale = 1;
@@ -36,7 +34,7 @@ struct Quantize {
   static constexpr Traits traits{.elementwise = true, .zero_gradient = true};
   using Attrs = TensorScale;
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -48,8 +46,8 @@ struct QuantizePerChannel {
   static constexpr Traits traits{.zero_gradient = true};
   using Attrs = ChannelScales;
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -59,7 +57,7 @@ struct Dequantize {
   static constexpr Traits traits{.elementwise = true, .zero_gradient = true};
   using Attrs = TensorScale;
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -71,16 +69,15 @@ struct DequantizePerChannel {
   static constexpr Traits traits{.zero_gradient = true};
   using Attrs = ChannelScales;
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor quantize(Tensor x, double scale, int64_t zero_point);
-Tensor quantize_per_channel(Tensor x, int axis, std::vector<double> scales, std::vector<int64_t> zero_points);
-Tensor dequantize(Tensor q, double scale, int64_t zero_point);
-Tensor dequantize_per_channel(Tensor q, int axis, std::vector<double> scales,
-                              std::vector<int64_t> zero_points);
+Expr quantize(Expr x, double scale, int64_t zero_point);
+Expr quantize_per_channel(Expr x, int axis, std::vector<double> scales, std::vector<int64_t> zero_points);
+Expr dequantize(Expr q, double scale, int64_t zero_point);
+Expr dequantize_per_channel(Expr q, int axis, std::vector<double> scales, std::vector<int64_t> zero_points);
 
 /// The extents that put n channels on `axis` of a tensor of that rank, size 1 elsewhere.
 Dims channel_dims(int rank, int axis, Dim n);

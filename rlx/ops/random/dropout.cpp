@@ -19,10 +19,10 @@ Shapes Dropout::infer(Infer& c, Attrs& a) {
 }
 
 // The mask compares words, not floats, so it does not depend on the dtype of x.
-Tensors Dropout::decompose(const Lower& c, const Attrs& a) {
-  const Tensor x = c.in(0), bits = random_bits(c.in(1), c.in(2), x.shape().dims());
+Exprs Dropout::decompose(const Lower& c, const Attrs& a) {
+  const Expr x = c.in(0), bits = random_bits(c.in(1), c.in(2), x.shape().dims());
   const double threshold = std::min(std::nearbyint(a.rate * 0x1p32), 0x1p32 - 1);
-  const Tensor kept = compare(CompareOp::ge, bits, scalar_like(bits, threshold));
+  const Expr kept = compare(CompareOp::ge, bits, scalar_like(bits, threshold));
   return {where(kept, x * (1 / (1 - a.rate)), scalar_like(x, 0))};
 }
 
@@ -32,7 +32,7 @@ std::vector<OpSample<Dropout::Attrs>> Dropout::samples() {
           {{0.25}, {"f32[]", "i64[]", "i64[]"}},   {{0.5}, {"c64[3]", "i64[]", "i64[]"}}};
 }
 
-Tensor dropout(Tensor x, Tensor key, Tensor counter, double rate) {
+Expr dropout(Expr x, Expr key, Expr counter, double rate) {
   return make<Dropout>(*x.graph, {rate}, {x, key, counter});
 }
 

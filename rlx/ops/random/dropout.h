@@ -1,11 +1,9 @@
 // Random zeros for training.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct Dropout {
   static constexpr std::string_view name = "dropout",
@@ -21,10 +19,10 @@ struct Dropout {
     }
   };
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor dropout(Tensor x, Tensor key, Tensor counter, double rate);
+Expr dropout(Expr x, Expr key, Expr counter, double rate);
 
 }  // namespace rlx::ops

@@ -41,20 +41,20 @@ Shapes infer_floats(Infer& c, const Shape& shape) {
 
 int precision(DType t) { return t == DType::f16 ? 11 : t == DType::bf16 ? 8 : 24; }
 
-Tensor top_bits(Tensor bits, int count) { return shift_right(bits, scalar_like(bits, 32 - count)); }
+Expr top_bits(Expr bits, int count) { return shift_right(bits, scalar_like(bits, 32 - count)); }
 
-Tensor word(Tensor bits, int64_t i) {
+Expr word(Expr bits, int64_t i) {
   return reshape(narrow(bits, -1, i, 1), Dims(bits.shape().dims().begin(), bits.shape().dims().end() - 1));
 }
 
 // [0, 1) with as many bits as the type holds. f64 takes two words for each element: 27 bits and 26 bits.
-Tensor unit_interval(Tensor key, Tensor counter, DType t, Dims shape) {
+Expr unit_interval(Expr key, Expr counter, DType t, Dims shape) {
   if (t != DType::f64) {
     const int bits = precision(t);
     return cast(top_bits(random_bits(key, counter, std::move(shape)), bits), t) * std::ldexp(1.0, -bits);
   }
   shape.push_back(2);
-  const Tensor words = random_bits(key, counter, std::move(shape));
+  const Expr words = random_bits(key, counter, std::move(shape));
   return cast(top_bits(word(words, 0), 27), t) * 0x1p-27 + cast(top_bits(word(words, 1), 26), t) * 0x1p-53;
 }
 
@@ -77,8 +77,8 @@ Literals RandomBits::reference(const Eval& c, const Attrs& a) {
   return {y};
 }
 
-Tensors RandomBits::vmap(const Vmap& c, const Attrs& a) {
-  const Tensors aligned = align_batched(c);
+Exprs RandomBits::vmap(const Vmap& c, const Attrs& a) {
+  const Exprs aligned = align_batched(c);
   return {random_bits(aligned[0], aligned[1], a.shape)};
 }
 
@@ -94,14 +94,14 @@ Shapes RandomUniform::infer(Infer& c, Attrs& a) {
   return infer_floats(c, a.shape);
 }
 
-Tensors RandomUniform::decompose(const Lower& c, const Attrs& a) {
-  Tensor y = unit_interval(c.in(0), c.in(1), a.shape.dtype(), a.shape.dims());
+Exprs RandomUniform::decompose(const Lower& c, const Attrs& a) {
+  Expr y = unit_interval(c.in(0), c.in(1), a.shape.dtype(), a.shape.dims());
   if (a.high - a.low != 1) y = y * (a.high - a.low);
   return {a.low == 0 ? y : y + a.low};
 }
 
-Tensors RandomUniform::vmap(const Vmap& c, const Attrs& a) {
-  const Tensors aligned = align_batched(c);
+Exprs RandomUniform::vmap(const Vmap& c, const Attrs& a) {
+  const Exprs aligned = align_batched(c);
   return {random_uniform(aligned[0], aligned[1], a.shape, a.low, a.high)};
 }
 
@@ -119,18 +119,18 @@ Shapes RandomNormal::infer(Infer& c, Attrs& a) {
   return infer_floats(c, a.shape);
 }
 
-Tensors RandomNormal::decompose(const Lower& c, const Attrs& a) {
+Exprs RandomNormal::decompose(const Lower& c, const Attrs& a) {
   const DType wide = a.shape.dtype() == DType::f64 ? DType::f64 : DType::f32;
   Dims shape = a.shape.dims();
   shape.push_back(2);
-  const Tensor pair = unit_interval(c.in(0), c.in(1), wide, std::move(shape));
-  const Tensor radius = sqrt(-2.0 * log(1.0 - word(pair, 0)));
-  const Tensor z = radius * cos(2 * std::numbers::pi * word(pair, 1));
+  const Expr pair = unit_interval(c.in(0), c.in(1), wide, std::move(shape));
+  const Expr radius = sqrt(-2.0 * log(1.0 - word(pair, 0)));
+  const Expr z = radius * cos(2 * std::numbers::pi * word(pair, 1));
   return {cast(a.mean + a.stddev * z, a.shape.dtype())};
 }
 
-Tensors RandomNormal::vmap(const Vmap& c, const Attrs& a) {
-  const Tensors aligned = align_batched(c);
+Exprs RandomNormal::vmap(const Vmap& c, const Attrs& a) {
+  const Exprs aligned = align_batched(c);
   return {random_normal(aligned[0], aligned[1], a.shape, a.mean, a.stddev)};
 }
 
@@ -143,13 +143,13 @@ std::vector<OpSample<RandomNormal::Attrs>> RandomNormal::samples() {
           {{parse_shape("f32[1]"), 0, 0}, {"i64[]", "i64[2,1]"}}};
 }
 
-Tensor random_bits(Tensor key, Tensor counter, Dims shape) {
+Expr random_bits(Expr key, Expr counter, Dims shape) {
   return make<RandomBits>(*key.graph, {std::move(shape)}, {key, counter});
 }
-Tensor random_uniform(Tensor key, Tensor counter, const Shape& shape, double low, double high) {
+Expr random_uniform(Expr key, Expr counter, const Shape& shape, double low, double high) {
   return make<RandomUniform>(*key.graph, {shape, low, high}, {key, counter});
 }
-Tensor random_normal(Tensor key, Tensor counter, const Shape& shape, double mean, double stddev) {
+Expr random_normal(Expr key, Expr counter, const Shape& shape, double mean, double stddev) {
   return make<RandomNormal>(*key.graph, {shape, mean, stddev}, {key, counter});
 }
 

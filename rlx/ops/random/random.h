@@ -5,11 +5,9 @@
 // their elements. The result has their extents in front of those asked for.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct RandomBits {
   static constexpr std::string_view name = "random_bits", summary = "Uniform 32-bit words.",
@@ -26,7 +24,7 @@ struct RandomBits {
   };
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -47,8 +45,8 @@ struct RandomUniform {
     }
   };
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -69,16 +67,16 @@ struct RandomNormal {
     }
   };
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
 /// Refuses a key or counter, operands i and i + 1, that is not of integers.
 void require_stream(const Infer& c, int i);
 
-Tensor random_bits(Tensor key, Tensor counter, Dims shape);
-Tensor random_uniform(Tensor key, Tensor counter, const Shape& shape, double low = 0, double high = 1);
-Tensor random_normal(Tensor key, Tensor counter, const Shape& shape, double mean = 0, double stddev = 1);
+Expr random_bits(Expr key, Expr counter, Dims shape);
+Expr random_uniform(Expr key, Expr counter, const Shape& shape, double low = 0, double high = 1);
+Expr random_normal(Expr key, Expr counter, const Shape& shape, double mean = 0, double stddev = 1);
 
 }  // namespace rlx::ops

@@ -34,39 +34,38 @@ Shapes SampleTokens::infer(Infer& c, Attrs& a) {
   return {Shape(DType::i32, Dims(logits.dims().begin(), logits.dims().end() - 1))};
 }
 
-Tensors SampleTokens::decompose(const Lower& c, const Attrs& a) {
-  const Tensor given = c.in(0);
+Exprs SampleTokens::decompose(const Lower& c, const Attrs& a) {
+  const Expr given = c.in(0);
   if (a.temperature == 0) return {argmax(given, -1)};
   const DType wide = given.dtype() == DType::f64 ? DType::f64 : DType::f32;
-  const Tensor logits = cast(given, wide) / a.temperature;
+  const Expr logits = cast(given, wide) / a.temperature;
   const Dim size = logits.dim(-1);
   const int last = logits.rank() - 1;
 
-  Tensor p;  // in order of the vocabulary; not normalised when mass was cut off
+  Expr p;  // in order of the vocabulary; not normalised when mass was cut off
   const bool cut_k = a.top_k > 0 && !(size.is_static() && a.top_k >= size.value());
   if (!cut_k && a.top_p == 1) {
     p = softmax(logits, last);
   } else {
-    const Tensors sorted = sort(logits, last, true);
-    Tensor descending = sorted[0];
+    const Exprs sorted = sort(logits, last, true);
+    Expr descending = sorted[0];
     if (cut_k) {
       Dims dims(size_t(last) + 1, Dim(1));
       dims[size_t(last)] = size;
-      const Tensor rank = iota(c.graph, Shape(DType::i64, dims), last);
-      const Tensor none = scalar_like(descending, -std::numeric_limits<double>::infinity());
+      const Expr rank = iota(c.graph, Shape(DType::i64, dims), last);
+      const Expr none = scalar_like(descending, -std::numeric_limits<double>::infinity());
       descending = where(less(rank, scalar_like(rank, double(a.top_k))), descending, none);
     }
-    Tensor kept = softmax(descending, last);
-    const Tensor mass_before = cumsum(kept, last, true);
+    Expr kept = softmax(descending, last);
+    const Expr mass_before = cumsum(kept, last, true);
     kept = where(less(mass_before, scalar_like(kept, a.top_p)), kept, scalar_like(kept, 0));
     p = put_along(kept, sorted[1], last, size);
   }
 
-  const Tensor running = cumsum(p, last);
-  const Tensor seed{&c.graph, c.graph.constant(Literal::of<int64_t>({}, {a.seed}))};
-  const Tensor u =
-      random_uniform(cast(c.in(1), DType::i64) + seed, c.in(2), Shape(DType::f32, c.out().dims()));
-  const Tensor point = unsqueeze(cast(u, wide), last) * narrow(running, last, size - Dim(1), 1);
+  const Expr running = cumsum(p, last);
+  const Expr seed{&c.graph, c.graph.constant(Literal::of<int64_t>({}, {a.seed}))};
+  const Expr u = random_uniform(cast(c.in(1), DType::i64) + seed, c.in(2), Shape(DType::f32, c.out().dims()));
+  const Expr point = unsqueeze(cast(u, wide), last) * narrow(running, last, size - Dim(1), 1);
   return {argmax(cast(less(point, running), DType::u8), last)};  // the first that lies above
 }
 
@@ -80,8 +79,8 @@ std::vector<OpSample<SampleTokens::Attrs>> SampleTokens::samples() {
           {{1}, {"bf16[1,1]", "i64[]", "i64[]"}}};
 }
 
-Tensor sample(Tensor logits, Tensor key, Tensor counter, int64_t top_k, double top_p, double temperature,
-              int64_t seed) {
+Expr sample(Expr logits, Expr key, Expr counter, int64_t top_k, double top_p, double temperature,
+            int64_t seed) {
   return make<SampleTokens>(*logits.graph, {top_k, top_p, temperature, seed}, {logits, key, counter});
 }
 

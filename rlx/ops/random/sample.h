@@ -1,11 +1,9 @@
 // Drawing the next token.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct SampleTokens {
   static constexpr std::string_view name = "sample", summary = "A token drawn from logits.",
@@ -30,11 +28,11 @@ struct SampleTokens {
     }
   };
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor sample(Tensor logits, Tensor key, Tensor counter, int64_t top_k = 0, double top_p = 1,
-              double temperature = 1, int64_t seed = 0);
+Expr sample(Expr logits, Expr key, Expr counter, int64_t top_k = 0, double top_p = 1, double temperature = 1,
+            int64_t seed = 0);
 
 }  // namespace rlx::ops

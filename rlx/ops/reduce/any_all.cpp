@@ -13,7 +13,7 @@ Shapes infer_condition(Infer& c, ConditionAttrs& a) {
 }
 
 // As bytes: the empty maximum of u8 is 0 and the empty minimum 255, false and true.
-Tensor by_bytes(Tensor x, ReduceOp kind, const ConditionAttrs& a) {
+Expr by_bytes(Expr x, ReduceOp kind, const ConditionAttrs& a) {
   return cast(reduce(cast(x, DType::u8), kind, a.axes, a.keep_dim), DType::bool_);
 }
 
@@ -25,25 +25,25 @@ std::vector<OpSample<ConditionAttrs>> condition_samples() {
 }  // namespace
 
 Shapes AnyOf::infer(Infer& c, Attrs& a) { return infer_condition(c, a); }
-Tensors AnyOf::decompose(const Lower& c, const Attrs& a) { return {by_bytes(c.in(0), ReduceOp::max, a)}; }
-Tensors AnyOf::vmap(const Vmap& c, const Attrs& a) {
+Exprs AnyOf::decompose(const Lower& c, const Attrs& a) { return {by_bytes(c.in(0), ReduceOp::max, a)}; }
+Exprs AnyOf::vmap(const Vmap& c, const Attrs& a) {
   const auto [x, axes] = reduced_batch(c, a.axes);
   return {any(x, axes, a.keep_dim && !a.axes.empty())};
 }
 std::vector<OpSample<ConditionAttrs>> AnyOf::samples() { return condition_samples(); }
 
 Shapes AllOf::infer(Infer& c, Attrs& a) { return infer_condition(c, a); }
-Tensors AllOf::decompose(const Lower& c, const Attrs& a) { return {by_bytes(c.in(0), ReduceOp::min, a)}; }
-Tensors AllOf::vmap(const Vmap& c, const Attrs& a) {
+Exprs AllOf::decompose(const Lower& c, const Attrs& a) { return {by_bytes(c.in(0), ReduceOp::min, a)}; }
+Exprs AllOf::vmap(const Vmap& c, const Attrs& a) {
   const auto [x, axes] = reduced_batch(c, a.axes);
   return {all(x, axes, a.keep_dim && !a.axes.empty())};
 }
 std::vector<OpSample<ConditionAttrs>> AllOf::samples() { return condition_samples(); }
 
-Tensor any(Tensor x, std::vector<int> axes, bool keep_dim) {
+Expr any(Expr x, std::vector<int> axes, bool keep_dim) {
   return make<AnyOf>(*x.graph, {std::move(axes), keep_dim}, {x});
 }
-Tensor all(Tensor x, std::vector<int> axes, bool keep_dim) {
+Expr all(Expr x, std::vector<int> axes, bool keep_dim) {
   return make<AllOf>(*x.graph, {std::move(axes), keep_dim}, {x});
 }
 

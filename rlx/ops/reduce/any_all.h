@@ -1,11 +1,9 @@
 // Reductions of conditions.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct ConditionAttrs {
   std::vector<int> axes;
@@ -23,8 +21,8 @@ struct AnyOf {
   static constexpr Traits traits{.zero_gradient = true};
   using Attrs = ConditionAttrs;
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -34,12 +32,12 @@ struct AllOf {
   static constexpr Traits traits{.zero_gradient = true};
   using Attrs = ConditionAttrs;
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor any(Tensor x, std::vector<int> axes, bool keep_dim = false);
-Tensor all(Tensor x, std::vector<int> axes, bool keep_dim = false);
+Expr any(Expr x, std::vector<int> axes, bool keep_dim = false);
+Expr all(Expr x, std::vector<int> axes, bool keep_dim = false);
 
 }  // namespace rlx::ops

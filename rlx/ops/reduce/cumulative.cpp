@@ -62,12 +62,12 @@ std::vector<OpSample<CumulativeAttrs>> cumulative_samples() {
 
 // x moved by one place against the direction of running, so that place i holds x[i+1]; `fill` enters at the
 // end.
-Tensor shift_back(Tensor x, int axis, bool reverse, double fill) {
+Expr shift_back(Expr x, int axis, bool reverse, double fill) {
   Dims dims = x.shape().dims();
   const Dim n = dims[size_t(axis)];
   if (n == Dim(0)) return x;
   dims[size_t(axis)] = 1;
-  const Tensor edge = full(*x.graph, Shape(x.dtype(), dims), fill);
+  const Expr edge = full(*x.graph, Shape(x.dtype(), dims), fill);
   if (reverse) return concat({edge, narrow(x, axis, 0, n - Dim(1))}, axis);
   return concat({narrow(x, axis, 1, n - Dim(1)), edge}, axis);
 }
@@ -77,27 +77,25 @@ Tensor shift_back(Tensor x, int axis, bool reverse, double fill) {
 Shapes Cumsum::infer(Infer& c, Attrs& a) { return infer_cumulative(c, a); }
 Literals Cumsum::reference(const Eval& c, const Attrs& a) { return reference_cumulative<Add>(c, a, 0); }
 // Each x[j] feeds every later y[i], so its gradient is the sum taken from the other end.
-Tensors Cumsum::vjp(const Vjp& c, const Attrs& a) {
-  return {cumsum(c.dy(), a.axis, a.exclusive, !a.reverse)};
-}
-Tensors Cumsum::vmap(const Vmap& c, const Attrs& a) {
+Exprs Cumsum::vjp(const Vjp& c, const Attrs& a) { return {cumsum(c.dy(), a.axis, a.exclusive, !a.reverse)}; }
+Exprs Cumsum::vmap(const Vmap& c, const Attrs& a) {
   return {cumsum(c.in(0), a.axis + 1, a.exclusive, a.reverse)};
 }
 std::vector<OpSample<CumulativeAttrs>> Cumsum::samples() { return cumulative_samples(); }
 
 Shapes Cumprod::infer(Infer& c, Attrs& a) { return infer_cumulative(c, a); }
 Literals Cumprod::reference(const Eval& c, const Attrs& a) { return reference_cumulative<Mul>(c, a, 1); }
-Tensors Cumprod::vmap(const Vmap& c, const Attrs& a) {
+Exprs Cumprod::vmap(const Vmap& c, const Attrs& a) {
   return {cumprod(c.in(0), a.axis + 1, a.exclusive, a.reverse)};
 }
 std::vector<OpSample<CumulativeAttrs>> Cumprod::samples() { return cumulative_samples(); }
 
 // dx[k] = E[k] R[k], E the exclusive product before k and R[k] = sum over i >= k of dy[i] prod(x[j], k < j <=
 // i), which obeys R[k] = dy[k] + x[k+1] R[k+1]. An exclusive product is the inclusive one moved by a place.
-Tensors Cumprod::vjp(const Vjp& c, const Attrs& a) {
-  const Tensor x = conj_of(c.in(0));
-  const Tensor dy = a.exclusive ? shift_back(c.dy(), a.axis, a.reverse, 0) : c.dy();
-  const Tensor r = linear_recurrence(shift_back(x, a.axis, a.reverse, 0), dy, a.axis, !a.reverse);
+Exprs Cumprod::vjp(const Vjp& c, const Attrs& a) {
+  const Expr x = conj_of(c.in(0));
+  const Expr dy = a.exclusive ? shift_back(c.dy(), a.axis, a.reverse, 0) : c.dy();
+  const Expr r = linear_recurrence(shift_back(x, a.axis, a.reverse, 0), dy, a.axis, !a.reverse);
   return {cumprod(x, a.axis, true, a.reverse) * r};
 }
 
@@ -106,7 +104,7 @@ Shapes CumsumBackward::infer(Infer& c, Attrs& a) {
   a.axis = c.axis(a.axis, 0);
   return {c.in(0)};
 }
-Tensors CumsumBackward::decompose(const Lower& c, const Attrs& a) {
+Exprs CumsumBackward::decompose(const Lower& c, const Attrs& a) {
   return {cumsum(c.in(0), a.axis, a.exclusive, true)};
 }
 std::vector<OpSample<CumsumBackward::Attrs>> CumsumBackward::samples() {
@@ -144,15 +142,15 @@ Literals LinearRecurrence::reference(const Eval& c, const Attrs& attrs) {
   return {Literal::reals(c.out(), real)};
 }
 
-Tensors LinearRecurrence::vjp(const Vjp& c, const Attrs& a) {
-  const Tensor g =
+Exprs LinearRecurrence::vjp(const Vjp& c, const Attrs& a) {
+  const Expr g =
       linear_recurrence(shift_back(conj_of(c.in(0)), a.axis, a.reverse, 0), c.dy(), a.axis, !a.reverse);
-  Tensors out{Tensor{}, g};
+  Exprs out{Expr{}, g};
   if (c.wants(0)) out[0] = g * shift_back(conj_of(c.out()), a.axis, !a.reverse, 0);
   return out;
 }
 
-Tensors LinearRecurrence::vmap(const Vmap& c, const Attrs& a) {
+Exprs LinearRecurrence::vmap(const Vmap& c, const Attrs& a) {
   return {linear_recurrence(lifted(c, 0), lifted(c, 1), a.axis + 1, a.reverse)};
 }
 
@@ -162,16 +160,16 @@ std::vector<OpSample<LinearRecurrence::Attrs>> LinearRecurrence::samples() {
           {{0}, {"f16[1]", "f16[1]"}},           {{0}, {"c64[4]", "c64[4]"}}};
 }
 
-Tensor cumsum(Tensor x, int axis, bool exclusive, bool reverse) {
+Expr cumsum(Expr x, int axis, bool exclusive, bool reverse) {
   return make<Cumsum>(*x.graph, {axis, exclusive, reverse}, {x});
 }
-Tensor cumprod(Tensor x, int axis, bool exclusive, bool reverse) {
+Expr cumprod(Expr x, int axis, bool exclusive, bool reverse) {
   return make<Cumprod>(*x.graph, {axis, exclusive, reverse}, {x});
 }
-Tensor cumsum_backward(Tensor dy, int axis, bool exclusive) {
+Expr cumsum_backward(Expr dy, int axis, bool exclusive) {
   return make<CumsumBackward>(*dy.graph, {axis, exclusive}, {dy});
 }
-Tensor linear_recurrence(Tensor a, Tensor b, int axis, bool reverse) {
+Expr linear_recurrence(Expr a, Expr b, int axis, bool reverse) {
   return make<LinearRecurrence>(*a.graph, {axis, reverse}, {a, b});
 }
 

@@ -1,11 +1,9 @@
 // Running sums and products, and the first-order recurrence that their gradients need.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct CumulativeAttrs {
   int axis = -1;
@@ -27,8 +25,8 @@ struct Cumsum {
   using Attrs = CumulativeAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -41,8 +39,8 @@ struct Cumprod {
   using Attrs = CumulativeAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -64,8 +62,8 @@ struct LinearRecurrence {
   };
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -84,13 +82,13 @@ struct CumsumBackward {
     }
   };
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor cumsum(Tensor x, int axis, bool exclusive = false, bool reverse = false);
-Tensor cumprod(Tensor x, int axis, bool exclusive = false, bool reverse = false);
-Tensor cumsum_backward(Tensor dy, int axis, bool exclusive = false);
-Tensor linear_recurrence(Tensor a, Tensor b, int axis, bool reverse = false);
+Expr cumsum(Expr x, int axis, bool exclusive = false, bool reverse = false);
+Expr cumprod(Expr x, int axis, bool exclusive = false, bool reverse = false);
+Expr cumsum_backward(Expr dy, int axis, bool exclusive = false);
+Expr linear_recurrence(Expr a, Expr b, int axis, bool reverse = false);
 
 }  // namespace rlx::ops

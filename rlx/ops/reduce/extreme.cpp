@@ -104,39 +104,39 @@ std::vector<OpSample<RunningExtremeAttrs>> running_samples() {
 
 Shapes Argmax::infer(Infer& c, Attrs& a) { return infer_arg(c, a); }
 Literals Argmax::reference(const Eval& c, const Attrs& a) { return reference_arg(c, a, true); }
-Tensors Argmax::vmap(const Vmap& c, const Attrs& a) {
+Exprs Argmax::vmap(const Vmap& c, const Attrs& a) {
   return {argmax(c.in(0), a.axis + 1, a.keep_dim, a.dtype)};
 }
 std::vector<OpSample<ArgExtremeAttrs>> Argmax::samples() { return arg_samples(); }
 
 Shapes Argmin::infer(Infer& c, Attrs& a) { return infer_arg(c, a); }
 Literals Argmin::reference(const Eval& c, const Attrs& a) { return reference_arg(c, a, false); }
-Tensors Argmin::vmap(const Vmap& c, const Attrs& a) {
+Exprs Argmin::vmap(const Vmap& c, const Attrs& a) {
   return {argmin(c.in(0), a.axis + 1, a.keep_dim, a.dtype)};
 }
 std::vector<OpSample<ArgExtremeAttrs>> Argmin::samples() { return arg_samples(); }
 
 Shapes Cummax::infer(Infer& c, Attrs& a) { return infer_running(c, a); }
 Literals Cummax::reference(const Eval& c, const Attrs& a) { return reference_running(c, a, true); }
-Tensors Cummax::vjp(const Vjp& c, const Attrs& a) { return routed_vjp(c, a.axis); }
-Tensors Cummax::jvp(const Jvp& c, const Attrs& a) { return routed_jvp(c, a.axis); }
-Tensors Cummax::vmap(const Vmap& c, const Attrs& a) { return cummax(c.in(0), a.axis + 1, a.reverse); }
+Exprs Cummax::vjp(const Vjp& c, const Attrs& a) { return routed_vjp(c, a.axis); }
+Exprs Cummax::jvp(const Jvp& c, const Attrs& a) { return routed_jvp(c, a.axis); }
+Exprs Cummax::vmap(const Vmap& c, const Attrs& a) { return cummax(c.in(0), a.axis + 1, a.reverse); }
 std::vector<OpSample<RunningExtremeAttrs>> Cummax::samples() { return running_samples(); }
 
 Shapes Cummin::infer(Infer& c, Attrs& a) { return infer_running(c, a); }
 Literals Cummin::reference(const Eval& c, const Attrs& a) { return reference_running(c, a, false); }
-Tensors Cummin::vjp(const Vjp& c, const Attrs& a) { return routed_vjp(c, a.axis); }
-Tensors Cummin::jvp(const Jvp& c, const Attrs& a) { return routed_jvp(c, a.axis); }
-Tensors Cummin::vmap(const Vmap& c, const Attrs& a) { return cummin(c.in(0), a.axis + 1, a.reverse); }
+Exprs Cummin::vjp(const Vjp& c, const Attrs& a) { return routed_vjp(c, a.axis); }
+Exprs Cummin::jvp(const Jvp& c, const Attrs& a) { return routed_jvp(c, a.axis); }
+Exprs Cummin::vmap(const Vmap& c, const Attrs& a) { return cummin(c.in(0), a.axis + 1, a.reverse); }
 std::vector<OpSample<RunningExtremeAttrs>> Cummin::samples() { return running_samples(); }
 
-Tensor argmax(Tensor x, int axis, bool keep_dim, DType dtype) {
+Expr argmax(Expr x, int axis, bool keep_dim, DType dtype) {
   return make<Argmax>(*x.graph, {axis, keep_dim, dtype}, {x});
 }
-Tensor argmin(Tensor x, int axis, bool keep_dim, DType dtype) {
+Expr argmin(Expr x, int axis, bool keep_dim, DType dtype) {
   return make<Argmin>(*x.graph, {axis, keep_dim, dtype}, {x});
 }
-Tensors cummax(Tensor x, int axis, bool reverse) { return make_all<Cummax>(*x.graph, {axis, reverse}, {x}); }
-Tensors cummin(Tensor x, int axis, bool reverse) { return make_all<Cummin>(*x.graph, {axis, reverse}, {x}); }
+Exprs cummax(Expr x, int axis, bool reverse) { return make_all<Cummax>(*x.graph, {axis, reverse}, {x}); }
+Exprs cummin(Expr x, int axis, bool reverse) { return make_all<Cummin>(*x.graph, {axis, reverse}, {x}); }
 
 }  // namespace rlx::ops

@@ -1,11 +1,9 @@
 // Where the largest and smallest elements are.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct ArgExtremeAttrs {
   int axis = -1;
@@ -29,7 +27,7 @@ struct Argmax {
   using Attrs = ArgExtremeAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -43,7 +41,7 @@ struct Argmin {
   using Attrs = ArgExtremeAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -67,9 +65,9 @@ struct Cummax {
   using Attrs = RunningExtremeAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors jvp(const Jvp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs jvp(const Jvp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -83,16 +81,16 @@ struct Cummin {
   using Attrs = RunningExtremeAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors jvp(const Jvp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs jvp(const Jvp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor argmax(Tensor x, int axis, bool keep_dim = false, DType dtype = DType::i32);
-Tensor argmin(Tensor x, int axis, bool keep_dim = false, DType dtype = DType::i32);
+Expr argmax(Expr x, int axis, bool keep_dim = false, DType dtype = DType::i32);
+Expr argmin(Expr x, int axis, bool keep_dim = false, DType dtype = DType::i32);
 /// {values, indices}
-Tensors cummax(Tensor x, int axis, bool reverse = false);
-Tensors cummin(Tensor x, int axis, bool reverse = false);
+Exprs cummax(Expr x, int axis, bool reverse = false);
+Exprs cummin(Expr x, int axis, bool reverse = false);
 
 }  // namespace rlx::ops

@@ -10,13 +10,13 @@ void require_order(const Infer& c) {
   if (is_storage_only(x.dtype())) c.fail("x: ", x, " has dtype ", x.dtype(), "; cast it to f32 first");
 }
 
-Tensors routed_vjp(const Vjp& c, int axis) {
-  if (!c.has_dy(0)) return {Tensor{}};
+Exprs routed_vjp(const Vjp& c, int axis) {
+  if (!c.has_dy(0)) return {Expr{}};
   return {put_along(c.dy(0), c.out(1), axis, c.in(0).dim(axis))};
 }
 
-Tensors routed_jvp(const Jvp& c, int axis) {
-  return {c.has_dx(0) ? take_along(c.dx(0), c.out(1), axis) : Tensor{}, Tensor{}};
+Exprs routed_jvp(const Jvp& c, int axis) {
+  return {c.has_dx(0) ? take_along(c.dx(0), c.out(1), axis) : Expr{}, Expr{}};
 }
 
 }  // namespace rlx::ops

@@ -4,19 +4,17 @@
 #include <cmath>
 #include <cstdint>
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 /// Refuses dtypes of operand 0 that have no order.
 void require_order(const Infer& c);
 
 /// Derivatives where result 0 is x picked along `axis` by result 1: the cotangent is added where the values
 /// came from; the tangent is picked as they were.
-Tensors routed_vjp(const Vjp& c, int axis);
-Tensors routed_jvp(const Jvp& c, int axis);
+Exprs routed_vjp(const Vjp& c, int axis);
+Exprs routed_jvp(const Jvp& c, int axis);
 
 /// Calls f with the elements as doubles or, for integers and bool, as int64_t, so that nothing is lost.
 template <class F>

@@ -10,7 +10,7 @@
 
 namespace rlx::ops {
 
-Tensor product_others(Tensor x, const std::vector<int>& axes) {
+Expr product_others(Expr x, const std::vector<int>& axes) {
   if (axes.empty()) return make<Full>(*x.graph, {x.shape(), 1}, {});
   // Bring the reduced axes to the end as one axis, run from both sides, and go back.
   std::vector<int> perm;
@@ -21,9 +21,9 @@ Tensor product_others(Tensor x, const std::vector<int>& axes) {
   }
   for (const int axis : axes) perm.push_back(axis), length = length * x.dim(axis);
   flat.push_back(length);
-  const Tensor moved = transpose(x, perm);
-  const Tensor rows = reshape(moved, flat);
-  const Tensor others = cumprod(rows, -1, true, false) * cumprod(rows, -1, true, true);
+  const Expr moved = transpose(x, perm);
+  const Expr rows = reshape(moved, flat);
+  const Expr others = cumprod(rows, -1, true, false) * cumprod(rows, -1, true, true);
   std::vector<int> back(perm.size());
   for (size_t i = 0; i < perm.size(); ++i) back[size_t(perm[i])] = int(i);
   return transpose(reshape(others, Dims(moved.shape().dims())), back);

@@ -93,7 +93,7 @@ Literals Reduce::reference(const Eval& c, const Attrs& a) {
 namespace {
 
 // dy/dx as a tensor of x's shape: the factor with which each element enters its result.
-Tensor factors(Tensor x, Tensor y, const Reduce::Attrs& a) {
+Expr factors(Expr x, Expr y, const Reduce::Attrs& a) {
   switch (a.kind) {
     case ReduceOp::sum:
       return ones_like(x);
@@ -101,7 +101,7 @@ Tensor factors(Tensor x, Tensor y, const Reduce::Attrs& a) {
       return expand(1.0 / count_like(x, a.axes), x.shape().dims());
     case ReduceOp::max:
     case ReduceOp::min: {
-      const Tensor hit =
+      const Expr hit =
           cast(equal(x, expand(keep_reduced(y, a.axes, a.keep_dim), x.shape().dims())), x.dtype());
       return hit / reduce_sum(hit, a.axes, true);
     }
@@ -113,22 +113,22 @@ Tensor factors(Tensor x, Tensor y, const Reduce::Attrs& a) {
 
 }  // namespace
 
-Tensors Reduce::vjp(const Vjp& c, const Attrs& a) {
-  const Tensor x = c.in(0);
-  const Tensor dy = expand(keep_reduced(c.dy(), a.axes, a.keep_dim), x.shape().dims());
+Exprs Reduce::vjp(const Vjp& c, const Attrs& a) {
+  const Expr x = c.in(0);
+  const Expr dy = expand(keep_reduced(c.dy(), a.axes, a.keep_dim), x.shape().dims());
   if (a.kind == ReduceOp::sum) return {dy};
   if (a.kind == ReduceOp::mean) return {dy / count_like(x, a.axes)};
-  const Tensor f = factors(x, c.out(), a);
+  const Expr f = factors(x, c.out(), a);
   return {dy * conj_of(f)};
 }
 
-Tensors Reduce::jvp(const Jvp& c, const Attrs& a) {
+Exprs Reduce::jvp(const Jvp& c, const Attrs& a) {
   if (a.kind == ReduceOp::sum || a.kind == ReduceOp::mean)
     return {reduce(c.dx(0), a.kind, a.axes, a.keep_dim)};
   return {reduce(c.dx(0) * factors(c.in(0), c.out(), a), ReduceOp::sum, a.axes, a.keep_dim)};
 }
 
-Tensors Reduce::vmap(const Vmap& c, const Attrs& a) {
+Exprs Reduce::vmap(const Vmap& c, const Attrs& a) {
   if (a.axes.empty()) return {c.in(0)};  // a scalar each
   Attrs shifted = a;
   for (int& axis : shifted.axes) ++axis;
@@ -147,7 +147,7 @@ std::vector<OpSample<Reduce::Attrs>> Reduce::samples() {
           {{max, {}, false}, {"f64[1]"}}};
 }
 
-Tensor reduce(Tensor x, ReduceOp kind, std::vector<int> axes, bool keep_dim) {
+Expr reduce(Expr x, ReduceOp kind, std::vector<int> axes, bool keep_dim) {
   return make<Reduce>(*x.graph, {kind, std::move(axes), keep_dim}, {x});
 }
 
@@ -176,19 +176,19 @@ ReducedBatch reduced_batch(const Vmap& c, std::vector<int> axes) {
   return {c.in(0), std::move(axes)};
 }
 
-Tensor keep_reduced(Tensor y, const std::vector<int>& axes, bool kept) {
+Expr keep_reduced(Expr y, const std::vector<int>& axes, bool kept) {
   if (kept) return y;
   Dims dims = y.shape().dims();
   for (const int axis : axes) dims.insert(dims.begin() + axis, Dim(1));  // ascending, so each lands in place
   return reshape(y, dims);
 }
 
-Tensor count_like(Tensor x, const std::vector<int>& axes) {
+Expr count_like(Expr x, const std::vector<int>& axes) {
   Dim count = 1;
   for (const int axis : axes) count = count * x.dim(axis);
   if (count.is_static()) return scalar_like(x, double(count.value()));
   // A symbolic size is a sum of ones that the binding makes concrete.
-  const Tensor ones = full(*x.graph, Shape(DType::f64, {count}), 1);
+  const Expr ones = full(*x.graph, Shape(DType::f64, {count}), 1);
   return cast(reduce_sum(ones, {0}), x.dtype());
 }
 

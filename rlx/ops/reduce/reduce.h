@@ -3,11 +3,9 @@
 
 #include <array>
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 enum class ReduceOp { sum, mean, max, min, prod };
 constexpr std::array<std::string_view, 5> choice_names(ReduceOp) {
@@ -33,20 +31,20 @@ struct Reduce {
   };
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors jvp(const Jvp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs jvp(const Jvp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor reduce(Tensor x, ReduceOp kind, std::vector<int> axes, bool keep_dim);
-inline Tensor reduce_sum(Tensor x, std::vector<int> axes, bool keep = false) {
+Expr reduce(Expr x, ReduceOp kind, std::vector<int> axes, bool keep_dim);
+inline Expr reduce_sum(Expr x, std::vector<int> axes, bool keep = false) {
   return reduce(x, ReduceOp::sum, std::move(axes), keep);
 }
-inline Tensor reduce_mean(Tensor x, std::vector<int> axes, bool keep = false) {
+inline Expr reduce_mean(Expr x, std::vector<int> axes, bool keep = false) {
   return reduce(x, ReduceOp::mean, std::move(axes), keep);
 }
-inline Tensor reduce_max(Tensor x, std::vector<int> axes, bool keep = false) {
+inline Expr reduce_max(Expr x, std::vector<int> axes, bool keep = false) {
   return reduce(x, ReduceOp::max, std::move(axes), keep);
 }
 
@@ -57,15 +55,15 @@ Shape reduced_type(const Infer& c, std::vector<int>& axes, bool keep_dim);
 /// Operand and axes of a reduction under vmap. A batch of scalars, whose list of axes is empty, gets an axis
 /// of size 1 to reduce.
 struct ReducedBatch {
-  Tensor x;
+  Expr x;
   std::vector<int> axes;
 };
 ReducedBatch reduced_batch(const Vmap& c, std::vector<int> axes);
 
 /// y seen with the reduced axes put back with size 1, ready to broadcast against x.
-Tensor keep_reduced(Tensor y, const std::vector<int>& axes, bool kept);
+Expr keep_reduced(Expr y, const std::vector<int>& axes, bool kept);
 
 /// The number of elements along axes, as a scalar of x's dtype; works for symbolic sizes.
-Tensor count_like(Tensor x, const std::vector<int>& axes);
+Expr count_like(Expr x, const std::vector<int>& axes);
 
 }  // namespace rlx::ops

@@ -23,42 +23,42 @@ std::vector<OpSample<SoftmaxAttrs>> softmax_samples() {
 }
 
 // x less its maximum. The result of softmax does not depend on what is taken out, hence the constant.
-Tensor centred(Tensor x, int axis) { return x - stop_gradient(reduce_max(x, {axis}, true)); }
+Expr centred(Expr x, int axis) { return x - stop_gradient(reduce_max(x, {axis}, true)); }
 
 }  // namespace
 
 Shapes Softmax::infer(Infer& c, Attrs& a) { return infer_softmax(c, a); }
 
-Tensors Softmax::decompose(const Lower& c, const Attrs& a) {
-  const Tensor e = exp(centred(c.in(0), a.axis));
+Exprs Softmax::decompose(const Lower& c, const Attrs& a) {
+  const Expr e = exp(centred(c.in(0), a.axis));
   return {e / reduce_sum(e, {a.axis}, true)};
 }
 
-Tensors Softmax::vjp(const Vjp& c, const Attrs& a) {
-  const Tensor y = c.out(), dy = c.dy();
+Exprs Softmax::vjp(const Vjp& c, const Attrs& a) {
+  const Expr y = c.out(), dy = c.dy();
   return {y * (dy - reduce_sum(y * dy, {a.axis}, true))};
 }
-Tensors Softmax::jvp(const Jvp& c, const Attrs& a) {
-  const Tensor y = c.out(), dx = c.dx(0);
+Exprs Softmax::jvp(const Jvp& c, const Attrs& a) {
+  const Expr y = c.out(), dx = c.dx(0);
   return {y * (dx - reduce_sum(y * dx, {a.axis}, true))};
 }
-Tensors Softmax::vmap(const Vmap& c, const Attrs& a) { return {softmax(c.in(0), a.axis + 1)}; }
+Exprs Softmax::vmap(const Vmap& c, const Attrs& a) { return {softmax(c.in(0), a.axis + 1)}; }
 std::vector<OpSample<SoftmaxAttrs>> Softmax::samples() { return softmax_samples(); }
 
 Shapes LogSoftmax::infer(Infer& c, Attrs& a) { return infer_softmax(c, a); }
 
-Tensors LogSoftmax::decompose(const Lower& c, const Attrs& a) {
-  const Tensor d = centred(c.in(0), a.axis);
+Exprs LogSoftmax::decompose(const Lower& c, const Attrs& a) {
+  const Expr d = centred(c.in(0), a.axis);
   return {d - log(reduce_sum(exp(d), {a.axis}, true))};
 }
 
-Tensors LogSoftmax::vjp(const Vjp& c, const Attrs& a) {
+Exprs LogSoftmax::vjp(const Vjp& c, const Attrs& a) {
   return {c.dy() - exp(c.out()) * reduce_sum(c.dy(), {a.axis}, true)};
 }
-Tensors LogSoftmax::jvp(const Jvp& c, const Attrs& a) {
+Exprs LogSoftmax::jvp(const Jvp& c, const Attrs& a) {
   return {c.dx(0) - reduce_sum(exp(c.out()) * c.dx(0), {a.axis}, true)};
 }
-Tensors LogSoftmax::vmap(const Vmap& c, const Attrs& a) { return {log_softmax(c.in(0), a.axis + 1)}; }
+Exprs LogSoftmax::vmap(const Vmap& c, const Attrs& a) { return {log_softmax(c.in(0), a.axis + 1)}; }
 std::vector<OpSample<SoftmaxAttrs>> LogSoftmax::samples() { return softmax_samples(); }
 
 Shapes Logsumexp::infer(Infer& c, Attrs& a) {
@@ -69,23 +69,23 @@ Shapes Logsumexp::infer(Infer& c, Attrs& a) {
 namespace {
 
 // An infinite maximum is not taken out: e^(inf - inf) would be NaN where the sum is plainly 0 or inf.
-Tensor finite_or_zero(Tensor t) { return where(is_finite(t), t, scalar_like(t, 0)); }
+Expr finite_or_zero(Expr t) { return where(is_finite(t), t, scalar_like(t, 0)); }
 
 }  // namespace
 
-Tensors Logsumexp::decompose(const Lower& c, const Attrs& a) {
+Exprs Logsumexp::decompose(const Lower& c, const Attrs& a) {
   if (a.axes.empty()) return {c.in(0)};  // a scalar
-  const Tensor x = c.in(0), m = stop_gradient(finite_or_zero(reduce_max(x, a.axes, true)));
-  const Tensor y = log(reduce_sum(exp(x - m), a.axes, true)) + m;
+  const Expr x = c.in(0), m = stop_gradient(finite_or_zero(reduce_max(x, a.axes, true)));
+  const Expr y = log(reduce_sum(exp(x - m), a.axes, true)) + m;
   return {reshape(y, c.out().dims())};
 }
 
-Tensors Logsumexp::vjp(const Vjp& c, const Attrs& a) {
-  const Tensor y = finite_or_zero(keep_reduced(c.out(), a.axes, a.keep_dim));
+Exprs Logsumexp::vjp(const Vjp& c, const Attrs& a) {
+  const Expr y = finite_or_zero(keep_reduced(c.out(), a.axes, a.keep_dim));
   return {exp(c.in(0) - y) * keep_reduced(c.dy(), a.axes, a.keep_dim)};
 }
 
-Tensors Logsumexp::vmap(const Vmap& c, const Attrs& a) {
+Exprs Logsumexp::vmap(const Vmap& c, const Attrs& a) {
   const auto [x, axes] = reduced_batch(c, a.axes);
   return {logsumexp(x, axes, a.keep_dim && !a.axes.empty())};
 }
@@ -95,9 +95,9 @@ std::vector<OpSample<Logsumexp::Attrs>> Logsumexp::samples() {
           {{{}, false}, {"f32[]"}},      {{{0}, false}, {"f16[1]"}},       {{{1}, true}, {"f32[0,3]"}}};
 }
 
-Tensor softmax(Tensor x, int axis) { return make<Softmax>(*x.graph, {axis}, {x}); }
-Tensor log_softmax(Tensor x, int axis) { return make<LogSoftmax>(*x.graph, {axis}, {x}); }
-Tensor logsumexp(Tensor x, std::vector<int> axes, bool keep_dim) {
+Expr softmax(Expr x, int axis) { return make<Softmax>(*x.graph, {axis}, {x}); }
+Expr log_softmax(Expr x, int axis) { return make<LogSoftmax>(*x.graph, {axis}, {x}); }
+Expr logsumexp(Expr x, std::vector<int> axes, bool keep_dim) {
   return make<Logsumexp>(*x.graph, {std::move(axes), keep_dim}, {x});
 }
 

@@ -1,11 +1,9 @@
 // Softmax and its relatives. All subtract the maximum first, so that nothing overflows.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct SoftmaxAttrs {
   int axis = -1;
@@ -23,10 +21,10 @@ struct Softmax {
       "nothing else NaN. dx = y (dy - sum of y dy)";
   using Attrs = SoftmaxAttrs;
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors jvp(const Jvp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs jvp(const Jvp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -36,10 +34,10 @@ struct LogSoftmax {
       "y = x - m - ln(sum of e^(x - m)) along `axis`, m the maximum there. dx = dy - e^y sum of dy";
   using Attrs = SoftmaxAttrs;
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors jvp(const Jvp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs jvp(const Jvp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -58,14 +56,14 @@ struct Logsumexp {
     }
   };
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor softmax(Tensor x, int axis = -1);
-Tensor log_softmax(Tensor x, int axis = -1);
-Tensor logsumexp(Tensor x, std::vector<int> axes, bool keep_dim = false);
+Expr softmax(Expr x, int axis = -1);
+Expr log_softmax(Expr x, int axis = -1);
+Expr logsumexp(Expr x, std::vector<int> axes, bool keep_dim = false);
 
 }  // namespace rlx::ops

@@ -47,9 +47,9 @@ Literals Sort::reference(const Eval& c, const Attrs& a) {
   return {pick_elements(c.in(0), from, c.out()), Literal::integers(c.out(1), indices)};
 }
 
-Tensors Sort::vjp(const Vjp& c, const Attrs& a) { return routed_vjp(c, a.axis); }
-Tensors Sort::jvp(const Jvp& c, const Attrs& a) { return routed_jvp(c, a.axis); }
-Tensors Sort::vmap(const Vmap& c, const Attrs& a) { return sort(c.in(0), a.axis + 1, a.descending); }
+Exprs Sort::vjp(const Vjp& c, const Attrs& a) { return routed_vjp(c, a.axis); }
+Exprs Sort::jvp(const Jvp& c, const Attrs& a) { return routed_jvp(c, a.axis); }
+Exprs Sort::vmap(const Vmap& c, const Attrs& a) { return sort(c.in(0), a.axis + 1, a.descending); }
 std::vector<OpSample<SortAttrs>> Sort::samples() { return sort_samples(); }
 
 Shapes Argsort::infer(Infer& c, Attrs& a) {
@@ -57,10 +57,8 @@ Shapes Argsort::infer(Infer& c, Attrs& a) {
   a.axis = c.axis(a.axis, 0);
   return {c.in(0).with_dtype(DType::i32)};
 }
-Tensors Argsort::decompose(const Lower& c, const Attrs& a) {
-  return {sort(c.in(0), a.axis, a.descending)[1]};
-}
-Tensors Argsort::vmap(const Vmap& c, const Attrs& a) { return {argsort(c.in(0), a.axis + 1, a.descending)}; }
+Exprs Argsort::decompose(const Lower& c, const Attrs& a) { return {sort(c.in(0), a.axis, a.descending)[1]}; }
+Exprs Argsort::vmap(const Vmap& c, const Attrs& a) { return {argsort(c.in(0), a.axis + 1, a.descending)}; }
 std::vector<OpSample<SortAttrs>> Argsort::samples() { return sort_samples(); }
 
 Shapes TopK::infer(Infer& c, Attrs& a) {
@@ -75,15 +73,15 @@ Shapes TopK::infer(Infer& c, Attrs& a) {
   return {y, y.with_dtype(DType::i32)};
 }
 
-Tensors TopK::decompose(const Lower& c, const Attrs& a) {
-  Tensors sorted = sort(c.in(0), a.axis, true);
-  for (Tensor& t : sorted) t = narrow(t, a.axis, 0, a.k);
+Exprs TopK::decompose(const Lower& c, const Attrs& a) {
+  Exprs sorted = sort(c.in(0), a.axis, true);
+  for (Expr& t : sorted) t = narrow(t, a.axis, 0, a.k);
   return sorted;
 }
 
-Tensors TopK::vjp(const Vjp& c, const Attrs& a) { return routed_vjp(c, a.axis); }
-Tensors TopK::jvp(const Jvp& c, const Attrs& a) { return routed_jvp(c, a.axis); }
-Tensors TopK::vmap(const Vmap& c, const Attrs& a) { return top_k(c.in(0), a.k, a.axis + 1); }
+Exprs TopK::vjp(const Vjp& c, const Attrs& a) { return routed_vjp(c, a.axis); }
+Exprs TopK::jvp(const Jvp& c, const Attrs& a) { return routed_jvp(c, a.axis); }
+Exprs TopK::vmap(const Vmap& c, const Attrs& a) { return top_k(c.in(0), a.k, a.axis + 1); }
 
 std::vector<OpSample<TopK::Attrs>> TopK::samples() {
   return {{{3}, {"f32[4,9] distinct"}},
@@ -95,12 +93,8 @@ std::vector<OpSample<TopK::Attrs>> TopK::samples() {
           {{5}, {"i64[5] <3"}}};
 }
 
-Tensors sort(Tensor x, int axis, bool descending) {
-  return make_all<Sort>(*x.graph, {axis, descending}, {x});
-}
-Tensor argsort(Tensor x, int axis, bool descending) {
-  return make<Argsort>(*x.graph, {axis, descending}, {x});
-}
-Tensors top_k(Tensor x, int64_t k, int axis) { return make_all<TopK>(*x.graph, {k, axis}, {x}); }
+Exprs sort(Expr x, int axis, bool descending) { return make_all<Sort>(*x.graph, {axis, descending}, {x}); }
+Expr argsort(Expr x, int axis, bool descending) { return make<Argsort>(*x.graph, {axis, descending}, {x}); }
+Exprs top_k(Expr x, int64_t k, int axis) { return make_all<TopK>(*x.graph, {k, axis}, {x}); }
 
 }  // namespace rlx::ops

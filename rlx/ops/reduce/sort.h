@@ -1,11 +1,9 @@
 // Sorting along an axis, and the largest elements.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct SortAttrs {
   int axis = -1;
@@ -26,9 +24,9 @@ struct Sort {
   using Attrs = SortAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors jvp(const Jvp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs jvp(const Jvp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -39,8 +37,8 @@ struct Argsort {
   static constexpr Traits traits{.zero_gradient = true};
   using Attrs = SortAttrs;
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -60,17 +58,17 @@ struct TopK {
     }
   };
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors jvp(const Jvp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs jvp(const Jvp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
 /// {values, indices}
-Tensors sort(Tensor x, int axis = -1, bool descending = false);
-Tensor argsort(Tensor x, int axis = -1, bool descending = false);
+Exprs sort(Expr x, int axis = -1, bool descending = false);
+Expr argsort(Expr x, int axis = -1, bool descending = false);
 /// {values, indices}
-Tensors top_k(Tensor x, int64_t k, int axis = -1);
+Exprs top_k(Expr x, int64_t k, int axis = -1);
 
 }  // namespace rlx::ops

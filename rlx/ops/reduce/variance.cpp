@@ -12,13 +12,13 @@ Shapes Variance::infer(Infer& c, Attrs& a) {
   return {reduced_type(c, a.axes, a.keep_dim)};
 }
 
-Tensors Variance::decompose(const Lower& c, const Attrs& a) {
-  const Tensor x = c.in(0);
-  const Tensor count = max(count_like(x, a.axes) - a.correction, scalar_like(x, 0));
+Exprs Variance::decompose(const Lower& c, const Attrs& a) {
+  const Expr x = c.in(0);
+  const Expr count = max(count_like(x, a.axes) - a.correction, scalar_like(x, 0));
   return {reduce_sum(square(x - reduce_mean(x, a.axes, true)), a.axes, a.keep_dim) / count};
 }
 
-Tensors Variance::vmap(const Vmap& c, const Attrs& a) {
+Exprs Variance::vmap(const Vmap& c, const Attrs& a) {
   const auto [x, axes] = reduced_batch(c, a.axes);
   return {variance(x, axes, a.keep_dim && !a.axes.empty(), a.correction)};
 }
@@ -29,7 +29,7 @@ std::vector<OpSample<Variance::Attrs>> Variance::samples() {
           {{{0}, false, 0}, {"f16[1]"}},    {{{1}, true, 1}, {"f32[0,3]"}}};
 }
 
-Tensor variance(Tensor x, std::vector<int> axes, bool keep_dim, double correction) {
+Expr variance(Expr x, std::vector<int> axes, bool keep_dim, double correction) {
   return make<Variance>(*x.graph, {std::move(axes), keep_dim, correction}, {x});
 }
 

@@ -1,11 +1,9 @@
 // Spread around the mean.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct Variance {
   static constexpr std::string_view name = "variance", summary = "Mean squared distance from the mean.",
@@ -24,11 +22,11 @@ struct Variance {
     }
   };
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor variance(Tensor x, std::vector<int> axes, bool keep_dim = false, double correction = 0);
+Expr variance(Expr x, std::vector<int> axes, bool keep_dim = false, double correction = 0);
 
 }  // namespace rlx::ops

@@ -70,14 +70,14 @@ namespace {
 // then slices of q, k, v, g, beta; row vectors are [batch, heads, 1, n].
 Graph delta_step(const Shape& state, const Shape& lanes, const Shape& gates) {
   Graph g("delta_step");
-  const auto input = [&g](const char* name, const Shape& s) { return Tensor{&g, g.input(name, s)}; };
-  const auto row = [](Tensor x) { return unsqueeze(x, 2); };
-  const auto number = [](Tensor x) { return unsqueeze(unsqueeze(x, 2), 3); };
-  const Tensor before = input("state", state), q = input("q", lanes), k = input("k", lanes),
-               v = input("v", lanes), gate = input("g", gates), beta = input("beta", gates);
-  const Tensor faded = before * number(exp(gate));
-  const Tensor error = number(beta) * (row(v) - matmul(row(k), faded));
-  const Tensor after = faded + unsqueeze(k, 3) * error;
+  const auto input = [&g](const char* name, const Shape& s) { return Expr{&g, g.input(name, s)}; };
+  const auto row = [](Expr x) { return unsqueeze(x, 2); };
+  const auto number = [](Expr x) { return unsqueeze(unsqueeze(x, 2), 3); };
+  const Expr before = input("state", state), q = input("q", lanes), k = input("k", lanes),
+             v = input("v", lanes), gate = input("g", gates), beta = input("beta", gates);
+  const Expr faded = before * number(exp(gate));
+  const Expr error = number(beta) * (row(v) - matmul(row(k), faded));
+  const Expr after = faded + unsqueeze(k, 3) * error;
   const double scale = 1 / std::sqrt(double(state.dim(2).value()));
   g.set_outputs({after, squeeze(matmul(row(q), after), 2) * scale});
   return g;
@@ -85,14 +85,14 @@ Graph delta_step(const Shape& state, const Shape& lanes, const Shape& gates) {
 
 }  // namespace
 
-Tensors GatedDeltaNetRules::decompose(const Lower& c, const Attrs&) {
+Exprs GatedDeltaNetRules::decompose(const Lower& c, const Attrs&) {
   const Shape& q = c.in(0).shape();
   const Shape lanes = c.out(0).with_dims({q.dim(0), q.dim(2), c.out(0).dim(3)}),
               gates = q.with_dims({q.dim(0), q.dim(2)});
-  Tensors steps;  // time first
+  Exprs steps;  // time first
   for (int i = 0; i < 5; ++i) steps.push_back(move_axis(c.in(i), 1, 0));
-  const Tensor start = c.has(5) ? c.in(5) : full(c.graph, c.out(1), 0);
-  const Tensors out = scan_all(c.graph, {start}, {}, steps, delta_step(c.out(1), lanes, gates), q.dim(1));
+  const Expr start = c.has(5) ? c.in(5) : full(c.graph, c.out(1), 0);
+  const Exprs out = scan_all(c.graph, {start}, {}, steps, delta_step(c.out(1), lanes, gates), q.dim(1));
   return {move_axis(out[1], 0, 1), out[0]};
 }
 
@@ -112,18 +112,18 @@ std::vector<OpSample<GatedDeltaNetAttrs>> delta_net_samples(bool carry) {
           sample(3, "bf16", "1", "2", "1", "3"), sample(2, "f32", "0", "2", "1", "2")};
 }
 
-GatedDeltaNetResult pair(const Tensors& results) { return {results[0], results[1]}; }
+GatedDeltaNetResult pair(const Exprs& results) { return {results[0], results[1]}; }
 
 }  // namespace
 
 std::vector<OpSample<GatedDeltaNetAttrs>> GatedDeltaNet::samples() { return delta_net_samples(false); }
 std::vector<OpSample<GatedDeltaNetAttrs>> GatedDeltaNetCarry::samples() { return delta_net_samples(true); }
 
-GatedDeltaNetResult gated_delta_net(Tensor q, Tensor k, Tensor v, Tensor g, Tensor beta, int64_t state_size) {
+GatedDeltaNetResult gated_delta_net(Expr q, Expr k, Expr v, Expr g, Expr beta, int64_t state_size) {
   return pair(make_all<GatedDeltaNet>(*q.graph, {state_size}, {q, k, v, g, beta}));
 }
 
-GatedDeltaNetResult gated_delta_net_carry(Tensor q, Tensor k, Tensor v, Tensor g, Tensor beta, Tensor state,
+GatedDeltaNetResult gated_delta_net_carry(Expr q, Expr k, Expr v, Expr g, Expr beta, Expr state,
                                           int64_t state_size) {
   return pair(make_all<GatedDeltaNetCarry>(*q.graph, {state_size}, {q, k, v, g, beta, state}));
 }

@@ -2,11 +2,9 @@
 // corrects itself by an error.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct GatedDeltaNetAttrs {
   int64_t state_size = 0;
@@ -22,7 +20,7 @@ struct GatedDeltaNetRules {
   using Attrs = GatedDeltaNetAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
 };
 
 struct GatedDeltaNet : GatedDeltaNetRules {
@@ -50,11 +48,11 @@ struct GatedDeltaNetCarry : GatedDeltaNetRules {
 };
 
 struct GatedDeltaNetResult {
-  Tensor output, state;
+  Expr output, state;
 };
 
-GatedDeltaNetResult gated_delta_net(Tensor q, Tensor k, Tensor v, Tensor g, Tensor beta, int64_t state_size);
-GatedDeltaNetResult gated_delta_net_carry(Tensor q, Tensor k, Tensor v, Tensor g, Tensor beta, Tensor state,
+GatedDeltaNetResult gated_delta_net(Expr q, Expr k, Expr v, Expr g, Expr beta, int64_t state_size);
+GatedDeltaNetResult gated_delta_net_carry(Expr q, Expr k, Expr v, Expr g, Expr beta, Expr state,
                                           int64_t state_size);
 
 }  // namespace rlx::ops

@@ -57,10 +57,10 @@ Literals SelectiveScan::reference(const Eval& e, const Attrs&) {
 }
 
 // All times at once, [batch, seq, h, n]; the recurrence itself is linear.
-Tensors SelectiveScan::decompose(const Lower& e, const Attrs&) {
-  const Tensor delta = unsqueeze(e.in(1), 3);
-  const Tensor decay = exp(delta * e.in(2));
-  const Tensor input = delta * unsqueeze(e.in(0), 3) * unsqueeze(e.in(3), 2);
+Exprs SelectiveScan::decompose(const Lower& e, const Attrs&) {
+  const Expr delta = unsqueeze(e.in(1), 3);
+  const Expr decay = exp(delta * e.in(2));
+  const Expr input = delta * unsqueeze(e.in(0), 3) * unsqueeze(e.in(3), 2);
   return {reduce_sum(linear_recurrence(decay, input, 1) * unsqueeze(e.in(4), 2), {3})};
 }
 
@@ -72,7 +72,7 @@ std::vector<OpSample<SelectiveScan::Attrs>> SelectiveScan::samples() {
           {{3}, {"bf16[1,2,1]", "bf16[1,2,1]", "bf16[1,3]", "bf16[1,2,3]", "bf16[1,2,3]"}}};
 }
 
-Tensor selective_scan(Tensor x, Tensor delta, Tensor a, Tensor b, Tensor c, int64_t state_size) {
+Expr selective_scan(Expr x, Expr delta, Expr a, Expr b, Expr c, int64_t state_size) {
   return make<SelectiveScan>(*x.graph, {state_size}, {x, delta, a, b, c});
 }
 

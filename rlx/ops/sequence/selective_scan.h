@@ -1,11 +1,9 @@
 // The selective state-space recurrence of Mamba.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct SelectiveScan {
   static constexpr std::string_view name = "selective_scan", summary = "Selective state-space scan.",
@@ -21,10 +19,10 @@ struct SelectiveScan {
   };
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor selective_scan(Tensor x, Tensor delta, Tensor a, Tensor b, Tensor c, int64_t state_size);
+Expr selective_scan(Expr x, Expr delta, Expr a, Expr b, Expr c, int64_t state_size);
 
 }  // namespace rlx::ops

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "rlx/ir/literal.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
 

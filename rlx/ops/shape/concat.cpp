@@ -46,19 +46,19 @@ Literals Concat::reference(const Eval& c, const Attrs& a) {
   return {y};
 }
 
-Tensors Concat::vjp(const Vjp& c, const Attrs& a) {
-  Tensors out;
+Exprs Concat::vjp(const Vjp& c, const Attrs& a) {
+  Exprs out;
   Dim at = 0;
   for (int i = 0; i < c.count(); ++i) {
     const Dim length = c.in(i).dim(a.axis);
-    out.push_back(c.wants(i) ? narrow(c.dy(), a.axis, at, length) : Tensor{});
+    out.push_back(c.wants(i) ? narrow(c.dy(), a.axis, at, length) : Expr{});
     at = at + length;
   }
   return out;
 }
 
-Tensors Concat::vmap(const Vmap& c, const Attrs& a) {
-  Tensors parts;
+Exprs Concat::vmap(const Vmap& c, const Attrs& a) {
+  Exprs parts;
   for (int i = 0; i < c.count(); ++i) parts.push_back(lifted(c, i));
   return {concat(parts, a.axis + 1)};
 }
@@ -69,14 +69,14 @@ std::vector<OpSample<Concat::Attrs>> Concat::samples() {
           {{0}, {"bool[2]", "bool[1]"}},   {{1}, {"c64[1,2,2]", "c64[1,1,2]"}}};
 }
 
-Tensor concat(const Tensors& parts, int axis) {
+Expr concat(const Exprs& parts, int axis) {
   if (parts.empty()) throw invalid("concat: no operands; it takes one or more");
   return make<Concat>(*parts[0].graph, {axis}, Values(parts.begin(), parts.end()));
 }
 
-Tensor stack(const Tensors& parts, int axis) {
-  Tensors rows;
-  for (const Tensor& part : parts) rows.push_back(unsqueeze(part, axis));
+Expr stack(const Exprs& parts, int axis) {
+  Exprs rows;
+  for (const Expr& part : parts) rows.push_back(unsqueeze(part, axis));
   return concat(rows, axis);
 }
 

@@ -1,11 +1,9 @@
 // Joining along an existing axis.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct Concat {
   static constexpr std::string_view name = "concat", summary = "Tensors joined along one axis.",
@@ -21,13 +19,13 @@ struct Concat {
   };
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor concat(const Tensors& parts, int axis);
+Expr concat(const Exprs& parts, int axis);
 /// Joins along a new axis.
-Tensor stack(const Tensors& parts, int axis);
+Expr stack(const Exprs& parts, int axis);
 
 }  // namespace rlx::ops

@@ -50,12 +50,12 @@ std::vector<int64_t> dynamic_positions(const Eval& c, int starts_operand, const 
 }
 
 // Under a batch of starts [batch, rank]: the limited start of one axis, i64[batch,1].
-Tensor limited_start(Tensor starts, int axis, Dim size, Dim box) {
-  const Tensor s = narrow(cast(starts, DType::i64), 1, axis, 1);
+Expr limited_start(Expr starts, int axis, Dim size, Dim box) {
+  const Expr s = narrow(cast(starts, DType::i64), 1, axis, 1);
   return max(min(s, dim_value(*s.graph, size - box)), scalar_like(s, 0));
 }
 
-Tensor with_zero_front(Tensor starts) {
+Expr with_zero_front(Expr starts) {
   return concat({full(*starts.graph, Shape(starts.dtype(), {1}), 0), starts}, 0);
 }
 
@@ -71,25 +71,25 @@ Literals DynamicSlice::reference(const Eval& c, const Attrs& a) {
   return {pick_elements(c.in(0), dynamic_positions(c, 1, a.sizes, name), c.out())};
 }
 
-Tensors DynamicSlice::vjp(const Vjp& c, const Attrs&) {
-  return {dynamic_update_slice(zeros_like(c.in(0)), c.dy(), c.in(1)), Tensor{}};
+Exprs DynamicSlice::vjp(const Vjp& c, const Attrs&) {
+  return {dynamic_update_slice(zeros_like(c.in(0)), c.dy(), c.in(1)), Expr{}};
 }
 
-Tensors DynamicSlice::jvp(const Jvp& c, const Attrs& a) {
-  return {c.has_dx(0) ? dynamic_slice(c.dx(0), c.in(1), a.sizes) : Tensor{}};
+Exprs DynamicSlice::jvp(const Jvp& c, const Attrs& a) {
+  return {c.has_dx(0) ? dynamic_slice(c.dx(0), c.in(1), a.sizes) : Expr{}};
 }
 
 // With a place for each example the box is gathered axis by axis.
-Tensors DynamicSlice::vmap(const Vmap& c, const Attrs& a) {
+Exprs DynamicSlice::vmap(const Vmap& c, const Attrs& a) {
   if (!c.batched(1)) {
     Dims sizes = a.sizes;
     sizes.insert(sizes.begin(), c.size);
     return {dynamic_slice(c.in(0), with_zero_front(c.in(1)), sizes)};
   }
-  Tensor y = lifted(c, 0);
+  Expr y = lifted(c, 0);
   for (int k = 0; k < int(a.sizes.size()); ++k) {
     const Dim box = a.sizes[size_t(k)];
-    const Tensor places = iota(c.graph, Shape(DType::i64, {1, box}), 1);
+    const Expr places = iota(c.graph, Shape(DType::i64, {1, box}), 1);
     y = batched_gather(y, limited_start(c.in(1), k, y.dim(k + 1), box) + places, k + 1, 1);
   }
   return {y};
@@ -115,32 +115,32 @@ Literals DynamicUpdateSlice::reference(const Eval& c, const Attrs&) {
   return {y};
 }
 
-Tensors DynamicUpdateSlice::vjp(const Vjp& c, const Attrs&) {
-  Tensors out(3);
+Exprs DynamicUpdateSlice::vjp(const Vjp& c, const Attrs&) {
+  Exprs out(3);
   if (c.wants(0)) out[0] = dynamic_update_slice(c.dy(), zeros_like(c.in(1)), c.in(2));
   if (c.wants(1)) out[1] = dynamic_slice(c.dy(), c.in(2), c.in(1).shape().dims());
   return out;
 }
 
-Tensors DynamicUpdateSlice::jvp(const Jvp& c, const Attrs&) {
-  if (!c.has_dx(0) && !c.has_dx(1)) return {Tensor{}};
+Exprs DynamicUpdateSlice::jvp(const Jvp& c, const Attrs&) {
+  if (!c.has_dx(0) && !c.has_dx(1)) return {Expr{}};
   return {dynamic_update_slice(c.dx(0), c.dx(1), c.in(2))};
 }
 
 // With a place for each example: every element of x asks which element of the update lies on it, if any.
-Tensors DynamicUpdateSlice::vmap(const Vmap& c, const Attrs&) {
+Exprs DynamicUpdateSlice::vmap(const Vmap& c, const Attrs&) {
   if (!c.batched(2)) return {dynamic_update_slice(lifted(c, 0), lifted(c, 1), with_zero_front(c.in(2)))};
-  const Tensor x = lifted(c, 0);
-  Tensor update = lifted(c, 1), inside;
+  const Expr x = lifted(c, 0);
+  Expr update = lifted(c, 1), inside;
   for (int k = 1; k < x.rank(); ++k) {
     const Dim size = x.dim(k), box = update.dim(k);
     if (box == Dim(0)) return {x};
-    const Tensor offset =
+    const Expr offset =
         iota(c.graph, Shape(DType::i64, {1, size}), 1) - limited_start(c.in(2), k - 1, size, box);
     Dims dims(size_t(x.rank()), Dim(1));
     dims[0] = c.size, dims[size_t(k)] = size;
-    const Tensor hit = logical_and(compare(CompareOp::ge, offset, scalar_like(offset, 0)),
-                                   less(offset, dim_value(c.graph, box)));
+    const Expr hit = logical_and(compare(CompareOp::ge, offset, scalar_like(offset, 0)),
+                                 less(offset, dim_value(c.graph, box)));
     inside = inside ? logical_and(inside, reshape(hit, dims)) : reshape(hit, dims);
     update = batched_gather(update, offset, k, 1, IndexMode::clamp);
   }
@@ -154,10 +154,10 @@ std::vector<OpSample<NoAttrs>> DynamicUpdateSlice::samples() {
           {{}, {"bool[1]", "bool[1]", "i32[1] <1"}}};
 }
 
-Tensor dynamic_slice(Tensor x, Tensor starts, Dims sizes) {
+Expr dynamic_slice(Expr x, Expr starts, Dims sizes) {
   return make<DynamicSlice>(*x.graph, {std::move(sizes)}, {x, starts});
 }
-Tensor dynamic_update_slice(Tensor x, Tensor update, Tensor starts) {
+Expr dynamic_update_slice(Expr x, Expr update, Expr starts) {
   return make<DynamicUpdateSlice>(*x.graph, {}, {x, update, starts});
 }
 

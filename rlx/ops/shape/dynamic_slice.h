@@ -1,11 +1,9 @@
 // Boxes whose place is known at run time only.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct DynamicSlice {
   static constexpr std::string_view name = "dynamic_slice", summary = "A box at a place given at run time.",
@@ -19,9 +17,9 @@ struct DynamicSlice {
   };
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors jvp(const Jvp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs jvp(const Jvp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -34,14 +32,14 @@ struct DynamicUpdateSlice {
   using Attrs = NoAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors jvp(const Jvp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs jvp(const Jvp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
 /// `starts` holds one index per axis of x.
-Tensor dynamic_slice(Tensor x, Tensor starts, Dims sizes);
-Tensor dynamic_update_slice(Tensor x, Tensor update, Tensor starts);
+Expr dynamic_slice(Expr x, Expr starts, Dims sizes);
+Expr dynamic_update_slice(Expr x, Expr update, Expr starts);
 
 }  // namespace rlx::ops

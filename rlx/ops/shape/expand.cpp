@@ -39,9 +39,9 @@ Literals Expand::reference(const Eval& c, const Attrs&) {
   return {y};
 }
 
-Tensors Expand::vjp(const Vjp& c, const Attrs&) { return {unbroadcast(c.dy(), c.in(0).shape().dims())}; }
+Exprs Expand::vjp(const Vjp& c, const Attrs&) { return {unbroadcast(c.dy(), c.in(0).shape().dims())}; }
 
-Tensors Expand::vmap(const Vmap& c, const Attrs& a) {
+Exprs Expand::vmap(const Vmap& c, const Attrs& a) {
   Dims from = c.in(0).shape().dims(), to = a.shape;
   from.insert(from.begin() + 1, to.size() + 1 - from.size(),
               Dim(1));  // axes the result adds come after the batch
@@ -55,7 +55,7 @@ std::vector<OpSample<Expand::Attrs>> Expand::samples() {
           {{{3}}, {"c64[1]"}}};
 }
 
-Tensor expand(Tensor x, Dims shape) {
+Expr expand(Expr x, Dims shape) {
   return x.shape().dims() == shape ? x : make<Expand>(*x.graph, {std::move(shape)}, {x});
 }
 

@@ -1,11 +1,9 @@
 // Repetition along axes of size 1.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct Expand {
   static constexpr std::string_view name = "expand", summary = "Broadcast to given extents.", operands = "x";
@@ -21,12 +19,12 @@ struct Expand {
   };
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
 /// `x` itself when it has these extents already.
-Tensor expand(Tensor x, Dims shape);
+Expr expand(Expr x, Dims shape);
 
 }  // namespace rlx::ops

@@ -22,9 +22,9 @@ Literals Flip::reference(const Eval& c, const Attrs& a) {
   return {pick_elements(c.in(0), box_positions(dims, dims, start, stride), c.out())};
 }
 
-Tensors Flip::vjp(const Vjp& c, const Attrs& a) { return {flip(c.dy(), a.axes)}; }
+Exprs Flip::vjp(const Vjp& c, const Attrs& a) { return {flip(c.dy(), a.axes)}; }
 
-Tensors Flip::vmap(const Vmap& c, const Attrs& a) {
+Exprs Flip::vmap(const Vmap& c, const Attrs& a) {
   if (a.axes.empty()) return {c.in(0)};  // a scalar each
   std::vector<int> axes = a.axes;
   for (int& axis : axes) ++axis;
@@ -36,6 +36,6 @@ std::vector<OpSample<Flip::Attrs>> Flip::samples() {
           {{{0, 1}}, {"c64[1,3]"}}, {{{}}, {"f32[]"}},      {{{-1, 0}}, {"bool[2,2]"}}};
 }
 
-Tensor flip(Tensor x, std::vector<int> axes) { return make<Flip>(*x.graph, {std::move(axes)}, {x}); }
+Expr flip(Expr x, std::vector<int> axes) { return make<Flip>(*x.graph, {std::move(axes)}, {x}); }
 
 }  // namespace rlx::ops

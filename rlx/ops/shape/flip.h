@@ -1,11 +1,9 @@
 // Reversal along axes.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct Flip {
   static constexpr std::string_view name = "flip", summary = "Order of elements reversed along axes.",
@@ -21,11 +19,11 @@ struct Flip {
   };
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor flip(Tensor x, std::vector<int> axes);
+Expr flip(Expr x, std::vector<int> axes);
 
 }  // namespace rlx::ops

@@ -61,16 +61,14 @@ Literals OneHot::reference(const Eval& c, const Attrs& a) {
   return {Literal::reals(c.out(), v)};
 }
 
-Tensors OneHot::decompose(const Lower& c, const Attrs& a) {
+Exprs OneHot::decompose(const Lower& c, const Attrs& a) {
   Dims counted(c.out().dims().size(), Dim(1));
   counted[size_t(a.axis)] = a.depth;
-  const Tensor places = iota(c.graph, Shape(DType::i64, counted), a.axis);
+  const Expr places = iota(c.graph, Shape(DType::i64, counted), a.axis);
   return {cast(equal(unsqueeze(cast(c.in(0), DType::i64), a.axis), places), a.dtype)};
 }
 
-Tensors OneHot::vmap(const Vmap& c, const Attrs& a) {
-  return {one_hot(c.in(0), a.depth, a.axis + 1, a.dtype)};
-}
+Exprs OneHot::vmap(const Vmap& c, const Attrs& a) { return {one_hot(c.in(0), a.depth, a.axis + 1, a.dtype)}; }
 
 std::vector<OpSample<OneHot::Attrs>> OneHot::samples() {
   return {{{5, -1, DType::f32}, {"i32[3] <5"}}, {{4, 0, DType::f64}, {"i64[2,3] <6"}},
@@ -79,8 +77,8 @@ std::vector<OpSample<OneHot::Attrs>> OneHot::samples() {
           {{3, 0, DType::c64}, {"u32[] <3"}},   {{0, -1, DType::f32}, {"i32[2] in -2..2"}}};
 }
 
-Tensor iota(Graph& g, const Shape& shape, int axis) { return make<Iota>(g, {shape, axis}, {}); }
-Tensor one_hot(Tensor indices, Dim depth, int axis, DType dtype) {
+Expr iota(Graph& g, const Shape& shape, int axis) { return make<Iota>(g, {shape, axis}, {}); }
+Expr one_hot(Expr indices, Dim depth, int axis, DType dtype) {
   return make<OneHot>(*indices.graph, {depth, axis, dtype}, {indices});
 }
 

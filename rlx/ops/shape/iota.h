@@ -1,11 +1,9 @@
 // Counting, and vectors with a single one.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct Iota {
   static constexpr std::string_view name = "iota", summary = "Positions along one axis.", operands = "";
@@ -42,12 +40,12 @@ struct OneHot {
   };
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor iota(Graph&, const Shape& shape, int axis);
-Tensor one_hot(Tensor indices, Dim depth, int axis = -1, DType dtype = DType::f32);
+Expr iota(Graph&, const Shape& shape, int axis);
+Expr one_hot(Expr indices, Dim depth, int axis = -1, DType dtype = DType::f32);
 
 }  // namespace rlx::ops

@@ -33,17 +33,17 @@ Literals Narrow::reference(const Eval& c, const Attrs& a) {
   return {y};
 }
 
-Tensors Narrow::vjp(const Vjp& c, const Attrs& a) {
+Exprs Narrow::vjp(const Vjp& c, const Attrs& a) {
   const Shape& x = c.in(0).shape();
   const Dim after = x.dim(a.axis) - a.start - a.len;
-  Tensors parts;
+  Exprs parts;
   if (a.start != Dim(0)) parts.push_back(full(c.graph, x.with_dim(a.axis, a.start), 0));
   parts.push_back(c.dy());
   if (after != Dim(0)) parts.push_back(full(c.graph, x.with_dim(a.axis, after), 0));
   return {concat(parts, a.axis)};
 }
 
-Tensors Narrow::vmap(const Vmap& c, const Attrs& a) { return {narrow(c.in(0), a.axis + 1, a.start, a.len)}; }
+Exprs Narrow::vmap(const Vmap& c, const Attrs& a) { return {narrow(c.in(0), a.axis + 1, a.start, a.len)}; }
 
 std::vector<OpSample<Narrow::Attrs>> Narrow::samples() {
   return {{{0, 1, 2}, {"f32[4,3]"}}, {{-1, 0, 1}, {"f64[2,3]"}}, {{1, 2, 0}, {"f32[2,3]"}},
@@ -51,8 +51,6 @@ std::vector<OpSample<Narrow::Attrs>> Narrow::samples() {
           {{0, 0, 0}, {"bool[0]"}}};
 }
 
-Tensor narrow(Tensor x, int axis, Dim start, Dim len) {
-  return make<Narrow>(*x.graph, {axis, start, len}, {x});
-}
+Expr narrow(Expr x, int axis, Dim start, Dim len) { return make<Narrow>(*x.graph, {axis, start, len}, {x}); }
 
 }  // namespace rlx::ops

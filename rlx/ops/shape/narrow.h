@@ -1,11 +1,9 @@
 // A contiguous range along one axis.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct Narrow {
   static constexpr std::string_view name = "narrow", summary = "A contiguous range of one axis.",
@@ -25,11 +23,11 @@ struct Narrow {
   };
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor narrow(Tensor x, int axis, Dim start, Dim len);
+Expr narrow(Expr x, int axis, Dim start, Dim len);
 
 }  // namespace rlx::ops

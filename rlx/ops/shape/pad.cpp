@@ -30,15 +30,15 @@ Literals Pad::reference(const Eval& c, const Attrs& a) {
   return {y};
 }
 
-Tensors Pad::vjp(const Vjp& c, const Attrs& a) {
+Exprs Pad::vjp(const Vjp& c, const Attrs& a) {
   Dims limit = a.low;
   for (size_t k = 0; k < limit.size(); ++k) limit[k] = limit[k] + c.in(0).dim(int(k));
   return {slice(c.dy(), a.low, limit)};
 }
 
-Tensors Pad::jvp(const Jvp& c, const Attrs& a) { return {pad(c.dx(0), a.low, a.high)}; }
+Exprs Pad::jvp(const Jvp& c, const Attrs& a) { return {pad(c.dx(0), a.low, a.high)}; }
 
-Tensors Pad::vmap(const Vmap& c, const Attrs& a) {
+Exprs Pad::vmap(const Vmap& c, const Attrs& a) {
   Attrs b = a;
   b.low.insert(b.low.begin(), Dim(0));
   b.high.insert(b.high.begin(), Dim(0));
@@ -55,7 +55,7 @@ std::vector<OpSample<Pad::Attrs>> Pad::samples() {
           {{{0, 0}, {0, 0}, 0}, {"f16[3,1]"}}};
 }
 
-Tensor pad(Tensor x, Dims low, Dims high, double value) {
+Expr pad(Expr x, Dims low, Dims high, double value) {
   return make<Pad>(*x.graph, {std::move(low), std::move(high), value}, {x});
 }
 

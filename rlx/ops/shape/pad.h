@@ -1,11 +1,9 @@
 // Room around a tensor.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct Pad {
   static constexpr std::string_view name = "pad", summary = "A tensor with a constant border.",
@@ -23,12 +21,12 @@ struct Pad {
   };
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors jvp(const Jvp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs jvp(const Jvp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor pad(Tensor x, Dims low, Dims high, double value = 0);
+Expr pad(Expr x, Dims low, Dims high, double value = 0);
 
 }  // namespace rlx::ops

@@ -35,9 +35,9 @@ Shapes Reshape::infer(Infer& c, Attrs& a) {
 
 Literals Reshape::reference(const Eval& c, const Attrs&) { return {c.in(0).reshaped(c.out().dims())}; }
 
-Tensors Reshape::vjp(const Vjp& c, const Attrs&) { return {reshape(c.dy(), c.in(0).shape().dims())}; }
+Exprs Reshape::vjp(const Vjp& c, const Attrs&) { return {reshape(c.dy(), c.in(0).shape().dims())}; }
 
-Tensors Reshape::vmap(const Vmap& c, const Attrs& a) {
+Exprs Reshape::vmap(const Vmap& c, const Attrs& a) {
   Dims shape = a.shape;
   shape.insert(shape.begin(), c.size);
   return {reshape(c.in(0), shape)};
@@ -48,11 +48,11 @@ std::vector<OpSample<Reshape::Attrs>> Reshape::samples() {
           {{{1, 1}}, {"f16[]"}},    {{{7, -1}}, {"c64[7]"}},   {{{6}}, {"bool[2,3]"}}};
 }
 
-Tensor reshape(Tensor x, Dims shape) {
+Expr reshape(Expr x, Dims shape) {
   return x.shape().dims() == shape ? x : make<Reshape>(*x.graph, {std::move(shape)}, {x});
 }
 
-Tensor unsqueeze(Tensor x, int axis) {
+Expr unsqueeze(Expr x, int axis) {
   Dims dims = x.shape().dims();
   int at = axis;
   if (!normalize_axis(at, x.rank() + 1))
@@ -61,7 +61,7 @@ Tensor unsqueeze(Tensor x, int axis) {
   return reshape(x, dims);
 }
 
-Tensor squeeze(Tensor x, int axis) {
+Expr squeeze(Expr x, int axis) {
   Dims dims = x.shape().dims();
   int at = axis;
   if (!normalize_axis(at, x.rank()))

@@ -1,11 +1,9 @@
 // The same elements under other extents.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct Reshape {
   static constexpr std::string_view name = "reshape",
@@ -23,16 +21,16 @@ struct Reshape {
   };
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
 /// `x` itself when it has these extents already.
-Tensor reshape(Tensor x, Dims shape);
+Expr reshape(Expr x, Dims shape);
 /// Inserts an axis of size 1 so that it is `axis` of the result.
-Tensor unsqueeze(Tensor x, int axis);
+Expr unsqueeze(Expr x, int axis);
 /// Removes axes of size 1.
-Tensor squeeze(Tensor x, int axis);
+Expr squeeze(Expr x, int axis);
 
 }  // namespace rlx::ops

@@ -44,14 +44,14 @@ Literals Slice::reference(const Eval& c, const Attrs& a) {
 namespace {
 
 // Element i of `axis` moved to place stride * i of an axis of the given size, zeros between.
-Tensor spread(Tensor t, int axis, int64_t stride, Dim size) {
+Expr spread(Expr t, int axis, int64_t stride, Dim size) {
   Dims dims = t.shape().dims();
   Dims low(dims.size() + 1, Dim(0)), high = low;
   high[size_t(axis) + 1] = stride - 1;
   Dims split = dims;
   split.insert(split.begin() + axis + 1, Dim(1));
   dims[size_t(axis)] = dims[size_t(axis)] * Dim(stride);
-  const Tensor wide = reshape(pad(reshape(t, split), low, high), dims);
+  const Expr wide = reshape(pad(reshape(t, split), low, high), dims);
   // The steps end up to stride - 1 places behind or any number before the end of the axis.
   Dims more(dims.size(), Dim(0));
   more[size_t(axis)] = max(size, dims[size_t(axis)]) - dims[size_t(axis)];
@@ -60,9 +60,9 @@ Tensor spread(Tensor t, int axis, int64_t stride, Dim size) {
 
 }  // namespace
 
-Tensors Slice::vjp(const Vjp& c, const Attrs& a) {
+Exprs Slice::vjp(const Vjp& c, const Attrs& a) {
   const Dims& dims = c.in(0).shape().dims();
-  Tensor dx = c.dy();
+  Expr dx = c.dy();
   Dims high = a.limit;
   for (size_t k = 0; k < dims.size(); ++k) {
     if (a.stride[k] > 1) dx = spread(dx, int(k), a.stride[k], dims[k] - a.start[k]);
@@ -71,7 +71,7 @@ Tensors Slice::vjp(const Vjp& c, const Attrs& a) {
   return {pad(dx, a.start, high)};
 }
 
-Tensors Slice::vmap(const Vmap& c, const Attrs& a) {
+Exprs Slice::vmap(const Vmap& c, const Attrs& a) {
   Attrs b = a;
   b.start.insert(b.start.begin(), Dim(0));
   b.limit.insert(b.limit.begin(), c.size);
@@ -90,7 +90,7 @@ std::vector<OpSample<Slice::Attrs>> Slice::samples() {
           {{{0, 1, 0}, {2, 4, 1}, {1, 2, 1}}, {"c64[2,5,1]"}}};
 }
 
-Tensor slice(Tensor x, Dims start, Dims limit, std::vector<int64_t> stride) {
+Expr slice(Expr x, Dims start, Dims limit, std::vector<int64_t> stride) {
   return make<Slice>(*x.graph, {std::move(start), std::move(limit), std::move(stride)}, {x});
 }
 

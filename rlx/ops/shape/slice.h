@@ -1,11 +1,9 @@
 // A strided box of a tensor.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct Slice {
   static constexpr std::string_view name = "slice", summary = "A box of a tensor, with steps.",
@@ -25,11 +23,11 @@ struct Slice {
   };
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor slice(Tensor x, Dims start, Dims limit, std::vector<int64_t> stride = {});
+Expr slice(Expr x, Dims start, Dims limit, std::vector<int64_t> stride = {});
 
 }  // namespace rlx::ops

@@ -39,13 +39,13 @@ Literals Transpose::reference(const Eval& c, const Attrs& a) {
   return {y};
 }
 
-Tensors Transpose::vjp(const Vjp& c, const Attrs& a) {
+Exprs Transpose::vjp(const Vjp& c, const Attrs& a) {
   std::vector<int> inverse(a.perm.size());
   for (size_t i = 0; i < a.perm.size(); ++i) inverse[size_t(a.perm[i])] = int(i);
   return {transpose(c.dy(), inverse)};
 }
 
-Tensors Transpose::vmap(const Vmap& c, const Attrs& a) {
+Exprs Transpose::vmap(const Vmap& c, const Attrs& a) {
   std::vector<int> perm{0};
   for (const int p : a.perm) perm.push_back(p + 1);
   return {transpose(c.in(0), perm)};
@@ -57,11 +57,9 @@ std::vector<OpSample<Transpose::Attrs>> Transpose::samples() {
           {{{1, 0}}, {"c64[2,2]"}}};
 }
 
-Tensor transpose(Tensor x, std::vector<int> perm) {
-  return make<Transpose>(*x.graph, {std::move(perm)}, {x});
-}
+Expr transpose(Expr x, std::vector<int> perm) { return make<Transpose>(*x.graph, {std::move(perm)}, {x}); }
 
-Tensor swap_last(Tensor x) {
+Expr swap_last(Expr x) {
   std::vector<int> perm(size_t(x.rank()));
   std::iota(perm.begin(), perm.end(), 0);
   if (x.rank() < 2) throw invalid("transpose: ", x.shape(), " has fewer than two axes");
@@ -69,7 +67,7 @@ Tensor swap_last(Tensor x) {
   return transpose(x, perm);
 }
 
-Tensor move_axis(Tensor x, int from, int to) {
+Expr move_axis(Expr x, int from, int to) {
   int source = from, target = to;
   if (!normalize_axis(source, x.rank()) || !normalize_axis(target, x.rank())) {
     throw invalid("move_axis: ", from, " to ", to, " is out of range for ", x.shape());

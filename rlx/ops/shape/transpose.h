@@ -1,11 +1,9 @@
 // Permutation of axes.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct Transpose {
   static constexpr std::string_view name = "transpose", summary = "Permutation of axes.", operands = "x";
@@ -20,15 +18,15 @@ struct Transpose {
   };
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
-  static Tensors vmap(const Vmap&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor transpose(Tensor x, std::vector<int> perm);
+Expr transpose(Expr x, std::vector<int> perm);
 /// Swaps the last two axes.
-Tensor swap_last(Tensor x);
+Expr swap_last(Expr x);
 /// Moves one axis, keeping the order of the others.
-Tensor move_axis(Tensor x, int from, int to);
+Expr move_axis(Expr x, int from, int to);
 
 }  // namespace rlx::ops

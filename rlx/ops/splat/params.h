@@ -2,11 +2,9 @@
 // of the camera.
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct SplatParams {
   int64_t width = 64, height = 64, tile_size = 16;

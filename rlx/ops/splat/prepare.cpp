@@ -19,23 +19,23 @@ namespace rlx::ops {
 namespace {
 
 // Vectors along the last axis.
-Tensor unit(Tensor v) { return v * rsqrt(reduce_sum(square(v), {-1}, true)); }
+Expr unit(Expr v) { return v * rsqrt(reduce_sum(square(v), {-1}, true)); }
 
-Tensor cross(Tensor a, Tensor b) {
-  const auto rolled = [](Tensor v, int64_t by) {
+Expr cross(Expr a, Expr b) {
+  const auto rolled = [](Expr v, int64_t by) {
     return concat({narrow(v, 0, by, 3 - by), narrow(v, 0, 0, by)}, 0);
   };
   return rolled(a, 1) * rolled(b, 2) - rolled(a, 2) * rolled(b, 1);
 }
 
-Tensor column(Tensor x, int64_t i) { return narrow(x, 1, i, 1); }
+Expr column(Expr x, int64_t i) { return narrow(x, 1, i, 1); }
 
 // The transposed rotation of each quaternion, [n, 3, 3].
-Tensor axes_of(Tensor rotations) {
-  const Tensor q = unit(rotations);
-  const Tensor w = column(q, 0), x = column(q, 1), y = column(q, 2), z = column(q, 3);
-  const auto diagonal = [](Tensor a, Tensor b) { return 1.0 - (a * a + b * b) * 2.0; };
-  const Tensor rows = concat(
+Expr axes_of(Expr rotations) {
+  const Expr q = unit(rotations);
+  const Expr w = column(q, 0), x = column(q, 1), y = column(q, 2), z = column(q, 3);
+  const auto diagonal = [](Expr a, Expr b) { return 1.0 - (a * a + b * b) * 2.0; };
+  const Expr rows = concat(
       {diagonal(y, z), (x * y + w * z) * 2.0, (x * z - w * y) * 2.0, (x * y - w * z) * 2.0, diagonal(x, z),
        (y * z + w * x) * 2.0, (x * z + w * y) * 2.0, (y * z - w * x) * 2.0, diagonal(x, y)},
       1);
@@ -44,9 +44,9 @@ Tensor axes_of(Tensor rotations) {
 
 // Real spherical harmonics of unit vectors [n, 3] with the signs customary in
 // splatting, [n, count].
-Tensor harmonics(Tensor d, int64_t count) {
-  const Tensor x = column(d, 0), y = column(d, 1), z = column(d, 2);
-  Tensors out{full(*d.graph, Shape(d.dtype(), {d.dim(0), 1}), 0.28209479177387814)};
+Expr harmonics(Expr d, int64_t count) {
+  const Expr x = column(d, 0), y = column(d, 1), z = column(d, 2);
+  Exprs out{full(*d.graph, Shape(d.dtype(), {d.dim(0), 1}), 0.28209479177387814)};
   if (count > 1) {
     const double c1 = 0.4886025119029199;
     out.insert(out.end(), {y * -c1, z * c1, x * -c1});
@@ -58,7 +58,7 @@ Tensor harmonics(Tensor d, int64_t count) {
   }
   if (count > 9) {
     const double b = 0.5900435899266435, e = 0.4570457994644658;
-    const Tensor xx = x * x, yy = y * y, zz = z * z;
+    const Expr xx = x * x, yy = y * y, zz = z * z;
     out.insert(out.end(),
                {y * (xx * 3.0 - yy) * -b, x * y * z * 2.890611442640554, y * (zz * 4.0 - xx - yy) * -e,
                 z * (zz * 2.0 - xx * 3.0 - yy * 3.0) * 0.3731763325901154, x * (zz * 4.0 - xx - yy) * -e,
@@ -68,17 +68,17 @@ Tensor harmonics(Tensor d, int64_t count) {
 }
 
 // f + x r + y u for every pixel centre, [height, width, 3].
-Tensor rays_of(Tensor meta, const SplatParams& p) {
+Expr rays_of(Expr meta, const SplatParams& p) {
   const auto part = [&](int64_t at, int64_t len) { return narrow(meta, 0, at, len); };
-  const Tensor forward = unit(part(3, 3) - part(0, 3)), right = unit(cross(part(6, 3), forward)),
-               up = unit(cross(forward, right));
-  const Tensor per_pixel = tan(part(9, 1) * (M_PI / 360)) / (0.5 * double(p.height));
+  const Expr forward = unit(part(3, 3) - part(0, 3)), right = unit(cross(part(6, 3), forward)),
+             up = unit(cross(forward, right));
+  const Expr per_pixel = tan(part(9, 1) * (M_PI / 360)) / (0.5 * double(p.height));
   const auto centres = [&](int64_t count, Dims dims) {
     std::vector<double> v;
     for (int64_t i = 0; i < count; ++i) v.push_back(double(i) + 0.5 - 0.5 * double(count));
-    return Tensor{meta.graph, meta.graph->constant(Literal::reals(Shape(meta.dtype(), std::move(dims)), v))};
+    return Expr{meta.graph, meta.graph->constant(Literal::reals(Shape(meta.dtype(), std::move(dims)), v))};
   };
-  const Tensor x = centres(p.width, {1, p.width, 1}), y = centres(p.height, {p.height, 1, 1});
+  const Expr x = centres(p.width, {1, p.width, 1}), y = centres(p.height, {p.height, 1, 1});
   return forward + x * per_pixel * right + y * per_pixel * up;
 }
 
@@ -104,17 +104,17 @@ Shapes GaussianSplatPrepare::infer(Infer& c, Attrs& a) {
           Shape(DType::i32, {})};
 }
 
-Tensors GaussianSplatPrepare::decompose(const Lower& c, const Attrs& a) {
-  const Tensor positions = c.in(0), scales = c.in(1), rotations = c.in(2), opacities = c.in(3),
-               colors = c.in(4), sh = c.in(5), meta = c.in(6);
-  const Tensor to_camera = narrow(meta, 0, 0, 3) - positions;
-  const Tensor inverse_radii = exp(-scales) / a.radius_scale;
-  const Tensor transform = axes_of(rotations) * unsqueeze(inverse_radii, 2);
-  const Tensor origin = squeeze(matmul(transform, unsqueeze(to_camera, 2)), 2);
-  Tensor color = colors;
+Exprs GaussianSplatPrepare::decompose(const Lower& c, const Attrs& a) {
+  const Expr positions = c.in(0), scales = c.in(1), rotations = c.in(2), opacities = c.in(3),
+             colors = c.in(4), sh = c.in(5), meta = c.in(6);
+  const Expr to_camera = narrow(meta, 0, 0, 3) - positions;
+  const Expr inverse_radii = exp(-scales) / a.radius_scale;
+  const Expr transform = axes_of(rotations) * unsqueeze(inverse_radii, 2);
+  const Expr origin = squeeze(matmul(transform, unsqueeze(to_camera, 2)), 2);
+  Expr color = colors;
   if (const int64_t k = sh.dim(1).value(); k > 0)
     color = reduce_sum(unsqueeze(harmonics(unit(to_camera), k), 2) * sh, {1}) + 0.5;
-  const Tensors lists =
+  const Exprs lists =
       make_all<GaussianSplatLists>(c.graph, a, {positions, scales, rotations, opacities, meta});
   return {color, sigmoid(opacities), origin, transform, rays_of(meta, a), lists[0], lists[1], lists[2]};
 }

@@ -27,7 +27,7 @@ struct GaussianSplatPrepare {
       "gaussian_splat_lists";
   using Attrs = SplatParams;
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 

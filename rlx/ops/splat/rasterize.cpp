@@ -90,7 +90,7 @@ namespace {
 
 // [height, width, k] <-> [tiles, pixels of a tile, k]; tiles that stick out are
 // filled with ones.
-Tensor to_tiles(Tensor x, const SplatParams& p) {
+Expr to_tiles(Expr x, const SplatParams& p) {
   const int64_t s = p.tile_size, k = x.dim(2).value();
   const auto fill = [&](int64_t rows, int64_t columns) {
     return full(*x.graph, Shape(x.dtype(), {rows, columns, k}), 1);
@@ -101,7 +101,7 @@ Tensor to_tiles(Tensor x, const SplatParams& p) {
   return reshape(x, {p.tiles(), s * s, k});
 }
 
-Tensor from_tiles(Tensor x, const SplatParams& p) {
+Expr from_tiles(Expr x, const SplatParams& p) {
   const int64_t s = p.tile_size;
   const Dim k = x.dim(2);
   x = transpose(reshape(x, {p.tiles_y(), p.tiles_x(), s, s, k}), {0, 2, 1, 3, 4});
@@ -113,44 +113,44 @@ Tensor from_tiles(Tensor x, const SplatParams& p) {
 
 // All entries of a tile's list against all its pixels, [tiles, entries,
 // pixels].
-Tensors GaussianSplatRasterize::decompose(const Lower& c, const Attrs& a) {
+Exprs GaussianSplatRasterize::decompose(const Lower& c, const Attrs& a) {
   Graph& g = c.graph;
   const int64_t tiles = a.tiles(), entries = a.max_list_entries;
-  const Tensor first = narrow(c.in(6), 1, 0, 1), last = narrow(c.in(6), 1, 1, 1);
-  const Tensor place = reshape(cumsum(full(g, Shape(first.dtype(), {entries}), 1), 0, true), {1, entries});
-  const Tensor in_list = unsqueeze(less(place, last - first), 2);
+  const Expr first = narrow(c.in(6), 1, 0, 1), last = narrow(c.in(6), 1, 1, 1);
+  const Expr place = reshape(cumsum(full(g, Shape(first.dtype(), {entries}), 1), 0, true), {1, entries});
+  const Expr in_list = unsqueeze(less(place, last - first), 2);
   // Places behind the end of a list read a row of zeros added to each table.
-  const Tensor nobody = count_like(full(g, Shape(c.in(5).dtype(), {c.in(1).dim(0)}), 0), {0});
-  const Tensor all_ids = concat({c.in(5), reshape(nobody, {1})}, 0);
-  const Tensor at = min(first + place, scalar_like(first, double(entries)));
-  const Tensor id = gather(all_ids, at, 0);
-  const auto rows = [&](Tensor table) {
+  const Expr nobody = count_like(full(g, Shape(c.in(5).dtype(), {c.in(1).dim(0)}), 0), {0});
+  const Expr all_ids = concat({c.in(5), reshape(nobody, {1})}, 0);
+  const Expr at = min(first + place, scalar_like(first, double(entries)));
+  const Expr id = gather(all_ids, at, 0);
+  const auto rows = [&](Expr table) {
     Dims dims = table.shape().dims();
     dims[0] = 1;
     return gather(concat({table, full(g, table.shape().with_dims(dims), 0)}, 0), id, 0);
   };
-  const Tensor color = rows(c.in(0)), opacity = unsqueeze(rows(c.in(1)), 2), origin = rows(c.in(2)),
-               transform = reshape(rows(c.in(3)), {tiles, entries * 3, 3});
-  const Tensor rays = to_tiles(c.in(4), a);
+  const Expr color = rows(c.in(0)), opacity = unsqueeze(rows(c.in(1)), 2), origin = rows(c.in(2)),
+             transform = reshape(rows(c.in(3)), {tiles, entries * 3, 3});
+  const Expr rays = to_tiles(c.in(4), a);
   const Dim pixels = rays.dim(1);
-  const Tensor d = reshape(matmul(transform, swap_last(rays)), {tiles, entries, 3, pixels});
-  const Tensor o = unsqueeze(origin, 3);
-  const Tensor od = reduce_sum(o * d, {2}), oo = reduce_sum(square(o), {2});
-  const Tensor dd = where(in_list, reduce_sum(square(d), {2}), scalar_like(d, 1));
-  const Tensor zero = scalar_like(d, 0);
-  Tensor alpha = opacity * exp((oo - square(od) / dd) * -0.5);
+  const Expr d = reshape(matmul(transform, swap_last(rays)), {tiles, entries, 3, pixels});
+  const Expr o = unsqueeze(origin, 3);
+  const Expr od = reduce_sum(o * d, {2}), oo = reduce_sum(square(o), {2});
+  const Expr dd = where(in_list, reduce_sum(square(d), {2}), scalar_like(d, 1));
+  const Expr zero = scalar_like(d, 0);
+  Expr alpha = opacity * exp((oo - square(od) / dd) * -0.5);
   alpha = where(less(alpha, scalar_like(d, a.alpha_cutoff)), zero, alpha);
   alpha = where(less(od, zero), where(in_list, alpha, zero), zero);
-  const Tensor hit = cast(greater(alpha, zero), d.dtype());
-  const Tensor has_step = less(cumsum(hit, 1, true), scalar_like(d, double(a.max_splat_steps)));
-  const Tensor stepped = where(has_step, alpha, zero);
-  const Tensor dark = less(cumprod(1.0 - stepped, 1, true), scalar_like(d, a.transmittance_threshold));
-  const Tensor used = where(dark, zero, stepped);
-  const Tensor weight = used * cumprod(1.0 - used, 1, true);
-  const Tensor light = unsqueeze(reduce(1.0 - used, ReduceOp::prod, {1}, false), 2);
-  const Tensor rgb = relu(matmul(swap_last(weight), color) + light * c.in(7));
-  const Tensor cut = reduce_max(where(dark, zero, where(has_step, zero, hit)), {1});
-  const Tensor picture = from_tiles(concat({rgb, 1.0 - light, unsqueeze(cut, 2)}, 2), a);
+  const Expr hit = cast(greater(alpha, zero), d.dtype());
+  const Expr has_step = less(cumsum(hit, 1, true), scalar_like(d, double(a.max_splat_steps)));
+  const Expr stepped = where(has_step, alpha, zero);
+  const Expr dark = less(cumprod(1.0 - stepped, 1, true), scalar_like(d, a.transmittance_threshold));
+  const Expr used = where(dark, zero, stepped);
+  const Expr weight = used * cumprod(1.0 - used, 1, true);
+  const Expr light = unsqueeze(reduce(1.0 - used, ReduceOp::prod, {1}, false), 2);
+  const Expr rgb = relu(matmul(swap_last(weight), color) + light * c.in(7));
+  const Expr cut = reduce_max(where(dark, zero, where(has_step, zero, hit)), {1});
+  const Expr picture = from_tiles(concat({rgb, 1.0 - light, unsqueeze(cut, 2)}, 2), a);
   return {narrow(picture, 2, 0, 4), cast(reduce_sum(narrow(picture, 2, 4, 1), {0, 1, 2}), DType::i32)};
 }
 

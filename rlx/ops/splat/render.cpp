@@ -11,7 +11,7 @@ Shapes GaussianSplatRender::infer(Infer& c, Attrs& a) {
   return {c.in(0).with_dims({a.height, a.width, 4}), prepared.back(), Shape(DType::i32, {})};
 }
 
-Tensors GaussianSplatRender::decompose(const Lower& c, const Attrs& a) {
+Exprs GaussianSplatRender::decompose(const Lower& c, const Attrs& a) {
   const SplatPicture y =
       gaussian_splat_render_decomposed({c.in(0), c.in(1), c.in(2), c.in(3), c.in(4), c.in(5), c.in(6)}, a);
   return {y.rgba, y.dropped, y.stopped};
@@ -42,17 +42,17 @@ Values operands_of(const SplatInputs& in) {
 }  // namespace
 
 SplatPicture gaussian_splat_render(const SplatInputs& in, const SplatParams& params) {
-  const Tensors y = make_all<GaussianSplatRender>(*in.positions.graph, params, operands_of(in));
+  const Exprs y = make_all<GaussianSplatRender>(*in.positions.graph, params, operands_of(in));
   return {y[0], y[1], y[2]};
 }
 
 SplatPrepared gaussian_splat_prepare(const SplatInputs& in, const SplatParams& params) {
-  const Tensors y = make_all<GaussianSplatPrepare>(*in.positions.graph, params, operands_of(in));
+  const Exprs y = make_all<GaussianSplatPrepare>(*in.positions.graph, params, operands_of(in));
   return {y[0], y[1], y[2], y[3], y[4], y[5], y[6], y[7]};
 }
 
-SplatPicture gaussian_splat_rasterize(const SplatPrepared& p, Tensor meta, const SplatParams& params) {
-  const Tensors y = make_all<GaussianSplatRasterize>(
+SplatPicture gaussian_splat_rasterize(const SplatPrepared& p, Expr meta, const SplatParams& params) {
+  const Exprs y = make_all<GaussianSplatRasterize>(
       *meta.graph, params,
       {p.color, p.opacity, p.origin, p.transform, p.rays, p.ids, p.ranges, narrow(meta, 0, 12, 3)});
   return {y[0], p.dropped, y[1]};
@@ -62,10 +62,10 @@ SplatPicture gaussian_splat_render_decomposed(const SplatInputs& in, const Splat
   return gaussian_splat_rasterize(gaussian_splat_prepare(in, params), in.meta, params);
 }
 
-Tensor gaussian_splat_render_meta(Graph& g, const SplatVector& camera_position,
-                                  const SplatVector& camera_target, const SplatVector& camera_up,
-                                  double fov_y_degrees, double near, double far,
-                                  const SplatVector& background) {
+Expr gaussian_splat_render_meta(Graph& g, const SplatVector& camera_position,
+                                const SplatVector& camera_target, const SplatVector& camera_up,
+                                double fov_y_degrees, double near, double far,
+                                const SplatVector& background) {
   if (!(fov_y_degrees > 0 && fov_y_degrees < 180)) {
     throw invalid("gaussian_splat_render_meta: fov_y_degrees is ", fov_y_degrees,
                   "; it must lie between 0 and 180");

@@ -19,32 +19,31 @@ struct GaussianSplatRender {
       "was hit";
   using Attrs = SplatParams;
   static Shapes infer(Infer&, Attrs&);
-  static Tensors decompose(const Lower&, const Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
 struct SplatInputs {
-  Tensor positions, scales, rotations, opacities, colors, sh, meta;
+  Expr positions, scales, rotations, opacities, colors, sh, meta;
 };
 struct SplatPicture {
-  Tensor rgba, dropped, stopped;
+  Expr rgba, dropped, stopped;
 };
 struct SplatPrepared {
-  Tensor color, opacity, origin, transform, rays, ids, ranges, dropped;
+  Expr color, opacity, origin, transform, rays, ids, ranges, dropped;
 };
 
 SplatPicture gaussian_splat_render(const SplatInputs&, const SplatParams&);
 SplatPrepared gaussian_splat_prepare(const SplatInputs&, const SplatParams&);
 /// Of `meta` only the background is read; the camera is in `prepared`.
-SplatPicture gaussian_splat_rasterize(const SplatPrepared& prepared, Tensor meta, const SplatParams&);
+SplatPicture gaussian_splat_rasterize(const SplatPrepared& prepared, Expr meta, const SplatParams&);
 /// The same picture as gaussian_splat_render, made of the two steps above.
 SplatPicture gaussian_splat_render_decomposed(const SplatInputs&, const SplatParams&);
 
 using SplatVector = std::array<double, 3>;
 /// The camera and background as a constant f32 [15].
-Tensor gaussian_splat_render_meta(Graph&, const SplatVector& camera_position,
-                                  const SplatVector& camera_target, const SplatVector& camera_up,
-                                  double fov_y_degrees, double near, double far,
-                                  const SplatVector& background);
+Expr gaussian_splat_render_meta(Graph&, const SplatVector& camera_position, const SplatVector& camera_target,
+                                const SplatVector& camera_up, double fov_y_degrees, double near, double far,
+                                const SplatVector& background);
 
 }  // namespace rlx::ops

@@ -6,7 +6,11 @@
 
 namespace rlx::cpu::splat {
 
-using namespace rlx::splat;  // NOLINT
+using rlx::splat::dot;
+using rlx::splat::minus;
+using rlx::splat::scaled;
+using rlx::splat::unit;
+using rlx::splat::Vec;
 
 inline void write(float* p, const Vec& v) {
   for (size_t i = 0; i < 3; ++i) p[i] = float(v[i]);
