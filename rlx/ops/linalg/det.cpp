@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "rlx/base/factor.h"
+#include "rlx/math/factor.h"
 #include "rlx/ops/elementwise/binary.h"
 #include "rlx/ops/elementwise/compare.h"
 #include "rlx/ops/elementwise/complex.h"

@@ -1,6 +1,6 @@
 #include "rlx/ops/linalg/eigh.h"
 
-#include "rlx/base/factor.h"
+#include "rlx/math/factor.h"
 #include "rlx/ops/elementwise/binary.h"
 #include "rlx/ops/elementwise/math.h"
 #include "rlx/ops/linalg/matmul.h"

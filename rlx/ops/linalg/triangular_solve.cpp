@@ -1,6 +1,6 @@
 #include "rlx/ops/linalg/triangular_solve.h"
 
-#include "rlx/base/factor.h"
+#include "rlx/math/factor.h"
 #include "rlx/ops/elementwise/binary.h"
 #include "rlx/ops/elementwise/broadcast.h"
 #include "rlx/ops/elementwise/complex.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "rlx/base/splat_view.h"
+#include "rlx/math/splat_view.h"
 
 namespace rlx::ops {
 Shapes GaussianSplatLists::infer(Infer& c, Attrs& a) {

@@ -6,7 +6,7 @@
 
 #include "rlx/backend/cpu/kernels/lapack.h"
 #include "rlx/backend/cpu/kernels/matrix_batch.h"
-#include "rlx/base/factor.h"
+#include "rlx/math/factor.h"
 
 namespace rlx::cpu {
 namespace {

@@ -1,6 +1,6 @@
 // Factorisations of batches of row-major matrices: QR, symmetric eigenvalues, singular values; f32 and f64.
 //
-// By LAPACK where the build found it, else by the plain forms of rlx/base/factor.h, which work in f64 and
+// By LAPACK where the build found it, else by the plain forms of rlx/math/factor.h, which work in f64 and
 // allocate what they need. Signs are fixed, so both give the same factors up to rounding. A matrix with NaN
 // or infinity has NaN factors. Matrices of a batch are split over threads, which changes no result.
 #pragma once

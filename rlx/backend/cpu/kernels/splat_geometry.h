@@ -1,8 +1,8 @@
-// What the splat kernels add to the geometry of rlx/base/splat_view.h: f32 results and a gradient.
+// What the splat kernels add to the geometry of rlx/math/splat_view.h: f32 results and a gradient.
 #pragma once
 
 #include "rlx/backend/cpu/kernels/splat.h"
-#include "rlx/base/splat_view.h"
+#include "rlx/math/splat_view.h"
 
 namespace rlx::cpu::splat {
 

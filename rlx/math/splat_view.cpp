@@ -1,4 +1,4 @@
-#include "rlx/base/splat_view.h"
+#include "rlx/math/splat_view.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "rlx/base/factor.h"
+#include "rlx/math/factor.h"
 
 #include <algorithm>
 #include <cmath>
