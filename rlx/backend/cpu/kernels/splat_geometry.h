@@ -6,9 +6,21 @@
 
 namespace rlx::cpu::splat {
 
+using rlx::splat::Camera;
+using rlx::splat::cross;
 using rlx::splat::dot;
+using rlx::splat::Mat;
 using rlx::splat::minus;
+using rlx::splat::plus;
+using rlx::splat::Quaternion;
+using rlx::splat::read;
 using rlx::splat::scaled;
+using rlx::splat::Screen;
+using rlx::splat::sigmoid;
+using rlx::splat::Splat;
+using rlx::splat::tile_box;
+using rlx::splat::TileBox;
+using rlx::splat::times;
 using rlx::splat::unit;
 using rlx::splat::Vec;
 
