@@ -92,7 +92,7 @@ TEST_P(EveryOp, its_decomposition_agrees_with_its_reference) {
       operands.push_back(expanded.input(cat("x", k), c.leaves[k].shape()));
     const Node& n = c.graph.node(c.graph.outputs()[0]);
     Values outputs;
-    for (const Tensor& t : op().decompose(Lower{expanded, operands, n.shapes}, n.attrs.get()))
+    for (const Expr& t : op().decompose(Lower{expanded, operands, n.shapes}, n.attrs.get()))
       outputs.push_back(t);
     expanded.set_outputs(outputs);
     test::expect_close(interpret(expanded, c.leaves), interpret(c.graph, c.leaves), 1e-9);

@@ -63,7 +63,7 @@ TEST(AttentionErrors, masks_and_biases_that_do_not_fit) {
   EXPECT_EQ(refusal({"f32[3,6]", "f32[3,6]", "f32[3,6]"}, {.mask_kind = MaskKind::custom}),
             "attention: 3 operands given; with has_mask true and has_bias false it takes 4");
   Graph g;
-  const Tensor x{&g, g.input("x", parse_shape("f32[3,6]"))};
+  const Expr x{&g, g.input("x", parse_shape("f32[3,6]"))};
   EXPECT_EQ(message_of([&] { attention_kind(x, x, x, 1, 6, MaskKind::bias); }),
             "attention: mask_kind is bias and no bias is given");
   EXPECT_EQ(message_of([&] { attention_backward(AttentionWrt::bias, x, x, x, x, 1, 6, MaskKind::none); }),
@@ -72,8 +72,7 @@ TEST(AttentionErrors, masks_and_biases_that_do_not_fit) {
 
 TEST(AttentionErrors, backward_wants_its_saved_tensors) {
   Graph g;
-  const Tensor x{&g, g.input("x", parse_shape("f32[3,6]"))},
-      lse{&g, g.input("lse", parse_shape("f32[1,1,4]"))};
+  const Expr x{&g, g.input("x", parse_shape("f32[3,6]"))}, lse{&g, g.input("lse", parse_shape("f32[1,1,4]"))};
   EXPECT_EQ(message_of([&] { make<AttentionBackward>(g, {}, {x, x, x, x, lse, lse}); }),
             "attention_backward: lse: f32[1,1,4] must be f32[1,1,3] (batch, heads, queries)");
 }

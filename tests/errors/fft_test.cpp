@@ -32,7 +32,7 @@ TEST(FftRefusal, says_what_a_transform_takes) {
 
 TEST(FftRefusal, helpers_name_themselves) {
   Graph g("g");
-  const Tensor x = typed(g, "f32[5]"), y = typed(g, "f32[3]"), z = typed(g, "c64[4]");
+  const Expr x = typed(g, "f32[5]"), y = typed(g, "f32[3]"), z = typed(g, "c64[4]");
   EXPECT_EQ(message_of([&] { split_spectrum(x); }),
             "split_spectrum: x: f32[5] has a last axis of 5; it must be even");
   EXPECT_EQ(message_of([&] { rfft(z); }), "rfft: x: c64[4] has dtype c64; it must be f16, bf16, f32 or f64");

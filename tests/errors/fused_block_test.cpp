@@ -8,9 +8,9 @@ namespace {
 
 TEST(FusedBlockErrors, operands_that_do_not_fit) {
   Graph g;
-  const auto in = [&](const char* type) { return Tensor{&g, g.input(cat("x", g.len()), parse_shape(type))}; };
-  const Tensor x = in("f32[1,3,4]"), qkv = in("f32[4,12]"), out = in("f32[4,4]"), mask = in("f32[1,3]"),
-               bias = in("f32[4]");
+  const auto in = [&](const char* type) { return Expr{&g, g.input(cat("x", g.len()), parse_shape(type))}; };
+  const Expr x = in("f32[1,3,4]"), qkv = in("f32[4,12]"), out = in("f32[4,4]"), mask = in("f32[1,3]"),
+             bias = in("f32[4]");
   EXPECT_EQ(test::message_of([&] { fused_attention_block(x, out, out, mask, {}, {}, {}, {}, 2, 2); }),
             "fused_attention_block: qkv_w: f32[4,4] must be f32[4,12] (hidden, 3 num_heads head_dim)");
   EXPECT_EQ(test::message_of([&] { fused_attention_block(x, qkv, out, mask, bias, {}, {}, {}, 2, 2); }),

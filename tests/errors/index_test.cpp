@@ -19,7 +19,7 @@ TEST(IndexErrors, gather) {
   const auto gathered = [](const Literal& indices) {
     return message_of([&] {
       evaluate({Literal::of<float>({2}, {1, 2}), indices},
-               [](const Tensors& t) { return gather(t[0], t[1], 0); });
+               [](const Exprs& t) { return gather(t[0], t[1], 0); });
     });
   };
   EXPECT_EQ(gathered(Literal::of<int32_t>({2}, {0, 2})),
@@ -62,7 +62,7 @@ TEST(IndexErrors, scatter) {
   EXPECT_EQ(message_of([] {
               evaluate({Literal::of<float>({2}, {1, 2}), Literal::of<int32_t>({1}, {-1}),
                         Literal::of<float>({1}, {1})},
-                       [](const Tensors& t) { return scatter(t[0], t[1], t[2], ScatterKind::add); });
+                       [](const Exprs& t) { return scatter(t[0], t[1], t[2], ScatterKind::add); });
             }),
             "scatter: element 0 of indices is -1; it must be at least 0 and below 2");
 }

@@ -21,7 +21,7 @@ using test::typed;
 
 TEST(LinalgRefusal, dot_general_checks_its_axes) {
   Graph g("g");
-  const Tensor a = typed(g, "f32[2,3]"), b = typed(g, "f32[4,3]");
+  const Expr a = typed(g, "f32[2,3]"), b = typed(g, "f32[4,3]");
   EXPECT_EQ(message_of([&] { dot_general(a, b, {{1}, {}, {}, {}}); }),
             "dot_general: contracted axes of lhs [1] and rhs [] differ in number; they are paired in order");
   EXPECT_EQ(message_of([&] { dot_general(a, b, {{0}, {0}, {}, {}}); }),
@@ -32,7 +32,7 @@ TEST(LinalgRefusal, dot_general_checks_its_axes) {
 
 TEST(LinalgRefusal, einsum_checks_its_equation) {
   Graph g("g");
-  const Tensor a = typed(g, "f32[2,3]"), b = typed(g, "f32[4,3]");
+  const Expr a = typed(g, "f32[2,3]"), b = typed(g, "f32[4,3]");
   EXPECT_EQ(message_of([&] { einsum("ij->ij", {a, b}); }),
             "einsum: equation 'ij->ij' has 1 terms for 2 operands");
   EXPECT_EQ(message_of([&] { einsum("ij,kj->im", {a, b}); }),
@@ -54,7 +54,7 @@ TEST(LinalgRefusal, einsum_checks_its_equation) {
 
 TEST(LinalgRefusal, solves_want_a_square_matrix_and_a_right_side_that_fits) {
   Graph g("g");
-  const Tensor wide = typed(g, "f32[2,3]"), square = typed(g, "f32[3,3]"), two = typed(g, "f32[2]");
+  const Expr wide = typed(g, "f32[2,3]"), square = typed(g, "f32[3,3]"), two = typed(g, "f32[2]");
   EXPECT_EQ(message_of([&] { dense_solve(wide, two); }),
             "dense_solve: a: f32[2,3] is not square; its last two axes must have one size");
   EXPECT_EQ(
@@ -74,7 +74,7 @@ TEST(LinalgRefusal, solves_want_a_square_matrix_and_a_right_side_that_fits) {
 
 TEST(LinalgRefusal, factorisations_say_what_they_take) {
   Graph g("g");
-  const Tensor wide = typed(g, "f32[2,3]"), whole = typed(g, "i32[3,3]"), complex = typed(g, "c64[3,3]");
+  const Expr wide = typed(g, "f32[2,3]"), whole = typed(g, "i32[3,3]"), complex = typed(g, "c64[3,3]");
   EXPECT_EQ(message_of([&] { cholesky(wide); }),
             "cholesky: a: f32[2,3] is not square; its last two axes must have one size");
   EXPECT_EQ(message_of([&] { cholesky(whole); }),
@@ -101,21 +101,21 @@ TEST(LinalgRefusal, a_matrix_that_cannot_be_solved_is_named_when_it_runs) {
   const Literal singular = Literal::of<float>({2, 2, 2}, {1, 0, 0, 1, 1, 2, 2, 4});
   EXPECT_EQ(message_of([&] {
               test::evaluate({singular, Literal::zeros(Shape(DType::f32, {2, 2}))},
-                             [](const Tensors& x) { return batched_dense_solve(x[0], x[1]); });
+                             [](const Exprs& x) { return batched_dense_solve(x[0], x[1]); });
             }),
             "batched_dense_solve: matrix 1 of a: f32[2,2,2] is singular, column 1 has no pivot; a must be "
             "invertible");
-  EXPECT_EQ(message_of([&] { test::evaluate({singular}, [](const Tensors& x) { return inverse(x[0]); }); }),
+  EXPECT_EQ(message_of([&] { test::evaluate({singular}, [](const Exprs& x) { return inverse(x[0]); }); }),
             "inverse: matrix 1 of a: f32[2,2,2] is singular, column 1 has no pivot; a must be invertible");
   EXPECT_EQ(
       message_of([&] {
         test::evaluate({Literal::of<float>({2, 2}, {1, 2, 2, 1})},
-                       [](const Tensors& x) { return cholesky(x[0]); });
+                       [](const Exprs& x) { return cholesky(x[0]); });
       }),
       "cholesky: matrix 0 of a: f32[2,2] is not positive definite, its leading 2 x 2 part has no factor");
   EXPECT_EQ(message_of([&] {
               test::evaluate({Literal::of<float>({2, 2}, {1, 0, 5, 0}), Literal::of<float>({2}, {1, 1})},
-                             [](const Tensors& x) { return triangular_solve(x[0], x[1]); });
+                             [](const Exprs& x) { return triangular_solve(x[0], x[1]); });
             }),
             "triangular_solve: matrix 0 of a: f32[2,2] has a zero at [1, 1]; the diagonal must not vanish");
 }

@@ -23,7 +23,7 @@ TEST(NormErrors, axes_and_parameters) {
             "layer_norm2d: x: f32[2,3] has rank 2; it must have rank 4");
   EXPECT_EQ(test::message_of([] {
               Graph g;
-              const Tensor x{&g, g.input("x", parse_shape("f32[3]"))};
+              const Expr x{&g, g.input("x", parse_shape("f32[3]"))};
               layer_norm(x, {}, x, -1, 0);
             }),
             "layer_norm: beta is given without gamma; give ones for gamma");

@@ -19,7 +19,7 @@ using test::typed;
 
 TEST(QuantRefusal, quantize_wants_floats_and_a_scale_that_means_something) {
   Graph g("g");
-  const Tensor x = typed(g, "f32[2,3]"), q = typed(g, "i8[2,3]");
+  const Expr x = typed(g, "f32[2,3]"), q = typed(g, "i8[2,3]");
   EXPECT_EQ(message_of([&] { quantize(q, 1, 0); }),
             "quantize: x: i8[2,3] has dtype i8; it must be f16, bf16, f32 or f64");
   EXPECT_EQ(message_of([&] { quantize(x, 0, 0); }), "quantize: scale 0.0 must be positive and finite");
@@ -35,8 +35,8 @@ TEST(QuantRefusal, quantize_wants_floats_and_a_scale_that_means_something) {
 
 TEST(QuantRefusal, q_matmul_wants_codes_that_fit) {
   Graph g("g");
-  const Tensor x = typed(g, "i8[2,3]"), w = typed(g, "i8[3,4]"), bias = typed(g, "i32[4]"),
-               f = typed(g, "f32[3,4]");
+  const Expr x = typed(g, "i8[2,3]"), w = typed(g, "i8[3,4]"), bias = typed(g, "i32[4]"),
+             f = typed(g, "f32[3,4]");
   EXPECT_EQ(message_of([&] { q_matmul(x, f, bias, 0, 0, 0, 1); }),
             "q_matmul: w: f32[3,4] has dtype f32; codes are i8");
   EXPECT_EQ(message_of([&] { q_matmul(x, x, bias, 0, 0, 0, 1); }),
@@ -50,7 +50,7 @@ TEST(QuantRefusal, q_matmul_wants_codes_that_fit) {
 
 TEST(QuantRefusal, packed_weights_want_a_known_scheme_and_the_right_number_of_bytes) {
   Graph g("g");
-  const Tensor p = typed(g, "u8[18]"), x = typed(g, "f32[2,32]");
+  const Expr p = typed(g, "u8[18]"), x = typed(g, "f32[2,32]");
   const std::string unknown = message_of([&] { dequantize_blocks(p, "gguf_q9", {32, 1}); });
   EXPECT_TRUE(
       unknown.starts_with("dequantize_blocks: scheme 'gguf_q9' is not known; int8/B, int8a/B, int4/B, "))
@@ -70,7 +70,7 @@ TEST(QuantRefusal, packed_weights_want_a_known_scheme_and_the_right_number_of_by
 
 TEST(QuantRefusal, dequant_matmul_wants_exactly_the_operands_of_its_scheme) {
   Graph g("g");
-  const Tensor x = typed(g, "f32[2,8]"), w = typed(g, "i8[8,3]"), scale = typed(g, "f32[2,3]"), none;
+  const Expr x = typed(g, "f32[2,8]"), w = typed(g, "i8[8,3]"), scale = typed(g, "f32[2,3]"), none;
   EXPECT_EQ(message_of([&] { dequant_matmul(x, w, none, none, "int8/4"); }),
             "dequant_matmul: int8/4 needs scale: f32[2,3]");
   EXPECT_EQ(message_of([&] { dequant_matmul(x, w, scale, scale, "int8/4"); }),
@@ -93,7 +93,7 @@ TEST(QuantRefusal, dequant_matmul_wants_exactly_the_operands_of_its_scheme) {
 
 TEST(QuantRefusal, fake_quantize_wants_the_state_of_its_mode) {
   Graph g("g");
-  const Tensor x = typed(g, "f32[2,3]"), one = typed(g, "f32[1]"), two = typed(g, "f32[2]");
+  const Expr x = typed(g, "f32[2,3]"), one = typed(g, "f32[1]"), two = typed(g, "f32[2]");
   EXPECT_EQ(message_of([&] { fake_quantize(x, {}, {.bits = 5}); }),
             "fake_quantize: bits 5 is not supported; 8, 4 or 2");
   EXPECT_EQ(message_of([&] { fake_quantize(x, one, {}); }),
@@ -116,7 +116,7 @@ TEST(QuantRefusal, fake_quantize_wants_the_state_of_its_mode) {
 
 TEST(QuantRefusal, q_conv2d_and_experts_check_their_sizes) {
   Graph g("g");
-  const Tensor x = typed(g, "i8[1,2,4,4]"), w = typed(g, "i8[3,2,5,5]"), bias = typed(g, "i32[3]");
+  const Expr x = typed(g, "i8[1,2,4,4]"), w = typed(g, "i8[3,2,5,5]"), bias = typed(g, "i32[3]");
   const auto conv = [&](std::vector<int64_t> kernel, std::vector<int64_t> stride, int64_t groups) {
     return message_of([&] { q_conv2d(x, w, bias, kernel, stride, {}, {}, groups, 0, 0, 0, 1); });
   };
@@ -124,7 +124,7 @@ TEST(QuantRefusal, q_conv2d_and_experts_check_their_sizes) {
   EXPECT_EQ(conv({}, {0, 1}, 1), "q_conv2d: stride [0, 1] must be two numbers of 1 or more");
   EXPECT_EQ(conv({}, {}, 2), "q_conv2d: groups 2 does not divide the 3 channels of w: i8[3,2,5,5]");
   EXPECT_EQ(conv({}, {}, 1), "q_conv2d: a window of 5 does not fit an image of 4 with padding 0");
-  const Tensor rows = typed(g, "f32[2,32]"), flat = typed(g, "u8[36]"), ids = typed(g, "i32[3]");
+  const Expr rows = typed(g, "f32[2,32]"), flat = typed(g, "u8[36]"), ids = typed(g, "i32[3]");
   EXPECT_EQ(message_of([&] { dequant_grouped_matmul(rows, flat, ids, "gguf_q4_0"); }),
             "dequant_grouped_matmul: experts: i32[3] does not fit x: f32[2,32]; each row has one");
   EXPECT_EQ(message_of([&] { dequant_grouped_matmul(rows, flat, typed(g, "i32[2]"), "gguf_q4_0"); }),

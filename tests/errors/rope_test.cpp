@@ -35,8 +35,7 @@ TEST(RopeErrors, heads_and_tables_that_do_not_fit) {
 
 TEST(RopeErrors, backward_and_axial) {
   Graph g;
-  const Tensor x{&g, g.input("x", parse_shape("f32[1,4,8]"))},
-      table{&g, g.input("t", parse_shape("f32[4,2]"))};
+  const Expr x{&g, g.input("x", parse_shape("f32[1,4,8]"))}, table{&g, g.input("t", parse_shape("f32[4,2]"))};
   EXPECT_EQ(test::message_of([&] { rope_backward(x, table, table, 8, 8); }),
             "rope_backward: cos: f32[4,2] has rows of 2; they must be head_dim/2 = 4");
   EXPECT_EQ(test::message_of([&] { axial_rope2d(x, 2, 2, 6, 1, 100); }),

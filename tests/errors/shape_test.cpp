@@ -46,7 +46,7 @@ TEST(ShapeErrors, dynamic_slice) {
             "dynamic_slice: starts: bool[2] has dtype bool; indices are integers");
   EXPECT_EQ(message_of([] {
               evaluate({Literal::of<float>({2}, {1, 2}), Literal::of<float>({1}, {0.5f})},
-                       [](const Tensors& t) { return dynamic_slice(t[0], t[1], {1}); });
+                       [](const Exprs& t) { return dynamic_slice(t[0], t[1], {1}); });
             }),
             "dynamic_slice: element 0 of starts is 0.5; an index is a whole number");
 }

@@ -44,7 +44,7 @@ TEST(SplatErrors, lists_that_point_nowhere) {
     return test::message_of([&] {
       test::evaluate({floats({1, 3}), floats({1}), floats({1, 3}), floats({1, 3, 3}), floats({1, 1, 3}),
                       whole({1}, {id}), whole({1, 2}, {0, end}), floats({3})},
-                     [](const Tensors& t) {
+                     [](const Exprs& t) {
                        return make<GaussianSplatRasterize>(*t[0].graph,
                                                            {.width = 1, .height = 1, .max_list_entries = 1},
                                                            Values(t.begin(), t.end()));

@@ -21,7 +21,7 @@ TEST(Graph, replace_moves_every_use_and_keeps_operands_before_users) {
   Graph g = graph("graph(x: f32[2]) { a = exp(x) b = sin(a) c = cos(a) return b, c, a }");
   const Value a = g.outputs()[2];
   // Made last, used by nodes that stand before it.
-  const Tensor made = ops::tanh({&g, g.value(g.leaves()[0])});
+  const Expr made = ops::tanh({&g, g.value(g.leaves()[0])});
   g.replace(a, made);
   EXPECT_EQ(g.use_count(a.node), 0u);
   EXPECT_EQ(g.use_count(made.value.node), 3u);
@@ -68,7 +68,7 @@ TEST(Graph, an_erased_node_is_gone_from_order_and_constraints) {
 
 TEST(Graph, leaves_keep_their_order_through_edits) {
   Graph g = graph("graph(a: f32[2], b: f32[2]) { y = add(a, b) return y }");
-  const Tensor late{&g, g.input("c", parse_shape("f32[2]"))};
+  const Expr late{&g, g.input("c", parse_shape("f32[2]"))};
   g.replace(g.outputs()[0], ops::mul(late, {&g, g.value(g.leaves()[1])}));
   std::vector<std::string> names;
   for (const NodeId id : g.leaves()) names.push_back(g.node(id).name);
@@ -88,7 +88,7 @@ TEST(Graph, refuses_values_of_another_graph_and_appends_nothing) {
 
 TEST(Graph, an_error_points_at_the_line_that_made_it) {
   Graph g("main");
-  const Tensor a{&g, g.input("a", parse_shape("f32[2]"))}, b{&g, g.input("b", parse_shape("f32[3]"))};
+  const Expr a{&g, g.input("a", parse_shape("f32[2]"))}, b{&g, g.input("b", parse_shape("f32[3]"))};
   try {
     const LocationScope here(g, std::source_location::current());
     ops::add(a, b);
@@ -103,8 +103,8 @@ TEST(Graph, an_error_points_at_the_line_that_made_it) {
 
 TEST(Graph, labels_nest) {
   Graph g("main");
-  const Tensor x{&g, g.input("x", parse_shape("f32[2]"))};
-  Tensor y;
+  const Expr x{&g, g.input("x", parse_shape("f32[2]"))};
+  Expr y;
   {
     const LabelScope outer(g, "layer3");
     const LabelScope inner(g, "attention");

@@ -19,10 +19,10 @@ Literal reals(Dims dims, const std::vector<double>& values) { return Literal::of
 Literal random(std::string_view type, uint64_t seed) { return sample_literal(type, seed); }
 
 Literals run(const Literals& in, const AttentionAttrs& a, bool mask = false, bool bias = false) {
-  return evaluate(in, [&](const Tensors& t) {
+  return evaluate(in, [&](const Exprs& t) {
     const auto y =
-        attention_with(t[0], t[1], t[2], mask ? t[3] : Tensor{}, bias ? t[3 + size_t(mask)] : Tensor{}, a);
-    return Tensors{y.output, y.lse};
+        attention_with(t[0], t[1], t[2], mask ? t[3] : Expr{}, bias ? t[3 + size_t(mask)] : Expr{}, a);
+    return Exprs{y.output, y.lse};
   });
 }
 
@@ -72,9 +72,9 @@ TEST(Attention, a_row_without_an_allowed_key_gives_zeros_and_not_a_mean) {
 
 TEST(Attention, a_row_without_an_allowed_key_has_no_gradient) {
   const auto d = evaluate(
-      {kZeroQuery, kKeys, kValues, reals({1, 3}, {0, 0, 0}), reals({3, 1}, {1, 1, 1})}, [](const Tensors& t) {
+      {kZeroQuery, kKeys, kValues, reals({1, 3}, {0, 0, 0}), reals({3, 1}, {1, 1, 1})}, [](const Exprs& t) {
         const auto g = attention_backward_all(t[0], t[1], t[2], t[4], 1, 1, MaskKind::custom, t[3]);
-        return Tensors{g.dq, g.dk, g.dv};
+        return Exprs{g.dq, g.dk, g.dv};
       });
   for (const Literal& x : d) expect_close(x, reals({3, 1}, {0, 0, 0}), 0);
 }
@@ -145,8 +145,8 @@ TEST(Attention, values_may_have_their_own_number_of_lanes) {
 TEST(Attention, the_length_may_be_a_symbol) {
   Graph g("decode");
   const Dim past = Dim::symbol("past");
-  const Tensor q{&g, g.input("q", Shape(DType::f64, {1, 2, 1}))};
-  const Tensor k{&g, g.input("k", Shape(DType::f64, {1, past + Dim(2), 1}))}, v{&g, g.input("v", k.shape())};
+  const Expr q{&g, g.input("q", Shape(DType::f64, {1, 2, 1}))};
+  const Expr k{&g, g.input("k", Shape(DType::f64, {1, past + Dim(2), 1}))}, v{&g, g.input("v", k.shape())};
   g.set_outputs({attention_kind(q, k, v, 1, 1, MaskKind::causal)});
   const Graph bound = g.bind({{"past", 1}});
   const auto y = interpret(
@@ -187,9 +187,9 @@ TEST(AttentionBackward, knows_scale_cap_window_groups_mask_and_bias) {
   const Literal dy = random("f64[2,3,8]", 6);
   Literals all = in;
   all.push_back(dy);
-  const auto d = evaluate(all, [&](const Tensors& t) {
+  const auto d = evaluate(all, [&](const Exprs& t) {
     const auto g = attention_gradients(t[0], t[1], t[2], t[5], t[3], t[4], a);
-    return Tensors{g.dq, g.dk, g.dv, g.dbias};
+    return Exprs{g.dq, g.dk, g.dv, g.dbias};
   });
   const size_t of[] = {0, 1, 2, 4};
   for (size_t i = 0; i < 4; ++i) {
@@ -202,13 +202,13 @@ TEST(AttentionBackward, one_gradient_is_that_of_all) {
   const Literals in{random("f64[1,2,4]", 1), random("f64[1,3,4]", 2), random("f64[1,3,4]", 3),
                     random("f64[1,2,4]", 4), random("f64[1,2,2,3]", 5)};
   const auto one = [&](AttentionWrt wrt) {
-    return evaluate(in, [&](const Tensors& t) {
+    return evaluate(in, [&](const Exprs& t) {
       return attention_backward(wrt, t[0], t[1], t[2], t[3], 2, 2, MaskKind::bias, t[4]);
     })[0];
   };
-  const auto all = evaluate(in, [](const Tensors& t) {
+  const auto all = evaluate(in, [](const Exprs& t) {
     const auto g = attention_backward_all(t[0], t[1], t[2], t[3], 2, 2, MaskKind::bias, t[4]);
-    return Tensors{g.dq, g.dk, g.dv, g.dbias};
+    return Exprs{g.dq, g.dk, g.dv, g.dbias};
   });
   for (int i = 0; i < 4; ++i) expect_close(one(AttentionWrt(i)), all[size_t(i)], 0);
 }
@@ -216,11 +216,11 @@ TEST(AttentionBackward, one_gradient_is_that_of_all) {
 TEST(Attention, the_short_builders_mean_the_general_one) {
   const Literals in{random("f64[1,2,4]", 1), random("f64[1,3,4]", 2), random("f64[1,3,4]", 3),
                     reals({1, 3}, {1, 0, 1})};
-  const auto y = evaluate(in, [](const Tensors& t) {
-    return Tensors{attention(t[0], t[1], t[2], t[3], 2, 2),
-                   attention_opts(t[0], t[1], t[2], t[3], 2, 2, 0.3, 2.0),
-                   attention_kind(t[0], t[1], t[2], 2, 2, MaskKind::sliding_window, 1),
-                   attention_kind_opts(t[0], t[1], t[2], 2, 2, MaskKind::causal, 0.3, 2.0)};
+  const auto y = evaluate(in, [](const Exprs& t) {
+    return Exprs{attention(t[0], t[1], t[2], t[3], 2, 2),
+                 attention_opts(t[0], t[1], t[2], t[3], 2, 2, 0.3, 2.0),
+                 attention_kind(t[0], t[1], t[2], 2, 2, MaskKind::sliding_window, 1),
+                 attention_kind_opts(t[0], t[1], t[2], 2, 2, MaskKind::causal, 0.3, 2.0)};
   });
   expect_close(y[0], run(in, {.num_heads = 2}, true)[0], 0);
   expect_close(y[1], run(in, {.num_heads = 2, .score_scale = 0.3, .attn_logit_softcap = 2.0}, true)[0], 0);

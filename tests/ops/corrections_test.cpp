@@ -28,8 +28,8 @@ TEST(Reduce, over_axes_that_do_not_touch) {
   for (const auto& [kind, want] : wants) {
     SCOPED_TRACE(choice_names(kind)[size_t(kind)]);
     for (const DType type : {DType::f32, DType::f64}) {
-      const auto y = evaluate({Literal::reals(Shape(type, {2, 3, 2}), x)}, [&](const Tensors& t) {
-        return Tensors{reduce(t[0], kind, {0, 2}, false), reduce(t[0], kind, {2, 0}, true)};
+      const auto y = evaluate({Literal::reals(Shape(type, {2, 3, 2}), x)}, [&](const Exprs& t) {
+        return Exprs{reduce(t[0], kind, {0, 2}, false), reduce(t[0], kind, {2, 0}, true)};
       });
       expect_close(y[0], Literal::reals(Shape(type, {3}), want), 1e-6);
       expect_close(y[1], Literal::reals(Shape(type, {1, 3, 1}), want), 1e-6);
@@ -44,7 +44,7 @@ TEST(Reduce, refuses_an_axis_that_is_not_there) {
 
 TEST(Compare, broadcasts_and_gives_one_byte_for_each_element) {
   const auto y = evaluate({reals({2, 1}, {1, 3}), reals({3}, {0, 1, 3})},
-                          [](const Tensors& t) { return less(t[0], t[1]); });
+                          [](const Exprs& t) { return less(t[0], t[1]); });
   EXPECT_EQ(cat(y[0]), "bool[2,3]{false, false, true, false, false, false}");
   EXPECT_EQ(y[0].bytes().size(), 6u);
 }
@@ -52,20 +52,20 @@ TEST(Compare, broadcasts_and_gives_one_byte_for_each_element) {
 TEST(Where, broadcasts_its_condition_with_the_sides) {
   const Literal cond = Literal::integers(Shape(DType::bool_, {2, 1}), std::vector<int64_t>{1, 0});
   const auto y = evaluate({cond, reals({3}, {1, 2, 3}), reals({}, {9})},
-                          [](const Tensors& t) { return where(t[0], t[1], t[2]); });
+                          [](const Exprs& t) { return where(t[0], t[1], t[2]); });
   EXPECT_EQ(y[0], reals({2, 3}, {1, 2, 3, 9, 9, 9}));
 }
 
 TEST(Round, takes_halves_to_even) {
-  const auto y = evaluate({reals({6}, {0.5, 1.5, 2.5, -0.5, -1.5, 2.500001})}, [](const Tensors& t) {
-    return Tensors{round(t[0]), activation(Activation::round, t[0])};
+  const auto y = evaluate({reals({6}, {0.5, 1.5, 2.5, -0.5, -1.5, 2.500001})}, [](const Exprs& t) {
+    return Exprs{round(t[0]), activation(Activation::round, t[0])};
   });
   for (const Literal& r : y) EXPECT_EQ(r.to_reals(), (std::vector<double>{0, 2, 2, 0, -2, 3}));
 }
 
 TEST(MaxMin, a_nan_on_either_side_is_kept) {
   const auto y = evaluate({reals({3}, {NAN, 1, 2}), reals({3}, {1, NAN, 3})},
-                          [](const Tensors& t) { return Tensors{max(t[0], t[1]), min(t[0], t[1])}; });
+                          [](const Exprs& t) { return Exprs{max(t[0], t[1]), min(t[0], t[1])}; });
   expect_close(y[0], reals({3}, {NAN, NAN, 3}), 0);
   expect_close(y[1], reals({3}, {NAN, NAN, 2}), 0);
 }
@@ -120,7 +120,7 @@ TEST(Sample, a_draw_of_zero_passes_over_tokens_without_probability) {
   static_assert(uniform_from_bits(philox_block(0, kZeroDraw, 0)[0]) == 0);
   const auto y = evaluate({Literal::of<float>({1, 3}, {-INFINITY, 0, 0}), Literal::of<int64_t>({}, {0}),
                            Literal::of<int64_t>({}, {kZeroDraw})},
-                          [](const Tensors& t) { return sample(t[0], t[1], t[2]); });
+                          [](const Exprs& t) { return sample(t[0], t[1], t[2]); });
   EXPECT_EQ(y[0].integer_at(0), 1);
 }
 
@@ -128,7 +128,7 @@ TEST(Sample, seed_zero_is_a_seed_like_any_other) {
   const int n = 64;
   const auto y = evaluate({Literal::zeros(Shape(DType::f32, {n, 2})), Literal::of<int64_t>({}, {0}),
                            Literal::of<int64_t>({}, {5})},
-                          [](const Tensors& t) { return sample(t[0], t[1], t[2], 0, 1, 1, 0); })[0];
+                          [](const Exprs& t) { return sample(t[0], t[1], t[2], 0, 1, 1, 0); })[0];
   for (int r = 0; r < n; ++r) {
     const float u = uniform_from_bits(philox_block(0, 5, uint64_t(r) / 4)[size_t(r) % 4]);
     EXPECT_EQ(y.integer_at(r), u < 0.5f ? 0 : 1) << "row " << r;
@@ -144,7 +144,7 @@ TEST(TopK, indices_are_integers) {
 
 TEST(GaussianSplatPrepare, lists_are_integers_and_not_floats) {
   Graph g;
-  Tensors t;
+  Exprs t;
   for (const char* type : {"f32[9,3]", "f32[9,3]", "f32[9,4]", "f32[9]", "f32[9,3]", "f32[9,0,3]", "f32[15]"})
     t.push_back(test::typed(g, type));
   const auto p =

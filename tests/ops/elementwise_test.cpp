@@ -23,17 +23,17 @@ Literal vec(const std::vector<T>& v) {
 
 template <class F>
 Literal of_two(const Literal& a, const Literal& b, F f) {
-  return evaluate({a, b}, [f](const Tensors& t) { return f(t[0], t[1]); })[0];
+  return evaluate({a, b}, [f](const Exprs& t) { return f(t[0], t[1]); })[0];
 }
 
 TEST(Clamp, limits_to_the_bounds_and_keeps_nan) {
   const auto y = evaluate({vec<float>({-3, -1, 0.25f, 2, NAN, INFINITY})},
-                          [](const Tensors& t) { return clamp(t[0], -1, 1.5); });
+                          [](const Exprs& t) { return clamp(t[0], -1, 1.5); });
   expect_close(y[0], vec<float>({-1, -1, 0.25f, 1.5f, NAN, 1.5f}), 0);
 }
 
 TEST(Clamp, saturates_bounds_beyond_the_integer_type) {
-  const auto y = evaluate({vec<uint8_t>({0, 7, 255})}, [](const Tensors& t) { return clamp(t[0], -5, 1e9); });
+  const auto y = evaluate({vec<uint8_t>({0, 7, 255})}, [](const Exprs& t) { return clamp(t[0], -5, 1e9); });
   EXPECT_EQ(y[0], vec<uint8_t>({0, 7, 255}));
 }
 
@@ -54,7 +54,7 @@ TEST(Logical, follows_the_truth_tables) {
   EXPECT_EQ(of_two(a, b, logical_and), vec<bool>({false, false, false, true}));
   EXPECT_EQ(of_two(a, b, logical_or), vec<bool>({false, true, true, true}));
   EXPECT_EQ(of_two(a, b, logical_xor), vec<bool>({false, true, true, false}));
-  EXPECT_EQ(evaluate({a}, [](const Tensors& t) { return logical_not(t[0]); })[0],
+  EXPECT_EQ(evaluate({a}, [](const Exprs& t) { return logical_not(t[0]); })[0],
             vec<bool>({true, true, false, false}));
 }
 
@@ -63,7 +63,7 @@ TEST(Bitwise, works_on_every_bit_of_the_type) {
   EXPECT_EQ(of_two(a, b, bitwise_and), vec<uint8_t>({0b1000, 0x0f}));
   EXPECT_EQ(of_two(a, b, bitwise_or), vec<uint8_t>({0b1110, 0xff}));
   EXPECT_EQ(of_two(a, b, bitwise_xor), vec<uint8_t>({0b0110, 0xf0}));
-  const auto inverted = [](const Tensors& t) { return bitwise_not(t[0]); };
+  const auto inverted = [](const Exprs& t) { return bitwise_not(t[0]); };
   EXPECT_EQ(evaluate({a}, inverted)[0], vec<uint8_t>({0xf3, 0}));
   EXPECT_EQ(evaluate({vec<int32_t>({0, 5})}, inverted)[0], vec<int32_t>({-1, -6}));
   EXPECT_EQ(evaluate({vec<bool>({true, false})}, inverted)[0], vec<bool>({false, true}));
@@ -81,15 +81,15 @@ TEST(Shift, drops_what_leaves_the_type_and_is_defined_for_every_amount) {
 
 TEST(Classify, tells_nan_infinity_and_numbers_apart) {
   const auto x = vec<float>({1, NAN, INFINITY, -INFINITY, 0});
-  EXPECT_EQ(evaluate({x}, [](const Tensors& t) { return is_nan(t[0]); })[0],
+  EXPECT_EQ(evaluate({x}, [](const Exprs& t) { return is_nan(t[0]); })[0],
             vec<bool>({false, true, false, false, false}));
-  EXPECT_EQ(evaluate({x}, [](const Tensors& t) { return is_finite(t[0]); })[0],
+  EXPECT_EQ(evaluate({x}, [](const Exprs& t) { return is_finite(t[0]); })[0],
             vec<bool>({true, false, false, false, true}));
 }
 
 TEST(StopGradient, is_the_identity_on_values) {
   const auto x = vec<float>({1, -2});
-  EXPECT_EQ(evaluate({x}, [](const Tensors& t) { return stop_gradient(t[0]); })[0], x);
+  EXPECT_EQ(evaluate({x}, [](const Exprs& t) { return stop_gradient(t[0]); })[0], x);
 }
 
 }  // namespace

@@ -27,9 +27,9 @@ TEST(FusedAttentionBlock, averages_the_unmasked_tokens_when_all_scores_are_equal
   const auto y =
       evaluate({kTokens, kQkv, kDouble, reals({1, 3}, {1, 0, 1}), reals({6}, {0, 0, 0, 0, 10, 20}),
                 reals({2}, {0.5, 0})},
-               [](const Tensors& t) {
-                 return Tensors{fused_attention_block(t[0], t[1], t[2], t[3], {}, {}, {}, {}, 2, 1),
-                                fused_attention_block(t[0], t[1], t[2], t[3], t[4], t[5], {}, {}, 1, 2)};
+               [](const Exprs& t) {
+                 return Exprs{fused_attention_block(t[0], t[1], t[2], t[3], {}, {}, {}, {}, 2, 1),
+                              fused_attention_block(t[0], t[1], t[2], t[3], t[4], t[5], {}, {}, 1, 2)};
                });
   expect_close(y[0], reals({1, 3, 2}, {6, 11, 6, 11, 6, 11}), 1e-12);
   expect_close(y[1], reals({1, 3, 2}, {26.5, 51, 26.5, 51, 26.5, 51}), 1e-12);
@@ -39,11 +39,11 @@ TEST(FusedAttentionBlock, rotates_queries_and_keys) {
   const Literals in{sample_literal("f64[2,3,4]", 1), sample_literal("f64[4,12]", 2),
                     sample_literal("f64[4,4]", 3),   reals({2, 3}, {1, 1, 1, 1, 1, 0}),
                     sample_literal("f64[3,1]", 5),   sample_literal("f64[3,1]", 6)};
-  const auto y = evaluate(in, [](const Tensors& t) {
-    const Tensor qkv = matmul(t[0], t[1]);
-    const Tensor q = rope(narrow(qkv, 2, 0, 4), t[4], t[5], 2), k = rope(narrow(qkv, 2, 4, 4), t[4], t[5], 2);
-    return Tensors{fused_attention_block(t[0], t[1], t[2], t[3], {}, {}, t[4], t[5], 2, 2),
-                   matmul(attention(q, k, narrow(qkv, 2, 8, 4), t[3], 2, 2), t[2])};
+  const auto y = evaluate(in, [](const Exprs& t) {
+    const Expr qkv = matmul(t[0], t[1]);
+    const Expr q = rope(narrow(qkv, 2, 0, 4), t[4], t[5], 2), k = rope(narrow(qkv, 2, 4, 4), t[4], t[5], 2);
+    return Exprs{fused_attention_block(t[0], t[1], t[2], t[3], {}, {}, t[4], t[5], 2, 2),
+                 matmul(attention(q, k, narrow(qkv, 2, 8, 4), t[3], 2, 2), t[2])};
   });
   expect_close(y[0], y[1], 1e-12);
 }
@@ -54,8 +54,8 @@ TEST(FusedTransformerLayer, without_bias_takes_ten_operands_and_keeps_the_norm_s
   const auto y =
       evaluate({reals({1, 1, 2}, {1, 3}), none, zero, reals({2}, {2, 2}), reals({2}, {7, 7}), zero, zero,
                 reals({2}, {3, 3}), reals({2}, {0.5, 1}), reals({1, 1}, {1})},
-               [](const Tensors& t) {
-                 return fused_transformer_layer(t[0], Tensors(t.begin() + 1, t.end()),
+               [](const Exprs& t) {
+                 return fused_transformer_layer(t[0], Exprs(t.begin() + 1, t.end()),
                                                 {.num_heads = 1, .eps1 = 0, .eps2 = 0, .has_bias = false});
                });
   expect_close(y[0], reals({1, 1, 2}, {-2.5, 4}),
@@ -70,9 +70,9 @@ TEST(FusedTransformerLayer, adds_attention_and_feed_forward_before_each_norm) {
                 reals({2}, {0, 4}), reals({2}, {1, 1}), reals({2}, {0, 0}), reals({2, 2}, {2, 0, 0, 2}),
                 reals({2}, {0, 1}), reals({2, 2}, {-1, 0, 0, -1}), reals({2}, {0, 0.5}), reals({2}, {1, 1}),
                 reals({2}, {0, 0}), reals({1, 1}, {1})},
-               [](const Tensors& t) {
+               [](const Exprs& t) {
                  return fused_transformer_layer(
-                     t[0], Tensors(t.begin() + 1, t.end()),
+                     t[0], Exprs(t.begin() + 1, t.end()),
                      {.num_heads = 1, .eps1 = 0, .eps2 = 1, .activation = Activation::relu});
                });
   // hidden + attention = 2, 9 -> norm -1, 1. fc1: -2, 3 -> relu 0, 3 -> fc2 -0, -2.5; sum -1, -1.5: mean

@@ -25,54 +25,53 @@ Literal bytes(Dims dims, std::vector<uint8_t> v) { return Literal::of<uint8_t>(s
 
 TEST(Quantize, rounds_halves_to_even_and_saturates) {
   const auto y = evaluate({f64({8}, {0.25, 0.75, 1.25, -0.25, -0.75, 1000, -1000, NAN})},
-                          [](const Tensors& x) { return quantize(x[0], 0.5, 0); });
+                          [](const Exprs& x) { return quantize(x[0], 0.5, 0); });
   EXPECT_EQ(cat(y[0]), "i8[8]{0, 2, 2, 0, -2, 127, -128, 0}");
   // The zero point is added after rounding: 0.5 -> 0 -> 1, where rounding 1.5 would give 2.
-  EXPECT_EQ(cat(evaluate({f64({1}, {0.5})}, [](const Tensors& x) { return quantize(x[0], 1, 1); })[0]),
+  EXPECT_EQ(cat(evaluate({f64({1}, {0.5})}, [](const Exprs& x) { return quantize(x[0], 1, 1); })[0]),
             "i8[1]{1}");
 }
 
 TEST(Quantize, has_a_scale_per_channel_along_any_axis) {
   const Literal x = f64({2, 2}, {1, 1, 2, 2});
-  EXPECT_EQ(cat(evaluate(
-                {x}, [](const Tensors& t) { return quantize_per_channel(t[0], 0, {1, 0.5}, {0, 10}); })[0]),
-            "i8[2,2]{1, 1, 14, 14}");
-  EXPECT_EQ(cat(evaluate(
-                {x}, [](const Tensors& t) { return quantize_per_channel(t[0], -1, {1, 0.5}, {0, 10}); })[0]),
-            "i8[2,2]{1, 12, 2, 14}");
+  EXPECT_EQ(
+      cat(evaluate({x}, [](const Exprs& t) { return quantize_per_channel(t[0], 0, {1, 0.5}, {0, 10}); })[0]),
+      "i8[2,2]{1, 1, 14, 14}");
+  EXPECT_EQ(
+      cat(evaluate({x}, [](const Exprs& t) { return quantize_per_channel(t[0], -1, {1, 0.5}, {0, 10}); })[0]),
+      "i8[2,2]{1, 12, 2, 14}");
 }
 
 TEST(Dequantize, undoes_the_codes) {
   const Literal q = Literal::of<int8_t>({2, 2}, {-128, 0, 3, 127});
-  EXPECT_EQ(numbers({q}, [](const Tensors& x) { return dequantize(x[0], 0.5, 3); }),
+  EXPECT_EQ(numbers({q}, [](const Exprs& x) { return dequantize(x[0], 0.5, 3); }),
             (std::vector<double>{-65.5, -1.5, 0, 62}));
-  EXPECT_EQ(
-      numbers({q}, [](const Tensors& x) { return dequantize_per_channel(x[0], 1, {1, 2}, {-128, 127}); }),
-      (std::vector<double>{0, -254, 131, 0}));
+  EXPECT_EQ(numbers({q}, [](const Exprs& x) { return dequantize_per_channel(x[0], 1, {1, 2}, {-128, 127}); }),
+            (std::vector<double>{0, -254, 131, 0}));
 }
 
 TEST(QMatmul, accumulates_in_i32_and_requantizes) {
   // (1-3)(4+2) + (5-3)(-6+2) + 7 = -12 - 8 + 7 = -13; -13 * 0.5 = -6.5 -> -6 (even), + 1
   const Literals in = {Literal::of<int8_t>({1, 2}, {1, 5}), Literal::of<int8_t>({2, 1}, {4, -6}),
                        Literal::of<int32_t>({1}, {7})};
-  EXPECT_EQ(cat(evaluate(in, [](const Tensors& x) { return q_matmul(x[0], x[1], x[2], 3, -2, 1, 0.5); })[0]),
+  EXPECT_EQ(cat(evaluate(in, [](const Exprs& x) { return q_matmul(x[0], x[1], x[2], 3, -2, 1, 0.5); })[0]),
             "i8[1,1]{-5}");
   EXPECT_EQ(cat(evaluate(in,
-                         [](const Tensors& x) {
+                         [](const Exprs& x) {
                            return q_matmul(x[0], x[1], x[2], 3, -2, 1, 0.5, Rounding::half_away);
                          })[0]),
             "i8[1,1]{-6}");
-  EXPECT_EQ(cat(evaluate(in, [](const Tensors& x) { return q_matmul(x[0], x[1], x[2], 3, -2, 1, 100); })[0]),
+  EXPECT_EQ(cat(evaluate(in, [](const Exprs& x) { return q_matmul(x[0], x[1], x[2], 3, -2, 1, 100); })[0]),
             "i8[1,1]{-128}");
 }
 
 TEST(DequantizeBlocks, decodes_fp8_by_the_ocp_tables) {
   // 0x7e is 448, the largest E4M3; 0x7b is 57344, the largest E5M2, and 0x7c its infinity.
   EXPECT_EQ(numbers({bytes({1, 2}, {0x7e, 0xb8})},
-                    [](const Tensors& x) { return dequantize_blocks(x[0], "fp8e4m3", {1, 2}); }),
+                    [](const Exprs& x) { return dequantize_blocks(x[0], "fp8e4m3", {1, 2}); }),
             (std::vector<double>{448, -1}));
   EXPECT_EQ(numbers({bytes({1, 2}, {0x7b, 0x7c})},
-                    [](const Tensors& x) { return dequantize_blocks(x[0], "fp8e5m2", {1, 2}); }),
+                    [](const Exprs& x) { return dequantize_blocks(x[0], "fp8e5m2", {1, 2}); }),
             (std::vector<double>{57344, INFINITY}));
 }
 
@@ -84,7 +83,7 @@ TEST(DequantizeBlocks, lays_gguf_rows_out_as_columns) {
   packed[34] = uint8_t(two), packed[35] = uint8_t(two >> 8);
   for (size_t i = 0; i < 32; ++i) packed[2 + i] = uint8_t(i), packed[36 + i] = 1;
   const auto w = numbers({bytes({68}, packed)},
-                         [](const Tensors& x) { return dequantize_blocks(x[0], "gguf_q8_0", {32, 2}); });
+                         [](const Exprs& x) { return dequantize_blocks(x[0], "gguf_q8_0", {32, 2}); });
   for (size_t k = 0; k < 32; ++k) {
     EXPECT_EQ(w[2 * k], 0.5 * double(k));
     EXPECT_EQ(w[2 * k + 1], 2);
@@ -158,9 +157,8 @@ TEST_P(EveryScheme, dequant_matmul_is_the_product_with_the_decoded_weights) {
     in.push_back(Literal::of<float>({1}, {e.global_scale}));
   }
   if (!e.zero_point.empty()) in.push_back(Literal::of<float>(scale_dims, e.zero_point));
-  const Literals y = evaluate(in, [&](const Tensors& t) {
-    return dequant_matmul(t[0], t[1], t.size() > 2 ? t[2] : Tensor{}, t.size() > 3 ? t[3] : Tensor{},
-                          GetParam());
+  const Literals y = evaluate(in, [&](const Exprs& t) {
+    return dequant_matmul(t[0], t[1], t.size() > 2 ? t[2] : Expr{}, t.size() > 3 ? t[3] : Expr{}, GetParam());
   });
   expect_close(y[0], plain_product(x, w, k, kColumns), 1e-5);
 }
@@ -172,7 +170,7 @@ TEST_P(EveryGgufType, decodes_as_moe_weights) {
   std::vector<std::byte> slabs = e.codes;
   slabs.insert(slabs.end(), e.codes.begin(), e.codes.end());
   const int64_t slab = int64_t(e.codes.size());
-  const Literals y = evaluate({Literal::copy_of(Shape(DType::u8, {2, slab}), slabs)}, [&](const Tensors& t) {
+  const Literals y = evaluate({Literal::copy_of(Shape(DType::u8, {2, slab}), slabs)}, [&](const Exprs& t) {
     return dequant_moe_weights(t[0], GetParam(), {2, k, kColumns});
   });
   for (size_t i = 0; i < 2 * w.size(); ++i) EXPECT_EQ(y[0].real_at(int64_t(i)), double(w[i % w.size()])) << i;
@@ -181,12 +179,12 @@ TEST_P(EveryGgufType, decodes_as_moe_weights) {
 TEST(DequantMatmul, int4_codes_are_unsigned_with_zero_point_eight_by_default) {
   // W[2, 2] = codes 0 15 / 8 9, packed low nibble first, scale 1.
   const Literals in = {f64({1, 2}, {1, 10}), bytes({2}, {0xf0, 0x98}), Literal::of<float>({1, 2}, {1, 1})};
-  EXPECT_EQ(numbers(in, [](const Tensors& x) { return dequant_matmul(x[0], x[1], x[2], {}, "int4/2"); }),
+  EXPECT_EQ(numbers(in, [](const Exprs& x) { return dequant_matmul(x[0], x[1], x[2], {}, "int4/2"); }),
             (std::vector<double>{-8, 17}));
   Literals with_zero = in;
   with_zero.push_back(Literal::of<float>({1, 2}, {0, 1}));
   EXPECT_EQ(
-      numbers(with_zero, [](const Tensors& x) { return dequant_matmul(x[0], x[1], x[2], x[3], "int4/2"); }),
+      numbers(with_zero, [](const Exprs& x) { return dequant_matmul(x[0], x[1], x[2], x[3], "int4/2"); }),
       (std::vector<double>{80, 94}));
 }
 
@@ -194,11 +192,11 @@ TEST(DequantMatmul, nvfp4_packs_two_neighbours_along_k_in_a_byte) {
   // Column 0: rows 0, 1 = codes 2, 15 -> 1, -6; column 1: codes 7, 1 -> 6, 0.5. Scales 1 and NaN, which is 0.
   const Literals in = {f64({1, 2}, {1, 10}), bytes({1, 2}, {0xf2, 0x17}), bytes({1, 2}, {0x38, 0x38}),
                        Literal::of<float>({1}, {0.5})};
-  EXPECT_EQ(numbers(in, [](const Tensors& x) { return dequant_matmul_nvfp4(x[0], x[1], x[2], x[3]); }),
+  EXPECT_EQ(numbers(in, [](const Exprs& x) { return dequant_matmul_nvfp4(x[0], x[1], x[2], x[3]); }),
             (std::vector<double>{-29.5, 5.5}));
   Literals with_nan = in;
   with_nan[2] = bytes({1, 2}, {0x38, 0x7f});
-  EXPECT_EQ(numbers(with_nan, [](const Tensors& x) { return dequant_matmul_nvfp4(x[0], x[1], x[2], x[3]); }),
+  EXPECT_EQ(numbers(with_nan, [](const Exprs& x) { return dequant_matmul_nvfp4(x[0], x[1], x[2], x[3]); }),
             (std::vector<double>{-29.5, 0}));
 }
 

@@ -19,30 +19,30 @@ Literal number(int64_t v) { return Literal::of<int64_t>({}, {v}); }
 
 template <class F>
 Literal drawn(int64_t key, int64_t counter, F f) {
-  return evaluate({number(key), number(counter)}, [f](const Tensors& t) { return f(t[0], t[1]); })[0];
+  return evaluate({number(key), number(counter)}, [f](const Exprs& t) { return f(t[0], t[1]); })[0];
 }
 
 // Known answers published with Philox: all counter and key words 0, and all ones.
 TEST(RandomBits, are_the_published_philox_4x32_10) {
-  const auto four = [](Tensor k, Tensor c) { return random_bits(k, c, {4}); };
+  const auto four = [](Expr k, Expr c) { return random_bits(k, c, {4}); };
   EXPECT_EQ(drawn(0, 0, four), Literal::of<uint32_t>({4}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
 }
 
 TEST(RandomBits, depend_on_key_counter_and_position_only) {
-  const auto y = drawn(7, 9, [](Tensor k, Tensor c) { return random_bits(k, c, {2, 3}); });
+  const auto y = drawn(7, 9, [](Expr k, Expr c) { return random_bits(k, c, {2, 3}); });
   const PhiloxBlock first = philox_block(7, 9, 0), second = philox_block(7, 9, 1);
   EXPECT_EQ(y, Literal::of<uint32_t>({2, 3}, {first[0], first[1], first[2], first[3], second[0], second[1]}));
 }
 
 TEST(RandomBits, a_tensor_of_keys_is_one_stream_for_each) {
   const auto y = evaluate({Literal::of<int64_t>({2}, {3, 4}), number(1)},
-                          [](const Tensors& t) { return random_bits(t[0], t[1], {1}); });
+                          [](const Exprs& t) { return random_bits(t[0], t[1], {1}); });
   EXPECT_EQ(y[0], Literal::of<uint32_t>({2, 1}, {philox_block(3, 1, 0)[0], philox_block(4, 1, 0)[0]}));
 }
 
 TEST(RandomUniform, is_the_top_bits_scaled) {
   const auto y =
-      drawn(7, 9, [](Tensor k, Tensor c) { return random_uniform(k, c, Shape(DType::f32, {2}), -1, 3); });
+      drawn(7, 9, [](Expr k, Expr c) { return random_uniform(k, c, Shape(DType::f32, {2}), -1, 3); });
   const PhiloxBlock b = philox_block(7, 9, 0);
   expect_close(y, Literal::of<float>({2}, {4 * uniform_from_bits(b[0]) - 1, 4 * uniform_from_bits(b[1]) - 1}),
                1e-7);
@@ -50,7 +50,7 @@ TEST(RandomUniform, is_the_top_bits_scaled) {
 
 TEST(RandomUniform, never_reaches_one_in_any_type) {
   for (const DType t : {DType::f16, DType::bf16, DType::f32, DType::f64}) {
-    const auto y = drawn(1, 2, [t](Tensor k, Tensor c) { return random_uniform(k, c, Shape(t, {20000})); });
+    const auto y = drawn(1, 2, [t](Expr k, Expr c) { return random_uniform(k, c, Shape(t, {20000})); });
     double lowest = 1, highest = 0, sum = 0;
     for (const double v : y.to_reals())
       lowest = std::min(lowest, v), highest = std::max(highest, v), sum += v;
@@ -62,7 +62,7 @@ TEST(RandomUniform, never_reaches_one_in_any_type) {
 
 TEST(RandomNormal, is_box_muller_of_the_uniform_pair) {
   const auto y =
-      drawn(7, 9, [](Tensor k, Tensor c) { return random_normal(k, c, Shape(DType::f32, {1}), 5, 2); });
+      drawn(7, 9, [](Expr k, Expr c) { return random_normal(k, c, Shape(DType::f32, {1}), 5, 2); });
   const PhiloxBlock b = philox_block(7, 9, 0);
   const double u = uniform_from_bits(b[0]), v = uniform_from_bits(b[1]);
   const double z = std::sqrt(-2 * std::log(1 - u)) * std::cos(2 * M_PI * v);
@@ -71,7 +71,7 @@ TEST(RandomNormal, is_box_muller_of_the_uniform_pair) {
 
 TEST(RandomNormal, has_the_mean_and_deviation_asked_for) {
   const auto y =
-      drawn(3, 4, [](Tensor k, Tensor c) { return random_normal(k, c, Shape(DType::f64, {50000}), 1, 2); });
+      drawn(3, 4, [](Expr k, Expr c) { return random_normal(k, c, Shape(DType::f64, {50000}), 1, 2); });
   double sum = 0, squares = 0;
   for (const double v : y.to_reals()) sum += v, squares += (v - 1) * (v - 1);
   EXPECT_NEAR(sum / 50000, 1, 0.03);
@@ -81,7 +81,7 @@ TEST(RandomNormal, has_the_mean_and_deviation_asked_for) {
 TEST(Dropout, keeps_the_mean_by_scaling_what_stays) {
   const int n = 20000;
   const auto y = evaluate({Literal::full(Shape(DType::f32, {n}), 3), number(1), number(2)},
-                          [](const Tensors& t) { return dropout(t[0], t[1], t[2], 0.25); })[0];
+                          [](const Exprs& t) { return dropout(t[0], t[1], t[2], 0.25); })[0];
   int zeros = 0;
   for (const double v : y.to_reals()) {
     zeros += v == 0;
@@ -93,7 +93,7 @@ TEST(Dropout, keeps_the_mean_by_scaling_what_stays) {
 TEST(Dropout, has_one_mask_for_all_dtypes_and_passes_rate_zero) {
   const auto run = [](DType t, double rate) {
     return evaluate({Literal::full(Shape(t, {64}), 1), number(5), number(6)},
-                    [rate](const Tensors& x) { return dropout(x[0], x[1], x[2], rate); })[0];
+                    [rate](const Exprs& x) { return dropout(x[0], x[1], x[2], rate); })[0];
   };
   EXPECT_EQ(run(DType::f16, 0.5).cast(DType::f64), run(DType::f64, 0.5));
   EXPECT_EQ(run(DType::f32, 0), Literal::full(Shape(DType::f32, {64}), 1));
@@ -106,7 +106,7 @@ struct Draw {
 };
 
 Literal sampled(const Literal& logits, Draw d) {
-  return evaluate({logits, number(d.key), number(d.counter)}, [d](const Tensors& t) {
+  return evaluate({logits, number(d.key), number(d.counter)}, [d](const Exprs& t) {
     return sample(t[0], t[1], t[2], d.top_k, d.top_p, d.temperature, d.seed);
   })[0];
 }

@@ -43,12 +43,12 @@ struct Scene {
   }
 };
 
-SplatInputs inputs(const Tensors& t) { return {t[0], t[1], t[2], t[3], t[4], t[5], t[6]}; }
+SplatInputs inputs(const Exprs& t) { return {t[0], t[1], t[2], t[3], t[4], t[5], t[6]}; }
 
 Literals render(const Scene& s, const SplatParams& p) {
-  return evaluate(s.operands(), [&](const Tensors& t) {
+  return evaluate(s.operands(), [&](const Exprs& t) {
     const auto y = gaussian_splat_render(inputs(t), p);
-    return Tensors{y.rgba, y.dropped, y.stopped};
+    return Exprs{y.rgba, y.dropped, y.stopped};
   });
 }
 
@@ -229,10 +229,10 @@ TEST(GaussianSplat, tiles_change_nothing) {
 
 TEST(GaussianSplat, the_picture_in_two_steps_is_the_picture) {
   const SplatParams p{.width = 6, .height = 4, .tile_size = 4};
-  const auto y = evaluate(cloud(5).operands(), [&](const Tensors& t) {
-    return Tensors{gaussian_splat_render(inputs(t), p).rgba,
-                   gaussian_splat_render_decomposed(inputs(t), p).rgba,
-                   gaussian_splat_rasterize(gaussian_splat_prepare(inputs(t), p), t[6], p).rgba};
+  const auto y = evaluate(cloud(5).operands(), [&](const Exprs& t) {
+    return Exprs{gaussian_splat_render(inputs(t), p).rgba,
+                 gaussian_splat_render_decomposed(inputs(t), p).rgba,
+                 gaussian_splat_rasterize(gaussian_splat_prepare(inputs(t), p), t[6], p).rgba};
   });
   expect_close(y[1], y[0], 1e-12);
   expect_close(y[2], y[0], 1e-12);

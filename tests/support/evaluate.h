@@ -6,7 +6,7 @@
 
 namespace rlx::test {
 
-/// Results of `build(operands)` -> Tensor or Tensors, with the operands as graph inputs of these values.
+/// Results of `build(operands)` -> Expr or Exprs, with the operands as graph inputs of these values.
 template <class Build>
 Literals evaluate(const Literals& operands, Build&& build) {
   ir::Graph g("test");
