@@ -194,7 +194,11 @@ Literals arrange_leaves(const Graph& g, const NamedLiterals& values) {
   return out;
 }
 
-Literals interpret(const Graph& g, std::span<const Literal> leaves) { return Interpreter().run(g, leaves); }
+Literals interpret(const Graph& g, std::span<const Literal> leaves) {
+  if (g.outputs().empty())
+    throw invalid("run: graph '", g.name(), "' has no outputs; set_outputs says what it computes");
+  return Interpreter().run(g, leaves);
+}
 
 NamedLiterals interpret(const Graph& g, const NamedLiterals& leaves) {
   const Literals out = interpret(g, arrange_leaves(g, leaves));

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "rlx/ir/graph.h"
+#include "rlx/ir/named_literals.h"
 
 namespace rlx::ir {
 
@@ -40,8 +41,6 @@ class Interpreter {
   Stats stats_;
   std::multimap<std::pair<const OpDef*, const void*>, Expansion> expansions_;
 };
-
-using NamedLiterals = std::map<std::string, Literal>;
 
 /// Runs a graph on named values and returns the outputs by name. Every wrong or missing name, shape and
 /// dtype is told in one error.

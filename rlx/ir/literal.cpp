@@ -132,7 +132,12 @@ double load_real(const std::byte* p, int64_t i, DType t) {
     case DType::f8e5m2:
       return f8e5m2_to_f32(load<uint8_t>(p, i));
   }
-  throw Error(ErrorKind::internal, "literal: a complex value was read as a real number");
+  throw invalid("literal: a complex element has no real form; complex_at reads it");
+}
+
+void check_count(size_t given, const Shape& shape) {
+  if (int64_t(given) != shape.elements())
+    throw invalid("literal: ", given, " values for ", shape, "; it has ", shape.elements());
 }
 
 }  // namespace
@@ -189,9 +194,20 @@ std::span<std::byte> Literal::mutable_bytes() {
   return {const_cast<std::byte*>(data_), size_t(elements_) * dtype_size(dtype())};
 }
 
+void Literal::require_dtype(DType asked) const {
+  if (asked == dtype()) return;
+  throw invalid("literal: elements of ", shape_, " were asked for as ", asked, "; cast(DType::", asked,
+                ") converts them");
+}
+
+void Literal::require_index(int64_t i) const {
+  if (i >= 0 && i < elements_) return;
+  throw invalid("literal: element ", i, " of ", shape_, " was asked for; it has ", elements_);
+}
+
 Literal Literal::reals(const Shape& shape, std::span<const double> values) {
   Literal out = zeros(shape);
-  RLX_CHECK(int64_t(values.size()) == out.elements_, values.size(), " values for ", shape);
+  check_count(values.size(), shape);
   std::byte* p = out.mutable_bytes().data();
   for (int64_t i = 0; i < out.elements_; ++i) store_real(p, i, shape.dtype(), values[size_t(i)]);
   return out;
@@ -199,7 +215,7 @@ Literal Literal::reals(const Shape& shape, std::span<const double> values) {
 
 Literal Literal::integers(const Shape& shape, std::span<const int64_t> values) {
   Literal out = zeros(shape);
-  RLX_CHECK(int64_t(values.size()) == out.elements_, values.size(), " values for ", shape);
+  check_count(values.size(), shape);
   std::byte* p = out.mutable_bytes().data();
   const DType t = shape.dtype();
   for (int64_t i = 0; i < out.elements_; ++i) {
@@ -234,9 +250,9 @@ Literal Literal::integers(const Shape& shape, std::span<const int64_t> values) {
 }
 
 Literal Literal::complexes(const Shape& shape, std::span<const std::complex<double>> values) {
-  RLX_CHECK(shape.dtype() == DType::c64, "complex values for ", shape);
+  if (shape.dtype() != DType::c64) throw invalid("literal: complex values for ", shape, "; c64 holds them");
   Literal out = zeros(shape);
-  RLX_CHECK(int64_t(values.size()) == out.elements_, values.size(), " values for ", shape);
+  check_count(values.size(), shape);
   std::byte* p = out.mutable_bytes().data();
   for (int64_t i = 0; i < out.elements_; ++i) {
     store<complex64>(p, i, complex64(float(values[size_t(i)].real()), float(values[size_t(i)].imag())));
@@ -248,21 +264,26 @@ Literal Literal::full(const Shape& shape, double value) {
   return reals(shape, std::vector<double>(size_t(shape.elements()), value));
 }
 
-double Literal::real_at(int64_t i) const { return load_real(data_, i, dtype()); }
+double Literal::real_at(int64_t i) const {
+  require_index(i);
+  return load_real(data_, i, dtype());
+}
 
 int64_t Literal::integer_at(int64_t i) const {
+  require_index(i);
   if (dtype() == DType::i64) return load<int64_t>(data_, i);
-  return saturate_to(DType::i64, real_at(i));
+  return saturate_to(DType::i64, load_real(data_, i, dtype()));
 }
 
 std::complex<double> Literal::complex_at(int64_t i) const {
+  require_index(i);
   if (dtype() == DType::c64) return load<complex64>(data_, i);
-  return real_at(i);
+  return load_real(data_, i, dtype());
 }
 
 std::vector<double> Literal::to_reals() const {
   std::vector<double> out(static_cast<size_t>(elements_));
-  for (int64_t i = 0; i < elements_; ++i) out[size_t(i)] = real_at(i);
+  for (int64_t i = 0; i < elements_; ++i) out[size_t(i)] = load_real(data_, i, dtype());
   return out;
 }
 
@@ -301,7 +322,8 @@ Literal Literal::cast(DType to) const {
 
 Literal Literal::reshaped(Dims dims) const {
   const Shape shape = shape_.with_dims(std::move(dims));
-  RLX_CHECK(shape.elements() == elements_, shape_, " seen as ", shape);
+  if (shape.elements() != elements_)
+    throw invalid("literal: ", shape_, " cannot be seen as ", shape, "; it has ", elements_, " elements");
   Literal out = *this;
   out.shape_ = shape;
   return out;

@@ -90,14 +90,15 @@ class Literal {
   std::span<const std::byte> bytes() const { return {data_, size_t(elements_) * dtype_size(dtype())}; }
   std::span<std::byte> mutable_bytes();
 
+  /// The elements as they are stored; another element type than the literal's is a user error.
   template <class T>
   std::span<const T> data() const {
-    RLX_CHECK(dtype_of<T>() == dtype(), "asked for ", dtype_of<T>(), ", the literal is ", shape_);
+    require_dtype(dtype_of<T>());
     return {reinterpret_cast<const T*>(data_), size_t(elements_)};
   }
   template <class T>
   std::span<T> mutable_data() {
-    RLX_CHECK(dtype_of<T>() == dtype(), "asked for ", dtype_of<T>(), ", the literal is ", shape_);
+    require_dtype(dtype_of<T>());
     return {reinterpret_cast<T*>(mutable_bytes().data()), size_t(elements_)};
   }
 
@@ -119,6 +120,8 @@ class Literal {
 
  private:
   Literal(const Shape& shape, std::shared_ptr<const void> owner, const std::byte* data, bool writable);
+  void require_dtype(DType asked) const;
+  void require_index(int64_t i) const;
 
   Shape shape_;
   int64_t elements_ = 0;

@@ -4,6 +4,9 @@
 
 #include <cmath>
 
+#include "rlx/ir/named_literals.h"
+#include "tests/support/errors.h"
+
 namespace rlx {
 namespace {
 
@@ -38,6 +41,44 @@ TEST(Literal, borrowed_bytes_keep_their_owner_and_are_never_written) {
   x.mutable_data<float>()[0] = 9;
   EXPECT_TRUE(alive.expired()) << "after the copy nothing holds the old bytes";
   EXPECT_NE(reinterpret_cast<const float*>(x.bytes().data()), original);
+}
+
+TEST(Literal, another_element_type_than_its_own_is_a_user_error) {
+  Literal x = Literal::zeros(Shape(DType::f32, {3, 4}));
+  const std::string says =
+      "literal: elements of f32[3,4] were asked for as f64; cast(DType::f64) converts them";
+  EXPECT_EQ(test::message_of([&] { x.data<double>(); }), says);
+  EXPECT_EQ(test::message_of([&] { x.mutable_data<double>(); }), says);
+  EXPECT_EQ(x.cast(DType::f64).data<double>().size(), 12u);
+}
+
+TEST(Literal, an_element_beyond_the_end_is_a_user_error) {
+  const Literal x = Literal::of<float>({2}, {1, 2});
+  EXPECT_EQ(test::message_of([&] { x.real_at(2); }), "literal: element 2 of f32[2] was asked for; it has 2");
+  EXPECT_EQ(test::message_of([&] { x.integer_at(-1); }),
+            "literal: element -1 of f32[2] was asked for; it has 2");
+  EXPECT_EQ(test::message_of([&] { x.complex_at(9); }),
+            "literal: element 9 of f32[2] was asked for; it has 2");
+  EXPECT_EQ(test::message_of([&] { Literal::zeros(Shape(DType::c64, {1})).real_at(0); }),
+            "literal: a complex element has no real form; complex_at reads it");
+}
+
+TEST(Literal, a_wrong_number_of_values_is_a_user_error) {
+  const Shape shape(DType::f32, {3});
+  EXPECT_EQ(test::message_of([&] { Literal::reals(shape, std::vector<double>{1, 2}); }),
+            "literal: 2 values for f32[3]; it has 3");
+  EXPECT_EQ(test::message_of([&] { Literal::integers(shape, std::vector<int64_t>{1}); }),
+            "literal: 1 values for f32[3]; it has 3");
+  EXPECT_EQ(test::message_of([&] { Literal::zeros(shape).reshaped({2}); }),
+            "literal: f32[3] cannot be seen as f32[2]; it has 3 elements");
+}
+
+TEST(NamedLiterals, an_unknown_name_tells_those_there_are) {
+  const ir::NamedLiterals out = {{"loss", Literal()}, {"logits", Literal()}};
+  EXPECT_EQ(test::message_of([&] { out.at("out"); }), "tensors: none is named 'out'; there are logits, loss");
+  EXPECT_EQ(test::message_of([&] { ir::NamedLiterals().at("y"); }),
+            "tensors: none is named 'y'; there are none");
+  EXPECT_EQ(out.at("loss"), Literal());
 }
 
 TEST(Literal, refuses_what_does_not_fit) {
