@@ -24,7 +24,7 @@ Node::operator Value() const {
 }
 
 Graph::Graph(std::string name) : name_(std::move(name)), tag_(next_tag()) {}
-Graph::~Graph() = default;
+Graph::~Graph() { leave_anchor(); }
 
 Graph::Graph(const Graph& other)
     : name_(other.name_),
@@ -51,6 +51,9 @@ Graph& Graph::operator=(const Graph& other) {
 Graph::Graph(Graph&& other) noexcept : tag_(other.tag_) { *this = std::move(other); }
 
 Graph& Graph::operator=(Graph&& other) noexcept {
+  leave_anchor();
+  anchor_ = std::move(other.anchor_);
+  if (anchor_) anchor_->graph = this;
   name_ = std::move(other.name_);
   tag_ = other.tag_;
   nodes_ = std::move(other.nodes_);
@@ -66,6 +69,18 @@ Graph& Graph::operator=(Graph&& other) noexcept {
   erased_ = std::move(other.erased_);
   order_stale_ = other.order_stale_;
   return *this;
+}
+
+const std::shared_ptr<GraphAnchor>& Graph::anchor() {
+  if (!anchor_) anchor_ = std::make_shared<GraphAnchor>(GraphAnchor{this, {}});
+  return anchor_;
+}
+
+void Graph::leave_anchor() noexcept {
+  if (!anchor_) return;
+  anchor_->graph = nullptr;
+  anchor_->name = std::move(name_);
+  anchor_.reset();
 }
 
 Value Graph::input(const std::string& name, const Shape& shape) {
@@ -274,6 +289,17 @@ void Graph::sort() const {
   }
   order_ = std::move(sorted);
   order_stale_ = false;
+}
+
+void Graph::move_leaf_before(NodeId leaf, NodeId other) {
+  nodes();  // brings the order up to date
+  const auto place = [&](NodeId id) {
+    RLX_CHECK(node(id).op->traits.leaf, "%", id, " is ", node(id).op->name, ", not a leaf");
+    return std::find(order_.rbegin(), order_.rend(), nodes_[id].get()).base() - 1;
+  };
+  const auto from = place(leaf), to = place(other);
+  RLX_CHECK(to < from, "%", other, " does not stand in front of %", leaf);
+  std::rotate(to, from, from + 1);
 }
 
 std::vector<NodeId> Graph::topo_order() const {

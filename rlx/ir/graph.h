@@ -21,7 +21,8 @@ namespace rlx::ir {
 struct Origin {
   const char* file = nullptr;                     // the user's source line
   std::shared_ptr<const std::string> file_owner;  // holds `file` where it was read, not compiled in
-  uint32_t line = 0;
+  uint32_t line = 0, column = 0;
+  const char* function = nullptr;  // the user's, where it was compiled in
   std::string label;               // scopes joined by '/': "layer3/attention"
   std::string block;               // the HIR block it was lowered from
   std::vector<std::string> notes;  // passes and rules that made or touched it, oldest first
@@ -61,6 +62,13 @@ struct Node {
     RLX_CHECK(is<Op>(), "node %", id, " is ", op->name, ", not ", Op::name);
     return *static_cast<const typename Op::Attrs*>(attrs.get());
   }
+};
+
+/// Where a graph is now, for handles that see it move or outlive it. `graph` is null once it is gone, and `name`
+/// is what it was called.
+struct GraphAnchor {
+  Graph* graph = nullptr;
+  std::string name;
 };
 
 struct VerifyError {
@@ -154,7 +162,14 @@ class Graph {
   /// For readers that keep the ids of a text: the next node gets this id, which must be free.
   void reserve_id(NodeId id);
 
+  /// Leaf `leaf` takes its place in front of `other`, an earlier one: leaves() and positional binding follow.
+  void move_leaf_before(NodeId leaf, NodeId other);
+
+  /// The same object for all handles of this graph; it follows when the graph is moved.
+  const std::shared_ptr<GraphAnchor>& anchor();
+
  private:
+  void leave_anchor() noexcept;
   void add_use(Value v, Use use);
   void add_uses(Node& n);
   void remove_use(Value v, Use use);
@@ -176,6 +191,7 @@ class Graph {
   mutable std::vector<Constraint> constraints_;
   std::map<std::string, NodeId, std::less<>> leaf_of_name_;
   OriginRef origin_;
+  std::shared_ptr<GraphAnchor> anchor_;  // made when somebody asks
 
   // Order of the live nodes. Appending keeps it sorted; edits mark it stale and the next reader sorts.
   // Erased nodes stay until then too, so that erasing costs no walk over the graph.

@@ -32,6 +32,8 @@ LocationScope::LocationScope(Graph& g, const std::source_location& where)
   auto origin = before_ ? std::make_shared<Origin>(*before_) : std::make_shared<Origin>();
   origin->file = where.file_name();
   origin->line = where.line();
+  origin->column = where.column();
+  origin->function = where.function_name();
   g.set_current_origin(std::move(origin));
 }
 

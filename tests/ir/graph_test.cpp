@@ -207,5 +207,43 @@ TEST(Interpreter, frees_values_after_their_last_use) {
   EXPECT_EQ(run.stats().live_bytes, 0);
 }
 
+TEST(Graph, without_outputs_does_not_run_to_nothing) {
+  Graph g("none");
+  g.input("x", Shape(DType::f32, {2}));
+  const std::string says = "run: graph 'none' has no outputs; set_outputs says what it computes";
+  const Literal x = Literal::of<float>({2}, {1, 2});
+  EXPECT_EQ(test::message_of([&] { interpret(g, NamedLiterals{{"x", x}}); }), says);
+  EXPECT_EQ(test::message_of([&] { interpret(g, Literals{x}); }), says);
+}
+
+TEST(Graph, its_anchor_follows_moves_and_tells_its_end) {
+  std::shared_ptr<GraphAnchor> anchor;
+  {
+    Graph a("a");
+    anchor = a.anchor();
+    EXPECT_EQ(anchor->graph, &a);
+    Graph b = std::move(a);
+    EXPECT_EQ(anchor->graph, &b);
+    const Graph copy = b;
+    EXPECT_EQ(anchor->graph, &b);
+    Graph c("c");
+    c = std::move(b);
+    EXPECT_EQ(anchor->graph, &c);
+    EXPECT_EQ(c.anchor(), anchor);
+  }
+  EXPECT_EQ(anchor->graph, nullptr);
+  EXPECT_EQ(anchor->name, "a");
+}
+
+TEST(Graph, a_leaf_moves_in_front_of_another) {
+  Graph g("g");
+  const Shape f32(DType::f32, {});
+  const Value step = g.input("step", f32), carry = g.input("carry", f32);
+  g.move_leaf_before(carry.node, step.node);
+  EXPECT_EQ(g.leaves(), (std::vector<NodeId>{carry.node, step.node}));
+  const Graph copy = g;
+  EXPECT_EQ(copy.leaves(), g.leaves());
+}
+
 }  // namespace
 }  // namespace rlx::ir
