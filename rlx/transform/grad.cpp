@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "rlx/ir/leaves.h"
 #include "rlx/transform/forward.h"
 #include "rlx/transform/reverse.h"
@@ -12,6 +14,19 @@ struct Joint {
   size_t outputs;
 };
 
+// The place of the output called `loss`, which must be a real scalar.
+size_t loss_output(const Graph& g, const std::string& loss) {
+  const std::vector<std::string> names = g.output_names();
+  const auto it = std::find(names.begin(), names.end(), loss);
+  if (it == names.end())
+    throw invalid("grad: graph '", g.name(), "' has no output '", loss, "'; it has ", join(names));
+  const size_t i = size_t(it - names.begin());
+  const Shape& shape = g.shape(g.outputs()[i]);
+  if (shape.rank() != 0 || !is_float(shape.dtype()))
+    throw invalid("grad: the loss '", loss, "' is ", shape, "; it must be a real scalar");
+  return i;
+}
+
 Joint differentiate(const Graph& g, const std::vector<std::string>& wrt, const GradOptions& options) {
   Graph joint = prepare_graph_for_ad(g);
   if (wrt.empty()) throw invalid("grad: no names given; say with respect to which inputs or params");
@@ -21,12 +36,16 @@ Joint differentiate(const Graph& g, const std::vector<std::string>& wrt, const G
   const Values outputs = joint.outputs();
   const std::vector<std::string> names = joint.output_names();
   if (outputs.empty()) throw invalid("grad: graph '", g.name(), "' has no outputs");
-  const bool scalar =
-      outputs.size() == 1 && joint.shape(outputs[0]).rank() == 0 && is_float(joint.shape(outputs[0]).dtype());
+  const std::optional<size_t> loss =
+      options.loss.empty() ? std::nullopt : std::optional(loss_output(g, options.loss));
+  const bool scalar = loss || (outputs.size() == 1 && joint.shape(outputs[0]).rank() == 0 &&
+                               is_float(joint.shape(outputs[0]).dtype()));
   Exprs seeds;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Shape shape = joint.shape(outputs[i]);
-    if (!is_differentiable(shape.dtype())) {
+    if (loss && i != *loss) {
+      seeds.emplace_back();
+    } else if (!is_differentiable(shape.dtype())) {
       if (outputs.size() == 1)
         throw invalid("grad: the output '", names[i], "' is ", shape, " and has no derivative");
       seeds.emplace_back();

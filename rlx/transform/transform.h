@@ -15,9 +15,12 @@ namespace rlx::transform {
 struct GradOptions {
   /// Keep the outputs of the graph in front of the gradients.
   bool with_value = false;
+  /// The output to differentiate, a real scalar, seeded with 1. The other outputs are carried along and get no
+  /// cotangent. Empty: all of them, as below.
+  std::string loss = {};
   /// One output that is a real scalar is seeded with 1. Otherwise, or when this is set, each differentiable
-  /// output i gets an input for its cotangent: "d_output" for a single output, else "d_" and the output's
-  /// name.
+  /// output (with `loss`, that one) gets an input for its cotangent: "d_output" for a single output, else "d_"
+  /// and the output's name.
   bool cotangent_inputs = false;
 };
 
@@ -26,6 +29,8 @@ struct GradOptions {
 Graph grad(const Graph& g, const std::vector<std::string>& wrt, GradOptions options = {});
 /// The outputs of `g` first, then the gradients.
 Graph value_and_grad(const Graph& g, const std::vector<std::string>& wrt, GradOptions options = {});
+/// As value_and_grad, with the cotangents as inputs: "d_output" for a graph with one output, of any shape, else
+/// "d_" and the output's name. Feeding 1 for a scalar loss gives what value_and_grad gives.
 inline Graph grad_with_loss(const Graph& g, const std::vector<std::string>& wrt) {
   return value_and_grad(g, wrt, {.cotangent_inputs = true});
 }
@@ -61,8 +66,8 @@ struct VmapOptions {
   /// Batch axis of each output; one entry serves all. Nothing: the output must not depend on the batch, and
   /// stays as it is.
   std::vector<std::optional<int>> out_axes = {0};
-  /// Number of examples; may be a symbol.
-  Dim size = 0;
+  /// Number of examples; may be a symbol. It must be given: the leaves of `g` are those of one example.
+  std::optional<Dim> size = std::nullopt;
 };
 
 Graph vmap(const Graph& g, const VmapOptions& options);

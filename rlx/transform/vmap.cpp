@@ -6,6 +6,10 @@
 namespace rlx::transform {
 
 Graph vmap(const Graph& g, const VmapOptions& options) {
+  if (!options.size)
+    throw invalid(
+        "vmap: the number of examples is not given; set size to a number or a symbol, Dim::batch()");
+  const Dim size = *options.size;
   Graph out(g.name() + "_vmap");
   std::vector<BatchedValue> leaves;
   for (const auto& [name, axis] : options.in_axes) {
@@ -25,14 +29,14 @@ Graph vmap(const Graph& g, const VmapOptions& options) {
                       "' is out of range; with the batch it has rank ", shape.rank() + 1);
       }
       Dims dims = shape.dims();
-      dims.insert(dims.begin() + axis, options.size);
+      dims.insert(dims.begin() + axis, size);
       shape = shape.with_dims(std::move(dims));
     }
     Expr t{&out, n.is<Param>() ? out.param(name, shape) : out.input(name, shape)};
     if (batched) t = ops::move_axis(t, axis, 0);
     leaves.push_back({t, batched});
   }
-  const auto results = batch_graph(out, g, leaves, options.size);
+  const auto results = batch_graph(out, g, leaves, size);
   const auto names = g.output_names();
   if (options.out_axes.size() != 1 && options.out_axes.size() != results.size()) {
     throw invalid("vmap: ", options.out_axes.size(), " out_axes for ", results.size(), " outputs");
@@ -47,7 +51,7 @@ Graph vmap(const Graph& g, const VmapOptions& options) {
       outputs.push_back(results[i].tensor);
       continue;
     }
-    const Expr t = with_batch(results[i], options.size);
+    const Expr t = with_batch(results[i], size);
     int axis = *wanted;
     if (!normalize_axis(axis, t.rank())) {
       throw invalid("vmap: out axis ", *wanted, " for '", names[i],

@@ -4,6 +4,7 @@
 
 #include "rlx/transform/transform.h"
 #include "tests/support/derivatives.h"
+#include "tests/support/errors.h"
 #include "tests/support/graphs.h"
 
 namespace rlx {
@@ -25,6 +26,27 @@ TEST(Reverse, a_scalar_is_seeded_with_one_and_the_loss_comes_first) {
   expect_values(values.at("loss"), {39});
   expect_values(values.at("d_w"), {3, 4});
   expect_values(values.at("d_x"), {5, 6});
+}
+
+TEST(Reverse, outputs_beside_the_loss_are_carried_along) {
+  const auto g = graph(
+      "graph(x: f64[2], param w: f64[2]) { logits = mul(x, w) loss = reduce(logits) n = argmax(logits, axis=0) "
+      "return logits=logits, loss=loss, n=n }");
+  const auto out = value_and_grad(g, {"w"}, {.loss = "loss"});
+  EXPECT_EQ(out.output_names(), (std::vector<std::string>{"logits", "loss", "n", "d_w"}));
+  EXPECT_EQ(out.leaves().size(), 2u);  // no cotangents
+  const auto values = run(out, {{"x", f64({2}, {3, 4})}, {"w", f64({2}, {5, 6})}});
+  expect_values(values.at("logits"), {15, 24});
+  expect_values(values.at("d_w"), {3, 4});
+  EXPECT_EQ(grad(g, {"w"}, {.loss = "loss"}).output_names(), (std::vector<std::string>{"d_w"}));
+}
+
+TEST(Reverse, a_loss_must_be_there_and_a_real_scalar) {
+  const auto g = graph("graph @f(x: f64[2]) { y = sin(x) loss = reduce(y) return y=y, loss=loss }");
+  EXPECT_EQ(test::message_of([&] { grad(g, {"x"}, {.loss = "los"}); }),
+            "grad: graph 'f' has no output 'los'; it has y, loss");
+  EXPECT_EQ(test::message_of([&] { grad(g, {"x"}, {.loss = "y"}); }),
+            "grad: the loss 'y' is f64[2]; it must be a real scalar");
 }
 
 TEST(Reverse, several_outputs_take_their_cotangents_as_inputs) {

@@ -2,6 +2,7 @@
 
 #include "rlx/transform/transform.h"
 #include "tests/support/derivatives.h"
+#include "tests/support/errors.h"
 #include "tests/support/graphs.h"
 
 namespace rlx {
@@ -17,6 +18,12 @@ TEST(Vmap, in_and_out_axes_are_anywhere) {
   const auto mapped = vmap(g, {.in_axes = {{"x", 1}}, .out_axes = {-1}, .size = 4});
   EXPECT_EQ(cat(mapped.shape(mapped.outputs()[0])), "f64[2,3,4]");
   EXPECT_EQ(cat(mapped.node(mapped.leaves()[0]).shapes[0]), "f64[2,4,3]");
+}
+
+TEST(Vmap, without_the_number_of_examples_is_refused) {
+  const auto g = graph("graph(x: f64[2]) { return sin(x) }");
+  EXPECT_EQ(test::message_of([&] { vmap(g, {.in_axes = {{"x", 0}}}); }),
+            "vmap: the number of examples is not given; set size to a number or a symbol, Dim::batch()");
 }
 
 TEST(Vmap, an_output_that_does_not_depend_on_the_batch_is_copied_or_kept) {
