@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "rlx/ir/leaves.h"
+#include "tests/support/errors.h"
 #include "tests/support/graphs.h"
 
 namespace rlx::ir {
