@@ -6,6 +6,7 @@
 
 #include "rlx/base/error.h"
 #include "rlx/quant/fp4.h"
+#include "rlx/quant/grid.h"
 #include "rlx/quant/iq4.h"
 #include "rlx/quant/k_quants.h"
 #include "rlx/quant/linear32.h"
@@ -52,20 +53,20 @@ constexpr BlockFormat kFormats[] = {
     {"q5_k", 13, 256, 176, {}, decode_q5_k, encode_q5_k},
     {"q6_k", 14, 256, 210, {}, decode_q6_k, encode_q6_k},
     {"q8_k", 15, 256, 292, {}, decode_q8_k, encode_q8_k},
-    {"iq2_xxs", 16, 256, 66, {}},
-    {"iq2_xs", 17, 256, 74, {}},
-    {"iq3_xxs", 18, 256, 98, {}},
-    {"iq1_s", 19, 256, 50, {}},
+    {"iq2_xxs", 16, 256, 66, {}, decode_iq2_xxs, encode_iq2_xxs},
+    {"iq2_xs", 17, 256, 74, {}, decode_iq2_xs, encode_iq2_xs},
+    {"iq3_xxs", 18, 256, 98, {}, decode_iq3_xxs, encode_iq3_xxs},
+    {"iq1_s", 19, 256, 50, {}, decode_iq1_s, encode_iq1_s},
     {"iq4_nl", 20, 32, 18, {}, decode_iq4_nl, encode_iq4_nl},
-    {"iq3_s", 21, 256, 110, {}},
-    {"iq2_s", 22, 256, 82, {}},
+    {"iq3_s", 21, 256, 110, {}, decode_iq3_s, encode_iq3_s},
+    {"iq2_s", 22, 256, 82, {}, decode_iq2_s, encode_iq2_s},
     {"iq4_xs", 23, 256, 136, {}, decode_iq4_xs, encode_iq4_xs},
     {"i8", 24, 1, 1, DType::i8},
     {"i16", 25, 1, 2, DType::i16},
     {"i32", 26, 1, 4, DType::i32},
     {"i64", 27, 1, 8, DType::i64},
     {"f64", 28, 1, 8, DType::f64},
-    {"iq1_m", 29, 256, 56, {}},
+    {"iq1_m", 29, 256, 56, {}, decode_iq1_m, encode_iq1_m},
     {"bf16", 30, 1, 2, DType::bf16, decode_bf16, encode_bf16},
     {"q4_0_4_4", 31, 32, 18, {}},
     {"q4_0_4_8", 32, 32, 18, {}},

@@ -1,7 +1,8 @@
 // The table of tensor storage formats: plain element types and the block formats of GGUF.
 //
 // A block format stores a fixed number of consecutive elements of a row in a fixed number of bytes. Its
-// layout picture is beside its struct: linear32.h, k_quants.h, iq4.h, ternary.h, fp4.h.
+// layout picture is beside its struct: linear32.h, k_quants.h, iq4.h, grid.h, ternary.h,
+// fp4.h.
 #pragma once
 
 #include <cstddef>

@@ -44,8 +44,9 @@ TEST_P(StoredBlocks, decode_bit_equal) {
 
 INSTANTIATE_TEST_SUITE_P(Quant, StoredBlocks,
                          testing::Values("f16", "bf16", "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_k",
-                                         "q3_k", "q4_k", "q5_k", "q6_k", "iq4_nl", "iq4_xs", "tq1_0", "tq2_0",
-                                         "mxfp4", "nvfp4"),
+                                         "q3_k", "q4_k", "q5_k", "q6_k", "iq1_s", "iq1_m", "iq2_xxs",
+                                         "iq2_xs", "iq2_s", "iq3_xxs", "iq3_s", "iq4_nl", "iq4_xs", "tq1_0",
+                                         "tq2_0", "mxfp4", "nvfp4"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(Quant, decodes_at_any_alignment) {
@@ -84,9 +85,9 @@ TEST(Quant, refuses_what_it_cannot_do_and_says_what_it_can) {
   std::vector<float> values(256);
   std::vector<std::byte> bytes(200);
   EXPECT_EQ(test::message_of([&] {
-              decode(*find_format("iq2_s"), std::span(bytes).first(82), values);
-            }).substr(0, 57),
-            "quant: format iq2_s has no decoder; supported: f32, f16, ");
+              decode(*find_format("q4_0_4_4"), std::span(bytes).first(144), values);
+            }).substr(0, 60),
+            "quant: format q4_0_4_4 has no decoder; supported: f32, f16, ");
   EXPECT_EQ(test::message_of([&] { decode(*find_format("q4_k"), std::span(bytes).first(143), values); }),
             "quant decode: 256 elements of q4_k take 144 bytes, got 143");
   EXPECT_EQ(test::message_of([&] { encoded_bytes(*find_format("q4_0"), 33); }),

@@ -34,14 +34,14 @@ double relative_error(const std::vector<float>& a, const std::vector<float>& b) 
 
 TEST(Scheme, prints_and_reads_every_text) {
   for (const char* text : {"int8/32", "int8a/64", "int4/16", "fp8e4m3", "fp8e5m2", "nvfp4/16", "gguf_q4_0",
-                           "gguf_q8_0", "gguf_q2k", "gguf_q8k", "gguf_iq4_nl", "gguf_tq1_0"}) {
+                           "gguf_q8_0", "gguf_q2k", "gguf_q8k", "gguf_iq4_nl", "gguf_iq2_s", "gguf_tq1_0"}) {
     const auto scheme = scheme_from_text(text);
     ASSERT_TRUE(scheme) << text;
     EXPECT_EQ(cat(*scheme), text);
   }
   EXPECT_EQ(cat(*scheme_from_text("gguf_q4_k")), "gguf_q4k");
   for (const char* text : {"", "int8", "int8/", "int8/0", "int8/-4", "int8/3x", "nvfp4/32", "gguf_f16",
-                           "gguf_iq2_s", "gguf_", "gguf_k", "gguf_nothing"}) {
+                           "gguf_q4_0_4_4", "gguf_", "gguf_k", "gguf_nothing"}) {
     EXPECT_FALSE(scheme_from_text(text)) << text;
   }
 }
