@@ -4,6 +4,7 @@
 
 #include "rlx/base/error.h"
 #include "rlx/io/safetensors.h"
+#include "rlx/quant/grid.h"
 #include "tests/backend/cpu/support.h"
 #include "tests/support/data.h"
 #include "tests/support/errors.h"
@@ -14,8 +15,11 @@ namespace {
 using test::Array;
 using test::random_array;
 
-constexpr const char* kFormats[] = {"q4_0", "q4_1", "q5_0",   "q5_1",   "q8_0",  "q2_k",  "q3_k",  "q4_k",
-                                    "q5_k", "q6_k", "iq4_nl", "iq4_xs", "mxfp4", "nvfp4", "tq1_0", "tq2_0"};
+constexpr const char* kFormats[] = {"q4_0",    "q4_1",   "q5_0",  "q5_1",    "q8_0",   "q2_k",
+                                    "q3_k",    "q4_k",   "q5_k",  "q6_k",    "iq4_nl", "iq4_xs",
+                                    "mxfp4",   "nvfp4",  "tq1_0", "tq2_0",   "iq1_s",  "iq1_m",
+                                    "iq2_xxs", "iq2_xs", "iq2_s", "iq3_xxs", "iq3_s"};
+constexpr const char* kCodebooks[] = {"iq1_s", "iq1_m", "iq2_xxs", "iq2_xs", "iq2_s", "iq3_xxs", "iq3_s"};
 constexpr const char* kSchemes[] = {"int8/32", "int8/16", "int8/40",  "int8a/64", "int8a/16",
                                     "int8a/5", "int4/32", "int4/16",  "int4/128", "int4/24",
                                     "fp8e4m3", "fp8e5m2", "nvfp4/16", "gguf_q5_1"};
@@ -215,18 +219,23 @@ void check_decoded(const Weights& w) {
   });
 }
 
-TEST_P(QuantFormat, packed_weights_decode_and_unpack_bit_for_bit) {
-  const Weights w = of_format(GetParam(), 19, 512, 5);
-  check_decoded(w);
+void check_unpacked(const Weights& w) {
   test::at_every_level([&](Team team) {
     const QuantMatrix packed = w.pack(team);
     const int64_t row_bytes = int64_t(w.rows.size()) / w.n;
     std::vector<std::byte> row(static_cast<size_t>(row_bytes));
     for (int64_t i = 0; i < w.n; ++i) {
       packed.unpack_row(i, row.data());
-      ASSERT_TRUE(std::equal(row.begin(), row.end(), w.rows.begin() + row_bytes * i)) << "row " << i;
+      ASSERT_TRUE(std::equal(row.begin(), row.end(), w.rows.begin() + row_bytes * i))
+          << w.name << " row " << i;
     }
   });
+}
+
+TEST_P(QuantFormat, packed_weights_decode_and_unpack_bit_for_bit) {
+  const Weights w = of_format(GetParam(), 19, 512, 5);
+  check_decoded(w);
+  check_unpacked(w);
 }
 
 TEST(QuantProduct, every_byte_of_four_bit_floats_decodes_bit_for_bit) {
@@ -242,6 +251,42 @@ TEST(QuantProduct, every_byte_of_four_bit_floats_decodes_bit_for_bit) {
     w.values.resize(size_t(w.n * w.k));
     quant::decode(*w.format, w.rows, w.values);
     check_decoded(w);
+  }
+}
+
+// Every point, sign and scale of a codebook, also those no encoder picks; d is finite, so that products can
+// be compared.
+Weights of_random_blocks(const std::string& name, int64_t n, int64_t k) {
+  Weights w{name, n, k, quant::find_format(name)};
+  w.rows.resize(size_t(quant::encoded_bytes(*w.format, n * k)));
+  for (size_t i = 0; i < w.rows.size(); ++i) w.rows[i] = std::byte(philox_block(8, 1, i)[0] & 255);
+  const quant::GridFormat& grid = *quant::find_grid_format(name);
+  for (auto block = w.rows.data(); block < w.rows.data() + w.rows.size(); block += w.format->bytes) {
+    quant::GridCodes codes;
+    grid.take_apart(block, codes);
+    codes.d = quant::Half::of_bits(codes.d.bits() & 0xbbff);
+    grid.put_together(codes, block);
+  }
+  w.values.resize(size_t(n * k));
+  quant::decode(*w.format, w.rows, w.values);
+  return w;
+}
+
+TEST(QuantProduct, every_point_of_a_codebook_multiplies_and_decodes) {
+  for (const char* name : kCodebooks) {
+    const Weights w = of_random_blocks(name, 83, 768);
+    check_decoded(w);
+    check_unpacked(w);
+    check_eight_bits(w);
+  }
+}
+
+// Indices stay indices: packing must not give up what these formats are for.
+TEST(QuantProduct, packed_codebook_weights_are_hardly_larger_than_the_file) {
+  for (const char* name : kCodebooks) {
+    const Weights w = of_random_blocks(name, 64, 512);
+    test::at_every_level(
+        [&](Team team) { EXPECT_LE(double(w.pack(team).bytes()), 1.125 * double(w.rows.size())) << name; });
   }
 }
 
@@ -358,7 +403,8 @@ TEST(QuantProduct, refuses_what_it_cannot_pack) {
       rlx::test::message_of(
           [&] { QuantMatrix::pack(pool, *quant::find_format("q8_k"), data.data(), 1, 256); }),
       "quant_product: no packed product for format q8_k; it has q4_0, q4_1, q5_0, q5_1, q8_0, q2_k, q3_k, "
-      "q4_k, q5_k, q6_k, iq4_nl, iq4_xs, mxfp4, nvfp4, tq1_0, tq2_0");
+      "q4_k, q5_k, q6_k, iq4_nl, iq4_xs, mxfp4, nvfp4, tq1_0, tq2_0, iq1_s, iq1_m, iq2_xxs, "
+      "iq2_xs, iq2_s, iq3_xxs, iq3_s");
   EXPECT_EQ(QuantMatrix::kind_of(*quant::find_format("q8_k")), nullptr);
   const Weights w = of_scheme("int8/32", 3, 40, 17);
   EXPECT_THROW(QuantMatrix::pack(pool, w.scheme, w.operands.view(), 41, 3), Error);

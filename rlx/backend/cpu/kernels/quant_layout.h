@@ -15,6 +15,14 @@
 //   1 bit   1 word: code word v in bit v
 //
 // Five bits are a plane of 4 and one of 1 above it, six are 4 + 2, three are 2 + 1.
+//
+// Codebook formats (rlx/quant/grid.h) keep their indices; a strip is
+//
+//   low bytes of its 4 or 8 indices, each [L] | signs, a plane of 1 bit | bits 8 .. of the indices, bytes [L]
+//
+// with the byte of bits above: iq2 and iq1 bits 8-9 of index i at bit 2i, iq3_s bit 8 of index i at bit i. iq1
+// has no signs, but a byte with bit 10 of index i at bit i and the sign of the shift of octet i at bit 4 + i:
+// iq1_m has it behind the others, iq1_s in the head, with s in bits 4-6 and the sign of the one shift in bit 7.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +46,13 @@ enum class QuantKind : uint8_t {
   nvfp4,
   tq1_0,
   tq2_0,
+  iq1_s,
+  iq1_m,
+  iq2_xxs,
+  iq2_xs,
+  iq2_s,
+  iq3_xxs,
+  iq3_s,
   int8,
   int8_16,
   int8_zero,
@@ -47,7 +62,7 @@ enum class QuantKind : uint8_t {
   fp8_e4m3,
   fp8_e5m2,
 };
-inline constexpr int kQuantKinds = 24;
+inline constexpr int kQuantKinds = 31;
 
 /// What a code q stands for. Products use whole numbers t(q) >= 0 and subtract `offset`.
 enum class CodeForm : uint8_t {
@@ -56,6 +71,13 @@ enum class CodeForm : uint8_t {
   e2m1,    // twice the number, offset 12
   e4m3,    // the number; f32 arithmetic only
   e5m2,
+  iq1_s,  // numbers of rlx/quant/grid.h: iq1 with offset 9, the others with 128
+  iq1_m,
+  iq2_xxs,
+  iq2_xs,
+  iq2_s,
+  iq3_xxs,
+  iq3_s,
 };
 
 /// How a scale (and a least value or zero point) is made of the head. Run: the elements under one scale.
@@ -66,6 +88,7 @@ enum class ScaleForm : uint8_t {
   half_bytes_least,    // d * u8, -dmin * u8: a byte of each per run
   half_nibbles_least,  // d * low nibble, -dmin * high nibble: one byte per run
   half_signed,         // d * i8 per run
+  half_odd,            // d * unit * (2 s + 1), s a nibble per run: one byte per strip, the first run low
   e8m0,                // half of a power of two per run
   e4m3,                // half of an E4M3 number per run
   f32,                 // one float for the block, or one for each run of 16
@@ -74,7 +97,7 @@ enum class ScaleForm : uint8_t {
 
 struct QuantLayout {
   int elements;  // per block; 0: as the matrix says, a multiple of 32
-  int bits;      // per code
+  int bits;      // per code; 0: indices of a codebook
   int run;       // 16 or 32
   int offset;
   CodeForm code;
@@ -86,6 +109,7 @@ struct QuantLayout {
     switch (scale) {
       case ScaleForm::half:
       case ScaleForm::half_signed:
+      case ScaleForm::half_odd:
         return 1;
       case ScaleForm::half_least:
       case ScaleForm::half_bytes_least:
@@ -104,6 +128,8 @@ struct QuantLayout {
       case ScaleForm::e8m0:
       case ScaleForm::e4m3:
         return runs();
+      case ScaleForm::half_odd:
+        return elements / 32;
       default:
         return 0;
     }
@@ -114,11 +140,27 @@ struct QuantLayout {
                                           : 0;
   }
   constexpr int head_bytes() const { return 2 * halves() + bytes() + 4 * floats(); }
-  constexpr int strip_bytes() const { return 4 * bits; }
+  constexpr int strip_bytes() const {
+    return is_grid() ? indices() + (has_signs() ? 4 : 0) + tops() : 4 * bits;
+  }
   constexpr bool has_least() const {
     return scale == ScaleForm::half_least || scale == ScaleForm::half_bytes_least ||
            scale == ScaleForm::half_nibbles_least || scale == ScaleForm::f32_zero;
   }
+
+  // Codebook formats: how many indices and bytes of bits above the eighth a strip has.
+  constexpr bool is_grid() const { return code >= CodeForm::iq1_s; }
+  constexpr bool is_iq1() const { return code == CodeForm::iq1_s || code == CodeForm::iq1_m; }
+  constexpr int indices() const { return code == CodeForm::iq3_xxs || code == CodeForm::iq3_s ? 8 : 4; }
+  constexpr int tops() const {
+    return code == CodeForm::iq1_m ? 2 : code == CodeForm::iq2_xxs || code == CodeForm::iq3_xxs ? 0 : 1;
+  }
+  constexpr bool has_signs() const { return is_grid() && !is_iq1(); }
+  /// Of half_odd: the value of a code less offset is d * unit * (2 s + 1) times it.
+  constexpr float unit() const {
+    return code == CodeForm::iq3_xxs ? 0.25f : code == CodeForm::iq3_s ? 1.0f : 0.125f;
+  }
+
   /// Whether codes are whole numbers, so that there is an integer product.
   constexpr bool is_integer() const { return code != CodeForm::e4m3 && code != CodeForm::e5m2; }
 };
@@ -144,6 +186,13 @@ struct QuantLayout {
       {64, 4, 16, 12, C::e2m1, S::e4m3},                  // nvfp4
       {256, 2, 32, 1, C::linear, S::half},                // tq1_0: stored as tq2_0
       {256, 2, 32, 1, C::linear, S::half},                // tq2_0
+      {256, 0, 32, 9, C::iq1_s, S::half_odd},             // iq1_s
+      {256, 0, 16, 9, C::iq1_m, S::half_odd},             // iq1_m
+      {256, 0, 32, 128, C::iq2_xxs, S::half_odd},         // iq2_xxs
+      {256, 0, 16, 128, C::iq2_xs, S::half_odd},          // iq2_xs
+      {256, 0, 16, 128, C::iq2_s, S::half_odd},           // iq2_s
+      {256, 0, 32, 128, C::iq3_xxs, S::half_odd},         // iq3_xxs
+      {256, 0, 32, 128, C::iq3_s, S::half_odd},           // iq3_s
       {0, 8, 32, 128, C::linear, S::f32},                 // int8
       {32, 8, 16, 128, C::linear, S::f32},                // int8_16
       {0, 8, 32, 128, C::linear, S::f32_zero},            // int8_zero

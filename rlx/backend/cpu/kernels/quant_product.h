@@ -37,7 +37,8 @@ struct QuantView {
 };
 
 /// Weights [n, k] repacked for the current level: see quant_layout.h. Size is that of the file plus at most
-/// 4 % (22 % for tq1_0, whose digits become 2-bit codes), the padding of n to whole vectors, and of blocks
+/// 4 % (12 % for iq2_xxs, iq2_xs and 8 % for iq3_xxs, which get a bit for every sign; 22 % for tq1_0, whose
+/// digits become 2-bit codes), the padding of n to whole vectors, and of blocks
 /// that are no multiple of 32 (16 is one) to the next.
 class QuantMatrix {
  public:

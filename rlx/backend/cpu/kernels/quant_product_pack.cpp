@@ -1,8 +1,10 @@
 // Between encoded blocks, or the operands of a scheme, and packed groups. A format is a row of kSources:
-// where its codes and scales lie. Only scales packed in six bits and base-3 digits need code of their own.
+// where its codes and scales lie. Only scales packed in six bits and base-3 digits need code of their own;
+// codebook formats have theirs in quant_product_pack_grid.cpp.
 #include <cstring>
 
 #include "rlx/backend/cpu/kernels/quant_product.h"
+#include "rlx/backend/cpu/kernels/quant_product_pack.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/base/error.h"
 #include "rlx/base/text.h"
@@ -19,19 +21,20 @@ struct Plane {
   int offset, bits, span, stride, at = 0;
 };
 
+constexpr Plane kNone{0, 0, 256, 256};
+
 enum class Scales : uint8_t { plain, q3_k, q4_k, iq4_xs };
 
 struct Source {
   std::string_view name;
   QuantKind kind;
-  Plane low, high;  // high.bits == 0: none; low.bits == 0: base-3 digits
-  int halves_at;    // one after the other
-  int bytes_at;
+  Plane low = kNone, high = kNone;  // high.bits == 0: none; low.bits == 0: base-3 digits
+  int halves_at = 0;                // one after the other
+  int bytes_at = 0;
   Scales scales = Scales::plain;
   int flip = 0;  // exclusive or of each code: signed bytes become unsigned
 };
 
-constexpr Plane kNone{0, 0, 256, 256};
 constexpr Plane nibbles32(int offset) { return {offset, 4, 32, 16}; }
 constexpr Plane bits32(int offset) { return {offset, 1, 8, 1, 4}; }
 constexpr Plane pairs128(int offset, int at = 0) { return {offset, 2, 128, 32, at}; }
@@ -54,6 +57,13 @@ constexpr Source kSources[] = {
     {"nvfp4", K::nvfp4, {4, 4, 16, 8}, kNone, 0, 0},
     {"tq1_0", K::tq1_0, kNone, kNone, 52, 0},
     {"tq2_0", K::tq2_0, pairs128(0), kNone, 64, 0},
+    {"iq1_s", K::iq1_s},
+    {"iq1_m", K::iq1_m},
+    {"iq2_xxs", K::iq2_xxs},
+    {"iq2_xs", K::iq2_xs},
+    {"iq2_s", K::iq2_s},
+    {"iq3_xxs", K::iq3_xxs},
+    {"iq3_s", K::iq3_s},
 };
 
 // One row of one block: a code for each element, and the head in the order of quant_layout.h.
@@ -333,20 +343,26 @@ QuantMatrix QuantMatrix::pack(Team team, const quant::BlockFormat& format, const
   const QuantLayout layout = quant_layout(source->kind);
   const QuantView& v = m.view_;
   const int lanes = m.lanes_;
+  const quant::GridFormat* grid = quant::find_grid_format(format.name);
   team.parallel_for(ceil_div(n, lanes), 1, [&](int64_t begin, int64_t end) {
     Pieces p;
     for (int64_t row = begin * lanes; row < std::min(n, end * lanes); ++row) {
       const int lane = int(row % lanes);
       for (int64_t b = 0; b < v.blocks; ++b) {
-        const auto* block = reinterpret_cast<const uint8_t*>(rows + (row * v.blocks + b) * format.bytes);
+        const std::byte* bytes = rows + (row * v.blocks + b) * format.bytes;
+        std::byte* group = m.bytes_.get() + (row / lanes * v.blocks + b) * v.block_bytes;
+        if (grid) {
+          pack_grid_block(layout, *grid, bytes, lanes, lane, group);
+          continue;
+        }
+        const auto* block = reinterpret_cast<const uint8_t*>(bytes);
         read_codes(*source, format.elements, block, p.codes);
         std::memcpy(p.halves, block + source->halves_at, size_t(2 * layout.halves()));
         read_scales(*source, layout.bytes(), block + source->bytes_at, p.bytes);
         if (layout.scale == ScaleForm::e4m3) {
           for (uint8_t& code : p.bytes) code &= 0x7f;
         }
-        std::byte* strip = move_head(layout, lanes, lane,
-                                     m.bytes_.get() + (row / lanes * v.blocks + b) * v.block_bytes, p, put);
+        std::byte* strip = move_head(layout, lanes, lane, group, p, put);
         for (int e = 0; e < format.elements; e += 32, strip += layout.strip_bytes() * lanes) {
           put_strip(layout, lanes, lane, p.codes + e, strip);
         }
@@ -407,11 +423,16 @@ void QuantMatrix::unpack_row(int64_t row, std::byte* out) const {
   if (source == nullptr) throw invalid("quant_product: unpack_row is for block formats, not for schemes");
   const quant::BlockFormat& format = *quant::find_format(source->name);
   const QuantLayout layout = quant_layout(view_.kind);
+  const quant::GridFormat* grid = quant::find_grid_format(format.name);
   Pieces p;
   for (int64_t b = 0; b < view_.blocks; ++b) {
     const int lane = int(row % lanes_);
-    const std::byte* strip = move_head(
-        layout, lanes_, lane, bytes_.get() + (row / lanes_ * view_.blocks + b) * view_.block_bytes, p, take);
+    std::byte* group = bytes_.get() + (row / lanes_ * view_.blocks + b) * view_.block_bytes;
+    if (grid) {
+      unpack_grid_block(layout, *grid, group, lanes_, lane, out + b * format.bytes);
+      continue;
+    }
+    const std::byte* strip = move_head(layout, lanes_, lane, group, p, take);
     for (int e = 0; e < format.elements; e += 32, strip += layout.strip_bytes() * lanes_) {
       uint32_t words[8];
       for (int w = 0; w < layout.bits; ++w) std::memcpy(words + w, strip + (w * lanes_ + lane) * 4, 4);

@@ -137,8 +137,7 @@ template <QuantLayout layout, int M>
 RLX_INLINE void strip_of_x(const Head<layout>& head, const std::byte* strip, int64_t t, const Record* x,
                            F32* sums) {
   U32 c[8];
-  load_codes<layout>(strip, c);
-  to_numbers<layout>(c);
+  load_numbers<layout>(head, strip, t, c);
   constexpr int runs = layout.runs_per_strip(), words = 8 / runs;
 #pragma GCC unroll 2
   for (int s = 0; s < runs; ++s) {

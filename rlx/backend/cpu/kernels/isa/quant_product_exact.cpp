@@ -16,8 +16,8 @@ constexpr int kColumns = 256, kRows = 8;
 template <QuantLayout layout>
 RLX_INLINE void decode_strip(const Head<layout>& head, const std::byte* strip, int64_t t, int count,
                              float* out) {
-  U32 raw[8], c[8];
-  load_codes<layout>(strip, raw);
+  U32 raw[8] = {}, c[8];
+  if constexpr (!layout.is_grid()) load_codes<layout>(strip, raw);
   if constexpr (layout.code == CodeForm::e4m3 || layout.code == CodeForm::e5m2) {
     constexpr bool e5m2 = layout.code == CodeForm::e5m2;
     bool special = false;
@@ -30,8 +30,7 @@ RLX_INLINE void decode_strip(const Head<layout>& head, const std::byte* strip, i
       return;
     }
   }
-  for (int v = 0; v < 8; ++v) c[v] = raw[v];
-  to_numbers<layout>(c);
+  load_numbers<layout>(head, strip, t, c);
   for (int first = 0; first < count; first += layout.run) {
     const int s = first / layout.run;
     const F32 scale = head.scale(t, s), least = head.least(t, s);

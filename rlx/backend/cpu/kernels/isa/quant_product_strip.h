@@ -1,6 +1,8 @@
 // Codes and scales of one strip of a group as vectors, one output row per lane, for every layout.
 #pragma once
 
+#include "rlx/backend/cpu/kernels/isa/quant_product_bytes.h"
+#include "rlx/backend/cpu/kernels/isa/quant_product_grid.h"
 #include "rlx/backend/cpu/kernels/quant_product.h"
 #include "rlx/backend/cpu/simd/narrow.h"
 
@@ -110,28 +112,6 @@ RLX_INLINE void to_numbers(U32 (&c)[8]) {
 
 // ---- scales ----
 
-// GCC 12 widens bytes through a conversion of vectors one by one, hence the intrinsics.
-RLX_INLINE I32 unsigned_bytes(const std::byte* p) {
-#if defined(RLX_AVX512)
-  return (I32)_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-#elif defined(RLX_AVX2)
-  return (I32)_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
-#else
-  typedef uint8_t U8 __attribute__((vector_size(kLanes)));
-  return __builtin_convertvector(load_bytes<U8>(p), I32);
-#endif
-}
-RLX_INLINE I32 signed_bytes(const std::byte* p) {
-#if defined(RLX_AVX512)
-  return (I32)_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-#elif defined(RLX_AVX2)
-  return (I32)_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
-#else
-  typedef int8_t I8 __attribute__((vector_size(kLanes)));
-  return __builtin_convertvector(load_bytes<I8>(p), I32);
-#endif
-}
-
 /// OCP E4M3 of the low byte: exponent and mantissa moved into place are the value times 2^-120, subnormals
 /// included.
 RLX_INLINE F32 from_e4m3(I32 code) {
@@ -174,6 +154,9 @@ struct Head {
     if constexpr (layout.halves() == 2) dmin = load(reinterpret_cast<const F16*>(at) + kLanes);
   }
 
+  /// Where a head has one byte per strip.
+  RLX_INLINE const std::byte* of_strip(int64_t t) const { return bytes + t * kLanes; }
+
   /// Of run s of strip t.
   RLX_INLINE F32 scale(int64_t t, int s) const {
     const std::byte* byte = bytes + (t * layout.runs_per_strip() + s) * kLanes;
@@ -181,6 +164,11 @@ struct Head {
     if constexpr (layout.scale == ScaleForm::half_nibbles_least)
       return d * to_float(unsigned_bytes(byte) & 15);
     if constexpr (layout.scale == ScaleForm::half_signed) return d * to_float(signed_bytes(byte));
+    if constexpr (layout.scale == ScaleForm::half_odd) {
+      const I32 both = unsigned_bytes(of_strip(t));
+      const I32 code = layout.code == CodeForm::iq1_s ? both >> 4 & 7 : both >> (4 * s) & 15;
+      return d * (to_float(2 * code + 1) * layout.unit());
+    }
     if constexpr (layout.scale == ScaleForm::e8m0) {
       // 2^(e - 128): a shift of e - 1 into the exponent, but 2^-127 and 2^-128 are subnormal.
       const I32 e = unsigned_bytes(byte);
@@ -215,5 +203,16 @@ struct Head {
     return F32{};
   }
 };
+
+/// The codes of strip t as the whole numbers of the product: 0 .. 255, offset included.
+template <QuantLayout layout>
+RLX_INLINE void load_numbers(const Head<layout>& head, const std::byte* strip, int64_t t, U32 (&c)[8]) {
+  if constexpr (layout.is_grid()) {
+    load_points<layout>(head.of_strip(t), strip, c);
+  } else {
+    load_codes<layout>(strip, c);
+    to_numbers<layout>(c);
+  }
+}
 
 }  // namespace rlx::cpu::RLX_ISA
