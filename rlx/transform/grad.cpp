@@ -36,14 +36,14 @@ Joint differentiate(const Graph& g, const std::vector<std::string>& wrt, const G
   const Values outputs = joint.outputs();
   const std::vector<std::string> names = joint.output_names();
   if (outputs.empty()) throw invalid("grad: graph '", g.name(), "' has no outputs");
-  const std::optional<size_t> loss =
-      options.loss.empty() ? std::nullopt : std::optional(loss_output(g, options.loss));
-  const bool scalar = loss || (outputs.size() == 1 && joint.shape(outputs[0]).rank() == 0 &&
-                               is_float(joint.shape(outputs[0]).dtype()));
+  const bool named = !options.loss.empty();
+  const size_t loss = named ? loss_output(g, options.loss) : 0;
+  const bool scalar = named || (outputs.size() == 1 && joint.shape(outputs[0]).rank() == 0 &&
+                                is_float(joint.shape(outputs[0]).dtype()));
   Exprs seeds;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Shape shape = joint.shape(outputs[i]);
-    if (loss && i != *loss) {
+    if (named && i != loss) {
       seeds.emplace_back();
     } else if (!is_differentiable(shape.dtype())) {
       if (outputs.size() == 1)
