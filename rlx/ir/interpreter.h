@@ -24,6 +24,8 @@ class Interpreter {
 
   /// Runs a graph on values for leaves() in order. Symbols are bound from the values' shapes.
   Literals run(const Graph& g, std::span<const Literal> leaves);
+  /// One node on values of its operands.
+  Literals run_node(const Node& n, std::span<const Literal> in);
   const Stats& stats() const { return stats_; }
 
  private:
@@ -34,7 +36,6 @@ class Interpreter {
   };
 
   Literals run_static(const Graph& g, std::span<const Literal> leaves);
-  Literals run_node(const Node& n, std::span<const Literal> in);
   Literals run_composite(const Node& n, std::span<const Literal> in);
   void held(int64_t bytes);
 

@@ -133,6 +133,17 @@ std::string OpDef::operand_count_error(int count) const {
              " (", join(operands), ")");
 }
 
+Cost cost_of(const OpDef& op, std::span<const Shape> in, std::span<const Shape> out, const void* attrs) {
+  Cost cost;
+  for (const Shape& s : in) cost.bytes += double(s.size_bytes());
+  for (const Shape& s : out) {
+    cost.bytes += double(s.size_bytes());
+    cost.operations += double(s.elements());
+  }
+  if (op.operations) cost.operations = op.operations(in, out, attrs);
+  return cost;
+}
+
 void OpTable::add(const OpDef& d) {
   const bool is_new = by_name_.emplace(std::string(d.name), &d).second;
   RLX_CHECK(is_new, "operator ", d.name, " is defined twice");

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "rlx/ir/attr.h"
+#include "rlx/ir/layout.h"
 #include "rlx/ir/value.h"
 
 namespace rlx::ir {
@@ -160,6 +161,18 @@ struct Vmap {
   bool batched(int i) const { return i < count() && is_batched[size_t(i)]; }
 };
 
+/// What `view` sees, all static: the type of operand 0, where its elements lie, and the type of the result.
+struct View {
+  const Shape& in;
+  const Layout& layout;
+  const Shape& out;
+};
+
+/// Work of a node: operations (a multiply-add is two) and bytes that are read or written at least once.
+struct Cost {
+  double operations = 0, bytes = 0;
+};
+
 /// Properties that generic passes and transforms may rely on.
 struct Traits {
   bool elementwise = false;  // result element depends on the broadcast-aligned operand elements only
@@ -196,11 +209,22 @@ struct OpDef {
   Exprs (*vmap)(const Vmap&, const void* attrs) = nullptr;
   std::vector<Sample> (*samples)() = nullptr;
 
+  /// Where the only result lies when it is a view of operand 0; nothing when its bytes must be moved.
+  std::optional<Layout> (*view)(const View&, const void* attrs) = nullptr;
+  /// Number of operations on static operands; null: one per element of the results.
+  double (*operations)(std::span<const Shape> in, std::span<const Shape> out, const void* attrs) = nullptr;
+  /// The operand that result 0 may overwrite although it is read elsewhere than it is written; -1: none. Elementwise
+  /// operators may overwrite any operand of the result's type.
+  int in_place = -1;
+
   const FieldInfo* find_field(std::string_view name) const;
   /// What is wrong with this many operands; empty when nothing is.
   std::string operand_count_error(int count) const;
   bool is_composite() const { return decompose != nullptr; }
 };
+
+/// Of a node with static types: bytes of all operands and results, and the operator's operations.
+Cost cost_of(const OpDef&, std::span<const Shape> in, std::span<const Shape> out, const void* attrs);
 
 /// Operators by name, for the parser and other readers.
 class OpTable {

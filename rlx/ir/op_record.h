@@ -17,6 +17,10 @@
 //     static Exprs vmap(const Vmap&, const Attrs&);           // default: elementwise trait,
 //                                                               // decomposition, or a loop
 //     static std::vector<OpSample<Attrs>> samples();            // required: five or more
+//     static std::optional<Layout> view(const View&, const Attrs&);     // where the result is a view of operand 0
+//     static double operations(std::span<const Shape> in, std::span<const Shape> out, const Attrs&);  // default: one
+//                                                               // per result element
+//     static constexpr int in_place = 0;                        // the operand that result 0 may overwrite
 //   };
 #pragma once
 
@@ -83,6 +87,15 @@ OpDef build_def() {
   if constexpr (requires { &Op::vmap; }) {
     d.vmap = [](const Vmap& c, const void* a) { return Op::vmap(c, *static_cast<const Attrs*>(a)); };
   }
+  if constexpr (requires { &Op::view; }) {
+    d.view = [](const View& c, const void* a) { return Op::view(c, *static_cast<const Attrs*>(a)); };
+  }
+  if constexpr (requires { &Op::operations; }) {
+    d.operations = [](std::span<const Shape> in, std::span<const Shape> out, const void* a) {
+      return Op::operations(in, out, *static_cast<const Attrs*>(a));
+    };
+  }
+  if constexpr (requires { Op::in_place; }) d.in_place = Op::in_place;
   d.samples = [] {
     std::vector<Sample> out;
     for (auto& s : Op::samples())

@@ -33,6 +33,7 @@ using ir::Infer;
 using ir::Interpreter;
 using ir::Jvp;
 using ir::Lower;
+using ir::View;
 using ir::Vjp;
 using ir::Vmap;
 
@@ -43,6 +44,7 @@ using ir::Graph;
 using ir::GraphRef;
 using ir::kNoNode;
 using ir::LabelScope;
+using ir::Layout;
 using ir::Node;
 using ir::NodeId;
 using ir::Value;

@@ -17,6 +17,7 @@ struct StopGradient {
   static Literals reference(const Eval&, const Attrs&);
   static Exprs vjp(const Vjp&, const Attrs&);
   static Exprs jvp(const Jvp&, const Attrs&);
+  static std::optional<Layout> view(const View&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 

@@ -82,6 +82,10 @@ Exprs Matmul::vmap(const Vmap& c, const Attrs&) {
   return {matmul(aligned[0], aligned[1])};
 }
 
+double Matmul::operations(std::span<const Shape> in, std::span<const Shape> out, const Attrs&) {
+  return 2.0 * double(out[0].elements()) * double(in[0].dim(-1).value());
+}
+
 std::vector<OpSample<Matmul::Attrs>> Matmul::samples() {
   return {{{}, {"f32[2,3]", "f32[3,4]"}},   {{}, {"f64[2,1,3,5]", "f64[4,5,2]"}},
           {{}, {"f32[3,2,5]", "f32[5,1]"}}, {{}, {"f32[0,3]", "f32[3,2]"}},

@@ -49,6 +49,15 @@ Exprs Expand::vmap(const Vmap& c, const Attrs& a) {
   return {expand(reshape(c.in(0), from), to)};
 }
 
+std::optional<Layout> Expand::view(const View& c, const Attrs&) {
+  const Dims &x = c.in.dims(), &y = c.out.dims();
+  Layout out{std::vector<int64_t>(y.size(), 0), c.layout.offset};
+  for (size_t i = 0, first = y.size() - x.size(); i < x.size(); ++i) {
+    if (x[i] == y[first + i]) out.strides[first + i] = c.layout.strides[i];
+  }
+  return out;
+}
+
 std::vector<OpSample<Expand::Attrs>> Expand::samples() {
   return {{{{4, 3}}, {"f32[3]"}}, {{{2, -1, 5}}, {"f64[3,1]"}}, {{{0, 3}}, {"f32[1,3]"}},
           {{{7}}, {"i32[]"}},     {{{2, 2}}, {"bool[2,1]"}},    {{{1}}, {"f32[1]"}},

@@ -21,6 +21,7 @@ struct Expand {
   static Literals reference(const Eval&, const Attrs&);
   static Exprs vjp(const Vjp&, const Attrs&);
   static Exprs vmap(const Vmap&, const Attrs&);
+  static std::optional<Layout> view(const View&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 

@@ -31,6 +31,16 @@ Exprs Flip::vmap(const Vmap& c, const Attrs& a) {
   return {flip(c.in(0), axes)};
 }
 
+std::optional<Layout> Flip::view(const View& c, const Attrs& a) {
+  Layout y = c.layout;
+  for (const int axis : a.axes) {
+    int64_t& stride = y.strides[size_t(axis)];
+    y.offset += std::max<int64_t>(c.in.dim(axis).value() - 1, 0) * stride;
+    stride = -stride;
+  }
+  return y;
+}
+
 std::vector<OpSample<Flip::Attrs>> Flip::samples() {
   return {{{{0}}, {"f32[3,2]"}},    {{{-1}}, {"f64[2,5]"}}, {{{}}, {"f32[2,3,2]"}},    {{{0}}, {"i32[0,4]"}},
           {{{0, 1}}, {"c64[1,3]"}}, {{{}}, {"f32[]"}},      {{{-1, 0}}, {"bool[2,2]"}}};

@@ -45,6 +45,12 @@ Exprs Narrow::vjp(const Vjp& c, const Attrs& a) {
 
 Exprs Narrow::vmap(const Vmap& c, const Attrs& a) { return {narrow(c.in(0), a.axis + 1, a.start, a.len)}; }
 
+std::optional<Layout> Narrow::view(const View& c, const Attrs& a) {
+  Layout y = c.layout;
+  y.offset += a.start.value() * y.strides[size_t(a.axis)];
+  return y;
+}
+
 std::vector<OpSample<Narrow::Attrs>> Narrow::samples() {
   return {{{0, 1, 2}, {"f32[4,3]"}}, {{-1, 0, 1}, {"f64[2,3]"}}, {{1, 2, 0}, {"f32[2,3]"}},
           {{0, 0, 5}, {"i32[5]"}},   {{0, 0, 1}, {"f16[1]"}},    {{1, 3, 2}, {"c64[2,5,2]"}},

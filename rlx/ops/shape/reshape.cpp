@@ -43,6 +43,10 @@ Exprs Reshape::vmap(const Vmap& c, const Attrs& a) {
   return {reshape(c.in(0), shape)};
 }
 
+std::optional<Layout> Reshape::view(const View& c, const Attrs&) {
+  return ir::reshaped(c.layout, c.in.dims(), c.out.dims());
+}
+
 std::vector<OpSample<Reshape::Attrs>> Reshape::samples() {
   return {{{{3, 4}}, {"f32[2,6]"}}, {{{-1, 2}}, {"f64[3,4]"}}, {{{0, 5}}, {"f32[5,0]"}}, {{{}}, {"i32[1]"}},
           {{{1, 1}}, {"f16[]"}},    {{{7, -1}}, {"c64[7]"}},   {{{6}}, {"bool[2,3]"}}};

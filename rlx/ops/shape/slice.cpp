@@ -79,6 +79,15 @@ Exprs Slice::vmap(const Vmap& c, const Attrs& a) {
   return {make<Slice>(c.graph, b, {c.in(0)})};
 }
 
+std::optional<Layout> Slice::view(const View& c, const Attrs& a) {
+  Layout y = c.layout;
+  for (size_t i = 0; i < y.strides.size(); ++i) {
+    y.offset += a.start[i].value() * y.strides[i];
+    y.strides[i] *= a.stride.empty() ? 1 : a.stride[i];
+  }
+  return y;
+}
+
 std::vector<OpSample<Slice::Attrs>> Slice::samples() {
   return {{{{1, 0}, {4, 3}, {}}, {"f32[4,3]"}},
           {{{0, 1}, {5, 6}, {2, 3}}, {"f64[5,7]"}},

@@ -51,6 +51,12 @@ Exprs Transpose::vmap(const Vmap& c, const Attrs& a) {
   return {transpose(c.in(0), perm)};
 }
 
+std::optional<Layout> Transpose::view(const View& c, const Attrs& a) {
+  Layout y{{}, c.layout.offset};
+  for (const int axis : a.perm) y.strides.push_back(c.layout.strides[size_t(axis)]);
+  return y;
+}
+
 std::vector<OpSample<Transpose::Attrs>> Transpose::samples() {
   return {{{{1, 0}}, {"f32[2,3]"}}, {{{2, 0, 1}}, {"f64[2,3,4]"}}, {{{}}, {"i32[3,1,2]"}},
           {{{0}}, {"f32[5]"}},      {{{-1, 0}}, {"f16[0,4]"}},     {{{}}, {"f32[]"}},
