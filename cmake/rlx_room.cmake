@@ -1,5 +1,5 @@
-# rlx_room(NAME [DEPS room...] [LIBS target...]): one static library per room from every source below
-# rlx/NAME. Sources are globbed: a new file needs no line here.
+# rlx_room(NAME [DEPS room...] [LIBS target...] [WITHOUT folder]): one static library per room from every source
+# below rlx/NAME, except below a folder that is a room of its own. Sources are globbed: a new file needs no line here.
 #
 # rlx_umbrella(): the INTERFACE target rlx::rlx that users link, and the install rules.
 # rlx_test(NAME [DEPS room...] [PRECOMPILE header...]): one test program from tests/NAME/**/*_test.cpp.
@@ -28,9 +28,12 @@ function(rlx_precompile target)
 endfunction()
 
 function(rlx_room name)
-  cmake_parse_arguments(ARG "" "" "DEPS;LIBS;PRIVATE_LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "" "WITHOUT" "DEPS;LIBS;PRIVATE_LIBS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/rlx/${name}/*.cpp)
   list(FILTER sources EXCLUDE REGEX "/isa/")  # compiled once per instruction set, see rlx_isa.cmake
+  if(ARG_WITHOUT)
+    list(FILTER sources EXCLUDE REGEX "/backend/${ARG_WITHOUT}/")
+  endif()
   string(REPLACE "/" "_" target ${name})
   if(NOT sources)
     return()
