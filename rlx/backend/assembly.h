@@ -1,0 +1,57 @@
+// The work of Builder::build: steps first, then where everything lies.
+#pragma once
+
+#include "rlx/backend/builder.h"
+#include "rlx/ir/inline.h"
+
+namespace rlx::backend {
+
+class Assembly {
+ public:
+  Assembly(const Builder&, const ir::Graph&, const Interface&);
+  std::shared_ptr<const Executable> run();
+
+ private:
+  using Place = Plan::Place;
+  struct Work {
+    std::unique_ptr<Step> step;
+    std::vector<int> forms;
+  };
+
+  // steps.cpp
+  void add_node(const ir::Node&);
+  void add_constant(const ir::Node&);
+  void add_step(const ir::Node&);
+  bool add_view(const ir::Node&);
+  /// A row-major copy of the value in a new buffer.
+  Place add_copy(const Place& from, std::string_view name);
+  void append_copy(const Place& from, const Place& to);
+  void append(Plan::Step, std::unique_ptr<Step>);
+  std::vector<int> keep_packings(Plan::Step&, const Step&);
+  int new_buffer(BufferKind, std::string name, int64_t bytes, int index = 0);
+  Place fresh(const Shape&, std::string name);
+  Arg arg(const Place&) const;
+  [[noreturn]] void refuse(const ir::Node&, const Choice&) const;
+
+  // places.cpp
+  void add_outputs();
+  bool can_be_output(const Place&, int output) const;
+  void find_lifetimes();
+  bool donation_is_safe(const Donation&) const;
+  void copy_unsafe_donations();
+  void share_places();
+  bool may_share(size_t step, int operand) const;
+  void place();
+  void bind_addresses();
+
+  const Builder& builder_;
+  const ir::Graph& graph_;
+  const Interface& interface_;
+  std::shared_ptr<Executable> out_;
+  Plan& plan_;
+  std::vector<Work> work_;
+  ir::ValueMap<Place> places_;
+  std::vector<int> output_buffers_;  // by output
+};
+
+}  // namespace rlx::backend

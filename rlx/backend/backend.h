@@ -1,0 +1,56 @@
+// A machine that runs graphs: its kernels and its memory.
+#pragma once
+
+#include <unordered_map>
+
+#include "rlx/backend/kernel.h"
+#include "rlx/ir/op_record.h"
+
+namespace rlx::backend {
+
+/// Kernels by operator. Families add theirs when a backend is made.
+class KernelTable {
+ public:
+  template <class Op>
+  void add(Kernel kernel) {
+    kernels_[&ir::def<Op>()].push_back(kernel);
+  }
+  /// For operators that have no kernel of their own.
+  void add_general(Kernel kernel) { general_.push_back(kernel); }
+
+  const Kernels& of(const ir::OpDef&) const;
+  const Kernels& general() const { return general_; }
+
+ private:
+  std::unordered_map<const ir::OpDef*, Kernels> kernels_;
+  Kernels general_;
+};
+
+struct Declined {
+  std::string_view kernel;
+  std::string reason;
+};
+
+/// The kernel that runs a request, and what was asked before it.
+struct Choice {
+  const Kernel* kernel = nullptr;  // null: none accepts
+  std::vector<Declined> declined;
+};
+
+class Backend : public ir::Target {
+ public:
+  const KernelTable& kernels() const { return kernels_; }
+  /// The first kernel that accepts: those of the operator, then the general ones. With `general` unset only the
+  /// operator's own are asked.
+  Choice choose(const Request&, bool general = true) const;
+  Support accepts(const ir::Node&, std::span<const Shape> types, std::span<const Layout> in,
+                  std::span<const Layout> out) const override;
+
+  /// Copies a value between places of one type.
+  virtual std::unique_ptr<Step> prepare_copy(const Arg& from, const Arg& to, int threads) const = 0;
+
+ protected:
+  KernelTable kernels_;
+};
+
+}  // namespace rlx::backend

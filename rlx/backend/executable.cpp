@@ -1,0 +1,56 @@
+#include "rlx/backend/executable.h"
+
+namespace rlx::backend {
+
+std::byte* Executable::resolve(const Frame& f, const Address& a) const {
+  switch (a.kind) {
+    case BufferKind::leaf:
+      return f.leaves[a.index] == nullptr ? nullptr : f.leaves[a.index] + a.offset;
+    case BufferKind::output:
+      return f.outputs[a.index] + a.offset;
+    // Steps do not write to their operands, so the contents of the graph stay what they are.
+    case BufferKind::constant:
+      return const_cast<std::byte*>(constants_[size_t(a.index)].bytes().data()) + a.offset;
+    case BufferKind::activation:
+    case BufferKind::workspace:
+      return f.arena + a.offset;
+  }
+  return nullptr;
+}
+
+void Executable::run(const Frame& f) const {
+  auto** const addresses = reinterpret_cast<std::byte**>(f.arena + scratch_);
+  size_t at = 0;
+  try {
+    for (; at < steps_.size(); ++at) {
+      const Bound& b = steps_[at];
+      std::byte** next = addresses;
+      Launch launch{.team = f.team, .stream = f.stream};
+      launch.in = next;
+      for (const Address& a : b.in) *next++ = resolve(f, a);
+      launch.out = next;
+      for (const Address& a : b.out) *next++ = resolve(f, a);
+      launch.workspace = f.arena + b.workspace;
+      const auto packed = const_cast<const void**>(reinterpret_cast<void**>(next));
+      for (size_t i = 0; i < b.forms.size(); ++i) {
+        const int form = b.forms[i];
+        packed[i] = form >= 0 ? f.packed[form] : constant_forms_[size_t(-1 - form)].get();
+      }
+      launch.packed = packed;
+      if (f.observer) [[unlikely]] {
+        f.observer->before(plan_.steps[at], launch);
+        b.step->run(launch);
+        f.observer->after(plan_.steps[at], launch);
+      } else {
+        b.step->run(launch);
+      }
+    }
+  } catch (Error& e) {
+    const Plan::Step& s = plan_.steps[at];
+    if (e.node().empty() && s.node != ir::kNoNode) e.set_node(cat("%", s.node, " ", s.op));
+    if (e.origin().empty()) e.set_origin(s.origin);
+    throw;
+  }
+}
+
+}  // namespace rlx::backend

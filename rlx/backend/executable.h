@@ -1,0 +1,70 @@
+// A program that is ready to run: prepared steps and the addresses they work on.
+#pragma once
+
+#include "rlx/backend/plan.h"
+
+namespace rlx::backend {
+
+/// Called around every step of a run, for profiles and checks.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void before(const Plan::Step&, const Launch&) {}
+  virtual void after(const Plan::Step&, const Launch&) {}
+};
+
+/// The memory of one run. Leaves and outputs are in the graph's order; a leaf that nobody reads, or that is only read
+/// packed, may be null.
+struct Frame {
+  Team team;
+  std::byte* const* leaves = nullptr;
+  std::byte* const* outputs = nullptr;
+  std::byte* arena = nullptr;           // Executable::arena_bytes(), 64-byte alignment
+  const void* const* packed = nullptr;  // in the order of Executable::packings()
+  void* stream = nullptr;
+  Observer* observer = nullptr;
+};
+
+/// Immutable: any number of threads may run it, each with a frame of its own. A run allocates nothing.
+class Executable {
+ public:
+  /// A weight in a form that a step asked for.
+  struct WeightForm {
+    int leaf = 0;
+    Packing packing;  // `make` takes the address of the leaf
+  };
+
+  const Plan& plan() const { return plan_; }
+  size_t arena_bytes() const { return arena_bytes_; }
+  std::span<const WeightForm> packings() const { return weight_forms_; }
+  /// Whether some step reads this leaf at its address.
+  bool reads_leaf(size_t i) const { return reads_leaf_[i]; }
+  void run(const Frame&) const;
+
+ private:
+  friend class Assembly;
+  struct Address {
+    BufferKind kind;
+    int index;
+    int64_t offset;
+  };
+  struct Bound {
+    std::unique_ptr<Step> step;
+    std::vector<Address> in, out;
+    int64_t workspace = 0;   // offset in the arena
+    std::vector<int> forms;  // per packing: of weight_forms_, or -1 - i for constant_forms_[i]
+  };
+
+  std::byte* resolve(const Frame&, const Address&) const;
+
+  Plan plan_;
+  std::vector<Bound> steps_;
+  std::vector<Literal> constants_;
+  std::vector<WeightForm> weight_forms_;
+  std::vector<std::shared_ptr<const void>> constant_forms_;
+  std::vector<bool> reads_leaf_;
+  size_t arena_bytes_ = 0;
+  int64_t scratch_ = 0;  // offset of the addresses of one step, behind the planned part of the arena
+};
+
+}  // namespace rlx::backend

@@ -1,0 +1,86 @@
+#include "rlx/backend/reference.h"
+
+#include <cstring>
+
+#include "rlx/ir/interpreter.h"
+
+namespace rlx::backend {
+namespace {
+
+Support accepts(const Request& r) {
+  for (size_t i = 0; i < r.in.size(); ++i) {
+    if (!r.in[i].is_row_major()) return Support::no("operand ", i, " is not row-major");
+  }
+  return Support::yes();
+}
+
+// The step keeps a copy of the node, without its uses: the graph it came from need not outlive it.
+class ReferenceStep final : public Step {
+ public:
+  explicit ReferenceStep(const Request& r) : node_(r.node) {
+    node_.uses.clear();
+    for (const Arg& a : r.in) types_.push_back(a.shape);
+    for (size_t i = 0; i < r.in.size(); ++i) {
+      if (r.in[i].shape == r.out[0].shape) in_place.push_back(int(i));
+    }
+    note = "reference rule";
+  }
+
+  void run(const Launch& l) const override {
+    Literals in;
+    in.reserve(types_.size());
+    for (size_t i = 0; i < types_.size(); ++i) {
+      const std::span<const std::byte> bytes(l.in[i], size_t(types_[i].size_bytes()));
+      in.push_back(Literal::borrow(types_[i], bytes, nullptr));
+    }
+    const Literals out = ir::Interpreter().run_node(node_, in);
+    for (size_t i = 0; i < out.size(); ++i) {
+      if (!out[i].bytes().empty()) std::memcpy(l.out[i], out[i].bytes().data(), out[i].bytes().size());
+    }
+  }
+
+ private:
+  ir::Node node_;
+  Shapes types_;
+};
+
+class RefBackend final : public Backend {
+ public:
+  RefBackend() { kernels_.add_general(reference_kernel()); }
+  std::string_view name() const override { return "ref"; }
+  std::unique_ptr<Step> prepare_copy(const Arg& from, const Arg& to, int) const override {
+    return prepare_plain_copy(from, to);
+  }
+};
+
+}  // namespace
+
+Kernel reference_kernel() {
+  return {"reference", accepts,
+          [](const Request& r) -> std::unique_ptr<Step> { return std::make_unique<ReferenceStep>(r); }};
+}
+
+const Backend& ref() {
+  static const RefBackend backend;
+  return backend;
+}
+
+std::unique_ptr<Step> prepare_plain_copy(const Arg& from, const Arg& to) {
+  std::vector<int64_t> sizes;
+  for (const Dim d : from.shape.dims()) sizes.push_back(d.value());
+  return make_step([sizes, x = from.layout.strides, y = to.layout.strides, elements = from.shape.elements(),
+                    bytes = dtype_size(from.dtype())](const Launch& l) {
+    for (int64_t e = 0; e < elements; ++e) {
+      int64_t rest = e, at_x = 0, at_y = 0;
+      for (size_t i = sizes.size(); i-- > 0;) {
+        const int64_t k = rest % sizes[i];
+        rest /= sizes[i];
+        at_x += k * x[i];
+        at_y += k * y[i];
+      }
+      std::memcpy(l.out[0] + at_y * int64_t(bytes), l.in[0] + at_x * int64_t(bytes), bytes);
+    }
+  });
+}
+
+}  // namespace rlx::backend
