@@ -165,7 +165,7 @@ Epilogue& Epilogue::then(const EpilogueStep& step) {
   return *this;
 }
 
-PackedMatrix PackedMatrix::allocate(int64_t k, int64_t n, DType stored, bool paired) {
+PackedMatrix PackedMatrix::described(int64_t k, int64_t n, DType stored, bool paired) {
   const GemmKernels& kn = gemm_kernels();
   PackedMatrix m;
   m.k_ = k;
@@ -176,6 +176,11 @@ PackedMatrix PackedMatrix::allocate(int64_t k, int64_t n, DType stored, bool pai
   const int64_t columns = stored == DType::c64 ? m.panel_ / 2 : m.panel_;
   const size_t element = stored == DType::c64 ? 4 : dtype_size(stored);
   m.size_ = size_t(ceil_div(n, columns) * (paired ? 2 : 1)) * size_t(k) * size_t(m.panel_) * element;
+  return m;
+}
+
+PackedMatrix PackedMatrix::allocate(int64_t k, int64_t n, DType stored, bool paired) {
+  PackedMatrix m = described(k, n, stored, paired);
   m.bytes_ = allocate_aligned(m.size_);
   return m;
 }

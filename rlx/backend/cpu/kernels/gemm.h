@@ -35,6 +35,8 @@ class PackedMatrix {
   /// Two matrices of one shape whose panels alternate, for the `gate` step.
   static PackedMatrix pack_pair(Team, const Matrix& b, const Matrix& second, int64_t k, int64_t n,
                                 DType stored);
+  /// Sizes without contents: stands for a matrix that is packed later, in gemm_workspace.
+  static PackedMatrix described(int64_t k, int64_t n, DType stored, bool paired = false);
 
   int64_t k() const { return k_; }
   int64_t n() const { return n_; }

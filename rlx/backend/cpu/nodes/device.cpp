@@ -1,0 +1,49 @@
+#include "rlx/backend/cpu/nodes/device.h"
+
+#include "rlx/backend/cpu/nodes/families.h"
+#include "rlx/backend/reference.h"
+
+namespace rlx::cpu {
+namespace {
+
+class Device final : public backend::Backend {
+ public:
+  Device() {
+    add_matmul(kernels_);
+    add_reduce(kernels_);
+    add_rows(kernels_);
+    kernels_.add_general(backend::reference_kernel());
+  }
+
+  std::string_view name() const override { return "cpu"; }
+  std::unique_ptr<Step> prepare_copy(const Arg& from, const Arg& to, int) const override {
+    return cpu::prepare_copy(from, to);
+  }
+};
+
+}  // namespace
+
+const backend::Backend& device() {
+  static const Device device;
+  return device;
+}
+
+Support all_row_major(const Request& r) {
+  for (size_t i = 0; i < r.in.size(); ++i) {
+    if (!r.in[i].is_row_major()) return Support::no("operand ", i, " is strided");
+  }
+  return Support::yes();
+}
+
+Support all_of(const Request& r, DType dtype) {
+  for (size_t i = 0; i < r.in.size(); ++i) {
+    if (r.in[i].dtype() != dtype) return Support::no("operand ", i, " is ", r.in[i].dtype(), ", not ", dtype);
+  }
+  for (size_t i = 0; i < r.out.size(); ++i) {
+    if (r.out[i].dtype() != dtype)
+      return Support::no("result ", i, " is ", r.out[i].dtype(), ", not ", dtype);
+  }
+  return Support::yes();
+}
+
+}  // namespace rlx::cpu
