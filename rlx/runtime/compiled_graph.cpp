@@ -1,0 +1,234 @@
+#include "rlx/runtime/compiled_graph.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "rlx/runtime/core.h"
+
+namespace rlx {
+
+using runtime::Instance;
+using runtime::LeafRole;
+
+const TensorView& Outputs::view(std::string_view name) const {
+  std::vector<std::string> known;
+  for (size_t i = 0; i < ports_.size(); ++i) {
+    if (ports_[i].name == name) return views_[i];
+    known.push_back(ports_[i].name);
+  }
+  throw invalid("outputs: there is no output '", name, "'; there are ", join(known));
+}
+
+NamedLiterals Outputs::take() const {
+  NamedLiterals out;
+  for (size_t i = 0; i < ports_.size(); ++i)
+    out.emplace(ports_[i].name, Literal::copy_of(views_[i].shape(), {views_[i].data, views_[i].bytes()}));
+  return out;
+}
+
+CompiledGraph::CompiledGraph(const ir::Graph& graph, const NamedLiterals& weights,
+                             const CompileOptions& options)
+    : CompiledGraph(std::make_shared<runtime::Core>(graph, weights, options)) {}
+
+CompiledGraph::CompiledGraph(std::shared_ptr<runtime::Core> core) : core_(std::move(core)) {
+  for (const Port& p : core_->states) {
+    states_.push_back(allocate_aligned(size_t(p.shape.size_bytes())));
+    std::memset(states_.back().get(), 0, size_t(p.shape.size_bytes()));
+  }
+  results_.resize(core_->outputs().size());
+  result_sizes_.resize(core_->outputs().size(), 0);
+  leaves_.resize(core_->leaves().size(), nullptr);
+  places_.resize(core_->outputs().size(), nullptr);
+}
+
+CompiledGraph::~CompiledGraph() = default;
+CompiledGraph::CompiledGraph(CompiledGraph&&) noexcept = default;
+CompiledGraph& CompiledGraph::operator=(CompiledGraph&&) noexcept = default;
+
+CompiledGraph CompiledGraph::clone() const {
+  CompiledGraph out(core_);
+  for (size_t i = 0; i < states_.size(); ++i)
+    std::memcpy(out.states_[i].get(), states_[i].get(), size_t(core_->states[i].shape.size_bytes()));
+  return out;
+}
+
+const std::vector<Port>& CompiledGraph::inputs() const { return core_->inputs; }
+const std::vector<Port>& CompiledGraph::params() const { return core_->params; }
+const std::vector<Port>& CompiledGraph::outputs() const { return core_->results; }
+const std::vector<Port>& CompiledGraph::states() const { return core_->states; }
+const ir::Graph& CompiledGraph::graph() const { return core_->graph(); }
+int64_t CompiledGraph::packed_weight_bytes() const { return core_->packed_weight_bytes(); }
+void CompiledGraph::set_param(const std::string& name, const Literal& value) {
+  core_->set_params({{name, value}});
+}
+void CompiledGraph::set_params(const NamedLiterals& values) { core_->set_params(values); }
+
+TensorView CompiledGraph::state(std::string_view name) {
+  std::vector<std::string> known;
+  for (size_t i = 0; i < core_->states.size(); ++i) {
+    const Port& p = core_->states[i];
+    known.push_back(p.name);
+    if (p.name != name) continue;
+    std::vector<int64_t> dims;
+    for (const Dim d : p.shape.dims()) dims.push_back(d.value());
+    return view_bytes(p.shape.dtype(), states_[i].get(), dims);
+  }
+  throw invalid("state: there is no state '", name, "'; there are ", known.empty() ? "none" : join(known));
+}
+
+namespace {
+
+bool same_type(const TensorView& v, const Shape& s) {
+  if (v.dtype != s.dtype() || v.rank != s.rank()) return false;
+  for (int i = 0; i < v.rank; ++i) {
+    if (s.dim(i) != Dim(v.dims[i])) return false;
+  }
+  return true;
+}
+
+bool same_type(const TensorView& a, const TensorView& b) {
+  return a.dtype == b.dtype && a.rank == b.rank && std::equal(a.dims, a.dims + a.rank, b.dims);
+}
+
+// Every input that is missing, unknown, given twice or of a wrong type.
+std::vector<std::string> problems_of(const runtime::Core& core, std::span<const Input> inputs) {
+  std::vector<std::string> problems, known;
+  std::vector<int> given(core.leaves().size(), 0);
+  for (const Port& p : core.inputs) known.push_back(p.name);
+  for (const Input& in : inputs) {
+    const auto leaf = core.find_leaf(in.name);
+    if (!leaf || core.leaves()[*leaf].role != LeafRole::input) {
+      const std::string near = nearest_name(std::string(in.name), known);
+      problems.push_back(
+          cat("'", in.name, "' is not an input", near.empty() ? "" : cat("; did you mean '", near, "'")));
+      continue;
+    }
+    if (given[*leaf]++ == 1) problems.push_back(cat("'", in.name, "' is given twice"));
+    const Shape& s = core.leaves()[*leaf].shape;
+    bool fits = in.value.dtype == s.dtype() && in.value.rank == s.rank();
+    for (int i = 0; fits && i < s.rank(); ++i) fits = decide_equal(Dim(in.value.dims[i]), s.dim(i)) != false;
+    if (!fits) problems.push_back(cat("'", in.name, "' is ", s, ", the value is ", in.value.shape()));
+    if (in.value.data == nullptr && in.value.elements() > 0)
+      problems.push_back(cat("'", in.name, "' has no memory"));
+  }
+  for (size_t i = 0; i < given.size(); ++i) {
+    const auto& leaf = core.leaves()[i];
+    if (given[i] == 0 && leaf.role == LeafRole::input)
+      problems.push_back(cat("input '", leaf.name, "' (", leaf.shape, ") is missing"));
+  }
+  return problems;
+}
+
+}  // namespace
+
+// The sizes of the last run are checked first: when nothing changed, nothing is allocated.
+void CompiledGraph::prepare(std::span<const Input> inputs) {
+  bool same = instance_ && instance_->version == core_->version() && inputs.size() == core_->inputs.size();
+  size_t found = 0;
+  for (size_t k = 0; same && k < inputs.size(); ++k) {
+    const auto leaf = core_->find_leaf(inputs[k].name);
+    same = leaf && core_->leaves()[*leaf].role == LeafRole::input &&
+           same_type(inputs[k].value, instance_->leaves[*leaf]);
+    for (size_t j = 0; same && j < k; ++j) same = inputs[j].name != inputs[k].name;
+    found += same;
+  }
+  if (!same || found != core_->inputs.size()) {
+    if (const auto problems = problems_of(*core_, inputs); !problems.empty()) {
+      std::vector<std::string> known;
+      for (const Port& p : core_->inputs) known.push_back(p.name);
+      throw invalid("run: ", join(problems, "; "), "; graph '", core_->graph().name(), "' takes ",
+                    known.empty() ? "none" : join(known));
+    }
+    std::vector<Shape> shapes;
+    for (const auto& leaf : core_->leaves()) shapes.push_back(leaf.shape);
+    for (const Input& in : inputs) shapes[*core_->find_leaf(in.name)] = in.value.shape();
+    use(core_->instance(shapes));
+  }
+  for (const Input& in : inputs) leaves_[*core_->find_leaf(in.name)] = in.value.data;
+}
+
+void CompiledGraph::use(std::shared_ptr<const Instance> instance) {
+  instance_ = std::move(instance);
+  if (const size_t bytes = instance_->program->arena_bytes(); bytes > arena_size_) {
+    arena_ = allocate_aligned(bytes);
+    arena_size_ = bytes;
+  }
+  views_.clear();
+  for (size_t i = 0; i < core_->leaves().size(); ++i) {
+    const auto& leaf = core_->leaves()[i];
+    // Steps do not write to their operands, so a borrowed weight stays as it is.
+    if (leaf.role == LeafRole::param)
+      leaves_[i] = const_cast<std::byte*>(instance_->weights[i].bytes().data());
+    if (leaf.role == LeafRole::state) leaves_[i] = states_[size_t(leaf.state)].get();
+  }
+  for (size_t i = 0; i < core_->outputs().size(); ++i) {
+    const auto& output = core_->outputs()[i];
+    if (output.state >= 0) {
+      places_[i] = states_[size_t(output.state)].get();
+      continue;
+    }
+    const Shape& shape = instance_->outputs[i];
+    if (const auto bytes = size_t(shape.size_bytes()); bytes > result_sizes_[i] || !results_[i]) {
+      results_[i] = allocate_aligned(std::max<size_t>(bytes, 1));
+      result_sizes_[i] = bytes;
+    }
+    std::vector<int64_t> dims;
+    for (const Dim d : shape.dims()) dims.push_back(d.value());
+    views_.push_back(view_bytes(shape.dtype(), results_[i].get(), dims));
+  }
+}
+
+void CompiledGraph::execute() {
+  instance_->program->run({.team = core_->team(),
+                           .leaves = leaves_.data(),
+                           .outputs = places_.data(),
+                           .arena = arena_.get(),
+                           .packed = instance_->packed.data(),
+                           .observer = observer_});
+}
+
+Outputs CompiledGraph::run(std::span<const Input> inputs) {
+  prepare(inputs);
+  for (size_t i = 0; i < places_.size(); ++i) {
+    if (core_->outputs()[i].state < 0) places_[i] = results_[i].get();
+  }
+  execute();
+  return {core_->results, views_};
+}
+
+NamedLiterals CompiledGraph::run(const NamedLiterals& inputs) {
+  std::vector<Input> list;
+  for (const auto& [name, value] : inputs) list.push_back({name, view(value)});
+  return run(std::span<const Input>(list)).take();
+}
+
+void CompiledGraph::run_into(std::span<const Input> inputs, std::span<const TensorView> results) {
+  prepare(inputs);
+  if (results.size() != views_.size())
+    throw invalid("run_into: ", results.size(), " places for ", views_.size(), " outputs");
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!same_type(results[i], views_[i]))
+      throw invalid("run_into: output '", core_->results[i].name, "' is ", views_[i].shape(),
+                    ", its place is ", results[i].shape());
+  }
+  for (size_t i = 0, k = 0; i < places_.size(); ++i) {
+    if (core_->outputs()[i].state < 0) places_[i] = results[k++].data;
+  }
+  execute();
+}
+
+const backend::Plan& CompiledGraph::plan(const std::map<std::string, Shape>& inputs) {
+  std::vector<Shape> shapes;
+  for (const auto& leaf : core_->leaves()) {
+    const auto it = inputs.find(leaf.name);
+    shapes.push_back(it == inputs.end() ? leaf.shape : it->second);
+  }
+  use(core_->instance(shapes));
+  return instance_->program->plan();
+}
+
+CompiledGraph compile(const ir::Graph& graph, const NamedLiterals& weights, const CompileOptions& options) {
+  return {graph, weights, options};
+}
+
+}  // namespace rlx

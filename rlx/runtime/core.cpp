@@ -1,0 +1,142 @@
+#include "rlx/runtime/core.h"
+
+#include <algorithm>
+
+#include "rlx/ir/leaves.h"
+#include "rlx/runtime/devices.h"
+#include "rlx/runtime/pipeline.h"
+
+namespace rlx::runtime {
+namespace {
+
+int thread_count(const CompileOptions& o) {
+  return o.threads > 0 ? std::min(o.threads, default_pool().threads()) : default_pool().threads();
+}
+
+}  // namespace
+
+Core::Core(const ir::Graph& graph, const NamedLiterals& weights, const CompileOptions& options)
+    : options_(options),
+      graph_(optimise(graph, device_named(options.device), options)),
+      builder_(device_named(options.device), thread_count(options)) {
+  read_interface();
+  set_params(weights);
+}
+
+Team Core::team() const { return Team(default_pool(), builder_.threads()); }
+
+void Core::read_interface() {
+  for (const ir::NodeId id : graph_.leaves()) {
+    const ir::Node& n = graph_.node(id);
+    leaves_.push_back({static_cast<const ir::NamedLeaf*>(n.attrs.get())->name, n.shapes[0],
+                       n.is<ir::Param>() ? LeafRole::param : LeafRole::input});
+  }
+  const auto names = graph_.output_names();
+  for (size_t i = 0; i < names.size(); ++i) outputs_.push_back({names[i], graph_.shape(graph_.outputs()[i])});
+  if (outputs_.empty())
+    throw invalid("compile: graph '", graph_.name(), "' has no outputs; name them with set_outputs");
+  for (size_t s = 0; s < options_.states.size(); ++s) {
+    const StatePair& pair = options_.states[s];
+    const auto leaf = find_leaf(pair.input);
+    const auto output = std::find_if(outputs_.begin(), outputs_.end(),
+                                     [&](const Output& o) { return o.name == pair.output; });
+    if (!leaf || leaves_[*leaf].role != LeafRole::input)
+      throw invalid("compile: state '", pair.input, "' is no input of graph '", graph_.name(), "'");
+    if (output == outputs_.end())
+      throw invalid("compile: state '", pair.input, "' becomes '", pair.output,
+                    "', which is no output of graph '", graph_.name(), "'; it has ", join(names));
+    if (leaves_[*leaf].shape != output->shape || !output->shape.is_static())
+      throw invalid("compile: state '", pair.input, "' is ", leaves_[*leaf].shape, " and becomes ",
+                    output->shape, "; both must be of one static type");
+    leaves_[*leaf].role = LeafRole::state;
+    leaves_[*leaf].state = output->state = int(s);
+    states.push_back({pair.input, output->shape});
+  }
+  for (const Leaf& l : leaves_) {
+    if (l.role == LeafRole::input) inputs.push_back({l.name, l.shape});
+    if (l.role == LeafRole::param) params.push_back({l.name, l.shape});
+  }
+  for (const Output& o : outputs_) {
+    if (o.state < 0) results.push_back({o.name, o.shape});
+  }
+}
+
+std::optional<size_t> Core::find_leaf(std::string_view name) const {
+  for (size_t i = 0; i < leaves_.size(); ++i) {
+    if (leaves_[i].name == name) return i;
+  }
+  return std::nullopt;
+}
+
+void Core::set_params(const NamedLiterals& values) {
+  std::vector<std::string> problems, known;
+  for (const Port& p : params) known.push_back(p.name);
+  for (const auto& [name, value] : values) {
+    const auto leaf = find_leaf(name);
+    if (!leaf || leaves_[*leaf].role != LeafRole::param) {
+      const std::string near = nearest_name(name, known);
+      problems.push_back(
+          cat("'", name, "' is not a param", near.empty() ? "" : cat("; did you mean '", near, "'")));
+    } else if (value.shape() != leaves_[*leaf].shape) {
+      problems.push_back(cat("'", name, "' is ", leaves_[*leaf].shape, ", the value is ", value.shape()));
+    }
+  }
+  if (!problems.empty()) throw invalid("set_param: ", join(problems, "; "));
+  for (const auto& [name, value] : values) weights_.set(*find_leaf(name), value);
+  if (!values.empty()) version_.fetch_add(1, std::memory_order_release);
+}
+
+std::shared_ptr<const backend::Executable> Core::build(const std::vector<Shape>& shapes) const {
+  ir::Graph bound = graph_;
+  if (graph_.has_dynamic_dims()) {
+    bound = graph_.bind(ir::solve_symbols(graph_, shapes));
+    if (const auto left = bound.dynamic_symbols(); !left.empty())
+      throw invalid("run: the inputs do not tell the size of ", join(left), "; bind it first");
+  }
+  backend::Interface interface;
+  for (size_t i = 0; i < leaves_.size(); ++i) {
+    interface.fixed.push_back(leaves_[i].role == LeafRole::param);
+    if (leaves_[i].role != LeafRole::state) continue;
+    for (size_t o = 0; o < outputs_.size(); ++o) {
+      if (outputs_[o].state == leaves_[i].state) interface.donated.push_back({int(i), int(o)});
+    }
+  }
+  return builder_.build(bound, interface);
+}
+
+std::shared_ptr<const Instance> Core::instance(const std::vector<Shape>& shapes) {
+  const std::lock_guard lock(mutex_);
+  const uint64_t now = version();
+  const auto found =
+      std::find_if(instances_.begin(), instances_.end(), [&](const auto& i) { return i->leaves == shapes; });
+  if (found != instances_.end() && (*found)->version == now) {
+    instances_.splice(instances_.begin(), instances_, found);
+    return instances_.front();
+  }
+  std::vector<std::string> missing;
+  for (size_t i = 0; i < leaves_.size(); ++i) {
+    if (leaves_[i].role == LeafRole::param && !weights_.find(i))
+      missing.push_back(cat("'", leaves_[i].name, "'"));
+  }
+  if (!missing.empty()) throw invalid("run: no value for param ", join(missing), "; set it with set_param");
+  auto made = std::make_shared<Instance>();
+  made->leaves = shapes;
+  made->program = found != instances_.end() ? (*found)->program : build(shapes);
+  made->version = now;
+  made->forms = weights_.forms_for(*made->program, team());
+  for (const auto& f : made->forms) made->packed.push_back(f.get());
+  made->weights.resize(leaves_.size());
+  for (size_t i = 0; i < leaves_.size(); ++i) {
+    if (leaves_[i].role == LeafRole::param && made->program->reads_leaf(i))
+      made->weights[i] = *weights_.find(i);
+  }
+  made->outputs.reserve(outputs_.size());
+  const DimBinding binding = ir::solve_symbols(graph_, shapes);
+  for (const Output& o : outputs_) made->outputs.push_back(o.shape.bind(binding));
+  if (found != instances_.end()) instances_.erase(found);
+  instances_.push_front(made);
+  while (int64_t(instances_.size()) > std::max<int64_t>(1, options_.plans_kept)) instances_.pop_back();
+  return made;
+}
+
+}  // namespace rlx::runtime

@@ -1,0 +1,74 @@
+// What clones of a compiled graph share: the optimised graph, its weights, and a program for every size that was run.
+#pragma once
+
+#include <atomic>
+#include <list>
+#include <mutex>
+
+#include "rlx/backend/builder.h"
+#include "rlx/runtime/compiled_graph.h"
+#include "rlx/runtime/weights.h"
+
+namespace rlx::runtime {
+
+/// A program for one set of sizes. Immutable.
+struct Instance {
+  std::vector<Shape> leaves, outputs;
+  std::shared_ptr<const backend::Executable> program;
+  // Forms of the weights as they were at `version`.
+  uint64_t version = 0;
+  std::vector<std::shared_ptr<const void>> forms;
+  std::vector<const void*> packed;
+  std::vector<Literal> weights;  // by leaf; holds the memory that the program reads
+};
+
+enum class LeafRole : uint8_t { input, param, state };
+
+class Core {
+ public:
+  Core(const ir::Graph& graph, const NamedLiterals& weights, const CompileOptions& options);
+
+  struct Leaf {
+    std::string name;
+    Shape shape;  // as declared
+    LeafRole role = LeafRole::input;
+    int state = -1;
+  };
+  struct Output {
+    std::string name;
+    Shape shape;
+    int state = -1;
+  };
+
+  const ir::Graph& graph() const { return graph_; }
+  const std::vector<Leaf>& leaves() const { return leaves_; }
+  const std::vector<Output>& outputs() const { return outputs_; }
+  std::optional<size_t> find_leaf(std::string_view name) const;
+  Team team() const;
+
+  void set_params(const NamedLiterals& values);
+  /// The instance for these leaf types, which fit the declared ones, with weights as they are now. Weights that are
+  /// missing are a user error.
+  std::shared_ptr<const Instance> instance(const std::vector<Shape>& leaves);
+  /// Changes when weights are set.
+  uint64_t version() const { return version_.load(std::memory_order_acquire); }
+  int64_t packed_weight_bytes() const { return weights_.packed_bytes(); }
+
+  std::vector<Port> inputs, params, results, states;
+
+ private:
+  void read_interface();
+  std::shared_ptr<const backend::Executable> build(const std::vector<Shape>& leaves) const;
+
+  CompileOptions options_;
+  ir::Graph graph_;
+  backend::Builder builder_;
+  std::vector<Leaf> leaves_;
+  std::vector<Output> outputs_;
+  WeightStore weights_;
+  std::atomic<uint64_t> version_{1};
+  std::mutex mutex_;
+  std::list<std::shared_ptr<const Instance>> instances_;  // the last used first
+};
+
+}  // namespace rlx::runtime

@@ -1,0 +1,24 @@
+// How a graph is compiled.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace rlx {
+
+/// A value that stays on the device between runs: an input and the output that becomes its next value. Both have one type
+/// and share memory.
+struct StatePair {
+  std::string input, output;
+};
+
+struct CompileOptions {
+  std::string device = "cpu";  // see device_names()
+  int threads = 0;             // 0: all that the process may use
+  bool optimise = true;        // run the passes of the pipeline; false builds the graph as it is
+  bool fuse = true;            // join elementwise regions; results do not depend on it
+  std::vector<StatePair> states;
+  int64_t plans_kept = 16;  // plans of a graph with symbolic sizes, the least recently used goes first
+};
+
+}  // namespace rlx
