@@ -1,4 +1,4 @@
-// rlx run: a graph on arrays from files, by the reference interpreter.
+// rlx run: a graph on arrays from files.
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
@@ -9,6 +9,7 @@
 #include "rlx/ir/leaves.h"
 #include "rlx/ir/sample.h"
 #include "rlx/lang/graph_file.h"
+#include "rlx/runtime/compiled_graph.h"
 
 namespace rlx::cli {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 constexpr int64_t kMaxPrinted = 64;  // elements of an output shown on the terminal
 
 struct Options {
-  std::string path, device = "ref", output_dir;
+  std::string path, device = "cpu", output_dir;
   std::vector<std::string> inputs, binds;
   std::optional<uint64_t> random;
 };
@@ -72,18 +73,23 @@ void fill_random(const ir::Graph& g, uint64_t seed, ir::NamedLiterals& values) {
 }
 
 void run(const Options& o) {
-  if (o.device != "ref") throw invalid("run: unknown device '", o.device, "'; known: ref");
   GraphFile file = read_graph(o.path);
   ir::Graph g = std::move(file.graph);
   if (!o.binds.empty()) g = g.bind(read_bindings(o.binds));
   ir::NamedLiterals values = read_inputs(o.inputs);
   for (auto& [name, weight] : file.weights) values.emplace(name, weight);
   if (o.random) fill_random(g, *o.random, values);
-  const Literals results = ir::interpret(g, ir::arrange_leaves(g, values));
+  ir::arrange_leaves(g, values);  // tells all that is wrong with them
+  NamedLiterals weights, inputs;
+  for (const ir::NodeId id : g.leaves()) {
+    const std::string& name = static_cast<const ir::NamedLeaf*>(g.node(id).attrs.get())->name;
+    (g.node(id).is<ir::Param>() ? weights : inputs).emplace(name, values.at(name));
+  }
+  const NamedLiterals results = compile(g, weights, {.device = o.device}).run(inputs);
   const auto names = g.output_names();
   if (!o.output_dir.empty()) std::filesystem::create_directories(o.output_dir);
-  for (size_t i = 0; i < results.size(); ++i) {
-    const Literal& y = results[i];
+  for (size_t i = 0; i < names.size(); ++i) {
+    const Literal& y = results.at(names[i]);
     std::printf("%s: %s\n", names[i].c_str(),
                 y.elements() <= kMaxPrinted ? cat(y).c_str() : cat(y.shape()).c_str());
     if (o.output_dir.empty()) continue;
@@ -102,7 +108,7 @@ void add_run(CLI::App& app) {
   command->add_option("--input,-i", o->inputs, "NAME=FILE.npy, or FILE.npz with arrays of those names");
   command->add_option("--random", o->random, "seed: fill inputs that are not given");
   command->add_option("--bind", o->binds, "SYMBOL=N: the size of a symbol");
-  command->add_option("--device", o->device, "where to run: ref (the reference interpreter)");
+  command->add_option("--device", o->device, "where to run: cpu, or ref (the reference interpreter)");
   command->add_option("--output-dir", o->output_dir, "write each output as NAME.npy into this folder");
   command->callback([o] { run(*o); });
 }

@@ -10,6 +10,7 @@
 #include "rlx/io/json_text.h"
 #include "rlx/io/literal.h"
 #include "rlx/io/safetensors.h"
+#include "rlx/runtime/compiled_graph.h"
 #include "rlx/transform/transform.h"
 
 namespace rlx::vectors {
@@ -61,24 +62,24 @@ void check(const Literal& got, const Literal& want, double tolerance, const std:
 }
 
 // Every failure of one case, a line each.
-std::string run_case(const Case& c, bool gradients) {
+std::string run_case(const Case& c, const std::string& device, bool gradients) {
   std::string failures;
   const Graph g = build_graph(c);
-  Literals in;
-  for (const auto& [k, value] : c.in) in.push_back(value);
-  const Literals out = ir::interpret(g, in);
+  NamedLiterals leaves;
+  for (const auto& [k, value] : c.in) leaves.emplace(cat("in", k), value);
+  const NamedLiterals out = compile(g, {}, {.device = device}).run(leaves);
+  const auto names = g.output_names();
   size_t i = 0;
-  for (const auto& [k, want] : c.out) check(out[i++], want, kValueTolerance, cat("out.", k), failures);
+  for (const auto& [k, want] : c.out)
+    check(out.at(names[i++]), want, kValueTolerance, cat("out.", k), failures);
   if (!gradients || c.grad.empty()) return failures;
 
   std::vector<std::string> wrt;
-  NamedLiterals leaves;
-  for (const auto& [k, value] : c.in) leaves.emplace(cat("in", k), value);
   for (const auto& [k, value] : c.grad) wrt.push_back(cat("in", k));
   const ir::Graph derivative = transform::grad(g, wrt, {.cotangent_inputs = true});
   for (const auto& [k, value] : c.cot)
     leaves.emplace(c.out.size() == 1 ? std::string("d_output") : cat("d_out", k), value);
-  const auto got = ir::interpret(derivative, leaves);
+  const NamedLiterals got = compile(derivative, {}, {.device = device}).run(leaves);
   for (const auto& [k, want] : c.grad)
     check(got.at(cat("d_in", k)), want, kGradientTolerance, cat("grad.", k), failures);
   return failures;
@@ -141,7 +142,7 @@ double relative_error(const Literal& got, const Literal& want) {
   return error == error ? error : kWrong;
 }
 
-Outcome run_folder(const std::string& folder, bool gradients) {
+Outcome run_folder(const std::string& folder, const std::string& device, bool gradients) {
   std::vector<std::string> paths;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() == ".safetensors") paths.push_back(entry.path().string());
@@ -151,7 +152,7 @@ Outcome run_folder(const std::string& folder, bool gradients) {
   for (const std::string& path : paths) {
     std::string failures;
     try {
-      failures = run_case(read_case(path), gradients);
+      failures = run_case(read_case(path), device, gradients);
     } catch (const Error& e) {
       failures = cat(e.what(), "\n");
     }

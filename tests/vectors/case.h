@@ -31,7 +31,7 @@ struct Outcome {
   std::string failures;  // a line each
 };
 
-/// Runs every *.safetensors of a folder: values, then gradients where the case has them.
-Outcome run_folder(const std::string& folder, bool gradients = true);
+/// Runs every *.safetensors of a folder on a device: values, then gradients where the case has them.
+Outcome run_folder(const std::string& folder, const std::string& device = "ref", bool gradients = true);
 
 }  // namespace rlx::vectors
