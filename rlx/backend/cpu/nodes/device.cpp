@@ -9,6 +9,8 @@ namespace {
 class Device final : public backend::Backend {
  public:
   Device() {
+    add_attention(kernels_);
+    add_index(kernels_);
     add_matmul(kernels_);
     add_reduce(kernels_);
     add_rows(kernels_);

@@ -16,6 +16,8 @@ using backend::Request;
 using backend::Step;
 using backend::Support;
 
+void add_attention(KernelTable&);
+void add_index(KernelTable&);
 void add_matmul(KernelTable&);
 void add_reduce(KernelTable&);
 void add_rows(KernelTable&);
