@@ -16,7 +16,7 @@ namespace {
 using test::evaluate, test::expect_close;
 
 Literal reals(Dims dims, const std::vector<double>& values) { return Literal::of<double>(dims, values); }
-Literal random(std::string_view type, uint64_t seed) { return sample_literal(type, seed); }
+Literal random(std::string_view type, uint64_t seed) { return ir::sample_literal(type, seed); }
 
 Literals run(const Literals& in, const AttentionAttrs& a, bool mask = false, bool bias = false) {
   return evaluate(in, [&](const Exprs& t) {

@@ -36,9 +36,9 @@ TEST(FusedAttentionBlock, averages_the_unmasked_tokens_when_all_scores_are_equal
 }
 
 TEST(FusedAttentionBlock, rotates_queries_and_keys) {
-  const Literals in{sample_literal("f64[2,3,4]", 1), sample_literal("f64[4,12]", 2),
-                    sample_literal("f64[4,4]", 3),   reals({2, 3}, {1, 1, 1, 1, 1, 0}),
-                    sample_literal("f64[3,1]", 5),   sample_literal("f64[3,1]", 6)};
+  const Literals in{ir::sample_literal("f64[2,3,4]", 1), ir::sample_literal("f64[4,12]", 2),
+                    ir::sample_literal("f64[4,4]", 3),   reals({2, 3}, {1, 1, 1, 1, 1, 0}),
+                    ir::sample_literal("f64[3,1]", 5),   ir::sample_literal("f64[3,1]", 6)};
   const auto y = evaluate(in, [](const Exprs& t) {
     const Expr qkv = matmul(t[0], t[1]);
     const Expr q = rope(narrow(qkv, 2, 0, 4), t[4], t[5], 2), k = rope(narrow(qkv, 2, 4, 4), t[4], t[5], 2);

@@ -60,8 +60,8 @@ TEST(Rope, a_position_without_a_row_is_an_error) {
 }
 
 TEST(Rope, understands_heads_before_the_sequence) {
-  const Literal x = sample_literal("f64[2,2,3,4]", 1), cos = sample_literal("f64[2,2]", 2),
-                sin = sample_literal("f64[2,2]", 3);
+  const Literal x = ir::sample_literal("f64[2,2,3,4]", 1), cos = ir::sample_literal("f64[2,2]", 2),
+                sin = ir::sample_literal("f64[2,2]", 3);
   const auto y = evaluate({x, cos, sin}, [](const Exprs& t) {
     const Expr seq_first = rope_with(t[0], t[1], t[2], {}, {.head_dim = 4, .layout = HeadLayout::bshd});
     const Expr heads_first =

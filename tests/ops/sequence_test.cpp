@@ -56,9 +56,9 @@ TEST(GatedDeltaNet, divides_by_the_root_of_the_state_size) {
 }
 
 TEST(GatedDeltaNet, carrying_the_state_in_two_halves_equals_one_run_and_leaves_the_operand_alone) {
-  const Literal q = sample_literal("f64[2,5,3,4]", 1), k = sample_literal("f64[2,5,3,4]", 2),
-                v = sample_literal("f64[2,5,3,4]", 3), g = sample_literal("f64[2,5,3]", 4),
-                beta = sample_literal("f64[2,5,3] unit", 5);
+  const Literal q = ir::sample_literal("f64[2,5,3,4]", 1), k = ir::sample_literal("f64[2,5,3,4]", 2),
+                v = ir::sample_literal("f64[2,5,3,4]", 3), g = ir::sample_literal("f64[2,5,3]", 4),
+                beta = ir::sample_literal("f64[2,5,3] unit", 5);
   const auto y = evaluate({q, k, v, g, beta}, [](const Exprs& t) {
     const auto whole = gated_delta_net(t[0], t[1], t[2], t[3], t[4], 4);
     Exprs first, second;

@@ -210,11 +210,11 @@ std::vector<double> brute_force(const Scene& s, const std::vector<double>& camer
 
 Scene cloud(size_t n) {
   Scene s;
-  s.positions = sample_literal(cat("f64[", 3 * n, "] in -1.5..1.5"), 1).to_reals();
-  s.scales = sample_literal(cat("f64[", 3 * n, "] in -2.5..-0.8"), 2).to_reals();
-  s.rotations = sample_literal(cat("f64[", 4 * n, "]"), 3).to_reals();
-  s.logits = sample_literal(cat("f64[", n, "] in -2..2"), 4).to_reals();
-  s.colors = sample_literal(cat("f64[", 3 * n, "] unit"), 5).to_reals();
+  s.positions = ir::sample_literal(cat("f64[", 3 * n, "] in -1.5..1.5"), 1).to_reals();
+  s.scales = ir::sample_literal(cat("f64[", 3 * n, "] in -2.5..-0.8"), 2).to_reals();
+  s.rotations = ir::sample_literal(cat("f64[", 4 * n, "]"), 3).to_reals();
+  s.logits = ir::sample_literal(cat("f64[", n, "] in -2..2"), 4).to_reals();
+  s.colors = ir::sample_literal(cat("f64[", 3 * n, "] unit"), 5).to_reals();
   return s;
 }
 

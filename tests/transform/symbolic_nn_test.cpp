@@ -17,7 +17,7 @@ using Build = std::function<Expr(Expr x, Expr w)>;
 
 // x: f64[n,4,s], w of a static type.
 void expect_same_for_symbols(std::string_view weight, const Build& build) {
-  const Literals leaves{sample_literal("f64[3,4,7] distinct", 1), sample_literal(weight, 2)};
+  const Literals leaves{ir::sample_literal("f64[3,4,7] distinct", 1), ir::sample_literal(weight, 2)};
   const auto run = [&](Dim n, Dim s) {
     Graph g;
     const Expr x{&g, g.input("x", Shape(DType::f64, {n, 4, s}))};
@@ -62,7 +62,7 @@ TEST(SymbolicNetworks, a_batch_of_kernels_of_unknown_number) {
   const Graph mapped =
       transform::vmap(g, {.in_axes = {{"x", 0}, {"w", 0}}, .out_axes = {0}, .size = Dim::rows()});
   EXPECT_EQ(cat(mapped.shape(mapped.outputs()[0])), "f64[rows,2,2,3]");
-  const Literals in{sample_literal("f64[3,2,4,5]", 1), sample_literal("f64[3,2,2,3]", 2)};
+  const Literals in{ir::sample_literal("f64[3,2,4,5]", 1), ir::sample_literal("f64[3,2,2,3]", 2)};
   const Graph fixed = transform::vmap(g, {.in_axes = {{"x", 0}, {"w", 0}}, .out_axes = {0}, .size = 3});
   test::expect_close(interpret(mapped, in), interpret(fixed, in), 1e-14);
 }

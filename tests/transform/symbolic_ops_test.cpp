@@ -18,7 +18,7 @@ using Build = std::function<Expr(Expr x, Dim n)>;
 // x: f64[n,3], indices: i64[n] below n.
 void expect_same_for_symbol(const Build& build) {
   constexpr int64_t kSize = 5;
-  const Literals leaves{sample_literal("f64[5,3] distinct", 1), sample_literal("i64[5] <5", 2)};
+  const Literals leaves{ir::sample_literal("f64[5,3] distinct", 1), ir::sample_literal("i64[5] <5", 2)};
   const auto run = [&](Dim n) {
     Graph g;
     const Expr x{&g, g.input("x", Shape(DType::f64, {n, 3}))};
