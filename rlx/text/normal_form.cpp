@@ -138,7 +138,8 @@ void compose_all(std::vector<Part>& all, utf8proc_option_t o) {
   int last_class = -1;  // of the marks kept since the starter; -1 when there are none
   for (const Part part : all) {
     const int c = combining_class(part.code);
-    if (starter != kNone && last_class < c) {
+    // U+11A7 is one before the first final consonant: utf8proc would compose it to nothing.
+    if (starter != kNone && last_class < c && part.code != 0x11A7) {
       utf8proc_int32_t pair[2] = {all[starter].code, part.code};
       if (utf8proc_normalize_utf32(pair, 2, o) == 1) {
         all[starter] = {pair[0], all[starter].added + part.added - 1};

@@ -5,6 +5,7 @@
 // with matches and gaps.
 #include "rlx/text/pretokenizer.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "rlx/base/error.h"
@@ -161,9 +162,14 @@ class Split final : public PreTokenizer {
     std::vector<Part> parts;
     split_words(pieces, [&](std::string_view text, Range word, std::vector<Range>& words) {
       matches.clear();
-      regex_.find_all(text, word, matches);
+      // An empty match is a place to cut.
+      regex_.find_all(text, word, matches, Regex::Empty::kept);
       add_gaps(word, matches, invert_, parts);
+      const size_t first = words.size();
       cut(parts, behavior_, words);
+      words.erase(
+          std::remove_if(words.begin() + long(first), words.end(), [](Range r) { return r.size() == 0; }),
+          words.end());
     });
   }
 

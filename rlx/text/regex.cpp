@@ -4,6 +4,7 @@
 #include <pcre2.h>
 
 #include "rlx/base/error.h"
+#include "rlx/text/newer_characters.h"
 
 namespace rlx::text {
 
@@ -16,23 +17,72 @@ constexpr uint32_t kHeapLimitKiB = 64 * 1024;
 constexpr size_t kJitStackBytes = size_t(16) << 20;
 constexpr size_t kMaxPatternBytes = size_t(1) << 16;
 
-// PCRE2's \s has U+180E as well, and Oniguruma's (which the published patterns were written for) has not.
-// Inside a class the set is spliced in; \S inside a class is left to PCRE2.
+// Whether PCRE2 knows a script of this name.
+bool is_script(std::string_view name) {
+  const std::string pattern = cat("\\p{sc:", name, "}");
+  int code = 0;
+  PCRE2_SIZE at = 0;
+  pcre2_code* compiled = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
+                                       PCRE2_UTF, &code, &at, nullptr);
+  pcre2_code_free(compiled);
+  return compiled != nullptr;
+}
+
+// The property in braces at the start of `text`, as PCRE2 should read it, and its length; empty when there is
+// none.
+std::pair<std::string, size_t> translate_property(std::string_view text) {
+  const size_t close = text.starts_with('{') ? text.find('}') : text.npos;
+  if (close == text.npos) return {};
+  std::string_view name = text.substr(1, close - 1);
+  const bool negated = name.starts_with('^');
+  if (negated) name.remove_prefix(1);
+  const bool script = name.size() > 2 && name.find_first_of(":=") == name.npos && is_script(name);
+  return {cat("{", negated ? "^" : "", script ? "sc:" : "", name, "}"), close + 1};
+}
+
+// The published patterns were written for Oniguruma, from which PCRE2 differs in three ways. Its \s has U+180E
+// as well, its \w has no marks, and its \p{Han} has the characters that Han shares with other scripts too,
+// such as U+3001. The first two are written out as sets; \S and \W inside a class are left to PCRE2.
+constexpr std::string_view kSpaces = R"(\t-\r \x{85}\p{Z})";
+constexpr std::string_view kWords = R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{24B6}-\x{24E9})";
+
+// What stands for \`letter`; empty when PCRE2 means the same by it.
+std::string translate_escape(char letter, bool in_class) {
+  switch (letter) {
+    case 's':
+      return in_class ? std::string(kSpaces) : cat("[", kSpaces, "]");
+    case 'w':
+      return in_class ? std::string(kWords) : cat("[", kWords, "]");
+    case 'S':
+      return in_class ? "" : cat("[^", kSpaces, "]");
+    case 'W':
+      return in_class ? "" : cat("[^", kWords, "]");
+    case 'b':
+      return in_class
+                 ? ""
+                 : cat("(?:(?<=[", kWords, "])(?![", kWords, "])|(?<![", kWords, "])(?=[", kWords, "]))");
+    case 'B':
+      return in_class
+                 ? ""
+                 : cat("(?:(?<=[", kWords, "])(?=[", kWords, "])|(?<![", kWords, "])(?![", kWords, "]))");
+    default:
+      return "";
+  }
+}
+
 std::string translate(std::string_view pattern) {
-  constexpr std::string_view kSpaces = "\\t-\\r \\x{85}\\p{Z}";
   std::string out;
   bool in_class = false;
   for (size_t i = 0; i < pattern.size(); ++i) {
     const char c = pattern[i];
     if (c == '\\' && i + 1 < pattern.size()) {
       const char next = pattern[++i];
-      if (next == 's') {
-        in_class ? out.append(kSpaces) : out.append("[").append(kSpaces).append("]");
-      } else if (next == 'S' && !in_class) {
-        out.append("[^").append(kSpaces).append("]");
-      } else {
-        out.push_back(c);
-        out.push_back(next);
+      const std::string translated = translate_escape(next, in_class);
+      translated.empty() ? out.append({c, next}) : out.append(translated);
+      if (next == 'p' || next == 'P') {
+        const auto [property, length] = translate_property(pattern.substr(i + 1));
+        out.append(property);
+        i += length;
       }
       continue;
     }
@@ -71,6 +121,7 @@ struct MatchState {
   pcre2_match_data* data = pcre2_match_data_create(1, nullptr);
   pcre2_match_context* context = pcre2_match_context_create(nullptr);
   pcre2_jit_stack* stack = pcre2_jit_stack_create(32 * 1024, kJitStackBytes, nullptr);
+  std::string stand_ins;
   MatchState() {
     pcre2_set_match_limit(context, kMatchLimit);
     pcre2_set_heap_limit(context, kHeapLimitKiB);
@@ -121,38 +172,44 @@ Regex::~Regex() = default;
 Regex::Regex(Regex&&) noexcept = default;
 Regex& Regex::operator=(Regex&&) noexcept = default;
 
-void Regex::find_all(std::string_view text, Range within, std::vector<Range>& matches) const {
+void Regex::find_all(std::string_view text, Range within, std::vector<Range>& matches, Empty empty) const {
   // PCRE2 would check the whole rest of the subject in every call; checking once keeps this linear.
   text = text.substr(0, within.end);
   for (size_t begin = within.begin; begin < within.end;) {
     const size_t end = begin + valid_prefix(text.substr(begin));
-    find_in_valid(text, {uint32_t(begin), uint32_t(end)}, matches);
+    find_in_valid(text.substr(begin, end - begin), uint32_t(begin), matches, empty);
     begin = end;
     while (begin < within.end && decode_utf8(text, begin).code == kBadByte) ++begin;
   }
 }
 
-void Regex::find_in_valid(std::string_view text, Range within, std::vector<Range>& matches) const {
+void Regex::find_in_valid(std::string_view text, uint32_t base, std::vector<Range>& matches,
+                          Empty empty) const {
   MatchState& state = match_state();
-  const auto* subject = reinterpret_cast<PCRE2_SPTR>(text.data() + within.begin);
-  const size_t length = within.size();
+  const std::string_view shown = NewerCharacters::get().replaced(text, state.stand_ins);
+  const auto* subject = reinterpret_cast<PCRE2_SPTR>(shown.data());
+  const size_t length = text.size();
+  const auto match = [&](size_t from, uint32_t options) {
+    return pcre2_match(compiled_->code, subject, length, from, PCRE2_NO_UTF_CHECK | options, state.data,
+                       state.context);
+  };
   size_t at = 0;
   while (at < length) {
-    const int rc =
-        pcre2_match(compiled_->code, subject, length, at, PCRE2_NO_UTF_CHECK, state.data, state.context);
+    int rc = match(at, 0);
+    // Machine code has a stack of fixed size; the interpreter keeps its state on the heap.
+    if (rc == PCRE2_ERROR_JIT_STACKLIMIT) rc = match(at, PCRE2_NO_JIT);
     if (rc == PCRE2_ERROR_NOMATCH) return;
     if (rc < 0)
-      throw invalid("regex: matching '", pattern_, "' at byte ", within.begin + at,
-                    " failed: ", error_text(rc), "; the pattern must match without heavy backtracking");
+      throw invalid("regex: matching '", pattern_, "' at byte ", base + at, " failed: ", error_text(rc),
+                    "; the pattern must match without heavy backtracking");
     const PCRE2_SIZE* ends = pcre2_get_ovector_pointer(state.data);
     // \K in a look-behind could report a start before the last end; such a match is cut there.
     const size_t begin = std::max<size_t>(ends[0], at), end = std::max<size_t>(ends[1], begin);
-    if (end > begin) {
-      matches.push_back({uint32_t(within.begin + begin), uint32_t(within.begin + end)});
-      at = end;
-    } else {
-      at = end < length ? end + decode_utf8(text, within.begin + end).length : end + 1;
-    }
+    // An empty match right behind another match is no match of its own.
+    const bool behind = !matches.empty() && matches.back().end == base + begin;
+    if (end > begin || (empty == Empty::kept && !behind))
+      matches.push_back({base + uint32_t(begin), base + uint32_t(end)});
+    at = end > begin ? end : end < length ? end + decode_utf8(text, end).length : end + 1;
   }
 }
 

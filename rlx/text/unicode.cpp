@@ -196,6 +196,13 @@ const uint8_t* bmp_classes() {
   return table.get();
 }
 
+std::string_view unicode_version() { return utf8proc_unicode_version(); }
+
+bool is_decimal_digit(char32_t code) {
+  if (code < 0x80) return code >= '0' && code <= '9';
+  return code < kBadByte && utf8proc_category(utf8proc_int32_t(code)) == UTF8PROC_CATEGORY_ND;
+}
+
 bool is_space(char32_t code) { return CharClasses()[code] & kSpace; }
 
 void append_lowercase(std::string& out, char32_t code) {

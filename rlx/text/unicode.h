@@ -1,4 +1,5 @@
-// UTF-8 and the character properties the tokenizers need. Properties come from utf8proc.
+// UTF-8 and the character properties the tokenizers need. Properties come from utf8proc; unicode_version()
+// says of which Unicode they are.
 //
 // Text is any byte string: a byte that is not part of well-formed UTF-8 decodes as one character kBadByte,
 // which has no properties and is copied as it stands.
@@ -71,7 +72,11 @@ class CharClasses {
   const uint8_t* table_ = bmp_classes();
 };
 
+/// The version of Unicode that classes, case, normal forms and patterns follow, as "15.0.0".
+std::string_view unicode_version();
+
 bool is_space(char32_t code);
+bool is_decimal_digit(char32_t code);  // Nd
 inline bool is_ascii_punctuation(char32_t c) {
   return (c >= 33 && c <= 47) || (c >= 58 && c <= 64) || (c >= 91 && c <= 96) || (c >= 123 && c <= 126);
 }
