@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "rlx/base/error.h"
+#include "rlx/text/tracked_text.h"
 
 namespace rlx::text {
 
@@ -38,11 +39,16 @@ DecodeTable::DecodeTable(const Vocab& vocab, const AddedTokens& added, std::opti
   for (const AddedToken& t : added.list()) count = std::max(count, size_t(t.id) + 1);
   entries_.resize(count);
   std::string spelled;
+  size_t source_bytes = 0;  // of the spellings before the decoder
   for (size_t id = 0; id < count; ++id) {
     const AddedToken* t = added.find(TokenId(id));
     if (!t && !vocab.has(TokenId(id))) continue;
     spelled = t ? std::string_view(t->content) : vocab.text(TokenId(id));
-    for (size_t i = 0; i < each_steps_; ++i) decoder_[i].rewrite(spelled, false);
+    source_bytes += spelled.size();
+    for (size_t i = 0; i < each_steps_; ++i) {
+      decoder_[i].rewrite(spelled, false);
+      check_growth(bytes_.size() + spelled.size(), growth_limit(source_bytes));
+    }
     Entry& e = entries_[id];
     e.offset = bytes_.size();
     e.length = uint32_t(spelled.size());
@@ -61,7 +67,11 @@ std::string_view DecodeTable::token(TokenId id) const {
 
 std::string DecodeTable::first_form(TokenId id) const {
   std::string spelled(token(id));
-  for (size_t i = 0; i < each_steps_; ++i) decoder_[i].rewrite(spelled, true);
+  const size_t limit = growth_limit(spelled.size());
+  for (size_t i = 0; i < each_steps_; ++i) {
+    decoder_[i].rewrite(spelled, true);
+    check_growth(spelled.size(), limit);
+  }
   return spelled;
 }
 

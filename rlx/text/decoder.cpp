@@ -6,6 +6,7 @@
 #include "rlx/base/error.h"
 #include "rlx/text/pretokenizer.h"
 #include "rlx/text/regex.h"
+#include "rlx/text/tracked_text.h"
 #include "rlx/text/unicode.h"
 #include "rlx/text/vocab.h"
 
@@ -27,9 +28,11 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
   if (at == text.npos) return;
   std::string out;
   size_t kept = 0;
+  const size_t limit = growth_limit(text.size());
   for (; at != text.npos; at = text.find(from, kept)) {
     out.append(text, kept, at - kept).append(to);
     kept = at + from.size();
+    check_growth(out.size(), limit);
   }
   out.append(text, kept);
   text.swap(out);
@@ -77,9 +80,11 @@ Decoder replace_from_config(const Fields& f) {
     regex->find_all(token, {0, uint32_t(token.size())}, matches);
     std::string out;
     size_t kept = 0;
+    const size_t limit = growth_limit(token.size());
     for (const Range m : matches) {
       out.append(token, kept, m.begin - kept).append(content);
       kept = m.end;
+      check_growth(out.size(), limit);
     }
     out.append(token, kept);
     token.swap(out);
@@ -170,6 +175,14 @@ Decoder make_decoder(const Value& config, const std::string& where) {
   throw invalid(where, ": unknown decoder type '", type, "'; known: ", join(names));
 }
 
+void clean_spaces(std::string& text) {
+  constexpr std::pair<std::string_view, std::string_view> kRules[] = {
+      {" ?", "?"},   {" !", "!"},   {" .", "."},     {" ,", ","},     {" ' ", "'"},
+      {" 's", "'s"}, {" 'm", "'m"}, {" 're", "'re"}, {" 've", "'ve"},
+  };
+  for (const auto& [from, to] : kRules) replace_all(text, from, to);
+}
+
 void append_fallback_bytes(std::string& out, std::string_view bytes) {
   if (is_valid_utf8(bytes)) {
     out.append(bytes);
@@ -178,11 +191,24 @@ void append_fallback_bytes(std::string& out, std::string_view bytes) {
   }
 }
 
+void check_growth(size_t bytes, size_t limit) {
+  if (bytes > limit)
+    throw invalid("decode: the tokenizer's decoder makes more than ", limit,
+                  " bytes of its tokens; at most 64 times their bytes and 1 MiB");
+}
+
 std::string run_decoder(const Decoder& decoder, size_t begin, std::vector<std::string> tokens) {
+  const auto total = [&] {
+    size_t bytes = 0;
+    for (const std::string& token : tokens) bytes += token.size();
+    return bytes;
+  };
+  const size_t limit = growth_limit(total());
   for (size_t i = begin; i < decoder.size(); ++i) {
     switch (decoder[i].kind) {
       case DecodeStep::Kind::each:
         for (size_t k = 0; k < tokens.size(); ++k) decoder[i].rewrite(tokens[k], k == 0);
+        check_growth(total(), limit);
         break;
       case DecodeStep::Kind::byte_fallback:
         run_byte_fallback(tokens);
@@ -196,6 +222,16 @@ std::string run_decoder(const Decoder& decoder, size_t begin, std::vector<std::s
 }
 
 Decoder make_byte_level_decoder() { return {each(spell_bytes), fuse()}; }
+
+Decoder make_suffix_decoder(std::string suffix) {
+  return {each(spell_bytes),
+          each([suffix = std::move(suffix)](std::string& token, bool) { replace_all(token, suffix, " "); }),
+          fuse(), each([](std::string& text, bool) {
+            if (text.ends_with(' ')) text.pop_back();
+          })};
+}
+
+Decoder make_plain_decoder() { return {byte_fallback(), fuse()}; }
 
 Decoder make_wordpiece_decoder(std::string prefix, bool cleanup) {
   return {each([prefix = std::move(prefix), cleanup](std::string& token, bool first) {

@@ -29,11 +29,20 @@ Decoder make_decoder(const Value& config, const std::string& where);
 /// Runs the steps from `begin` on and joins what is left.
 std::string run_decoder(const Decoder& decoder, size_t begin, std::vector<std::string> tokens);
 
+/// Throws when a decoder makes more than `limit` bytes; see growth_limit().
+void check_growth(size_t bytes, size_t limit);
+
+/// Takes out the spaces before . , ? ! and before 's 'm 're 've, and those around a lone apostrophe.
+void clean_spaces(std::string& text);
+
 /// The characters a run of byte tokens spells, or U+FFFD for each byte when they spell none.
 void append_fallback_bytes(std::string& out, std::string_view bytes);
 
 // For loaders of other formats.
 Decoder make_byte_level_decoder();
+/// Bytes, and a space where a token ends in the suffix that marks the end of a word.
+Decoder make_suffix_decoder(std::string suffix);
+Decoder make_plain_decoder();  // tokens stand for themselves, next to each other
 Decoder make_wordpiece_decoder(std::string prefix, bool cleanup);
 /// ▁ to space, byte tokens to characters, and one leading space away where the encoder put it; all of them
 /// where the encoder leaves none.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "rlx/base/error.h"
+
 namespace rlx::text {
 
 namespace {
@@ -58,6 +60,11 @@ TrackedText TrackedText::slice(Range part) const {
   writer.finish();
   out.later_slice_ = later_slice_ || part.begin > 0;
   return out;
+}
+
+void Rewriter::too_large() const {
+  throw invalid("encode: the tokenizer makes more than ", limit_, " bytes of a text of ",
+                text_.source_.size(), "; at most 64 times the text and 1 MiB");
 }
 
 Range Rewriter::source_range(size_t begin, size_t end) const {

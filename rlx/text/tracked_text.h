@@ -9,6 +9,11 @@
 
 namespace rlx::text {
 
+/// How large a text of `bytes` may become on its way to tokens, or tokens on their way to text. Unicode's
+/// own forms need at most eleven times the bytes; a file can ask for any number of steps that each double
+/// them.
+inline constexpr size_t growth_limit(size_t bytes) { return 64 * bytes + (size_t(1) << 20); }
+
 class TrackedText {
  public:
   /// Starts from `source`, which lies at byte `offset` of the whole input and must outlive this object.
@@ -33,10 +38,12 @@ class TrackedText {
   bool track_ = false, rewritten_ = false, later_slice_ = false;
 };
 
-/// Writes the next form of a text from left to right; the text changes when finish() is called.
+/// Writes the next form of a text from left to right; the text changes when finish() is called. A form beyond
+/// growth_limit() is an error.
 class Rewriter {
  public:
-  explicit Rewriter(TrackedText& text) : text_(text), view_(text.view()) {
+  explicit Rewriter(TrackedText& text)
+      : text_(text), view_(text.view()), limit_(growth_limit(text.source_.size())) {
     out_.reserve(view_.size() + view_.size() / 8 + 16);
   }
 
@@ -52,10 +59,12 @@ class Rewriter {
   /// `content` stands for the bytes [begin, end) of the present form.
   void replace(size_t begin, size_t end, std::string_view content) {
     out_.append(content);
+    if (out_.size() > limit_) too_large();
     if (text_.track_) track_replaced(begin, end);
   }
   /// For writers that append to out() themselves: the bytes added since the last call stand for [begin, end).
   void wrote(size_t begin, size_t end) {
+    if (out_.size() > limit_) too_large();
     if (text_.track_) track_replaced(begin, end);
   }
   /// New text before the character at `begin`, which is also what it stands for.
@@ -66,12 +75,14 @@ class Rewriter {
   void finish();
 
  private:
+  [[noreturn]] void too_large() const;
   Range source_range(size_t begin, size_t end) const;
   void track_kept(size_t begin, size_t end);
   void track_replaced(size_t begin, size_t end);
 
   TrackedText& text_;
   std::string_view view_;
+  size_t limit_;
   std::string out_;
   std::vector<Range> origins_;
 };

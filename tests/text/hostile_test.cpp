@@ -121,6 +121,48 @@ TEST(HostileTokenizer, a_damaged_sentencepiece_model_gives_errors_only) {
   }
 }
 
+// Forty steps that each double the text: 2^40 bytes from one letter.
+std::string doublings(const std::string& part, const std::string& list, const std::string& content) {
+  std::string steps;
+  for (int i = 0; i < 40; ++i)
+    steps += std::string(i ? "," : "") + R"({"type":"Replace","pattern":{"String":"a"},"content":")" +
+             content + "\"}";
+  return beside("\"" + part + R"(":{"type":"Sequence",")" + list + "\":[" + steps + "]}");
+}
+
+TEST(HostileTokenizer, a_normalizer_that_doubles_the_text_again_and_again_is_stopped) {
+  const Tokenizer t = Tokenizer::from_json(doublings("normalizer", "normalizers", "aa"), "f");
+  for (const bool offsets : {false, true}) {
+    EXPECT_NE(test::message_of([&] {
+                (void)t.encode("a", {.offsets = offsets});
+              }).find("the tokenizer makes more than 1048640 bytes of a text of 1; at most 64 times"),
+              std::string::npos);
+  }
+  EXPECT_NO_THROW((void)t.encode("b"));
+  // One step, with a long text for each letter.
+  const std::string once = R"("normalizer":{"type":"Replace","pattern":{"Regex":"a"},"content":")" +
+                           repeated("a", 100'000) + "\"}";
+  const Tokenizer longer = Tokenizer::from_json(beside(once), "f");
+  EXPECT_NE(test::message_of([&] { (void)longer.encode(repeated("a", 100'000)); }).find("at most 64 times"),
+            std::string::npos);
+}
+
+TEST(HostileTokenizer, a_decoder_that_doubles_the_text_again_and_again_is_stopped) {
+  EXPECT_NE(test::message_of([&] {
+              (void)Tokenizer::from_json(doublings("decoder", "decoders", "aa"), "f");
+            }).find("the tokenizer's decoder makes more than"),
+            std::string::npos);
+  // After the tokens were joined, where the steps see the whole text.
+  std::string json = doublings("decoder", "decoders", "aa");
+  const std::string open = R"("decoders":[)";
+  json.insert(json.find(open) + open.size(), R"({"type":"Fuse"},)");
+  const Tokenizer t = Tokenizer::from_json(json, "f");
+  EXPECT_NE(test::message_of([&] {
+              (void)t.decode(std::vector<TokenId>{0});
+            }).find("the tokenizer's decoder makes more than"),
+            std::string::npos);
+}
+
 const Attack kTemplateAttacks[] = {
     {"endless_loops",
      [] {
