@@ -71,6 +71,8 @@ text::VocabSpec vocabulary(const GgufFile& file) {
   text::VocabSpec spec;
   spec.model = file.at("tokenizer.ggml.model").string();
   if (const auto* v = file.find("tokenizer.ggml.pre")) spec.pre = v->string();
+  if (const auto* v = file.find("general.name")) spec.name = v->string();
+  if (const auto* v = file.find("general.architecture")) spec.architecture = v->string();
   for (const std::string_view token : file.at("tokenizer.ggml.tokens").strings())
     spec.tokens.emplace_back(token);
   if (const auto* v = file.find("tokenizer.ggml.scores"))
@@ -91,6 +93,9 @@ text::VocabSpec vocabulary(const GgufFile& file) {
   spec.cls = find_id(file, "tokenizer.ggml.cls_token_id");
   spec.add_bos = find_flag(file, "tokenizer.ggml.add_bos_token");
   spec.add_eos = find_flag(file, "tokenizer.ggml.add_eos_token");
+  spec.add_separator = find_flag(file, "tokenizer.ggml.add_sep_token");
+  spec.lowercase = find_flag(file, "tokenizer.ggml.normalizer.lowercase").value_or(true);
+  spec.strip_accents = find_flag(file, "tokenizer.ggml.normalizer.strip_accents");
   spec.add_space_prefix = find_flag(file, "tokenizer.ggml.add_space_prefix").value_or(true);
   spec.remove_extra_spaces = find_flag(file, "tokenizer.ggml.remove_extra_whitespaces").value_or(false);
   if (const auto* v = file.find("tokenizer.ggml.precompiled_charsmap"))

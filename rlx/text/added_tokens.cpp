@@ -17,10 +17,13 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normalizer* norma
       content = text.view();
     }
     if (content.empty()) continue;
-    Finder& finder = finders_[t.normalized];
-    finder.trie.set(content, int32_t(i));
-    finder.first_bytes[static_cast<unsigned char>(content[0])] = true;
-    finder.any = true;
+    for (const bool special : {false, true}) {
+      if (t.special && !special) continue;
+      Finder& finder = finders_[t.normalized][special];
+      finder.trie.set(content, int32_t(i));
+      finder.first_bytes[static_cast<unsigned char>(content[0])] = true;
+      finder.any = true;
+    }
   }
 }
 
@@ -56,7 +59,7 @@ bool stands_alone(std::string_view text, size_t begin, size_t end) {
 
 void AddedTokens::split(std::string_view text, bool after, bool special, std::vector<Part>& parts) const {
   parts.clear();
-  const Finder& finder = finders_[after];
+  const Finder& finder = finders_[after][special];
   const CharClasses classes;
   size_t done = 0;
   for (size_t at = 0; finder.any && at < text.size();) {
@@ -72,7 +75,6 @@ void AddedTokens::split(std::string_view text, bool after, bool special, std::ve
     const AddedToken& token = tokens_[size_t(m.value)];
     size_t begin = at, end = at + m.length;
     at = end;
-    if (token.special && !special) continue;
     if (token.single_word && !stands_alone(text, begin, end)) continue;
     if (token.left_strip) {
       while (begin > done) {

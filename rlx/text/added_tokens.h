@@ -32,10 +32,11 @@ class AddedTokens {
     TokenId id;  // -1: ordinary text
   };
   /// Cuts the text at the tokens that are looked for before (or after) normalisation: leftmost first, of
-  /// several at one place the longest. Special tokens are left in the text unless `special`.
+  /// several at one place the longest. Unless `special`, special tokens are text like any other, and other
+  /// tokens are found inside them.
   void split(std::string_view text, bool after_normalization, bool special, std::vector<Part>& parts) const;
 
-  bool any(bool after_normalization) const { return finders_[after_normalization].any; }
+  bool any(bool after_normalization) const { return finders_[after_normalization][true].any; }
   const AddedToken* find(TokenId id) const;
   const AddedToken* find(std::string_view content) const;
   const std::vector<AddedToken>& list() const { return tokens_; }
@@ -48,7 +49,7 @@ class AddedTokens {
   };
   std::vector<AddedToken> tokens_;
   std::unordered_map<TokenId, size_t> by_id_;
-  Finder finders_[2];  // before, after normalisation
+  Finder finders_[2][2];  // [after normalisation][special ones too]
 };
 
 }  // namespace rlx::text

@@ -37,6 +37,8 @@ Bpe::Bpe(Vocab vocab, std::span<const Merge> merges, BpeOptions options)
     size_t at = hash & mask;
     while (pairs_[at].left >= 0 && !(pairs_[at].left == m.left && pairs_[at].right == m.right))
       at = (at + 1) & mask;
+    if (size_t(m.result) < options_.unused.size() && options_.unused[size_t(m.result)])
+      halves_.try_emplace(m.result, m.left, m.right);
     pairs_[at] = {m.left, m.right, m.rank, m.result};  // a pair listed twice has the rank of its last line
   }
   for (size_t id = 0; id < vocab_.size(); ++id)
@@ -109,6 +111,10 @@ bool Bpe::may_join(char32_t a, char32_t b) const {
 }
 
 std::optional<TokenId> Bpe::whole_word(std::string_view word) const {
+  if (!options_.ignore_merges) {
+    const bool newlines = options_.whole_newlines && word.find_first_not_of('\n') == word.npos;
+    if (!newlines) return std::nullopt;
+  }
   if (word.size() > longest_token_) return std::nullopt;
   if (!options_.bytes) return vocab_.find(word);
   std::string spelled;
@@ -174,24 +180,46 @@ void Bpe::first_symbols(std::string_view word, std::vector<Token>& symbols) cons
   flush();
 }
 
+// Appends what an unused token was merged from, down to tokens that are used. The halves are shorter than
+// the token, so this ends.
+void Bpe::take_apart(TokenId id, Range range, std::vector<Token>& tokens) const {
+  std::vector<Token> waiting{{id, range}};
+  while (!waiting.empty()) {
+    const Token t = waiting.back();
+    waiting.pop_back();
+    const auto found = halves_.find(t.id);
+    if (found == halves_.end()) {
+      tokens.push_back(t);
+      continue;
+    }
+    const auto [left, right] = found->second;
+    const auto middle = t.range.begin + uint32_t(vocab_.text(left).size());
+    waiting.push_back({right, {middle, t.range.end}});
+    waiting.push_back({left, {t.range.begin, middle}});
+  }
+}
+
 void Bpe::merge_word(std::string_view word, ModelScratch& scratch, std::vector<Token>& tokens) const {
   first_symbols(word, tokens);
   tokens.size() <= kShortWord ? merge_short(tokens) : merge_long(tokens, scratch);
+  if (halves_.empty()) return;
+  std::vector<Token> used;
+  for (const Token& t : tokens) take_apart(t.id, t.range, used);
+  tokens.swap(used);
 }
 
 void Bpe::encode_word(std::string_view word, ModelScratch& scratch, std::vector<Token>& tokens) const {
-  if (options_.ignore_merges) {
-    if (const auto id = whole_word(word)) {
-      tokens.push_back({*id, {0, uint32_t(word.size())}});
-      return;
-    }
+  if (const auto id = whole_word(word)) {
+    tokens.push_back({*id, {0, uint32_t(word.size())}});
+    return;
   }
   merge_word(word, scratch, tokens);
 }
 
 void Bpe::encode_part(std::string_view part, ModelScratch& scratch, TokenSink& out) const {
   const bool cached = part.size() <= WordCache::kMaxWord;
-  const uint64_t hash = cached ? hash_bytes(part) ^ (options_.ignore_merges ? kPartKey : 0) : 0;
+  const uint64_t hash =
+      cached ? hash_bytes(part) ^ (options_.ignore_merges || options_.whole_newlines ? kPartKey : 0) : 0;
   if (cached && scratch.cache.find(part, hash, out)) return;
   scratch.tokens.clear();
   merge_word(part, scratch, scratch.tokens);
@@ -200,9 +228,7 @@ void Bpe::encode_part(std::string_view part, ModelScratch& scratch, TokenSink& o
 }
 
 void Bpe::encode_long(std::string_view word, ModelScratch& scratch, TokenSink& out) const {
-  if (options_.ignore_merges) {
-    if (const auto id = whole_word(word)) return out.add(*id, {0, uint32_t(word.size())});
-  }
+  if (const auto id = whole_word(word)) return out.add(*id, {0, uint32_t(word.size())});
   if (affixes_) return Model::encode_long(word, scratch, out);
   const uint32_t base = out.base;
   uint32_t begin = 0;

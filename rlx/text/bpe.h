@@ -7,6 +7,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
+#include <vector>
 
 #include "rlx/text/model.h"
 
@@ -22,7 +24,9 @@ struct BpeOptions {
   bool fuse_unknown = false;       // neighbouring unknown characters give one token
   bool byte_fallback = false;      // a character without a token becomes the tokens <0xNN> of its bytes
   bool ignore_merges = false;      // a word that is a token as a whole is that token
-  bool bytes = false;  // words are raw bytes, the vocabulary spells them in the byte-level alphabet
+  bool whole_newlines = false;     // the same, for words of line ends only
+  bool bytes = false;        // words are raw bytes, the vocabulary spells them in the byte-level alphabet
+  std::vector<bool> unused;  // by id: a token that only leads to longer ones; left over it falls apart
   std::string continuing_prefix;  // written before each character of a word but the first
   std::string end_suffix;         // written after the last character of a word
 };
@@ -50,6 +54,7 @@ class Bpe final : public Model {
   void first_symbols(std::string_view word, std::vector<Token>& symbols) const;
   std::optional<TokenId> whole_word(std::string_view word) const;
   void encode_part(std::string_view part, ModelScratch& scratch, TokenSink& out) const;
+  void take_apart(TokenId id, Range range, std::vector<Token>& tokens) const;
   void merge_word(std::string_view word, ModelScratch& scratch, std::vector<Token>& tokens) const;
   void merge_short(std::vector<Token>& symbols) const;
   void merge_long(std::vector<Token>& symbols, ModelScratch& scratch) const;
@@ -62,6 +67,7 @@ class Bpe final : public Model {
   BpeOptions options_;
   std::vector<PairSlot> pairs_;        // open addressing
   std::vector<uint64_t> pair_filter_;  // a bit for the hash of each pair; most pairs of a text are no merge
+  std::unordered_map<TokenId, std::pair<TokenId, TokenId>> halves_;  // of unused tokens
   size_t rank_count_ = 0;
   std::array<TokenId, 256> byte_tokens_;  // the token of each byte, or of <0xNN>; -1 when there is none
   bool all_byte_tokens_ = false;

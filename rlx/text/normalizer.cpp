@@ -393,8 +393,9 @@ NormalizerPtr make_prepend(std::string text) { return std::make_unique<Prepend>(
 NormalizerPtr make_replace(std::string_view literal, std::string content) {
   return std::make_unique<Replace>(std::string(literal), std::move(content));
 }
-NormalizerPtr make_bert_normalizer(bool lowercase) {
-  return std::make_unique<Bert>(Bert::Flags{.strip_accents = lowercase, .lowercase = lowercase});
+NormalizerPtr make_bert_normalizer(bool lowercase, bool strip_accents, bool chinese) {
+  return std::make_unique<Bert>(
+      Bert::Flags{.chinese = chinese, .strip_accents = strip_accents, .lowercase = lowercase});
 }
 NormalizerPtr make_sentencepiece(std::string_view charsmap, bool remove_extra_spaces,
                                  const std::string& where) {

@@ -25,7 +25,7 @@ NormalizerPtr make_normalizer(const Value& config, const std::string& where);
 NormalizerPtr make_normalizer_sequence(std::vector<NormalizerPtr> parts);
 NormalizerPtr make_prepend(std::string text);
 NormalizerPtr make_replace(std::string_view literal, std::string content);
-NormalizerPtr make_bert_normalizer(bool lowercase);
+NormalizerPtr make_bert_normalizer(bool lowercase, bool strip_accents, bool chinese = true);
 /// What SentencePiece does with its table: the longest key at each place is replaced, then, where asked, runs
 /// of spaces become one and those at both ends go.
 NormalizerPtr make_sentencepiece(std::string_view charsmap, bool remove_extra_spaces,

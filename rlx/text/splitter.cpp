@@ -6,6 +6,8 @@ namespace {
 
 constexpr uint8_t kWordOrSpace = kLetter | kNumber | kSpace;
 
+enum class Fold { none, ascii, unicode };
+
 // Walks characters with their classes.
 class Cursor {
  public:
@@ -48,16 +50,16 @@ class Cursor {
 
   // After a contraction that begins with the apostrophe at p, or null. Case-folding has one character beyond
   // ASCII here: U+017F is a form of s.
-  const char* contraction(const char* p, bool fold) const {
+  const char* contraction(const char* p, Fold fold) const {
     const auto lower = [&](const char* q) -> char {
       if (q >= end_) return 0;
-      return fold && *q >= 'A' && *q <= 'Z' ? char(*q + 32) : *q;
+      return fold != Fold::none && *q >= 'A' && *q <= 'Z' ? char(*q + 32) : *q;
     };
     const char first = lower(p + 1), second = p + 1 < end_ ? lower(p + 2) : char(0);
     if (first == 's' || first == 't' || first == 'm' || first == 'd') return p + 2;
     if ((first == 'r' && second == 'e') || (first == 'v' && second == 'e') || (first == 'l' && second == 'l'))
       return p + 3;
-    if (fold && p + 2 < end_ && p[1] == '\xC5' && p[2] == '\xBF') return p + 3;
+    if (fold == Fold::unicode && p + 2 < end_ && p[1] == '\xC5' && p[2] == '\xBF') return p + 3;
     return nullptr;
   }
 
@@ -88,7 +90,7 @@ void split_gpt2(std::string_view text, Range within, std::vector<Range>& words) 
     const char* const start = c.at();
     const uint32_t begin = c.offset();
     const char* next = nullptr;
-    if (*start == '\'') next = c.contraction(start, false);
+    if (*start == '\'') next = c.contraction(start, Fold::none);
     if (!next) {
       const char* after = nullptr;
       const char* body = start;
@@ -114,9 +116,9 @@ void split_gpt2(std::string_view text, Range within, std::vector<Range>& words) 
 }
 
 // One match of the Llama-3 pattern at `start`; numbers are cut after max_digits.
-inline const char* next_llama3(const Cursor& c, const char* start, int max_digits) {
+inline const char* next_llama3(const Cursor& c, const char* start, int max_digits, Fold fold) {
   if (*start == '\'') {
-    if (const char* after = c.contraction(start, true)) return after;
+    if (const char* after = c.contraction(start, fold)) return after;
   }
   const char* after = nullptr;
   const uint8_t bits = c.look(start, after);
@@ -150,14 +152,56 @@ inline const char* next_llama3(const Cursor& c, const char* start, int max_digit
   return last_line_end ? last_line_end : c.spaces(start);
 }
 
-template <int kMaxDigits>
+template <int kMaxDigits, Fold kFold>
 void split_llama3(std::string_view text, Range within, std::vector<Range>& words) {
   Cursor c(text, within);
   while (!c.done()) {
     const uint32_t begin = c.offset();
-    c.move_to(next_llama3(c, c.at(), kMaxDigits));
+    c.move_to(next_llama3(c, c.at(), kMaxDigits, kFold));
     words.push_back({begin, c.offset()});
   }
+}
+
+// Groups of three digits, counted from the right end of each number.
+enum class DigitRule {
+  groups,           // every number falls into groups
+  before_boundary,  // only numbers that no letter or mark follows; others are ordinary text
+  cuts,             // the groups begin words and end none: what follows a number stays with its last group
+};
+
+template <DigitRule kRule>
+void split_digits(std::string_view text, Range within, std::vector<Range>& words) {
+  const CharClasses classes;
+  const char* const end = text.data() + within.end;
+  uint32_t begin = within.begin;  // of the word under way
+  const auto cut = [&](uint32_t at) {
+    if (begin < at) words.push_back({begin, at});
+    begin = at;
+  };
+  const auto is_digit = [&](char32_t code) {
+    return kRule == DigitRule::groups ? (classes[code] & kNumber) != 0 : is_decimal_digit(code);
+  };
+  std::vector<uint32_t> places;  // where the digits of one number begin
+  for (uint32_t at = within.begin; at < within.end;) {
+    Decoded c = decode_utf8(text.data() + at, end);
+    places.clear();
+    while (at < within.end && is_digit(c.code)) {
+      places.push_back(at);
+      at += c.length;
+      if (at < within.end) c = decode_utf8(text.data() + at, end);
+    }
+    if (places.empty()) {
+      at += c.length;
+      continue;
+    }
+    const bool in_word = at < within.end && (classes[c.code] & kWord) && c.code != 0x200C && c.code != 0x200D;
+    if (kRule == DigitRule::before_boundary && in_word) continue;
+    const size_t first = places.size() % 3;
+    if (kRule != DigitRule::cuts) cut(places[0]);
+    for (size_t i = first; i < places.size(); i += 3) cut(places[i]);
+    if (kRule != DigitRule::cuts) cut(at);
+  }
+  cut(within.end);
 }
 
 struct Known {
@@ -169,10 +213,16 @@ struct Known {
 constexpr Known kKnown[] = {
     {kGpt2Pattern, split_gpt2},
     {R"('(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)", split_gpt2},
-    {kLlama3Pattern, split_llama3<3>},
+    {kGgufGpt2Pattern, split_gpt2},  // the space before a word that nothing matches is the gap it leaves
+    {kLlama3Pattern, split_llama3<3, Fold::unicode>},
     {R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-     split_llama3<3>},
-    {kQwen2Pattern, split_llama3<1>},
+     split_llama3<3, Fold::unicode>},
+    {kGgufLlama3Pattern, split_llama3<3, Fold::ascii>},
+    {kQwen2Pattern, split_llama3<1, Fold::unicode>},
+    {kGgufQwen2Pattern, split_llama3<1, Fold::ascii>},
+    {kDigitGroups, split_digits<DigitRule::groups>},
+    {kDigitsBeforeBoundary, split_digits<DigitRule::before_boundary>},
+    {kDigitCuts, split_digits<DigitRule::cuts>},
 };
 
 }  // namespace

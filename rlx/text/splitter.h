@@ -21,6 +21,20 @@ inline constexpr std::string_view kLlama3Pattern =
 inline constexpr std::string_view kQwen2Pattern =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
+// The same as GGUF files mean them: contractions fold ASCII only.
+inline constexpr std::string_view kGgufGpt2Pattern =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S))";
+inline constexpr std::string_view kGgufLlama3Pattern =
+    R"((?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+inline constexpr std::string_view kGgufQwen2Pattern =
+    R"((?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+
+// Numbers in groups of three counted from their right end. A matcher that backtracks looks ahead to that end
+// from every place; these run along a number once.
+inline constexpr std::string_view kDigitGroups = R"(\p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N})))";
+inline constexpr std::string_view kDigitsBeforeBoundary = R"(\d{1,3}(?=(?:\d{3})*\b))";
+inline constexpr std::string_view kDigitCuts = R"((?=(\d{3})+(?!\d)))";
+
 /// The splitter that does what `pattern` says, or null when there is none.
 SplitFunction find_splitter(std::string_view pattern);
 

@@ -27,6 +27,7 @@ struct EncodeOptions {
 
 struct DecodeOptions {
   bool skip_special = true;      // leave out the tokens marked special
+  bool clean_spaces = false;     // take out spaces before punctuation where the tokenizer's file means that
   bool replace_invalid = false;  // bytes that are not UTF-8 become U+FFFD instead of standing as they are
 };
 
@@ -50,7 +51,7 @@ class Tokenizer {
   static Tokenizer from_json(std::string_view json, std::string_view where = "tokenizer.json");
   /// From a SentencePiece model (the bytes of a .model file).
   static Tokenizer from_sentencepiece(std::string_view bytes, std::string_view where = "tokenizer.model");
-  /// From a file of either kind, told apart by content; or a folder that holds one.
+  /// From a file of any kind in tokenizer_file.h, told apart by content; or a folder that holds one.
   static Tokenizer from_file(const std::string& path);
   explicit Tokenizer(TokenizerParts parts);
   ~Tokenizer();

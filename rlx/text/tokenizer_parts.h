@@ -22,6 +22,7 @@ struct TokenizerParts {
   std::vector<AddedToken> added;
   PostProcessorPtr post_processor;
   std::optional<Decoder> decoder;  // without one, tokens are joined by spaces
+  bool clean_spaces = false;       // what DecodeOptions::clean_spaces asks for applies to this tokenizer
   std::optional<Truncation> truncation;
   std::optional<Padding> padding;
 };

@@ -4,7 +4,7 @@
 
 #include "rlx/base/error.h"
 #include "rlx/text/bpe.h"
-#include "rlx/text/splitter.h"
+#include "rlx/text/pre_table.h"
 #include "rlx/text/tokenizer_parts.h"
 #include "rlx/text/unigram.h"
 #include "rlx/text/wordpiece.h"
@@ -14,49 +14,6 @@ namespace rlx::text {
 namespace {
 
 constexpr std::string_view kMark = "\xE2\x96\x81";  // ▁, the spelling of a space in SentencePiece
-
-constexpr std::string_view kO200kPattern =
-    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kTekkenPattern =
-    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kDeepseek3Words =
-    R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-
-struct PrePatterns {
-  std::string_view name;
-  std::vector<std::string_view> patterns;  // each cuts the words the one before it left
-  bool ignore_merges = false;
-};
-
-const std::vector<PrePatterns>& pre_table() {
-  static const std::vector<PrePatterns> table = {
-      {"command-r", {R"(\p{N})", kGpt2Pattern}},
-      {"dbrx", {kLlama3Pattern}},
-      {"deepseek-coder",
-       {R"([\r\n])", R"(\s?\p{L}+)", R"(\s?\p{P}+)", "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+",
-        R"(\p{N})"}},
-      {"deepseek-r1-qwen", {kQwen2Pattern}},
-      {"deepseek-v3", {R"(\p{N}{1,3})", "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+", kDeepseek3Words}},
-      {"falcon", {R"([\p{P}\$\+<=>\^~\|`]+)", kGpt2Pattern, "[0-9][0-9][0-9]"}},
-      {"glm4", {kLlama3Pattern}},
-      {"gpt-2", {kGpt2Pattern}},
-      {"gpt-4o", {kO200kPattern}},
-      {"llama-bpe", {kLlama3Pattern}, true},
-      {"llama3", {kLlama3Pattern}, true},
-      {"llama4", {kO200kPattern}},
-      {"mpt", {kGpt2Pattern}},
-      {"olmo", {kGpt2Pattern}},
-      {"phi-2", {kGpt2Pattern}},
-      {"qwen2", {kQwen2Pattern}},
-      {"refact", {R"(\p{N})", kGpt2Pattern}},
-      {"smaug-bpe", {kLlama3Pattern}},
-      {"smollm", {R"(\p{N})", kGpt2Pattern}},
-      {"stablelm2", {kQwen2Pattern}},
-      {"starcoder", {R"(\p{N})", kGpt2Pattern}},
-      {"tekken", {kTekkenPattern}, true},
-  };
-  return table;
-}
 
 TokenType type_of(const VocabSpec& spec, size_t id) {
   return spec.types.empty() ? TokenType::normal : spec.types[id];
@@ -93,6 +50,42 @@ Vocab make_vocab(const std::vector<std::string>& tokens) {
   return vocab;
 }
 
+// White space that tokens take with them. GGUF has no field for it; the models that do it are told by name.
+struct StripRule {
+  std::string VocabSpec::* field;
+  std::vector<std::string_view> contains;  // one of them stands in the field, lower case
+  std::string_view token;                  // empty: every special token but `except`
+  std::vector<std::string_view> except;
+  bool left, right;
+};
+
+const std::vector<StripRule>& strip_rules() {
+  static const std::vector<StripRule> rules = {
+      {&VocabSpec::pre, {"jina-v2-de", "jina-v2-es", "jina-v2-code"}, "<mask>", {}, true, false},
+      {&VocabSpec::architecture, {"nomic-bert-moe", "jina-bert-v3"}, "<mask>", {}, true, false},
+      {&VocabSpec::name, {"phi-3", "phi3"}, "", {"<unk>", "<s>", "<|endoftext|>"}, false, true},
+      {&VocabSpec::name, {"modern-bert"}, "[MASK]", {}, true, false},
+  };
+  return rules;
+}
+
+void set_strips(const VocabSpec& spec, std::vector<AddedToken>& added) {
+  for (const StripRule& rule : strip_rules()) {
+    std::string value;
+    for (const char c : spec.*rule.field) value.push_back(c >= 'A' && c <= 'Z' ? char(c + 32) : c);
+    const auto within = [&](std::string_view part) { return value.find(part) != value.npos; };
+    if (std::none_of(rule.contains.begin(), rule.contains.end(), within)) continue;
+    for (AddedToken& t : added) {
+      const bool meant = rule.token.empty() ? std::find(rule.except.begin(), rule.except.end(), t.content) ==
+                                                  rule.except.end()
+                                            : t.content == rule.token;
+      t.left_strip |= meant && rule.left;
+      t.right_strip |= meant && rule.right;
+    }
+    return;
+  }
+}
+
 std::vector<AddedToken> make_added(const VocabSpec& spec) {
   std::vector<AddedToken> added;
   for (size_t id = 0; id < spec.tokens.size(); ++id) {
@@ -105,11 +98,13 @@ std::vector<AddedToken> make_added(const VocabSpec& spec) {
     t.special = special;
     added.push_back(std::move(t));
   }
+  set_strips(spec, added);
   return added;
 }
 
 // The frame of special tokens around a text.
-PostProcessorPtr make_frame_of(const VocabSpec& spec, bool default_bos, bool default_eos) {
+PostProcessorPtr make_frame_of(const VocabSpec& spec, bool default_bos, bool default_eos,
+                               bool separator = false) {
   const auto wanted = [&](std::optional<bool> asked, bool otherwise, std::optional<TokenId> id,
                           std::string_view name) {
     if (!asked.value_or(otherwise && id)) return std::vector<TokenId>{};
@@ -124,28 +119,16 @@ PostProcessorPtr make_frame_of(const VocabSpec& spec, bool default_bos, bool def
   if (first.empty() && last.empty()) return nullptr;
   // A pair has the closing token after each text, and the opening one before each where nothing closes.
   std::vector<TokenId> middle = last.empty() ? first : last;
+  if (!bert && separator && spec.separator) middle.push_back(*spec.separator);
   return make_frame(std::move(first), std::move(middle), std::move(last), bert);
 }
 
-TokenizerParts byte_level_bpe(const VocabSpec& spec) {
-  TokenizerParts parts;
-  const auto& table = pre_table();
-  const std::string name = spec.pre.empty() || spec.pre == "default" ? "gpt-2" : spec.pre;
-  const auto row = std::find_if(table.begin(), table.end(), [&](const auto& r) { return r.name == name; });
-  if (row == table.end())
-    throw invalid("no pattern is known for the pre-tokenizer '", spec.pre,
-                  "'; known: ", join(known_pre_names()));
-  std::vector<PreTokenizerPtr> steps;
-  for (const std::string_view pattern : row->patterns) steps.push_back(make_split(pattern));
-  steps.push_back(make_byte_level(false, false));
-  parts.pretokenizer = make_pretokenizer_sequence(std::move(steps));
-
-  Vocab vocab = make_vocab(spec.tokens);
+std::vector<Merge> read_merges(const VocabSpec& spec, const Vocab& vocab) {
   std::vector<Merge> merges;
   merges.reserve(spec.merges.size());
   for (size_t i = 0; i < spec.merges.size(); ++i) {
     const std::string_view line = spec.merges[i];
-    const size_t space = line.find(' ', 1);  // a space cannot begin a byte-level token
+    const size_t space = line.find(' ', 1);  // tokens spell a space in another way
     if (space == line.npos) throw invalid("merge ", i, " '", line, "' is not two tokens");
     const std::string_view left = line.substr(0, space), right = line.substr(space + 1);
     const auto id = [&](std::string_view token) {
@@ -155,12 +138,47 @@ TokenizerParts byte_level_bpe(const VocabSpec& spec) {
     };
     merges.push_back({id(left), id(right), id(cat(left, right)), uint32_t(i)});
   }
+  return merges;
+}
+
+const PreRules& pre_rules_of(const VocabSpec& spec) {
+  std::string_view name = spec.pre;
+  if (name.empty()) name = "default";
+  if (spec.model == "gemma4") name = "gemma4";
+  if (const PreRules* rules = find_pre_rules(name)) return *rules;
+  std::vector<std::string_view> names;
+  for (const PreRules& row : pre_table()) names.push_back(row.name);
+  throw invalid("no pattern is known for the pre-tokenizer '", spec.pre, "'; known: ", join(names));
+}
+
+TokenizerParts merged_bpe(const VocabSpec& spec) {
+  const PreRules& rules = pre_rules_of(spec);
+  TokenizerParts parts;
+  if (rules.has(kMarkSpaces)) parts.normalizer = make_replace(" ", std::string(kMark));
+  std::vector<PreTokenizerPtr> steps;
+  for (const std::string_view pattern : rules.patterns) steps.push_back(make_split(pattern));
+  if (!rules.has(kCharacters)) steps.push_back(make_byte_level(false, false));
+  parts.pretokenizer = make_pretokenizer_sequence(std::move(steps));
+
+  Vocab vocab = make_vocab(spec.tokens);
+  const std::vector<Merge> merges = read_merges(spec, vocab);
   BpeOptions options;
-  options.ignore_merges = row->ignore_merges;
+  options.ignore_merges = rules.has(kIgnoreMerges);
+  options.whole_newlines = rules.has(kWholeNewlines);
+  options.byte_fallback = rules.has(kCharacters);
   options.bytes = parts.pretokenizer->leave_bytes();
   parts.model = std::make_unique<Bpe>(std::move(vocab), merges, options);
-  parts.decoder = make_byte_level_decoder();
-  parts.post_processor = make_frame_of(spec, false, false);
+  parts.decoder = !rules.has(kCharacters)  ? make_byte_level_decoder()
+                  : rules.has(kMarkSpaces) ? make_sentencepiece_decoder(false, false)
+                                           : make_plain_decoder();
+  parts.clean_spaces = rules.has(kCleanSpaces);
+  VocabSpec framed;
+  framed.model = spec.model;
+  framed.bos = spec.bos, framed.eos = spec.eos, framed.separator = spec.separator;
+  framed.add_bos = rules.has(kAlwaysBos) && spec.bos ? true : spec.add_bos;
+  framed.add_eos = spec.add_eos;
+  parts.post_processor =
+      make_frame_of(framed, rules.has(kAddBos), false, spec.add_separator.value_or(rules.has(kAddSeparator)));
   return parts;
 }
 
@@ -169,18 +187,23 @@ bool is_mergeable(const VocabSpec& spec, size_t id) {
   return type == TokenType::normal || type == TokenType::user_defined;
 }
 
+// An unused token may be a step on the way to a longer one, and is never left in a text.
+bool is_step(const VocabSpec& spec, size_t id) {
+  return is_mergeable(spec, id) || type_of(spec, id) == TokenType::unused;
+}
+
 // SentencePiece has no list of merges: any two neighbours whose concatenation is a token may merge, the
 // highest score first. Written as merges, pairs of equal score share a rank.
 std::vector<Merge> merges_from_scores(const VocabSpec& spec, const Vocab& vocab) {
   std::vector<Merge> merges;
   for (size_t id = 0; id < spec.tokens.size(); ++id) {
-    if (!is_mergeable(spec, id)) continue;
+    if (!is_step(spec, id)) continue;
     const std::string_view token = spec.tokens[id];
     for (size_t cut = 0; cut < token.size();) {
       cut += decode_utf8(token, cut).length;
       if (cut >= token.size()) break;
       const auto left = vocab.find(token.substr(0, cut)), right = vocab.find(token.substr(cut));
-      if (left && right && is_mergeable(spec, size_t(*left)) && is_mergeable(spec, size_t(*right)))
+      if (left && right && is_step(spec, size_t(*left)) && is_step(spec, size_t(*right)))
         merges.push_back({*left, *right, TokenId(id), 0});
     }
   }
@@ -223,8 +246,6 @@ TokenizerParts sentencepiece(const VocabSpec& spec) {
   Vocab vocab = make_vocab(spec.tokens);
   std::optional<TokenId> unknown = spec.unknown;
   for (size_t id = 0; id < spec.tokens.size(); ++id) {
-    if (type_of(spec, id) == TokenType::unused)
-      throw invalid("token ", id, " '", spec.tokens[id], "' is of type unused, which is not supported");
     if (!unknown && type_of(spec, id) == TokenType::unknown) unknown = TokenId(id);
   }
   if (spec.model == "t5") {
@@ -246,7 +267,10 @@ TokenizerParts sentencepiece(const VocabSpec& spec) {
     options.unknown = unknown;
     options.fuse_unknown = true;
     options.byte_fallback = spec.byte_fallback;
-    parts.model = std::make_unique<Bpe>(std::move(vocab), merges, options);
+    options.unused.resize(spec.tokens.size());
+    for (size_t id = 0; id < spec.tokens.size(); ++id)
+      options.unused[id] = type_of(spec, id) == TokenType::unused;
+    parts.model = std::make_unique<Bpe>(std::move(vocab), merges, std::move(options));
     parts.post_processor = make_frame_of(spec, true, false);
   }
   parts.decoder = make_sentencepiece_decoder(spec.add_space_prefix, spec.remove_extra_spaces);
@@ -265,29 +289,24 @@ TokenizerParts wordpiece(const VocabSpec& spec) {
   }
   WordPieceOptions options;
   if (spec.unknown) options.unknown_token = tokens[size_t(*spec.unknown)];
-  parts.normalizer = make_bert_normalizer(true);
+  parts.normalizer = make_bert_normalizer(spec.lowercase, spec.strip_accents.value_or(spec.lowercase));
   parts.pretokenizer = make_bert_pretokenizer();
   parts.model = std::make_unique<WordPiece>(make_vocab(tokens), options);
   parts.decoder = make_wordpiece_decoder("##", true);
+  parts.clean_spaces = true;
   parts.post_processor = make_frame_of(spec, true, true);
   return parts;
 }
 
 TokenizerParts make_parts(const VocabSpec& spec) {
   check(spec);
-  if (spec.model == "gpt2") return byte_level_bpe(spec);
+  if (spec.model == "gpt2" || spec.model == "gemma4") return merged_bpe(spec);
   if (spec.model == "llama" || spec.model == "t5") return sentencepiece(spec);
   if (spec.model == "bert") return wordpiece(spec);
-  throw invalid("unknown tokenizer model '", spec.model, "'; known: gpt2, llama, t5, bert");
+  throw invalid("unknown tokenizer model '", spec.model, "'; known: gpt2, llama, t5, bert, gemma4");
 }
 
 }  // namespace
-
-std::vector<std::string_view> known_pre_names() {
-  std::vector<std::string_view> names;
-  for (const PrePatterns& row : pre_table()) names.push_back(row.name);
-  return names;
-}
 
 Tokenizer make_tokenizer(const VocabSpec& spec, std::string_view where) {
   try {

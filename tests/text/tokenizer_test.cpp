@@ -42,6 +42,19 @@ TEST(Tokenizer, added_tokens_keep_their_flags) {
   EXPECT_EQ(t.decode(Ids{0, 9, 1}, {.skip_special = false}), "a <x> b");
 }
 
+// GPT-NeoX has added tokens of several spaces; the answers are those of Hugging Face tokenizers 0.23.
+TEST(Tokenizer, offsets_of_added_spaces_are_trimmed_with_those_of_the_vocabulary) {
+  const Tokenizer t = Tokenizer::from_json(
+      R"({"added_tokens":[{"id":5,"content":"  ","normalized":true},{"id":6,"content":"\u3000b"}],
+          "pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false},
+          "post_processor":{"type":"ByteLevel","trim_offsets":true,"add_prefix_space":false},
+          "model":{"type":"BPE","vocab":{"a":0,"b":1,"Ġ":2,"Ġa":3},"merges":["Ġ a"]}})");
+  const auto offsets = [&](std::string_view text) { return t.encode(text, {.offsets = true}).offsets; };
+  EXPECT_EQ(offsets("  "), (std::vector<Range>{{2, 2}}));
+  EXPECT_EQ(offsets("a   a"), (std::vector<Range>{{0, 1}, {3, 3}, {4, 5}}));
+  EXPECT_EQ(offsets("a\u3000b"), (std::vector<Range>{{0, 1}, {4, 5}}));
+}
+
 TEST(Tokenizer, decoding_an_id_without_a_token_is_an_error) {
   const Tokenizer t = Tokenizer::from_json(small_bpe());
   EXPECT_THROW((void)t.decode(Ids{8}), Error);
