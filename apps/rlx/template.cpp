@@ -34,7 +34,7 @@ void run(const TemplateArguments& a) {
     if (!list) throw invalid("template: standard input has no field 'messages'");
     messages = *list;
     for (const auto& [name, v] : value.as_dict())
-      if (name != "messages") options.extra.set(name, v);
+      if (name.as_string() != "messages") options.extra.set_key(name, v);
   }
   const std::string out = chat.render(messages, options);
   std::fwrite(out.data(), 1, out.size(), stdout);

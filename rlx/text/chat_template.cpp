@@ -37,7 +37,7 @@ std::string ChatTemplate::render(const Value& messages, const ChatOptions& optio
   variables.set("add_generation_prompt", Value(options.add_generation_prompt));
   variables.set("bos_token", Value(options.bos_token));
   variables.set("eos_token", Value(options.eos_token));
-  for (const auto& [name, value] : options.extra) variables.set(name, value);
+  for (const auto& [name, value] : options.extra) variables.set_key(name, value);
   return render_with(variables, options.now);
 }
 

@@ -111,6 +111,17 @@ void append_number(std::string& out, double d) {
   append_text(out, d);
 }
 
+// JSON has no keys but strings; others are written as one.
+std::string key_text(const Value& key) {
+  std::string out;
+  if (key.is_string()) return key.as_string();
+  if (key.is_none()) return "null";
+  if (key.is_bool()) return key.as_bool() ? "true" : "false";
+  if (key.is_list()) throw invalid("json: a key of kind ", key.kind_name(), " has no JSON form");
+  key.is_int() ? append_text(out, key.as_int()) : append_number(out, key.as_double());
+  return out;
+}
+
 void write(std::string& out, const Value& value, const JsonStyle& style, size_t depth) {
   const auto new_line = [&](size_t level) {
     if (style.indent < 0) return;
@@ -142,17 +153,18 @@ void write(std::string& out, const Value& value, const JsonStyle& style, size_t 
     out.push_back(']');
   } else if (value.is_dict()) {
     const Dict& dict = value.as_dict();
-    std::vector<const std::pair<std::string, Value>*> items;
-    for (const auto& item : dict) items.push_back(&item);
+    std::vector<std::pair<std::string, const Value*>> items;
+    for (const auto& [key, item] : dict) items.emplace_back(key_text(key), &item);
     if (style.sort_keys)
-      std::sort(items.begin(), items.end(), [](auto* a, auto* b) { return a->first < b->first; });
+      std::stable_sort(items.begin(), items.end(),
+                       [](const auto& a, const auto& b) { return a.first < b.first; });
     out.push_back('{');
     for (size_t i = 0; i < items.size(); ++i) {
       if (i) out.append(separator);
       new_line(depth + 1);
-      append_json_string(out, items[i]->first, style.ascii);
+      append_json_string(out, items[i].first, style.ascii);
       out.append(style.key_separator);
-      write(out, items[i]->second, style, depth + 1);
+      write(out, *items[i].second, style, depth + 1);
     }
     if (!items.empty()) new_line(depth);
     out.push_back('}');

@@ -2,7 +2,10 @@
 // kPostProcessors.
 #include "rlx/text/post_processor.h"
 
+#include <algorithm>
+
 #include "rlx/base/error.h"
+#include "rlx/text/unicode.h"
 
 namespace rlx::text {
 
@@ -30,7 +33,7 @@ class Template final : public PostProcessor {
     return count;
   }
 
-  void process(std::vector<Encoding>& texts, const Vocab&, bool add_special) const override {
+  void process(std::vector<Encoding>& texts, const Spelling&, bool add_special) const override {
     const bool pair = texts.size() > 1;
     bool with_offsets = true;
     for (const Encoding& t : texts) with_offsets &= t.offsets.size() == t.ids.size();
@@ -57,31 +60,51 @@ class Template final : public PostProcessor {
   std::vector<Piece> single_, pair_;
 };
 
-/// Takes the spaces at both ends of a byte-level token out of its offsets.
+/// Takes the spaces at both ends of a byte-level token out of its offsets. An added token has its spaces as
+/// they are, of any kind; elsewhere a space is spelled Ġ.
 class ByteLevel final : public PostProcessor {
  public:
   ByteLevel(bool trim, bool add_prefix_space) : trim_(trim), add_prefix_space_(add_prefix_space) {}
   size_t added(bool) const override { return 0; }
-  void process(std::vector<Encoding>& texts, const Vocab& vocab, bool) const override {
+  void process(std::vector<Encoding>& texts, const Spelling& spelling, bool) const override {
     if (!trim_) return;
     for (Encoding& e : texts) {
-      for (size_t i = 0; i < e.offsets.size(); ++i) trim(e.offsets[i], e.ids[i], i == 0, vocab);
+      for (size_t i = 0; i < e.offsets.size(); ++i) trim(e.offsets[i], spelling(e.ids[i]), i == 0);
     }
   }
 
  private:
-  void trim(Range& r, TokenId id, bool first, const Vocab& vocab) const {
-    if (!vocab.has(id)) return;
-    constexpr std::string_view kSpaceMark = "\xC4\xA0";  // the byte-level spelling of a space
-    std::string_view token = vocab.text(id);
-    uint32_t leading = 0, trailing = 0;
-    while (token.starts_with(kSpaceMark)) token.remove_prefix(2), ++leading;
-    while (token.ends_with(kSpaceMark)) token.remove_suffix(2), ++trailing;
-    if (token.empty()) trailing = leading;
+  struct Spaces {
+    uint32_t leading = 0, trailing = 0;  // bytes of the text they stand for
+    size_t leading_count = 0;
+  };
+  static Spaces spaces_of(std::string_view token) {
+    constexpr char32_t kSpaceLetter = 0x120;  // Ġ
+    const CharClasses classes;
+    Spaces s;
+    bool at_start = true;
+    for (size_t i = 0; i < token.size();) {
+      const Decoded c = decode_utf8(token, i);
+      const bool letter = c.code == kSpaceLetter;
+      if (letter || (classes[c.code] & kSpace)) {
+        const uint32_t bytes = letter ? 1 : c.length;
+        s.trailing += bytes;
+        if (at_start) s.leading += bytes, ++s.leading_count;
+      } else {
+        at_start = false;
+        s.trailing = 0;
+      }
+      i += c.length;
+    }
+    return s;
+  }
+
+  void trim(Range& r, std::string_view token, bool first) const {
+    Spaces s = spaces_of(token);
     // A single space that the pre-tokeniser put in front is not in the text.
-    if ((first || r.begin == 0) && leading == 1 && add_prefix_space_) leading = 0;
-    if (leading > 0) r.begin = std::min(r.begin + leading, r.end);
-    if (trailing > 0 && r.end >= trailing) r.end = std::max(r.end - trailing, r.begin);
+    if ((first || r.begin == 0) && s.leading_count == 1 && add_prefix_space_) s.leading = 0;
+    r.begin = std::min(r.begin + s.leading, r.end);
+    if (r.end >= s.trailing) r.end = std::max(r.end - s.trailing, r.begin);
   }
 
   bool trim_, add_prefix_space_;
@@ -95,8 +118,8 @@ class Sequence final : public PostProcessor {
     for (const auto& p : parts_) count += p->added(pair);
     return count;
   }
-  void process(std::vector<Encoding>& texts, const Vocab& vocab, bool add_special) const override {
-    for (const auto& p : parts_) p->process(texts, vocab, add_special);
+  void process(std::vector<Encoding>& texts, const Spelling& spelling, bool add_special) const override {
+    for (const auto& p : parts_) p->process(texts, spelling, add_special);
   }
 
  private:

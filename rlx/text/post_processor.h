@@ -1,8 +1,10 @@
 // Post-processors: special tokens around one text or two.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "rlx/text/encoding.h"
@@ -10,13 +12,16 @@
 
 namespace rlx::text {
 
+/// How an id is spelled, in the vocabulary or as an added token; empty when it is neither.
+using Spelling = std::function<std::string_view(TokenId)>;
+
 class PostProcessor {
  public:
   virtual ~PostProcessor() = default;
   /// How many tokens `process` will add for one text or a pair.
   virtual size_t added(bool pair) const = 0;
   /// Turns the encodings of one or two texts into what the model gets; they are joined afterwards.
-  virtual void process(std::vector<Encoding>& texts, const Vocab& vocab, bool add_special) const = 0;
+  virtual void process(std::vector<Encoding>& texts, const Spelling& spelling, bool add_special) const = 0;
 };
 
 using PostProcessorPtr = std::unique_ptr<PostProcessor>;

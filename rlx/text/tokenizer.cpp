@@ -1,11 +1,9 @@
 #include "rlx/text/tokenizer.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <mutex>
 
 #include "rlx/base/error.h"
-#include "rlx/base/file.h"
 #include "rlx/base/pool.h"
 #include "rlx/text/decode_table.h"
 #include "rlx/text/tokenizer_parts.h"
@@ -13,8 +11,6 @@
 namespace rlx::text {
 
 namespace {
-
-constexpr uint64_t kMaxTokenizerFile = uint64_t(1) << 30;
 
 // Buffers of one encode call.
 struct Scratch {
@@ -85,21 +81,6 @@ struct Tokenizer::State {
 
   void truncate(std::vector<Encoding>& texts, size_t room) const;
 };
-
-Tokenizer Tokenizer::from_file(const std::string& path) {
-  std::string file = path;
-  if (std::filesystem::is_directory(path)) {
-    const auto inside = [&](const char* name) { return (std::filesystem::path(path) / name).string(); };
-    file = inside("tokenizer.json");
-    if (!std::filesystem::exists(file)) file = inside("tokenizer.model");
-    if (!std::filesystem::exists(file))
-      throw environment_error(path, ": the folder has neither tokenizer.json nor tokenizer.model");
-  }
-  const std::string bytes = read_file(file, kMaxTokenizerFile);
-  const size_t first = bytes.find_first_not_of(" \t\r\n");
-  return first != bytes.npos && bytes[first] == '{' ? from_json(bytes, file)
-                                                    : from_sentencepiece(bytes, file);
-}
 
 Tokenizer::Tokenizer(TokenizerParts parts) : state_(std::make_unique<State>(std::move(parts))) {}
 Tokenizer::~Tokenizer() = default;
@@ -173,7 +154,7 @@ Encoding Tokenizer::finish(std::vector<Encoding> texts, const EncodeOptions& opt
     const size_t length = s.parts.truncation->max_length;
     s.truncate(texts, length > added ? length - added : 0);
   }
-  if (post) post->process(texts, s.parts.model->vocab(), options.add_special);
+  if (post) post->process(texts, [&s](TokenId id) { return s.table.token(id); }, options.add_special);
   Encoding out = std::move(texts[0]);
   for (size_t i = 1; i < texts.size(); ++i) out.append(texts[i]);
   return out;
@@ -225,7 +206,9 @@ std::vector<Encoding> Tokenizer::encode_batch(std::span<const std::string> texts
 }
 
 std::string Tokenizer::decode(std::span<const TokenId> ids, const DecodeOptions& options) const {
-  return state_->table.decode(ids, options);
+  std::string text = state_->table.decode(ids, options);
+  if (options.clean_spaces && state_->parts.clean_spaces) clean_spaces(text);
+  return text;
 }
 
 size_t Tokenizer::vocab_size() const { return state_->table.size(); }

@@ -42,6 +42,12 @@ class Value {
   /// `depth` is that of the values the object holds.
   explicit Value(std::shared_ptr<Object> object, int depth = 0);
   Value(Undefined undefined) : data_(std::move(undefined)) {}
+  /// A string that is markup already: other text is escaped where it joins it.
+  static Value markup(std::string text) {
+    Value v(std::move(text));
+    v.markup_ = true;
+    return v;
+  }
   /// A list that Python would show in parentheses.
   static Value tuple(List list) {
     Value v(std::move(list));
@@ -57,6 +63,7 @@ class Value {
   bool is_double() const { return std::holds_alternative<double>(data_); }
   bool is_number() const { return is_int() || is_double(); }
   bool is_string() const { return std::holds_alternative<SharedString>(data_); }
+  bool is_markup() const { return markup_; }
   bool is_list() const { return std::holds_alternative<std::shared_ptr<List>>(data_); }
   bool is_tuple() const { return tuple_; }
   bool is_dict() const { return std::holds_alternative<std::shared_ptr<Dict>>(data_); }
@@ -89,23 +96,32 @@ class Value {
       data_;
   void set_depth(int depth);
   int16_t depth_ = 0;
-  bool tuple_ = false;
+  bool tuple_ = false, markup_ = false;
 };
 
-/// Keys in the order they were first set.
+/// Keys in the order they were first set. JSON has strings for keys; templates have numbers, null and tuples
+/// too, where equal numbers are one key whatever their kind.
 class Dict {
  public:
   const Value* find(std::string_view key) const;
-  Value* find(std::string_view key);
+  Value* find(std::string_view key) { return const_cast<Value*>(std::as_const(*this).find(key)); }
   void set(std::string_view key, Value value);
+
+  /// Whether a value can be a key: lists, objects and what is undefined cannot.
+  static bool is_key(const Value& value);
+  const Value* find_key(const Value& key) const;
+  void set_key(const Value& key, Value value);
+
   size_t size() const { return items_.size(); }
   bool empty() const { return items_.empty(); }
   auto begin() const { return items_.begin(); }
   auto end() const { return items_.end(); }
-  const std::pair<std::string, Value>& operator[](size_t i) const { return items_[i]; }
+  const std::pair<Value, Value>& operator[](size_t i) const { return items_[i]; }
 
  private:
-  std::vector<std::pair<std::string, Value>> items_;
+  void add(Value key, uint64_t hash, Value value);
+
+  std::vector<std::pair<Value, Value>> items_;
   std::vector<uint32_t> slots_;  // open addressing, index + 1; filled once a linear search would be slow
 };
 

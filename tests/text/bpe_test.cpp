@@ -152,7 +152,8 @@ TEST(Bpe, an_unbroken_text_is_the_same_in_one_piece_and_through_the_windows) {
   const Value file = parse_json(read_file(path), path);
   Rules rules;
   const Dict& model = file.as_dict().find("model")->as_dict();
-  for (const auto& [token, id] : model.find("vocab")->as_dict()) rules.vocab[token] = TokenId(id.as_int());
+  for (const auto& [token, id] : model.find("vocab")->as_dict())
+    rules.vocab[token.as_string()] = TokenId(id.as_int());
   for (const Value& m : model.find("merges")->as_list()) {
     const bool pair = m.is_list();
     const std::string line = pair ? std::string() : m.as_string();

@@ -26,7 +26,7 @@ class Evaluator {
   Evaluator(const Dict& variables, const std::tm& now)
       : now_(now), globals_(std::make_shared<Scope>(nullptr)) {
     add_globals();
-    for (const auto& [name, value] : variables) globals_->variables.set(name, value);
+    for (const auto& [name, value] : variables) globals_->variables.set_key(name, value);
   }
   // Macros hold the scope they were written in, which holds them; namespaces can hold themselves. Emptying
   // both breaks the circles, and keeps a long chain of namespaces from being freed by recursion.

@@ -63,7 +63,7 @@ bool equal(const Value& a, const Value& b, Place place, Budget& budget) {
   if (a.is_dict() && b.is_dict()) {
     if (a.as_dict().size() != b.as_dict().size()) return false;
     for (const auto& [key, value] : a.as_dict()) {
-      const Value* other = b.as_dict().find(key);
+      const Value* other = b.as_dict().find_key(key);
       if (!other || !equal(value, *other, place, budget)) return false;
     }
     return true;
@@ -170,7 +170,7 @@ void append_repr(std::string& out, const Value& v, Place place, Budget& budget) 
     for (const auto& [key, x] : v.as_dict()) {
       if (!first) out.append(", ");
       first = false;
-      append_repr_string(out, key);
+      append_repr(out, key, place, budget);
       out.append(": ");
       append_repr(out, x, place, budget);
     }
