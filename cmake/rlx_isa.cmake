@@ -1,4 +1,4 @@
-# rlx_isa_sources(TARGET): every source under kernels/isa/ of the CPU backend is compiled once per
+# rlx_isa_sources(TARGET): every source under kernels/isa/ and vm/isa/ of the CPU backend is compiled once per
 # instruction-set level into namespace rlx::cpu::<level>, and joins TARGET. Other machines than x86-64 have the
 # baseline level only. A source joins the level avx512vnni only if it says so in a comment `// Levels: also
 # avx512vnni`, because it has or calls code of its own there: for the others isa_table.h takes avx512 for both. -ffp-contract=off: a level rounds as its source says. GCC 12 sees uninitialised values
@@ -7,7 +7,8 @@ add_library(rlx_isa_quiet INTERFACE)  # after rlx_flags: options are passed in t
 target_compile_options(rlx_isa_quiet INTERFACE -Wno-psabi -Wno-maybe-uninitialized -Wno-uninitialized)
 
 function(rlx_isa_sources target)
-  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/rlx/backend/cpu/kernels/isa/*.cpp)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/rlx/backend/cpu/kernels/isa/*.cpp
+       ${PROJECT_SOURCE_DIR}/rlx/backend/cpu/vm/isa/*.cpp)
   set(flags_baseline "")
   set(flags_avx2 -mavx2 -mfma -mf16c)
   set(flags_avx512 ${flags_avx2} -mavx512f -mavx512dq -mavx512bw -mavx512vl -mprefer-vector-width=512)

@@ -45,6 +45,7 @@ class Simplifier {
   }
 
   int value(Instruction i) {
+    if (i.op == Op::constant && i.lane == Lane::f32) i.constant.real = double(float(i.constant.real));
     if (const int n = folded(i); n >= 0) return n;
     if (const int n = known(i); n >= 0) return n;
     respell(i);

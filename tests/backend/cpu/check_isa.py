@@ -34,7 +34,7 @@ def compile_all(compiler, root):
         run = subprocess.run(command, capture_output=True, text=True)
         return f"{source}:\n{run.stderr[:4000]}" if run.returncode else ""
 
-    sources = sorted(glob.glob(os.path.join(root, "rlx/backend/cpu/kernels/isa/*.cpp")))
+    sources = sorted(glob.glob(os.path.join(root, "rlx/backend/cpu/*/isa/*.cpp")))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         return [text for text in pool.map(problem, sources) if text]
 

@@ -1,0 +1,360 @@
+#include "rlx/backend/cpu/vm/runner.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "rlx/backend/cpu/vm/lanes.h"
+#include "rlx/base/error.h"
+
+namespace rlx::cpu::vm {
+namespace {
+
+constexpr int64_t kJoinEvery = 256;  // lines added up before they join the others: keeps long sums accurate
+
+template <class Body>
+void with_kernels(const CopyKernels& k, int64_t bytes, Body body) {
+  switch (bytes) {
+    case 1:
+      return body(k.bytes_1, uint8_t());
+    case 2:
+      return body(k.bytes_2, uint16_t());
+    case 4:
+      return body(k.bytes_4, uint32_t());
+    default:
+      return body(k.bytes_8, uint64_t());
+  }
+}
+
+}  // namespace
+
+Runner::Runner(const Plan& plan, const CopyKernels& copies, std::span<std::byte* const> arguments,
+               std::byte* workspace, bool stream)
+    : plan_(plan), copies_(copies), arguments_(arguments), workspace_(workspace) {
+  places_ = reinterpret_cast<Place*>(in_workspace(plan.places_offset));
+  tail_ = reinterpret_cast<Place*>(in_workspace(plan.tail_offset));
+  offsets_ = reinterpret_cast<int64_t*>(in_workspace(plan.offsets_offset));
+  list_ = reinterpret_cast<int64_t*>(in_workspace(plan.list_offset));
+  inner_ = plan.region.dims.back();
+  std::memset(static_cast<void*>(places_), 0, size_t(plan.places) * sizeof(Place));
+  for (const FixedPlace& f : plan.fixed) place(f.place) = {in_workspace(f.offset), f.step};
+  for (const ConstantPlace& c : plan.constant_places)
+    place(c.place) = {reinterpret_cast<char*>(const_cast<uint64_t*>(&plan.constants[c.index])), 0};
+  for (size_t a = 0; a < plan.arguments.size(); ++a) {
+    const int flag = plan.arguments[a].flag;
+    if (flag == kNoStreaming) continue;
+    const bool alone = std::find(arguments.begin(), arguments.begin() + long(a), arguments[a]) ==
+                       arguments.begin() + long(a);
+    place(flag) = {nullptr, stream && alone && plan.arguments[a].reach == Reach::direct};
+  }
+}
+
+void Runner::finish() { plan_.functions->fence(); }
+
+/// Offset of an argument at a row-major position in the dimensions [first, last).
+int64_t Runner::offset_in(int argument_number, int first, int last, int64_t index) const {
+  const Argument& a = argument(argument_number);
+  int64_t offset = 0;
+  for (int d = last - 1; d >= first; --d) {
+    offset += index % plan_.region.dims[size_t(d)] * a.strides[size_t(d)];
+    index /= plan_.region.dims[size_t(d)];
+  }
+  return offset;
+}
+
+void Runner::find_row_offsets(int64_t row, int64_t rows) {
+  const int rank = plan_.region.row_rank;
+  const int64_t n = argument_count(), last = rank > 0 ? plan_.region.dims[size_t(rank - 1)] : 1;
+  int64_t within = rank > 0 ? row % last : 0;
+  for (int64_t r = 0; r < rows; ++r, ++within) {
+    const bool carry = r == 0 || within == last;
+    if (within == last) within = 0;
+    for (int64_t a = 0; a < n; ++a) {
+      const Argument& x = argument(int(a));
+      if (x.role == Role::scratch) continue;
+      offsets_[r * n + a] = carry ? offset_in(int(a), 0, rank, row + r)
+                                  : offsets_[(r - 1) * n + a] + x.strides[size_t(rank - 1)];
+    }
+  }
+}
+
+template <class OffsetOf>
+void Runner::row_values(const Pass& pass, int64_t n, OffsetOf offset_of) {
+  for (const RowAccess& x : pass.row_loads) {
+    const RowValue& v = plan_.row_values[size_t(x.row_value)];
+    for (int64_t r = 0; r < n; ++r) list_[r] = offset_of(x.argument, r);
+    gather_lanes(argument(x.argument).dtype, v.lane, plan_.width, arguments_[size_t(x.argument)], list_, n,
+                 workspace_ + v.offset);
+  }
+  if (!pass.row_code.empty()) {
+    const int64_t lanes = (n + plan_.block - 1) / plan_.block * plan_.block;
+    plan_.functions->run(pass.row_code.data(), places_, lanes, plan_.width);
+  }
+  for (const RowAccess& x : pass.row_stores) {
+    const RowValue& v = plan_.row_values[size_t(x.row_value)];
+    for (int64_t r = 0; r < n; ++r) list_[r] = offset_of(x.argument, r);
+    scatter_lanes(argument(x.argument).dtype, v.lane, plan_.width, workspace_ + v.offset, list_, n,
+                  arguments_[size_t(x.argument)]);
+  }
+}
+
+// ---- tiles and rows ----
+
+void Runner::run_group(int64_t row, int64_t rows, int64_t begin, int64_t end) {
+  find_row_offsets(row, rows);
+  const int64_t n = argument_count();
+  for (const Pass& pass : plan_.passes) {
+    row_values(pass, rows, [&](int a, int64_t r) { return offsets_[r * n + a]; });
+    if (pass.code.empty()) continue;
+    if (plan_.gathers && plan_.schedule == Schedule::tiles) {
+      run_panels(pass, rows, begin, end);
+    } else {
+      for (int64_t r = 0; r < rows; ++r) run_row(pass, r, begin, end);
+    }
+  }
+}
+
+// The columns [begin, end) of the innermost dimension, for every position of the outer column dimensions.
+void Runner::run_row(const Pass& pass, int64_t r, int64_t begin, int64_t end) {
+  for (const RowValue& v : plan_.row_values)
+    place(v.element_place) = {in_workspace(v.offset) + r * plan_.width, 0};
+  start_reductions(pass);
+  const int64_t outer = inner_ == 0 ? 0 : plan_.region.columns() / inner_;
+  for (int64_t o = 0; o < outer; ++o) {
+    for (int64_t c = begin; c < end; c += plan_.chunk) {
+      const int64_t n = std::min(plan_.chunk, end - c);
+      bind_row(pass, r, o, c, n);
+      line(pass, n);
+      fold_reductions(pass);
+      for (const int a : pass.arguments) {
+        const ArgumentPlan& p = plan_.arguments[size_t(a)];
+        if (p.reach != Reach::gathered || argument(a).role != Role::out) continue;
+        const int64_t stride = argument(a).strides[size_t(plan_.region.rank() - 1)];
+        const int64_t at = offsets_[r * argument_count() + a] +
+                           offset_in(a, plan_.region.row_rank, plan_.region.rank() - 1, o) + c * stride;
+        scatter(a, in_workspace(p.panel), base(a) + at * p.size, stride, n);
+      }
+    }
+  }
+  finish_reductions(pass, r);
+}
+
+void Runner::bind_row(const Pass& pass, int64_t r, int64_t outer, int64_t column, int64_t n) {
+  const int rank = plan_.region.rank(), rows = plan_.region.row_rank;
+  for (const int a : pass.arguments) {
+    const ArgumentPlan& p = plan_.arguments[size_t(a)];
+    if (argument(a).role == Role::scratch) {
+      place(p.place) = {in_workspace(p.panel) + (r * plan_.scratch_line + outer * inner_ + column) * p.size,
+                        p.size};
+      continue;
+    }
+    const int64_t stride = argument(a).strides[size_t(rank - 1)];
+    int64_t at = offsets_[r * argument_count() + a] + column * stride;
+    if (rank - rows > 1) at += offset_in(a, rows, rank - 1, outer);
+    char* from = base(a) + at * p.size;
+    if (p.reach == Reach::gathered) {
+      char* panel = in_workspace(p.panel);
+      if (argument(a).role == Role::in) gather(a, from, stride, panel, n);
+      from = panel;
+    }
+    place(p.place) = {from, p.size};
+  }
+}
+
+void Runner::start_reductions(const Pass& pass) {
+  for (const Reduction& x : pass.reductions) {
+    const Lane lane = plan_.row_values[size_t(x.row_value)].lane;
+    char* vector = in_workspace(x.vector_offset);
+    plan_.functions->begin[int(lane)][reduction_index(x.op)](vector);
+    if (region::is_float(lane)) std::memcpy(vector + plan_.functions->vector_bytes, &x.start.real, 8);
+    if (!region::is_float(lane)) std::memcpy(vector + plan_.functions->vector_bytes, &x.start.integer, 8);
+  }
+}
+
+void Runner::fold_reductions(const Pass& pass) {
+  for (const Reduction& x : pass.reductions) {
+    const int lane = int(plan_.row_values[size_t(x.row_value)].lane), op = reduction_index(x.op);
+    char* vector = in_workspace(x.vector_offset);
+    plan_.functions->fold[lane][op](vector, vector + plan_.functions->vector_bytes);
+    plan_.functions->begin[lane][op](vector);
+  }
+}
+
+void Runner::finish_reductions(const Pass& pass, int64_t r) {
+  for (const Reduction& x : pass.reductions) {
+    const RowValue& v = plan_.row_values[size_t(x.row_value)];
+    const char* total = in_workspace(x.vector_offset) + plan_.functions->vector_bytes;
+    region::Constant c;
+    if (region::is_float(v.lane)) std::memcpy(&c.real, total, 8);
+    if (!region::is_float(v.lane)) std::memcpy(&c.integer, total, 8);
+    start_lanes(v.lane, c, 1, workspace_ + v.offset + r * plan_.width);
+  }
+}
+
+// Arguments whose lanes are not neighbours, for all rows of a group at once: what lies side by side across the
+// rows is read and written whole.
+void Runner::run_panels(const Pass& pass, int64_t rows, int64_t begin, int64_t end) {
+  for (int64_t c = begin; c < end; c += plan_.chunk) {
+    const int64_t n = std::min(plan_.chunk, end - c);
+    for (const int a : pass.arguments) {
+      if (plan_.arguments[size_t(a)].reach == Reach::gathered && argument(a).role == Role::in)
+        move_panel(a, rows, c, n, false);
+    }
+    for (int64_t r = 0; r < rows; ++r) {
+      for (const RowValue& v : plan_.row_values)
+        place(v.element_place) = {in_workspace(v.offset) + r * plan_.width, 0};
+      for (const int a : pass.arguments) {
+        const ArgumentPlan& p = plan_.arguments[size_t(a)];
+        char* from = p.reach == Reach::gathered ? in_workspace(p.panel) + r * plan_.line_elements * p.size
+                                                : base(a) + (offsets_[r * argument_count() + a] + c) * p.size;
+        place(p.place) = {from, p.size};
+      }
+      line(pass, n);
+    }
+    for (const int a : pass.arguments) {
+      if (plan_.arguments[size_t(a)].reach == Reach::gathered && argument(a).role == Role::out)
+        move_panel(a, rows, c, n, true);
+    }
+  }
+}
+
+void Runner::move_panel(int a, int64_t rows, int64_t column, int64_t n, bool back) const {
+  const ArgumentPlan& p = plan_.arguments[size_t(a)];
+  const int64_t stride = argument(a).strides[size_t(plan_.region.rank() - 1)], count = argument_count();
+  const int64_t line = plan_.line_elements;
+  char* panel = in_workspace(p.panel);
+  bool side_by_side = stride > 0;
+  for (int64_t r = 1; r < rows; ++r)
+    side_by_side = side_by_side && offsets_[r * count + a] == offsets_[a] + r;
+  if (!side_by_side || rows == 1) {
+    for (int64_t r = 0; r < rows; ++r) {
+      char* memory = base(a) + (offsets_[r * count + a] + column * stride) * p.size;
+      char* row = panel + r * line * p.size;
+      back ? scatter(a, row, memory, stride, n) : gather(a, memory, stride, row, n);
+    }
+    return;
+  }
+  with_kernels(copies_, p.size, [&](const auto& k, auto element) {
+    using T = decltype(element);
+    T* memory = reinterpret_cast<T*>(base(a)) + offsets_[a] + column * stride;
+    T* lines = reinterpret_cast<T*>(panel);
+    if (back) return k.transpose(lines, line, memory, stride, rows, n, false);
+    const int64_t strip = k.kStripBytes / int64_t(sizeof(T));
+    for (int64_t c = 0; c < n; c += strip)
+      k.transpose(memory + c * stride, stride, lines + c, line, std::min(strip, n - c), rows, false);
+  });
+}
+
+// ---- columns ----
+
+void Runner::run_lines(int64_t outer, int64_t lane, int64_t lanes) {
+  const int rank = plan_.region.rank(), rows = plan_.region.row_rank;
+  const int64_t columns = plan_.region.columns(),
+                padded = (lanes + plan_.block - 1) / plan_.block * plan_.block;
+  for (int64_t a = 0; a < argument_count(); ++a) {
+    const Argument& x = argument(int(a));
+    if (x.role != Role::scratch)
+      offsets_[a] = offset_in(int(a), 0, rows - 1, outer) + lane * x.strides[size_t(rows - 1)];
+  }
+  for (const Pass& pass : plan_.passes) {
+    row_values(pass, lanes,
+               [&](int a, int64_t k) { return offsets_[a] + k * argument(a).strides[size_t(rows - 1)]; });
+    if (pass.code.empty()) continue;
+    for (const Reduction& x : pass.reductions) {
+      const RowValue& v = plan_.row_values[size_t(x.row_value)];
+      start_lanes(v.lane, x.start, padded, workspace_ + v.offset);
+      start_lanes(v.lane, x.start, padded, workspace_ + x.vector_offset);
+    }
+    for (int64_t c = 0; c < columns; ++c) {
+      for (const int a : pass.arguments) {
+        const ArgumentPlan& p = plan_.arguments[size_t(a)];
+        if (argument(a).role == Role::scratch) {
+          place(p.place) = {in_workspace(p.panel) + c * plan_.scratch_line * p.size, p.size};
+          continue;
+        }
+        char* from = base(a) + (offsets_[a] + offset_in(a, rows, rank, c)) * p.size;
+        const int64_t stride = argument(a).strides[size_t(rows - 1)];
+        if (p.reach == Reach::gathered) {
+          char* panel = in_workspace(p.panel);
+          if (argument(a).role == Role::in) gather(a, from, stride, panel, lanes);
+          from = panel;
+        }
+        place(p.place) = {from, p.reach == Reach::one ? 0 : p.size};
+      }
+      line(pass, lanes);
+      for (const int a : pass.arguments) {
+        const ArgumentPlan& p = plan_.arguments[size_t(a)];
+        if (p.reach != Reach::gathered || argument(a).role != Role::out) continue;
+        scatter(a, in_workspace(p.panel), base(a) + (offsets_[a] + offset_in(a, rows, rank, c)) * p.size,
+                argument(a).strides[size_t(rows - 1)], lanes);
+      }
+      if ((c + 1) % kJoinEvery == 0) join_lines(pass, padded);
+    }
+    join_lines(pass, padded);
+    for (const Reduction& x : pass.reductions)
+      std::memcpy(workspace_ + plan_.row_values[size_t(x.row_value)].offset, workspace_ + x.vector_offset,
+                  size_t(padded * plan_.width));
+  }
+}
+
+void Runner::join_lines(const Pass& pass, int64_t lanes) {
+  for (const Reduction& x : pass.reductions) {
+    const RowValue& v = plan_.row_values[size_t(x.row_value)];
+    join_lanes(v.lane, x.op, workspace_ + v.offset, lanes, workspace_ + x.vector_offset);
+    start_lanes(v.lane, x.start, lanes, workspace_ + v.offset);
+  }
+}
+
+// ---- lines ----
+
+void Runner::line(const Pass& pass, int64_t n) {
+  const int64_t full = n / plan_.block * plan_.block;
+  if (full > 0) {
+    place(kLanesLeft).step = plan_.block;
+    plan_.functions->run(pass.code.data(), places_, full, plan_.width);
+  }
+  if (full < n) tail(pass, full, n);
+}
+
+void Runner::tail(const Pass& pass, int64_t full, int64_t n) {
+  const int64_t left = n - full;
+  std::memcpy(static_cast<void*>(tail_), places_, size_t(plan_.places) * sizeof(Place));
+  for (int i = kOwnPlaces; i < plan_.places; ++i) {
+    if (tail_[i].p != nullptr) tail_[i].p += full * tail_[i].step;
+  }
+  for (const int a : pass.arguments) {
+    const ArgumentPlan& p = plan_.arguments[size_t(a)];
+    if (argument(a).role == Role::scratch || p.reach == Reach::one) continue;
+    char* staging = in_workspace(p.staging);
+    if (argument(a).role == Role::in) {
+      std::memcpy(staging, tail_[p.place].p, size_t(left * p.size));
+      std::memset(staging + left * p.size, 0, size_t((plan_.block - left) * p.size));
+    } else {
+      tail_[p.flag].step = 0;
+    }
+    tail_[p.place] = {staging, p.size};
+  }
+  tail_[kLanesLeft].step = left;
+  plan_.functions->run(pass.code.data(), tail_, plan_.block, plan_.width);
+  for (const int a : pass.arguments) {
+    const ArgumentPlan& p = plan_.arguments[size_t(a)];
+    if (argument(a).role != Role::out) continue;
+    std::memcpy(place(p.place).p + full * p.size, in_workspace(p.staging), size_t(left * p.size));
+  }
+}
+
+void Runner::gather(int a, const char* from, int64_t stride, char* to, int64_t n) const {
+  with_kernels(copies_, plan_.arguments[size_t(a)].size, [&](const auto& k, auto element) {
+    using T = decltype(element);
+    k.gather(reinterpret_cast<const T*>(from), stride, reinterpret_cast<T*>(to), n);
+  });
+}
+
+void Runner::scatter(int a, const char* from, char* to, int64_t stride, int64_t n) const {
+  with_kernels(copies_, plan_.arguments[size_t(a)].size, [&](const auto&, auto element) {
+    using T = decltype(element);
+    for (int64_t i = 0; i < n; ++i)
+      reinterpret_cast<T*>(to)[i * stride] = reinterpret_cast<const T*>(from)[i];
+  });
+}
+
+}  // namespace rlx::cpu::vm
