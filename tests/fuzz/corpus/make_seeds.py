@@ -1,7 +1,7 @@
 """Writes the seeds of the file readers: small good files. Needs numpy, gguf, safetensors (python3 make_seeds.py)."""
 import json
 import numpy as np
-from gguf import GGMLQuantizationType, GGUFWriter, quants
+from gguf import GGML_QUANT_SIZES, GGMLQuantizationType, GGUFWriter, quants
 from safetensors.numpy import save_file
 
 w = GGUFWriter("gguf/types.gguf", "llama")
@@ -13,6 +13,12 @@ w.add_tensor("w", np.arange(6, dtype=np.float32).reshape(2, 3))
 x = np.sin(np.arange(64, dtype=np.float32)).reshape(2, 32)
 for t in (GGMLQuantizationType.Q4_0, GGMLQuantizationType.Q8_0):
     w.add_tensor(t.name, quants.quantize(x, t), raw_dtype=t)
+w.write_header_to_file(); w.write_kv_data_to_file(); w.write_tensors_to_file(); w.close()
+w = GGUFWriter("gguf/codebooks.gguf", "llama")
+for name in ("IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S"):
+    t = GGMLQuantizationType[name]
+    block = (37 * np.arange(GGML_QUANT_SIZES[t][1])).astype(np.uint8)
+    w.add_tensor(name, block.reshape(1, -1), raw_dtype=t)
 w.write_header_to_file(); w.write_kv_data_to_file(); w.write_tensors_to_file(); w.close()
 w = GGUFWriter("gguf/empty.gguf", "x")
 w.write_header_to_file(); w.write_kv_data_to_file(); w.write_tensors_to_file(); w.close()
