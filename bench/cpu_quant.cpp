@@ -120,10 +120,11 @@ void many_rows(const std::string& scheme, const std::string& name, bool exact) {
 
 int main(int argc, char** argv) {
   using namespace rlx::bench;
-  const char* schemes[] = {"gguf_q4_0",   "gguf_q4_1",   "gguf_q5_0",  "gguf_q5_1",  "gguf_q8_0",
-                           "gguf_q2k",    "gguf_q3k",    "gguf_q4k",   "gguf_q5k",   "gguf_q6k",
-                           "gguf_iq4_nl", "gguf_iq4_xs", "gguf_mxfp4", "gguf_nvfp4", "gguf_tq1_0",
-                           "gguf_tq2_0",  "int8/128",    "int8a/128",  "int4/128",   "fp8e4m3"};
+  const char* schemes[] = {
+      "gguf_q4_0",    "gguf_q4_1",  "gguf_q5_0",  "gguf_q5_1",   "gguf_q8_0",    "gguf_q2k",    "gguf_q3k",
+      "gguf_q4k",     "gguf_q5k",   "gguf_q6k",   "gguf_iq4_nl", "gguf_iq4_xs",  "gguf_mxfp4",  "gguf_nvfp4",
+      "gguf_tq1_0",   "gguf_tq2_0", "gguf_iq1_s", "gguf_iq1_m",  "gguf_iq2_xxs", "gguf_iq2_xs", "gguf_iq2_s",
+      "gguf_iq3_xxs", "gguf_iq3_s", "int8/128",   "int8a/128",   "int4/128",     "fp8e4m3"};
   for (const std::string scheme : schemes) {
     const std::string short_name = scheme.substr(scheme.starts_with("gguf_") ? 5 : 0);
     const bool is_float = scheme.starts_with("fp8");
