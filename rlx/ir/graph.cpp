@@ -381,7 +381,9 @@ std::vector<std::string> Graph::output_names() const {
   }
   for (size_t i = 0; i < out.size(); ++i) {
     const bool given = i < output_names_.size() && !output_names_[i].empty();
-    if (!given && (out[i].empty() || count[out[i]] > 1)) out[i] = cat("output", i);
+    if (given || (!out[i].empty() && count[out[i]] == 1)) continue;
+    out[i] = cat("output", i);
+    while (count.contains(out[i])) out[i] += "_";
   }
   return out;
 }

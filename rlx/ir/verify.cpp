@@ -1,6 +1,7 @@
 #include <algorithm>
 
-#include "rlx/ir/graph.h"
+#include "rlx/ir/bodies.h"
+#include "rlx/ir/clone.h"
 #include "rlx/ir/leaves.h"
 
 namespace rlx::ir {
@@ -21,7 +22,7 @@ class Verifier {
       if (check_operands(seen)) check_types();
       seen[n->id] = true;
       if (n->op->traits.leaf) {
-        const std::string& name = static_cast<const NamedLeaf*>(n->attrs.get())->name;
+        const std::string& name = leaf_name(*n);
         const auto [it, is_new] = leaves.emplace(name, n->id);
         if (!is_new) report("names", cat(n->op->name, ": '", name, "' is also the name of %", it->second));
       }
@@ -88,19 +89,16 @@ class Verifier {
   }
 
   void check_bodies(int depth) {
-    for (const FieldInfo& f : node_->op->fields) {
-      if (f.kind != AttrKind::graph) continue;
-      const AttrValue v = f.get(node_->attrs.get());
-      const auto* body = std::get_if<GraphRef>(&v);
-      if (body == nullptr || *body == nullptr) continue;  // whether a body may be absent is for infer to say
+    // Whether a body may be absent is for infer to say.
+    for_each_body(*node_, [&](const FieldInfo& f, const GraphRef& body) {
       if (depth >= kMaxBodyDepth) {
         report("body", cat(node_->op->name, ": bodies nest deeper than ", kMaxBodyDepth));
-        continue;
+        return;
       }
-      for (const VerifyError& e : Verifier(**body).run(depth + 1)) {
+      for (const VerifyError& e : Verifier(*body).run(depth + 1)) {
         report("body", cat(node_->op->name, ": in ", f.name, ": ", e));
       }
-    }
+    });
   }
 
   void check_uses() {

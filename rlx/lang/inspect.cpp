@@ -3,21 +3,11 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "rlx/ir/bodies.h"
 #include "rlx/ir/text.h"
 
 namespace rlx {
 namespace {
-
-void count_ops(const ir::Graph& g, std::map<std::string, int64_t>& counts) {
-  for (const ir::Node* n : g.nodes()) {
-    ++counts[std::string(n->op->name)];
-    for (const ir::FieldInfo& f : n->op->fields) {
-      if (f.kind != ir::AttrKind::graph) continue;
-      const ir::AttrValue v = f.get(n->attrs.get());
-      if (const auto* body = std::get_if<ir::GraphRef>(&v); body && *body) count_ops(**body, counts);
-    }
-  }
-}
 
 // Static results only: a symbolic size has no bytes yet.
 int64_t result_bytes(const ir::Graph& g) {
@@ -34,7 +24,7 @@ std::string plural(size_t n, std::string_view noun) { return cat(n, " ", noun, n
 
 std::map<std::string, int64_t> histogram(const ir::Graph& g) {
   std::map<std::string, int64_t> counts;
-  count_ops(g, counts);
+  ir::for_each_node(g, [&counts](const ir::Node& n) { ++counts[std::string(n.op->name)]; });
   return counts;
 }
 

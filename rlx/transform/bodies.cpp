@@ -1,4 +1,5 @@
 // Derivatives and batching of bodies for the rules of control flow.
+#include "rlx/ir/clone.h"
 #include "rlx/ir/leaves.h"
 #include "rlx/transform/batch.h"
 #include "rlx/transform/forward.h"
@@ -81,7 +82,7 @@ class Bodies final : public BodyTransforms {
         dims.insert(dims.begin(), size);
         s = s.with_dims(std::move(dims));
       }
-      const std::string& name = static_cast<const NamedLeaf*>(body.node(id).attrs.get())->name;
+      const std::string& name = ir::leaf_name(body.node(id));
       leaves.push_back({{&g, g.input(name, s)}, with});  // some bodies know their inputs by name
     }
     Values outputs;

@@ -1,4 +1,5 @@
 // Jacobians: one basis vector per element, all at once through vmap.
+#include "rlx/ir/clone.h"
 #include "rlx/ir/leaves.h"
 #include "rlx/ops/elementwise/cast.h"
 #include "rlx/ops/elementwise/compare.h"
@@ -32,11 +33,11 @@ Graph bind_units(const Graph& mapped, const std::string& extra, const Shape& uni
   Values leaves;
   for (const NodeId id : mapped.leaves()) {
     const Node& n = mapped.node(id);
-    const std::string& leaf = static_cast<const NamedLeaf*>(n.attrs.get())->name;
+    const std::string& leaf = ir::leaf_name(n);
     if (leaf == extra) {
       leaves.push_back(unit_vectors(out, unit));
     } else {
-      leaves.push_back(n.is<Param>() ? out.param(leaf, n.shapes[0]) : out.input(leaf, n.shapes[0]));
+      leaves.push_back(ir::append_leaf_like(out, n));
     }
   }
   const auto names = mapped.output_names();

@@ -1,4 +1,5 @@
 // One forward run, many tangents: the jvp graph cut at what does not depend on the tangents.
+#include "rlx/ir/clone.h"
 #include "rlx/ir/leaves.h"
 #include "rlx/transform/forward.h"
 #include "rlx/transform/transform.h"
@@ -39,7 +40,7 @@ Linearized linearize(const Graph& g, const std::vector<std::string>& wrt) {
   }
   for (size_t i = leaves + saved.size(); i < before.size(); ++i) {
     const Node& n = cut.backward.node(before[i]);
-    bound[i] = out.linear.input(static_cast<const NamedLeaf*>(n.attrs.get())->name, n.shapes[0]);
+    bound[i] = out.linear.input(ir::leaf_name(n), n.shapes[0]);
   }
   for (size_t i = 0; i < leaves; ++i) {  // nobody reads these: any value stands in
     if (bound[i].node == kNoNode) bound[i] = bound.back();

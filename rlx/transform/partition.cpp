@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "rlx/ir/leaves.h"
+#include "rlx/ir/clone.h"
 #include "rlx/transform/save_choice.h"
 
 namespace rlx::transform {
@@ -53,41 +53,22 @@ class Partitioner {
     if (std::find(needed_.begin(), needed_.end(), v) == needed_.end()) needed_.push_back(v);
   }
 
-  Value copy_node(Graph& to, const Node& n, ValueMap<Value>& map) const {
-    Values operands;
-    for (const Value v : n.inputs) operands.push_back(map.at(v));
-    to.set_current_origin(n.origin);
-    const NodeId id = to.append(*n.op, n.attrs, operands, n.name);
-    to.set_current_origin(nullptr);
-    for (uint32_t i = 0; i < n.shapes.size(); ++i) map[n.result(i)] = to.value(id, i);
-    return to.value(id);
-  }
-
-  const std::string& leaf_name(NodeId id) const {
-    return static_cast<const NamedLeaf*>(joint_.node(id).attrs.get())->name;
-  }
-
   void build_forward(const Values& saved, Graph& g) const {
     g.set_name(joint_.name());
-    ValueMap<Value> map;
-    for (size_t i = 0; i < num_leaves_; ++i) {
-      const Node& n = joint_.node(leaves_[i]);
-      const Value v =
-          n.is<Param>() ? g.param(leaf_name(n.id), n.shapes[0]) : g.input(leaf_name(n.id), n.shapes[0]);
-      map[n.result()] = v;
-    }
+    ir::Cloner copy(g);
+    for (size_t i = 0; i < num_leaves_; ++i) copy.copy(joint_.node(leaves_[i]));
     for (const Node* n : joint_.nodes()) {
-      if (!n->op->traits.leaf && !backward_[n->id]) copy_node(g, *n, map);
+      if (!n->op->traits.leaf && !backward_[n->id]) copy.copy(*n);
     }
     Values outputs;
     std::vector<std::string> names;
     const auto joint_names = joint_.output_names();
     for (size_t i = 0; i < num_outputs_; ++i) {
-      outputs.push_back(map.at(joint_.outputs()[i]));
+      outputs.push_back(copy.at(joint_.outputs()[i]));
       names.push_back(joint_names[i]);
     }
     for (const Value v : saved) {
-      outputs.push_back(map.at(v));
+      outputs.push_back(copy.at(v));
       names.push_back(cat("saved_", v.node, "_", v.index));
     }
     g.set_outputs(outputs, names);
@@ -97,42 +78,37 @@ class Partitioner {
   void build_backward(const Values& saved, Partition& out) const {
     Graph& g = out.backward;
     g.set_name(joint_.name() + "_backward");
-    ValueMap<Value> map;
-    const auto add_leaf = [&](NodeId id) {
-      const Node& n = joint_.node(id);
-      map[n.result()] =
-          n.is<Param>() ? g.param(leaf_name(id), n.shapes[0]) : g.input(leaf_name(id), n.shapes[0]);
-    };
-    for (size_t i = 0; i < num_leaves_; ++i) add_leaf(leaves_[i]);
-    for (const Value v : saved) map[v] = g.input(cat("saved_", v.node, "_", v.index), joint_.shape(v));
-    for (size_t i = num_leaves_; i < leaves_.size(); ++i) add_leaf(leaves_[i]);
+    ir::Cloner copy(g);
+    for (size_t i = 0; i < num_leaves_; ++i) copy.copy(joint_.node(leaves_[i]));
+    for (const Value v : saved) copy.set(v, g.input(cat("saved_", v.node, "_", v.index), joint_.shape(v)));
+    for (size_t i = num_leaves_; i < leaves_.size(); ++i) copy.copy(joint_.node(leaves_[i]));
     // Backward nodes, and the forward nodes they need that nobody saved.
     std::vector<bool> emit(backward_);
     const auto nodes = joint_.nodes();
     for (size_t i = nodes.size(); i-- > 0;) {
       const Node& n = *nodes[i];
       if (n.op->traits.leaf) continue;
-      if (!emit[n.id]) emit[n.id] = is_output(n.id) && !all_mapped(n, map);
+      if (!emit[n.id]) emit[n.id] = is_output(n.id) && !all_copied(n, copy);
       if (!emit[n.id]) continue;
       for (const Value v : n.inputs) {
-        if (!map.contains(v)) emit[v.node] = true;
+        if (!copy.has(v)) emit[v.node] = true;
       }
     }
     for (const Node* n : nodes) {
       if (n->op->traits.leaf || !emit[n->id]) continue;
       if (!backward_[n->id] && !is_free(*n)) out.recomputed.push_back(cat("%", n->id, " ", n->op->name));
-      ValueMap<Value> before;
+      std::vector<std::pair<Value, Value>> kept;  // a saved result stays the saved one
       for (uint32_t r = 0; r < n->shapes.size(); ++r) {
-        if (const auto it = map.find(n->result(r)); it != map.end()) before[n->result(r)] = it->second;
+        if (copy.has(n->result(r))) kept.push_back({n->result(r), copy.at(n->result(r))});
       }
-      copy_node(g, *n, map);
-      for (const auto& [v, kept] : before) map[v] = kept;  // a saved result stays the saved one
+      copy.copy(*n);
+      for (const auto& [v, saved_copy] : kept) copy.set(v, saved_copy);
     }
     Values outputs;
     std::vector<std::string> names;
     const auto joint_names = joint_.output_names();
     for (size_t i = num_outputs_; i < joint_.outputs().size(); ++i) {
-      outputs.push_back(map.at(joint_.outputs()[i]));
+      outputs.push_back(copy.at(joint_.outputs()[i]));
       names.push_back(joint_names[i]);
     }
     g.set_outputs(outputs, names);
@@ -146,9 +122,9 @@ class Partitioner {
     return false;
   }
 
-  static bool all_mapped(const Node& n, const ValueMap<Value>& map) {
+  static bool all_copied(const Node& n, const ir::Cloner& copy) {
     for (uint32_t i = 0; i < n.shapes.size(); ++i) {
-      if (!map.contains(n.result(i))) return false;
+      if (!copy.has(n.result(i))) return false;
     }
     return true;
   }

@@ -1,3 +1,4 @@
+#include "rlx/ir/clone.h"
 #include "rlx/ir/leaves.h"
 #include "rlx/ops/shape/transpose.h"
 #include "rlx/transform/batch.h"
@@ -17,7 +18,7 @@ Graph vmap(const Graph& g, const VmapOptions& options) {
   }
   for (const NodeId id : g.leaves()) {
     const Node& n = g.node(id);
-    const std::string& name = static_cast<const NamedLeaf*>(n.attrs.get())->name;
+    const std::string& name = ir::leaf_name(n);
     const auto it = options.in_axes.find(name);
     const bool batched = it != options.in_axes.end() && it->second.has_value();
     Shape shape = n.shapes[0];
@@ -32,7 +33,7 @@ Graph vmap(const Graph& g, const VmapOptions& options) {
       dims.insert(dims.begin() + axis, size);
       shape = shape.with_dims(std::move(dims));
     }
-    Expr t{&out, n.is<Param>() ? out.param(name, shape) : out.input(name, shape)};
+    Expr t{&out, ir::append_leaf_like(out, n, shape)};
     if (batched) t = ops::move_axis(t, axis, 0);
     leaves.push_back({t, batched});
   }
