@@ -6,6 +6,7 @@
 
 #include "rlx/base/base64.h"
 #include "rlx/ir/literal.h"
+#include "rlx/ir/real_text.h"
 
 namespace rlx {
 namespace {
@@ -158,12 +159,11 @@ class Reader {
 
   double number() {
     skip();
-    double value = 0;
-    const char* begin = text_.data() + pos_;
-    const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), value);
-    if (error == std::errc::invalid_argument) throw invalid("literal: expected a number");
-    pos_ += size_t(end - begin);
-    return value;
+    try {
+      return parse_real(text_, pos_);
+    } catch (const Error& e) {
+      throw invalid("literal: ", e.message());
+    }
   }
 
   void skip() {

@@ -1,5 +1,6 @@
 #include <unordered_map>
 
+#include "rlx/ir/clone.h"
 #include "rlx/ir/leaves.h"
 #include "rlx/ir/text.h"
 
@@ -24,7 +25,7 @@ class Printer {
     for (const Node* n : g_.nodes()) ++count[n->name];
     for (const Node* n : g_.nodes()) {
       const bool leaf = n->op->traits.leaf;
-      const std::string& name = leaf ? static_cast<const NamedLeaf*>(n->attrs.get())->name : n->name;
+      const std::string& name = leaf ? leaf_name(*n) : n->name;
       // A leaf is always known by its own name; another node only if nobody else has it.
       const bool usable = leaf || (!name.empty() && count[name] == 1 && is_word(name) && !is_reserved(name) &&
                                    !g_.find_leaf(name));
@@ -68,11 +69,12 @@ class Printer {
     out += "\n" + std::string(size_t(indent), ' ') + "}";
   }
 
- private:
+  /// How a text names the value.
   std::string reference(Value v) const {
     return v.index == 0 ? names_.at(v.node) : cat(names_.at(v.node), "#", v.index);
   }
 
+ private:
   void statement(std::string& out, const Node& n, int indent) {
     out += names_[n.id];
     if (n.shapes.size() != 1) out += cat(":", n.shapes.size());
@@ -114,7 +116,11 @@ struct AppendAttr {
   const StoreLiteral* store;
 
   void operator()(std::monostate) const { out += "none"; }
-  void operator()(const std::string& v) const { out += field.kind == AttrKind::choice ? v : quote(v); }
+  // A choice called none is quoted where none also means that there is no value.
+  void operator()(const std::string& v) const {
+    const bool bare = field.kind == AttrKind::choice && !(field.optional && v == "none");
+    out += bare ? v : quote(v);
+  }
   void operator()(const GraphRef& v) const {
     if (v == nullptr) {
       out += "none";
@@ -133,6 +139,30 @@ struct AppendAttr {
 
 void Printer::append(std::string& out, const FieldInfo& f, const AttrValue& v, int indent) {
   std::visit(AppendAttr{out, f, indent, store_}, v);
+}
+
+void append_plan(std::string& out, const std::vector<PlanStatement>& plan, const Printer& printer) {
+  out += "plan {\n";
+  for (const PlanStatement& s : plan) {
+    std::vector<std::string> arguments;
+    for (const Value v : s.operands) arguments.push_back(printer.reference(v));
+    for (const auto& [name, value] : s.attrs) {
+      arguments.push_back(cat(name, "="));
+      const FieldInfo text{.name = name, .doc = {}, .kind = AttrKind::string};
+      std::visit(AppendAttr{arguments.back(), text, 0, nullptr}, value);
+    }
+    out += cat("  ", quote_name(s.name), "(", join(arguments), ")\n");
+  }
+  out += "}\n";
+}
+
+std::string module_text(const Module& m, const StoreLiteral* store) {
+  std::string out = m.named ? cat("module ", m.words(), "\n") : std::string();
+  Printer printer(m.graph, false, store);
+  printer.print(out, 0, true);
+  out += "\n";
+  if (!m.plan.empty()) append_plan(out, m.plan, printer);
+  return out;
 }
 
 }  // namespace
@@ -172,6 +202,9 @@ std::string to_text(const Graph& g, const StoreLiteral& store) {
   Printer(g, false, &store).print(out, 0, true);
   return out + "\n";
 }
+
+std::string to_text(const Module& m) { return module_text(m, nullptr); }
+std::string to_text(const Module& m, const StoreLiteral& store) { return module_text(m, &store); }
 
 std::string to_annotated_text(const Graph& g) {
   std::string out;

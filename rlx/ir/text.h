@@ -13,33 +13,56 @@
 // f32[2]{1.0, 2.0} for constants, f32[2]@"name" for constants kept elsewhere, graph(...) {...} for bodies,
 // bare words for choices. A name that is not a plain word is quoted. Comments run from // to the end of the
 // line.
+//
+// A module is a graph with its stage in front and, at LIR, a plan behind; every reader of graphs reads it:
+//
+//   module hir fusable        module mir        module lir
+//   graph @toy(...) {...}     graph ...         graph ...
+//                                               plan {
+//                                                 slot(h, offset=64, bytes=128)
+//                                               }
+//
+// The statements of a plan are calls whose operands are values of the graph and whose attributes are true, 7,
+// 0.5, [1, 2], "text" or words.
 #pragma once
 
 #include <functional>
 #include <string>
 #include <string_view>
 
-#include "rlx/ir/graph.h"
+#include "rlx/ir/module.h"
 
 namespace rlx::ir {
 
 std::string to_text(const Graph&);
+/// With the line of the stage, unless the module is one that was read without.
+std::string to_text(const Module&);
+
+/// Throws a user error with line and column and what was expected. A module gives its graph.
+Graph parse_graph(std::string_view text, const OpTable&);
+Module parse_module(std::string_view text, const OpTable&);
+
+/// Every error of a text, each with its place as origin: the parser goes on behind a statement that it cannot
+/// read, says nothing of what depends on it, and what could be read is verified. Empty means sound. Counting
+/// stops at a hundred.
+std::vector<VerifyError> verify_text(std::string_view text, const OpTable&);
 
 /// Constants kept outside of the text. Storing returns the name to write, or empty to write the contents.
 using StoreLiteral = std::function<std::string(const Literal&)>;
 using FetchLiteral = std::function<Literal(const std::string& name)>;
 
 std::string to_text(const Graph&, const StoreLiteral&);
+std::string to_text(const Module&, const StoreLiteral&);
 /// `origins`, when given, has one entry per node, bodies included, in the order of the text
 /// (rlx/ir/json.h: origins_to_json).
-Graph parse_graph(std::string_view text, const OpTable&, const FetchLiteral&,
-                  std::span<const OriginRef> origins = {});
+Module parse_module(std::string_view text, const OpTable&, const FetchLiteral&,
+                    std::span<const OriginRef> origins = {});
 
 /// Text with one more column per node: where it came from.
 std::string to_annotated_text(const Graph&);
 
-/// Throws a user error with line and column and what was expected.
-Graph parse_graph(std::string_view text, const OpTable&);
+/// Attributes written as in a call, "k=2, axis=1", over the defaults of the operator.
+AttrsRef parse_attrs(std::string_view text, const OpDef&, const OpTable&);
 
 /// One attribute value, as in a graph text.
 void append_attr(std::string& out, const FieldInfo&, const AttrValue&, int indent = 0);

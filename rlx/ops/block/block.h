@@ -4,19 +4,17 @@
 // The order of the weights of a gated feed-forward net is up, gate, down, in every block.
 #pragma once
 
-#include <array>
-
+#include "rlx/ir/module.h"
 #include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
 
-/// direct emits fused operators, for running as it is; fusable emits primitives, for derivatives and for
-/// the compiler's own fusion.
-enum class FusionPolicy { direct, fusable };
-constexpr std::array<std::string_view, 2> choice_names(FusionPolicy) { return {"direct", "fusable"}; }
+using ir::FusionPolicy;
 
 /// What tells a block from other operators: it has a policy for lowering to set.
 bool is_block(const OpDef& op);
+/// Whether a graph has a block, in any body.
+bool holds_blocks(const Graph& g);
 
 inline constexpr std::string_view kPolicyDoc = "what lowering emits: fused operators or primitives";
 
