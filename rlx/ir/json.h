@@ -23,6 +23,7 @@
 
 namespace rlx::ir {
 
+inline constexpr std::string_view kJsonFormat = "rlx.graph";
 inline constexpr int kJsonVersion = 1;
 
 /// `indent` < 0 writes one line. A name that is not UTF-8 is a user error: JSON cannot hold it.

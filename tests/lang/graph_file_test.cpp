@@ -106,9 +106,9 @@ TEST(GraphFile, origins_must_fit_the_nodes) {
   EXPECT_EQ(write(R"({"origins": [{"label": "a"}], "nodes": [0]})"), "no error");
   EXPECT_EQ(write(R"({"origins": [{"label": "a"}], "nodes": [0, 0]})"), "parse: 2 origins for 1 nodes");
   EXPECT_EQ(write(R"({"origins": [], "nodes": [0]})"),
-            "json: origins.nodes[0]: there is no origin 0; the document has 0");
+            "origins: nodes[0]: there is no origin 0; the document has 0");
   EXPECT_EQ(write(R"({"origins": [{"file": "a", "line": -1}], "nodes": []})"),
-            "json: origins.origins[0].line: -1 is not a line number");
+            "origins: origins[0].line: -1 is not a line number");
 }
 
 TEST(GraphFile, refuses_other_versions_and_other_files) {
