@@ -20,9 +20,9 @@ void add_fmt(CLI::App& app) {
   auto* in_place = command->add_flag("--in-place,-i", o->in_place, "change the file instead of printing");
   command->add_flag("--json", o->json, "the JSON form")->excludes(in_place);
   command->callback([o] {
-    const ir::Graph g = read_graph(o->path).graph;
-    if (o->in_place) return write_file(o->path, ir::to_text(g));
-    std::fputs((o->json ? ir::to_json(g, 2) + "\n" : ir::to_text(g)).c_str(), stdout);
+    const ir::Module m = read_module(o->path);
+    if (o->in_place) return write_file(o->path, ir::to_text(m));
+    std::fputs((o->json ? ir::to_json(m.graph, 2) + "\n" : ir::to_text(m)).c_str(), stdout);
   });
 }
 

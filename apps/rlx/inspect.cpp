@@ -125,7 +125,7 @@ bool is_graph(const std::string& path) {
   const size_t start = text.find_first_not_of(" \t\r\n");
   if (start == std::string_view::npos) return false;
   const std::string_view head = text.substr(start, 200);
-  return head.starts_with("graph") || head.starts_with("//") ||
+  return head.starts_with("graph") || head.starts_with("module") || head.starts_with("//") ||
          head.find("\"rlx.graph\"") != std::string_view::npos;
 }
 

@@ -1,14 +1,12 @@
 #include "rlx/lang/graph_file.h"
 
-#include <algorithm>
-
 #include "rlx/base/file.h"
 #include "rlx/io/literal.h"
 #include "rlx/io/safetensors.h"
 #include "rlx/ir/json.h"
 #include "rlx/ir/leaves.h"
 #include "rlx/ir/text.h"
-#include "rlx/ops/all.h"
+#include "rlx/ops/block/block.h"
 
 namespace rlx {
 namespace {
@@ -37,7 +35,8 @@ const std::string& metadata(const io::SafetensorsFile& file, std::string_view ke
   return *value;
 }
 
-GraphFile from_safetensors(const io::SafetensorsFile& file, const std::string& source) {
+GraphFile from_safetensors(const io::SafetensorsFile& file, const std::string& source,
+                           const ir::OpTable& ops) {
   if (const std::string& format = metadata(file, "rlx.format", source); format != "graph")
     throw invalid(source, ": its format is '", format, "'; 'graph' expected");
   if (const std::string& version = metadata(file, "rlx.version", source);
@@ -45,14 +44,18 @@ GraphFile from_safetensors(const io::SafetensorsFile& file, const std::string& s
     throw invalid(source, ": version ", version, " is unknown; this program reads ", kGraphFileVersion);
   GraphFile out;
   out.stage = metadata(file, "rlx.stage", source);
-  constexpr std::string_view kStages[] = {"hir direct", "hir fusable", "mir", "lir"};
-  if (std::find(std::begin(kStages), std::end(kStages), out.stage) == std::end(kStages))
-    throw invalid(source, ": stage '", out.stage, "' is unknown; known: ", join(kStages));
   const std::string* origins = file.find_metadata("rlx.origins");
-  out.graph = ir::parse_graph(
-      metadata(file, "rlx.text", source), ops::table(),
+  ir::Module module = ir::parse_module(
+      metadata(file, "rlx.text", source), ops,
       [&](const std::string& name) { return io::to_literal(file.tensor(name)); },
       origins != nullptr ? ir::origins_from_json(*origins) : std::vector<ir::OriginRef>());
+  try {
+    module.set_words(out.stage);
+  } catch (const Error& e) {
+    throw invalid(source, ": ", e.message());
+  }
+  out.graph = std::move(module.graph);
+  out.plan = std::move(module.plan);
   for (const io::TensorView& t : file.tensors()) {
     if (t.name.starts_with(kConstantPrefix)) continue;
     const auto id = out.graph.find_leaf(t.name);
@@ -68,17 +71,42 @@ GraphFile from_safetensors(const io::SafetensorsFile& file, const std::string& s
   return out;
 }
 
+enum class Form { text, json, saved };
+
+Form form_of(std::string_view text) {
+  // A safetensors file begins with a length of eight bytes, whose upper ones are zero.
+  if (text.size() >= 8 && text[7] == '\0') return Form::saved;
+  const size_t start = text.find_first_not_of(" \t\r\n");
+  return start != std::string_view::npos && text[start] == '{' ? Form::json : Form::text;
+}
+
+// Messages of `read` start with the path.
+template <class Read>
+auto in_file(const std::string& path, Read read) {
+  try {
+    return read();
+  } catch (Error& e) {
+    e.set_message(cat(path, ": ", e.message()));
+    throw;
+  }
+}
+
 }  // namespace
 
 void save_graph(const GraphFile& file, const std::string& path) {
   check_weights(file);
   std::vector<io::TensorView> tensors;
-  const std::string text = ir::to_text(file.graph, [&](const Literal& value) -> std::string {
+  const auto store = [&](const Literal& value) -> std::string {
     if (value.bytes().size() <= kMaxInlineBytes) return {};
     std::string name = cat(kConstantPrefix, tensors.size());
     tensors.push_back(io::to_view(name, value));
     return name;
-  });
+  };
+  // With a plan the text is that of a module; the stage is told by the metadata in any case.
+  const std::string text =
+      file.plan.empty()
+          ? ir::to_text(file.graph, store)
+          : ir::to_text(ir::Module{file.graph, ir::Stage::Lir, ir::FusionPolicy::direct, file.plan}, store);
   for (const auto& [name, value] : file.weights) tensors.push_back(io::to_view(name, value));
   io::Metadata metadata = {{"rlx.format", "graph"},
                            {"rlx.version", std::to_string(kGraphFileVersion)},
@@ -89,29 +117,49 @@ void save_graph(const GraphFile& file, const std::string& path) {
   io::write_safetensors(path, tensors, metadata);
 }
 
-GraphFile load_graph(const std::string& path) {
-  return from_safetensors(io::SafetensorsFile::open(path), path);
+GraphFile load_graph(const std::string& path, const ir::OpTable& ops) {
+  return from_safetensors(io::SafetensorsFile::open(path), path, ops);
 }
 
 GraphFile parse_graph_file(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
-                           const std::string& name) {
-  return from_safetensors(io::SafetensorsFile::parse(bytes, std::move(owner), name), name);
+                           const std::string& name, const ir::OpTable& ops) {
+  return from_safetensors(io::SafetensorsFile::parse(bytes, std::move(owner), name), name, ops);
 }
 
-GraphFile read_graph(const std::string& path) {
+GraphFile read_graph(const std::string& path, const ir::OpTable& ops) {
+  if (form_of(MappedFile::open(path).text()) == Form::saved) return load_graph(path, ops);
+  ir::Module m = read_module(path, ops);
+  std::string stage = m.words();
+  return {std::move(m.graph), {}, std::move(stage), std::move(m.plan)};
+}
+
+ir::Module read_module(const std::string& path, const ir::OpTable& ops) {
   const MappedFile file = MappedFile::open(path);
-  const std::string_view text = file.text();
-  const size_t start = text.find_first_not_of(" \t\r\n");
-  // A safetensors file begins with a length of eight bytes, whose upper ones are zero.
-  if (text.size() >= 8 && text[7] == '\0') return load_graph(path);
-  try {
-    if (start != std::string_view::npos && text[start] == '{')
-      return {ir::graph_from_json(text, ops::table()), {}, "mir"};
-    return {ir::parse_graph(text, ops::table()), {}, "mir"};
-  } catch (Error& e) {
-    e.set_message(cat(path, ": ", e.message()));
-    throw;
+  ir::Module m;
+  switch (form_of(file.text())) {
+    case Form::saved: {
+      GraphFile saved = load_graph(path, ops);
+      m.set_words(saved.stage);
+      m.graph = std::move(saved.graph);
+      m.plan = std::move(saved.plan);
+      m.named = m.stage != ir::Stage::Mir;
+      return m;
+    }
+    case Form::text:
+      m = in_file(path, [&] { return ir::parse_module(file.text(), ops); });
+      break;
+    case Form::json:
+      m.graph = in_file(path, [&] { return ir::graph_from_json(file.text(), ops); });
+      m.named = false;
   }
+  if (!m.named && ops::holds_blocks(m.graph)) m.stage = ir::Stage::Hir;
+  return m;
+}
+
+std::vector<ir::VerifyError> verify_graph_file(const std::string& path, const ir::OpTable& ops) {
+  const MappedFile file = MappedFile::open(path);
+  if (form_of(file.text()) == Form::text) return ir::verify_text(file.text(), ops);
+  return read_graph(path, ops).graph.verify();
 }
 
 }  // namespace rlx

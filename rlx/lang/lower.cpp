@@ -1,8 +1,6 @@
-// HIR to MIR: every block gives way to its decomposition.
-#include <unordered_map>
-
-#include "rlx/ir/inline.h"
-#include "rlx/ir/leaves.h"
+// HIR to MIR: every block gives way to its decomposition, in bodies too.
+#include "rlx/ir/bodies.h"
+#include "rlx/ir/rewrite.h"
 #include "rlx/lang/module.h"
 
 namespace rlx {
@@ -12,7 +10,7 @@ std::string block_label(const ir::Node& n) { return n.name.empty() ? cat(n.op->n
 
 ir::OriginRef block_origin(const ir::Node& n) {
   auto origin = n.origin ? std::make_shared<ir::Origin>(*n.origin) : std::make_shared<ir::Origin>();
-  origin->block = block_label(n);
+  if (origin->block.empty()) origin->block = block_label(n);  // of blocks in blocks the outermost counts
   return origin;
 }
 
@@ -24,14 +22,15 @@ std::shared_ptr<void> with_policy(const ir::Node& n, FusionPolicy policy) {
   return attrs;
 }
 
-// Results of the block, emitted into `to`. What a block emits may contain blocks again.
-Values expand(ir::Graph& to, const ir::Node& n, const Values& operands, FusionPolicy policy) {
-  to.set_current_origin(block_origin(n));
-  Values results;
+Values expand(ir::Cloner& copy, const ir::Node& n, FusionPolicy policy) {
+  const ir::OriginScope scope(copy.to(), block_origin(n));
   try {
+    const Values operands = copy.at(n.inputs);
+    Values results;
     const auto attrs = with_policy(n, policy);
-    for (const ir::Expr& t : n.op->decompose(ir::Lower{to, operands, n.shapes}, attrs.get()))
+    for (const ir::Expr& t : n.op->decompose(ir::Lower{copy.to(), operands, n.shapes}, attrs.get()))
       results.push_back(t);
+    return results;
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::user) throw;
     LowerError error(cat("lower: ", e.message()));
@@ -39,44 +38,31 @@ Values expand(ir::Graph& to, const ir::Node& n, const Values& operands, FusionPo
     if (n.origin) error.set_origin(n.origin->text());
     throw error;
   }
-  to.set_current_origin(nullptr);
-  if (results.size() == 1 && !n.name.empty() && to.node(results[0]).name.empty())
-    to.set_name(results[0].node, n.name);
-  return results;
 }
 
 }  // namespace
 
-Mir lower(const Hir& hir) {
-  const Graph& from = hir.graph;
-  Graph to(from.name());
-  ir::ValueMap<Value> moved;
-  const auto map = [&moved](const Values& values) {
-    Values out;
-    for (const Value v : values) out.push_back(moved.at(v));
-    return out;
-  };
-  for (const ir::Node* n : from.nodes()) {
-    Values results;
-    if (ops::is_block(*n->op)) {
-      results = expand(to, *n, map(n->inputs), hir.policy);
-    } else {
-      to.set_current_origin(n->origin);
-      const NodeId id = to.append(*n->op, n->attrs, map(n->inputs), n->op->traits.leaf ? "" : n->name);
-      to.set_current_origin(nullptr);
-      for (uint32_t i = 0; i < n->shapes.size(); ++i) results.push_back(to.value(id, i));
-    }
-    for (uint32_t i = 0; i < results.size(); ++i) moved.emplace(n->result(i), results[i]);
+Graph lower(const ir::Graph& from, FusionPolicy policy) {
+  constexpr int kMaxRounds = 64;  // a block may hold blocks; one that holds itself never ends
+  Graph out = from;
+  for (int round = 0; ops::holds_blocks(out); ++round) {
+    if (round == kMaxRounds)
+      throw LowerError(cat("lower: blocks of graph '", from.name(), "' decompose into blocks without end"));
+    out = ir::rewrite(out, [&](ir::Cloner& copy, const ir::Node& n) -> std::optional<Values> {
+            if (!ops::is_block(*n.op)) return std::nullopt;
+            return expand(copy, n, policy);
+          }).graph;
   }
-  to.set_outputs(map(from.outputs()), from.output_names());
-  return {std::move(to)};
+  return out;
 }
 
+Mir lower(const Hir& hir) { return {lower(hir.graph, hir.policy)}; }
+
 Lir plan(const Mir& mir) {
-  for (const ir::Node* n : mir.graph.nodes()) {
-    if (ops::is_block(*n->op))
-      throw invalid("plan: %", n->id, " is the block ", n->op->name, "; lower the module first");
-  }
+  ir::for_each_node(mir.graph, [](const ir::Node& n) {
+    if (ops::is_block(*n.op))
+      throw invalid("plan: %", n.id, " is the block ", n.op->name, "; lower the module first");
+  });
   return {mir.graph, make_plan(mir.graph)};
 }
 

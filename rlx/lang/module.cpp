@@ -1,16 +1,18 @@
 #include "rlx/lang/module.h"
 
+#include <map>
 #include <ostream>
 
+#include "rlx/ir/bodies.h"
+#include "rlx/ir/text.h"
 #include "rlx/lang/graph_file.h"
 #include "rlx/lang/inspect.h"
-#include "rlx/ops/all.h"
 
 namespace rlx {
 
-std::string_view stage_name(Stage stage) {
-  constexpr std::string_view kNames[] = {"HIR", "MIR", "LIR"};
-  return kNames[size_t(stage)];
+GraphModule GraphModule::from_graph(const ir::Graph& graph) {
+  if (ops::holds_blocks(graph)) return Hir{graph};
+  return Mir{graph};
 }
 
 GraphModule GraphModule::define(const std::string& name, const std::function<Value(GraphModule&)>& build) {
@@ -74,14 +76,12 @@ Value GraphModule::named(const std::string& label, const std::function<Value(Gra
 }
 
 GraphModule GraphModule::lower() const {
-  if (stage() != Stage::Hir) return *this;
-  return rlx::lower(as_hir());
+  if (stage() == Stage::Lir || (stage() == Stage::Mir && !ops::holds_blocks(graph()))) return *this;
+  return into_mir();
 }
 
 Mir GraphModule::into_mir() const {
-  return stage() == Stage::Hir   ? rlx::lower(as_hir())
-         : stage() == Stage::Mir ? as_mir()
-                                 : Mir{as_lir().graph};
+  return stage() == Stage::Hir ? rlx::lower(as_hir()) : Mir{rlx::lower(graph())};
 }
 Lir GraphModule::into_lir() const { return stage() == Stage::Lir ? as_lir() : rlx::plan(into_mir()); }
 
@@ -107,10 +107,12 @@ std::string GraphModule::inspect() const {
   std::string out = cat("module @", name(), " at ", stage_name(stage()), " stage");
   if (stage() == Stage::Hir) {
     out += cat(", policy ", choice_names(FusionPolicy())[size_t(fusion_policy())], "\n  blocks: ");
+    std::map<std::string_view, int64_t> counts;
+    ir::for_each_node(graph(), [&counts](const ir::Node& n) {
+      if (ops::is_block(*n.op)) ++counts[n.op->name];
+    });
     std::vector<std::string> blocks;
-    for (const auto& [op, count] : histogram(graph())) {
-      if (ops::is_block(ops::table().at(op))) blocks.push_back(cat(op, " ", count));
-    }
+    for (const auto& [op, count] : counts) blocks.push_back(cat(op, " ", count));
     out += blocks.empty() ? "none" : join(blocks);
   }
   out += "\n";
@@ -118,42 +120,40 @@ std::string GraphModule::inspect() const {
   return out + rlx::inspect(graph());
 }
 
-std::string GraphModule::to_text() const {
-  constexpr std::string_view kWords[] = {"hir", "mir", "lir"};
-  std::string out = cat("module ", kWords[size_t(stage())]);
-  if (stage() == Stage::Hir) out += cat(" ", choice_names(FusionPolicy())[size_t(fusion_policy())]);
-  return cat(out, "\n", graph().to_text());
+ir::Module GraphModule::module() const {
+  ir::Module m{graph(), stage()};
+  if (stage() == Stage::Hir) m.policy = fusion_policy();
+  if (stage() == Stage::Lir) m.plan = as_lir().plan.statements();
+  return m;
 }
 
-GraphModule GraphModule::parse(std::string_view text) {
-  const size_t end = text.find('\n');
-  const std::string_view head = text.substr(0, end);
-  // Spaces in place of the first line keep line numbers of errors right.
-  const std::string body = end == std::string_view::npos ? std::string() : cat("\n", text.substr(end + 1));
-  if (head == "module hir direct") return Hir{Graph::parse(body), FusionPolicy::direct};
-  if (head == "module hir fusable") return Hir{Graph::parse(body), FusionPolicy::fusable};
-  if (head == "module mir") return Mir{Graph::parse(body)};
-  if (head == "module lir") return rlx::plan(Mir{Graph::parse(body)});
-  Error e = invalid(
-      "parse: expected 'module hir direct', 'module hir fusable', 'module mir' or 'module lir', found '",
-      head.substr(0, 40), "'");
-  e.set_origin("line 1 column 1");
-  throw e;
+// What a text or file calls MIR is HIR when there are blocks in it.
+GraphModule GraphModule::from_module(ir::Module m) {
+  if (m.stage == Stage::Hir) return Hir{std::move(m.graph), m.policy};
+  if (m.stage == Stage::Mir) return from_graph(m.graph);
+  if (m.plan.empty()) return rlx::plan(Mir{std::move(m.graph)});
+  Plan plan = read_plan(m.graph, m.plan);
+  return Lir{std::move(m.graph), std::move(plan)};
+}
+
+std::string GraphModule::to_text() const { return ir::to_text(module()); }
+
+GraphModule GraphModule::parse(std::string_view text, const ir::OpTable& ops) {
+  return from_module(ir::parse_module(text, ops));
 }
 
 void GraphModule::save(const std::string& path, const NamedLiterals& weights) const {
-  constexpr std::string_view kWords[] = {"hir", "mir", "lir"};
-  std::string stage_word(kWords[size_t(stage())]);
-  if (stage() == Stage::Hir) stage_word += cat(" ", choice_names(FusionPolicy())[size_t(fusion_policy())]);
-  save_graph({graph(), weights, stage_word}, path);
+  ir::Module m = module();
+  save_graph({std::move(m.graph), weights, m.words(), std::move(m.plan)}, path);
 }
 
-GraphModule GraphModule::load(const std::string& path) {
-  GraphFile file = load_graph(path);
-  if (file.stage == "hir direct") return Hir{std::move(file.graph), FusionPolicy::direct};
-  if (file.stage == "hir fusable") return Hir{std::move(file.graph), FusionPolicy::fusable};
-  if (file.stage == "lir") return rlx::plan(Mir{std::move(file.graph)});
-  return Mir{std::move(file.graph)};
+GraphModule GraphModule::load(const std::string& path, const ir::OpTable& ops) {
+  GraphFile file = load_graph(path, ops);
+  ir::Module m;
+  m.set_words(file.stage);
+  m.graph = std::move(file.graph);
+  m.plan = std::move(file.plan);
+  return from_module(std::move(m));
 }
 
 std::ostream& operator<<(std::ostream& out, const GraphModule& m) { return out << m.to_text(); }

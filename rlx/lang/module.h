@@ -10,18 +10,19 @@
 
 #include <variant>
 
+#include "rlx/ir/module.h"
 #include "rlx/lang/graph.h"
 #include "rlx/lang/plan.h"
 #include "rlx/ops/attention/attention.h"
 #include "rlx/ops/block/block.h"
+#include "rlx/ops/table.h"
 
 namespace rlx {
 
-using ops::FusionPolicy;
+using ir::FusionPolicy;
+using ir::Stage;
+using ir::stage_name;
 using ops::MaskKind;
-
-enum class Stage { Hir, Mir, Lir };
-std::string_view stage_name(Stage);  // "HIR"
 
 struct Hir {
   Graph graph;
@@ -41,10 +42,11 @@ class LowerError : public Error {
   explicit LowerError(std::string message) : Error(ErrorKind::user, std::move(message)) {}
 };
 
-/// Blocks replaced by their decomposition under the policy. Nodes made for a block carry its label as the
-/// `block` of their origin.
+/// Blocks replaced by their decomposition under the policy, in the bodies of loops and branches too, wherever
+/// the graph came from. Nodes made for a block carry its label as the `block` of their origin.
+Graph lower(const ir::Graph&, FusionPolicy policy = FusionPolicy::direct);
 Mir lower(const Hir&);
-/// One slot per buffer; every size must be known.
+/// One slot per buffer; every size must be known and every block lowered.
 Lir plan(const Mir&);
 
 class GraphModule {
@@ -54,7 +56,8 @@ class GraphModule {
   static GraphModule hir(const std::string& name) { return Hir{Graph(name)}; }
   static GraphModule mir(const std::string& name) { return Mir{Graph(name)}; }
   static GraphModule from_hir(Hir hir) { return hir; }
-  static GraphModule from_graph(const ir::Graph& mir) { return Mir{mir}; }
+  /// At the stage of its content: HIR when there are blocks in it, else MIR.
+  static GraphModule from_graph(const ir::Graph& graph);
   static GraphModule from_mir(Mir mir) { return mir; }
   static GraphModule from_lir(Lir lir) { return lir; }
 
@@ -120,7 +123,7 @@ class GraphModule {
     return hir.named(label, build);
   }
 
-  /// At HIR stage the module at MIR stage; otherwise itself.
+  /// The module without blocks, at MIR stage; itself when it is past HIR and holds none.
   GraphModule lower() const;
 
   // Conversions go down only: HIR to MIR to LIR.
@@ -137,13 +140,16 @@ class GraphModule {
   Graph& builders();
 
   std::string inspect() const;
-  /// `module hir fusable`, then the graph; reads back to an equal module. A plan is made again.
+  /// The text of rlx/ir/text.h: `module hir fusable`, the graph and at LIR the plan; reads back to an equal
+  /// module. At LIR a text without a plan is planned. `ops` are the operators it may name.
   std::string to_text() const;
-  static GraphModule parse(std::string_view text);
+  static GraphModule parse(std::string_view text, const ir::OpTable& ops = ops::table());
   void save(const std::string& path, const NamedLiterals& weights = {}) const;
-  static GraphModule load(const std::string& path);
+  static GraphModule load(const std::string& path, const ir::OpTable& ops = ops::table());
 
  private:
+  static GraphModule from_module(ir::Module m);
+  ir::Module module() const;
   GraphModule(Hir h) : state_(std::move(h)) {}  // NOLINT: used by the named constructors
   GraphModule(Mir m) : state_(std::move(m)) {}  // NOLINT
   GraphModule(Lir l) : state_(std::move(l)) {}  // NOLINT

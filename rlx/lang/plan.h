@@ -2,10 +2,11 @@
 // states the bytes a run needs and where everything lies; the compiler's planner shares slots.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
-#include "rlx/ir/graph.h"
+#include "rlx/ir/module.h"
 
 namespace rlx {
 
@@ -31,9 +32,13 @@ struct Plan {
 
   const Slot& slot(ir::Value) const;
   std::string text() const;
+  /// As a text holds it: arena(bytes=, align=), slot(value, offset=, bytes=) for each, step(node) in order.
+  std::vector<ir::PlanStatement> statements() const;
 };
 
 /// Symbolic sizes are a user error that names the symbols to bind.
 Plan make_plan(const ir::Graph&);
+/// The plan that these statements describe; what does not fit the graph is a user error.
+Plan read_plan(const ir::Graph&, std::span<const ir::PlanStatement>);
 
 }  // namespace rlx

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "rlx/ir/bodies.h"
+
 namespace rlx::ops {
 
 bool is_block(const OpDef& op) {
@@ -9,6 +11,10 @@ bool is_block(const OpDef& op) {
   const auto names = choice_names(FusionPolicy());
   return policy != nullptr &&
          std::equal(policy->choices.begin(), policy->choices.end(), names.begin(), names.end());
+}
+
+bool holds_blocks(const Graph& g) {
+  return ir::any_node(g, [](const Node& n) { return is_block(*n.op); });
 }
 
 Shapes infer_by_decomposition(Infer& c, Exprs (*decompose)(const Lower&, const void*), const void* attrs) {
