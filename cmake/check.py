@@ -1,9 +1,16 @@
 #!/usr/bin/env python3
-"""./dev check: layers, formatting, file sizes, kernels for another machine, attacks, named tests, refusals,
-generated documents. Exit 1 when something must change."""
+"""./dev check: layers, formatting, file sizes, headers alone, kernels for another machine, attacks, named tests,
+refusals, generated documents. Exit 1 when something must change.
+
+    check.py [BUILD] [--quick]
+
+--quick is for the test run: it leaves out what compiles, and says what it leaves out for want of a package."""
+import concurrent.futures
 import json
+import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -51,7 +58,13 @@ def layers():
     return errors
 
 
+class Skipped(Exception):
+    """A check that cannot run here, and why."""
+
+
 def formatting():
+    if not shutil.which("clang-format-19"):
+        raise Skipped("clang-format-19 is not installed")
     files = [str(p) for p in tracked("*.h", "*.cpp")]
     result = subprocess.run(["clang-format-19", "--dry-run", "-Werror", *files], cwd=ROOT, text=True, capture_output=True)
     names = sorted({line.split(":")[0] for line in result.stderr.splitlines() if "error:" in line})
@@ -69,6 +82,47 @@ def sizes():
         elif len(lines) > REPORT_LINES:
             print(f"note: {name} has {len(lines)} lines")
     return errors
+
+
+def unproven_headers():
+    """Headers that no source of their room includes first. A source that does proves in every build that the header
+    needs nothing in front of it."""
+    proven = set()
+    for path in tracked("rlx/*.cpp"):
+        first = re.search(r'^#include [<"]([^>"]+)[>"]', path.read_text(), re.M)
+        if first:
+            proven.add(first.group(1))
+    return [h for h in tracked("rlx/*.h") if str(h.relative_to(ROOT)) not in proven]
+
+
+def twins():
+    """Where a header has a source of the same name, that source includes it first."""
+    missing = [h for h in unproven_headers() if h.with_suffix(".cpp").exists()]
+    return [f"{h.with_suffix('.cpp').relative_to(ROOT)}: its first include must be {h.relative_to(ROOT)}" for h in missing]
+
+
+def headers(build):
+    """Every other header compiles alone, with the flags of a source of its room."""
+    commands = json.loads((pathlib.Path(build) / "compile_commands.json").read_text())
+    flags = {}
+    for entry in commands:
+        file = pathlib.Path(entry["file"])
+        if "rlx" in file.parts:
+            words = [w for w in entry["command"].split() if w.startswith(("-I", "-D", "-std", "-m", "-isystem", "-W"))]
+            flags.setdefault(file.parent, [w for w in words if w != "-Winvalid-pch"])
+    compiler = commands[0]["command"].replace("ccache ", "").split()[0]
+
+    def alone(header):
+        room = next((d for d in [header.parent, *header.parents] if d in flags), None)
+        # Instruction sets are chosen by flags; a header for one of them is compiled as its sources are.
+        words = flags.get(room, ["-std=c++20", f"-I{ROOT}"])
+        result = subprocess.run([compiler, *words, "-Wno-unused", "-Wno-pragma-once-outside-header", "-fsyntax-only", "-x",
+                                 "c++", str(header)], text=True, capture_output=True)
+        lines = [line for line in result.stderr.splitlines() if "error" in line]
+        return [f"{header.relative_to(ROOT)} does not compile alone: {lines[0] if lines else ''}"] if result.returncode else []
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        return sum(pool.map(alone, unproven_headers()), [])
 
 
 def refusals(build):
@@ -127,12 +181,22 @@ def other_machines():
 
 
 def main():
-    build = sys.argv[1] if len(sys.argv) > 1 else str(ROOT / "build/dev")
+    words = [w for w in sys.argv[1:] if not w.startswith("--")]
+    quick = "--quick" in sys.argv
+    build = words[0] if words else str(ROOT / "build/dev")
     failed = 0
-    for name, check in (("layers", layers), ("formatting", formatting), ("sizes", sizes),
-                        ("AArch64", other_machines), ("attacks", attacks), ("named tests", named_tests), ("refusals", lambda: refusals(build)),
-                        ("documents", lambda: documents(build))):
-        errors = check()
+    for name, compiles, check in (
+            ("layers", False, layers), ("formatting", False, formatting), ("sizes", False, sizes), ("first includes", False, twins),
+            ("headers alone", True, lambda: headers(build)), ("AArch64", True, other_machines), ("attacks", False, attacks),
+            ("named tests", False, named_tests), ("refusals", False, lambda: refusals(build)),
+            ("documents", False, lambda: documents(build))):
+        if quick and compiles:
+            continue
+        try:
+            errors = check()
+        except Skipped as why:
+            print(f"{name}: skipped, {why}")
+            continue
         for error in errors:
             print(error)
         print(f"{name}: {'ok' if not errors else str(len(errors)) + ' errors'}")
