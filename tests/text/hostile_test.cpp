@@ -206,6 +206,23 @@ const Attack kTemplateAttacks[] = {
            "{% set n = namespace(s=[]) %}{% for i in range(9999) %}{% set n.s = [n.s] %}{% endfor %}");
      },
      "nested"},
+    {"format_with_a_huge_width", [] { return std::string("{{ '%99999999999d' % 1 }}"); }, "a string of"},
+    {"format_with_a_huge_precision", [] { return std::string("{{ '{:.99999999f}'.format(1.5) }}"); },
+     "a string of"},
+    {"format_nested_in_itself",
+     [] {
+       return "{{ '" + repeated("{:", 500) + repeated("}", 500) + "'.format(" + repeated("1,", 600) + ") }}";
+     },
+     "nested too deep"},
+    {"column_too_wide", [] { return std::string("{{ 'a'.center(99999999999) }}"); }, "a string of"},
+    {"tab_too_wide", [] { return std::string("{{ '\\t'.expandtabs(99999999999) }}"); }, "a string of"},
+    {"slices_without_end", [] { return std::string("{{ [1] | slice(99999999999) | list }}"); }, "a list of"},
+    {"batch_filled_without_end", [] { return std::string("{{ [1] | batch(99999999999, 0) | list }}"); },
+     "a list of"},
+    {"loop_calls_itself",
+     [] { return std::string("{% for a in [1] recursive %}{{ loop([1]) }}{% endfor %}"); },
+     "a recursive loop calls itself"},
+    {"unhashable_key", [] { return std::string("{{ {[]: 1} }}"); }, "cannot be a key"},
     {"macro_calls_itself", [] { return std::string("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}"); },
      "macros call each other"},
     {"parentheses_nested_too_deep",

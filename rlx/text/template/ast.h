@@ -23,6 +23,7 @@ using ExprPtr = std::unique_ptr<Expr>;
 struct Argument {
   std::string name;  // empty: by position
   ExprPtr value;
+  enum class Spread { none, list, dict } spread = Spread::none;  // *value, **value
 };
 
 enum class ExprKind {
@@ -74,7 +75,7 @@ enum class StmtKind {
   text,     // text
   output,   // expr
   choose,   // if / elif / else: conditions[i] with bodies[i], a body more than conditions is the else
-  loop,     // for names in expr [if condition]: bodies[0], else bodies[1]
+  loop,     // for names in expr [if condition] [recursive]: bodies[0], else bodies[1]
   assign,   // set names = expr, or set names[0].attribute = expr
   capture,  // set names[0] %} bodies[0] {% endset, through filters in expr (applied to a name "")
   macro,    // text, parameters, bodies[0]
@@ -100,6 +101,9 @@ struct Stmt {
   std::vector<ExprPtr> conditions;
   std::vector<Parameter> parameters;
   std::vector<Block> bodies;
+  bool recursive = false;                          // loop
+  bool uses_varargs = false, uses_kwargs = false;  // macro, call: what its body names
+  bool uses_caller = false;
 };
 
 }  // namespace rlx::text::jinja

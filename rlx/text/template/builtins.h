@@ -13,6 +13,8 @@ struct Runtime {
   Budget budget;
 };
 
+bool is_filter(std::string_view name);
+bool is_test(std::string_view name);
 Value apply_filter(std::string_view name, const Value& input, CallArguments& arguments, Runtime& runtime);
 bool apply_test(std::string_view name, const Value& input, CallArguments& arguments, Runtime& runtime);
 

@@ -2,6 +2,7 @@
 
 #include "rlx/text/template/builtins.h"
 #include "rlx/text/template/lexer.h"
+#include "rlx/text/template/loop_variable.h"
 
 namespace rlx::text::jinja {
 
@@ -32,6 +33,7 @@ class Evaluator {
   // both breaks the circles, and keeps a long chain of namespaces from being freed by recursion.
   ~Evaluator() {
     for (const auto& n : namespaces_) n->values = {};
+    for (const auto& l : loops_) l->forget();
     for (const auto& s : captured_) s->variables = {};
   }
   Evaluator(const Evaluator&) = delete;
@@ -71,21 +73,73 @@ class Evaluator {
       return Value(std::move(out));
     });
     add("range", [this](CallArguments& a) { return range(a); });
-    add("dict", [](CallArguments& a) -> Value {
-      Dict d;
-      if (!a.positional.empty()) throw error_at(a.place(), "'dict' takes arguments by name only");
-      for (const auto& [name, value] : a.named) d.set(name, value);
-      return Value(std::move(d));
-    });
+    add("dict", [this](CallArguments& a) { return checked([&] { return Value(new_dict(a)); }, a.place()); });
     add("namespace", [this](CallArguments& a) -> Value {
       auto n = std::make_shared<Namespace>();
-      if (a.positional.size() > 1 || (a.positional.size() == 1 && !a.positional[0].is_dict()))
-        throw error_at(a.place(), "'namespace' takes one object, or arguments by name");
-      if (!a.positional.empty()) n->values = a.positional[0].as_dict();
-      for (const auto& [name, value] : a.named) n->values.set(name, value);
+      n->values = new_dict(a);
       namespaces_.push_back(n);
       return Value(std::shared_ptr<Object>(n));
     });
+    add("cycler", [this](CallArguments& a) -> Value { return cycler(a); });
+    add("joiner", [](CallArguments& a) -> Value {
+      const std::string separator = a.string("sep", ", ");
+      a.finish();
+      return make_function([separator, used = std::make_shared<bool>(false)](CallArguments& call) -> Value {
+        call.finish();
+        return Value(std::exchange(*used, true) ? separator : std::string());
+      });
+    });
+  }
+
+  // dict(mapping, name=value): the mapping is an object, or a list of pairs.
+  Dict new_dict(CallArguments& a) {
+    Dict d;
+    const auto set = [&](const Value& key, const Value& value) {
+      if (!Dict::is_key(key)) throw error_at(a.place(), cat(key.kind_name(), " cannot be a key"));
+      d.set_key(key, value);
+    };
+    if (const Value* from = a.positional.empty() ? nullptr : a.optional("mapping")) {
+      if (from->is_dict()) {
+        d = from->as_dict();
+      } else {
+        for (const Value& pair : elements(*from, a.place(), budget())) {
+          const List both = elements(pair, a.place(), budget());
+          if (both.size() != 2)
+            throw error_at(a.place(),
+                           cat("'", a.callee(), "' needs an object or pairs, got ", both.size(), " values"));
+          set(both[0], both[1]);
+        }
+      }
+    }
+    for (const auto& [key, value] : a.rest_by_name()) set(key, value);
+    a.finish();
+    return d;
+  }
+
+  // An object with `current`, `next()` and `reset()`.
+  Value cycler(CallArguments& a) {
+    const auto items = std::make_shared<List>(a.rest());
+    a.finish();
+    if (items->empty()) throw error_at(a.place(), "'cycler' needs an argument");
+    auto n = std::make_shared<Namespace>();
+    namespaces_.push_back(n);
+    const auto at = std::make_shared<size_t>(0);
+    Namespace* self = n.get();  // lives as long as the rendering
+    n->values.set("current", (*items)[0]);
+    n->values.set("next", make_function([=](CallArguments& call) -> Value {
+                    call.finish();
+                    const Value now = (*items)[*at];
+                    *at = (*at + 1) % items->size();
+                    self->values.set("current", (*items)[*at]);
+                    return now;
+                  }));
+    n->values.set("reset", make_function([=](CallArguments& call) -> Value {
+                    call.finish();
+                    *at = 0;
+                    self->values.set("current", (*items)[0]);
+                    return Value();
+                  }));
+    return Value(std::shared_ptr<Object>(n));
   }
 
   Value range(CallArguments& a) {
@@ -106,7 +160,8 @@ class Evaluator {
       throw error_at(a.place(), cat("'range' of ", count, " items; at most ", kMaxRange));
     budget().items(a.place(), size_t(count));
     for (uint64_t i = 0; i < count; ++i) out.emplace_back(start + int64_t(i) * step);
-    return Value(std::move(out));
+    return make_sequence(Sequence::Kind::range, std::move(out),
+                         cat("range(", start, ", ", stop, step == 1 ? "" : cat(", ", step), ")"));
   }
 
   // Statements.
@@ -209,7 +264,12 @@ class Evaluator {
   }
 
   Flow loop(const Stmt& s, const ScopePtr& scope, std::string& out) {
-    List items = elements(evaluate(*s.expr, scope), s.expr->place, budget());
+    return loop_over(s, evaluate(*s.expr, scope), scope, out, 0);
+  }
+
+  // `depth` counts the calls of a recursive loop by itself.
+  Flow loop_over(const Stmt& s, const Value& over, const ScopePtr& scope, std::string& out, int depth) {
+    List items = elements(over, s.expr->place, budget());
     if (s.condition) {
       List kept;
       for (Value& v : items) {
@@ -220,44 +280,33 @@ class Evaluator {
       items.swap(kept);
     }
     if (items.empty()) return s.bodies.size() > 1 ? execute(s.bodies[1], scope, out) : Flow::normal;
-    ++loop_depth_;
-    const auto last_seen = std::make_shared<List>();  // for loop.changed
-    for (size_t i = 0; i < items.size(); ++i) {
-      budget().step(s.place, 20);  // the loop variable alone is a dozen values
+    LoopVariable::Recurse recurse;
+    if (s.recursive)
+      recurse = [this, &s, scope, depth](CallArguments& a) { return again(s, scope, a, depth + 1); };
+    const auto variable =
+        std::make_shared<LoopVariable>(std::move(items), depth, std::move(recurse), budget());
+    loops_.push_back(variable);
+    for (; !variable->done(); variable->next()) {
+      budget().step(s.place, 5);
       const auto inner = std::make_shared<Scope>(scope);
-      bind(s.names, items[i], *inner, s.place);
-      inner->variables.set("loop", loop_variable(items, i, last_seen));
+      bind(s.names, variable->item(), *inner, s.place);
+      inner->variables.set("loop", Value(std::shared_ptr<Object>(variable)));
       if (execute(s.bodies[0], inner, out) == Flow::break_) break;
     }
-    --loop_depth_;
+    // Kept only where the template kept it, which may be in a circle.
+    if (loops_.back() == variable && variable.use_count() == 2) loops_.pop_back();
     return Flow::normal;
   }
 
-  Value loop_variable(const List& items, size_t i, const std::shared_ptr<List>& last_seen) {
-    const auto n = int64_t(items.size()), at = int64_t(i);
-    Dict d;
-    d.set("index", Value(at + 1));
-    d.set("index0", Value(at));
-    d.set("first", Value(i == 0));
-    d.set("last", Value(at + 1 == n));
-    d.set("length", Value(n));
-    d.set("revindex", Value(n - at));
-    d.set("revindex0", Value(n - at - 1));
-    d.set("depth", Value(loop_depth_));
-    d.set("depth0", Value(loop_depth_ - 1));
-    d.set("previtem", i > 0 ? items[i - 1] : Value::undefined("loop.previtem"));
-    d.set("nextitem", i + 1 < items.size() ? items[i + 1] : Value::undefined("loop.nextitem"));
-    d.set("cycle", make_function([at](CallArguments& a) -> Value {
-            if (a.positional.empty()) throw error_at(a.place(), "'cycle' needs an argument");
-            return a.positional[size_t(at) % a.positional.size()];
-          }));
-    d.set("changed", make_function([this, last_seen](CallArguments& a) -> Value {
-            const bool same = !last_seen->empty() &&
-                              equal(last_seen->front(), Value(List(a.positional)), a.place(), budget());
-            if (!same) last_seen->assign(1, Value(List(a.positional)));
-            return Value(!same);
-          }));
-    return Value(std::move(d));
+  Value again(const Stmt& s, const ScopePtr& scope, CallArguments& a, int depth) {
+    const Value over = a.required("iterable");
+    a.finish();
+    if (++calls_ > kMaxCalls)
+      throw error_at(a.place(), cat("a recursive loop calls itself deeper than ", kMaxCalls, " levels"));
+    std::string text;
+    loop_over(s, over, scope, text, depth);
+    --calls_;
+    return Value(std::move(text));
   }
 
   // A macro, or the body of a call block, as something to call. The statement outlives the rendering.
@@ -273,12 +322,16 @@ class Evaluator {
                                      : p.otherwise ? evaluate(*p.otherwise, inner)
                                                    : Value::undefined(p.name));
       }
-      if (const Value* caller = a.optional("caller")) inner->variables.set("caller", *caller);
+      // What a body does not name it does not take.
+      if (s.uses_varargs) inner->variables.set("varargs", Value::tuple(a.rest()));
+      if (s.uses_caller) {
+        const Value* caller = a.by_name("caller");
+        inner->variables.set("caller", caller ? *caller : Value::undefined("caller"));
+      }
+      if (s.uses_kwargs) inner->variables.set("kwargs", Value(a.rest_by_name()));
       a.finish();
       std::string text;
-      const int loops = std::exchange(loop_depth_, 0);
       execute(s.bodies[0], inner, text);
-      loop_depth_ = loops;
       --calls_;
       return Value(std::move(text));
     });
@@ -363,9 +416,8 @@ class Evaluator {
     Dict out;
     for (size_t i = 0; i + 1 < e.parts.size(); i += 2) {
       const Value key = evaluate(*e.parts[i], scope);
-      if (!key.is_string())
-        throw error_at(e.parts[i]->place, cat("a key must be a string, got ", key.kind_name()));
-      out.set(key.as_string(), evaluate(*e.parts[i + 1], scope));
+      if (!Dict::is_key(key)) throw error_at(e.parts[i]->place, cat(key.kind_name(), " cannot be a key"));
+      out.set_key(key, evaluate(*e.parts[i + 1], scope));
     }
     return checked([&] { return Value(std::move(out)); }, e.place);
   }
@@ -385,6 +437,9 @@ class Evaluator {
       throw error_at(e.place, cat("'", object.undefined_name(), "' is undefined, so it has no attribute '",
                                   e.text, "'"));
     if (object.is_object()) return object.as_object()->get(e.text);
+    // The groups of `groupby` are pairs with names.
+    if (object.is_tuple() && object.as_list().size() == 2 && (e.text == "grouper" || e.text == "list"))
+      return object.as_list()[e.text == "list"];
     Value method = checked([&] { return find_method(object, e.text, runtime_); }, e.place);
     return method.is_undefined() ? item(object, Value(e.text), e.place) : method;
   }
@@ -400,7 +455,15 @@ class Evaluator {
     CallArguments a(callee, e.place);
     for (const Argument& argument : e.arguments) {
       Value v = evaluate(*argument.value, scope);
-      if (argument.name.empty()) {
+      if (argument.spread == Argument::Spread::list) {
+        for (Value& item : elements(v, e.place, budget())) a.positional.push_back(std::move(item));
+      } else if (argument.spread == Argument::Spread::dict) {
+        if (!v.is_dict()) throw error_at(e.place, cat("'**' needs an object, got ", v.kind_name()));
+        for (const auto& [key, item] : v.as_dict()) {
+          if (!key.is_string()) throw error_at(e.place, cat("the name of an argument is ", key.kind_name()));
+          a.named.emplace_back(key.as_string(), item);
+        }
+      } else if (argument.name.empty()) {
         a.positional.push_back(std::move(v));
       } else {
         a.named.emplace_back(argument.name, std::move(v));
@@ -447,7 +510,8 @@ class Evaluator {
   ScopePtr globals_;
   std::vector<ScopePtr> captured_;
   std::vector<std::shared_ptr<Namespace>> namespaces_;
-  int depth_ = 0, calls_ = 0, loop_depth_ = 0;
+  std::vector<std::shared_ptr<LoopVariable>> loops_;
+  int depth_ = 0, calls_ = 0;
 };
 
 }  // namespace

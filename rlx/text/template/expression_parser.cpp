@@ -204,6 +204,9 @@ ExprPtr ExpressionParser::name_or_constant(const Token& t) {
   if (t.text == "true" || t.text == "True") return literal(t.place, Value(true));
   if (t.text == "false" || t.text == "False") return literal(t.place, Value(false));
   if (t.text == "none" || t.text == "None") return literal(t.place, Value());
+  marks_.varargs |= t.text == "varargs";
+  marks_.kwargs |= t.text == "kwargs";
+  marks_.caller |= t.text == "caller";
   ExprPtr e = node(ExprKind::name, t.place);
   e->text = t.text;
   return e;
@@ -242,9 +245,13 @@ ExprPtr ExpressionParser::postfix(ExprPtr e) {
   return chain([&] { return std::move(e); },
                [&](ExprPtr& x) {
                  const Place place = now().place;
-                 if (skip_op(".")) {
+                 if (is_op(".") && after().kind == Tok::integer) {
+                   take();
+                   ExprPtr index = primary();
+                   x = node(ExprKind::subscript, place, std::move(x), std::move(index));
+                 } else if (skip_op(".")) {
                    x = node(ExprKind::attribute, place, std::move(x));
-                   x->text = now().kind == Tok::integer ? take().text : expect_name("an attribute name");
+                   x->text = expect_name("an attribute name");
                  } else if (skip_op("[")) {
                    x = subscript(std::move(x), place);
                  } else if (is_op("(")) {
@@ -276,9 +283,12 @@ ExprPtr ExpressionParser::subscript(ExprPtr object, Place place) {
 void ExpressionParser::arguments(Expr& e) {
   expect_op("(");
   while (!is_op(")")) {
-    if (is_op("*") || is_op("**")) throw error_at(now().place, "arguments given with '*' are not supported");
     Argument a;
-    if (now().kind == Tok::name && after().kind == Tok::op && after().text == "=") {
+    if (skip_op("*")) {
+      a.spread = Argument::Spread::list;
+    } else if (skip_op("**")) {
+      a.spread = Argument::Spread::dict;
+    } else if (now().kind == Tok::name && after().kind == Tok::op && after().text == "=") {
       a.name = take().text;
       take();
     } else if (!e.arguments.empty() && !e.arguments.back().name.empty()) {

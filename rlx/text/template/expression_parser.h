@@ -16,6 +16,12 @@ class ExpressionParser : protected TokenCursor {
   using TokenCursor::TokenCursor;
 
  protected:
+  /// The names with a meaning inside macros that were read since the marks were cleared.
+  struct NameMarks {
+    bool varargs = false, kwargs = false, caller = false;
+  };
+  NameMarks marks_;
+
   /// One expression, or several separated by commas.
   ExprPtr tuple(bool conditional = true);
   ExprPtr expression();

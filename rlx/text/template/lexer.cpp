@@ -1,5 +1,7 @@
 #include "rlx/text/template/lexer.h"
 
+#include <charconv>
+
 #include "rlx/text/unicode.h"
 
 namespace rlx::text::jinja {
@@ -106,7 +108,7 @@ class Lexer {
     if (sign) ++p;
     if (source_.compare(p, 2, "%}") != 0) return false;
     advance(p + 2 - at_);
-    after_tag(sign, true);
+    after_tag(sign, false);  // a line break after it belongs to the text
     const Place begin = place();
     for (size_t tag = source_.find("{%", at_); tag != source_.npos; tag = source_.find("{%", tag + 2)) {
       size_t q = tag + 2;
@@ -175,6 +177,18 @@ class Lexer {
   }
 
   void number(Place here) {
+    if (const int base = prefixed_base()) {
+      size_t n = 2;
+      while (hex(peek(n)) >= 0 || (peek(n) == '_' && hex(peek(n + 1)) >= 0)) ++n;
+      std::string digits = source_.substr(at_ + 2, n - 2);
+      std::erase(digits, '_');
+      int64_t value = 0;
+      const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, base);
+      if (error != std::errc() || end != digits.data() + digits.size())
+        throw error_at(here, cat("the number ", source_.substr(at_, n), " is malformed or too large"));
+      tokens_.push_back({Tok::integer, here, cat(value)});
+      return advance(n);
+    }
     size_t n = 0;
     bool whole = true;
     while (is_digit(peek(n)) || (peek(n) == '_' && is_digit(peek(n + 1)))) ++n;
@@ -191,6 +205,24 @@ class Lexer {
     }
     add(whole ? Tok::integer : Tok::number, here, n);
     std::erase(tokens_.back().text, '_');
+  }
+
+  // Of a number that begins with 0x, 0o or 0b; 0 for any other.
+  int prefixed_base() const {
+    if (peek() != '0') return 0;
+    switch (peek(1)) {
+      case 'x':
+      case 'X':
+        return 16;
+      case 'o':
+      case 'O':
+        return 8;
+      case 'b':
+      case 'B':
+        return 2;
+      default:
+        return 0;
+    }
   }
 
   static int hex(char c) {

@@ -26,11 +26,18 @@ class CallArguments {
 
   /// The next parameter: by position, else by name, else null.
   const Value* optional(std::string_view name);
+  /// By name only.
+  const Value* by_name(std::string_view name);
   const Value& required(std::string_view name);
   int64_t integer(std::string_view name, int64_t otherwise);
   bool boolean(std::string_view name, bool otherwise);
   std::string string(std::string_view name, std::string_view otherwise);
   std::string required_string(std::string_view name);
+  /// Arguments by position that nobody took yet, and those by name; they count as taken.
+  List rest();
+  Dict rest_by_name();
+  /// Marks every argument as taken.
+  void take_all();
   /// Throws when an argument was not asked for.
   void finish() const;
 
@@ -48,6 +55,8 @@ class Object {
   /// Undefined when there is no such attribute.
   virtual Value get(std::string_view name) const { return Value::undefined(name); }
   virtual bool is_callable() const { return true; }
+  /// How str() shows it.
+  virtual std::string shown() const { return "<function>"; }
   /// Sets an attribute; false when this object has none to set.
   virtual bool set(std::string_view, Value) { return false; }
 };
@@ -70,6 +79,33 @@ inline Value make_function(Function f, int depth = 0) {
   return Value(std::make_shared<FunctionObject>(std::move(f)), depth);
 }
 
+/// What a loop can run over that is no list: a range, a view of a dict, what a filter hands out one by one.
+class Sequence final : public Object {
+ public:
+  enum class Kind { range, keys, values, items, generator };
+  Sequence(Kind kind, List list, std::string text = {})
+      : kind_(kind), list_(std::move(list)), text_(std::move(text)) {}
+  bool is_callable() const override { return false; }
+
+  Kind kind() const { return kind_; }
+  const List& list() const { return list_; }
+  /// A generator gives each of its elements once: all that are left, or the first of them.
+  List take_rest() { return std::exchange(list_, {}); }
+  /// How it is shown: `range(0, 3)`, or the name that goes before the list of elements.
+  const std::string& text() const { return text_; }
+  List& left() { return list_; }
+
+ private:
+  Kind kind_;
+  List list_;
+  std::string text_;
+};
+
+/// The value as a sequence, or null.
+Sequence* sequence_of(const Value& v);
+Value make_sequence(Sequence::Kind kind, List list, std::string text = {});
+Value make_generator(List list);
+
 class Namespace final : public Object {
  public:
   Value get(std::string_view name) const override {
@@ -81,6 +117,7 @@ class Namespace final : public Object {
     return true;
   }
   bool is_callable() const override { return false; }
+  std::string shown() const override { return "<Namespace>"; }
   Dict values;
 };
 

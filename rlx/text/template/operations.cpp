@@ -4,6 +4,8 @@
 
 #include "rlx/text/template/lexer.h"
 #include "rlx/text/template/object.h"
+#include "rlx/text/template/string_format.h"
+#include "rlx/text/template/text_functions.h"
 #include "rlx/text/unicode.h"
 
 namespace rlx::text::jinja {
@@ -43,6 +45,7 @@ bool truth(const Value& v) {
   if (v.is_string()) return !v.as_string().empty();
   if (v.is_list()) return !v.as_list().empty();
   if (v.is_dict()) return !v.as_dict().empty();
+  if (const Sequence* s = sequence_of(v)) return s->kind() == Sequence::Kind::generator || !s->list().empty();
   return v.is_object();
 }
 
@@ -53,13 +56,16 @@ bool equal(const Value& a, const Value& b, Place place, Budget& budget) {
   if (a.is_string() && b.is_string()) return a.as_string() == b.as_string();
   if (a.is_none() || b.is_none()) return a.is_none() && b.is_none();
   if (a.is_undefined() || b.is_undefined()) return a.is_undefined() && b.is_undefined();
-  if (a.is_list() && b.is_list()) {
-    const List &x = a.as_list(), &y = b.as_list();
+  const auto same_items = [&](const List& x, const List& y) {
     if (x.size() != y.size()) return false;
     for (size_t i = 0; i < x.size(); ++i)
       if (!equal(x[i], y[i], place, budget)) return false;
     return true;
-  }
+  };
+  if (a.is_list() && b.is_list()) return a.is_tuple() == b.is_tuple() && same_items(a.as_list(), b.as_list());
+  const Sequence *x = sequence_of(a), *y = sequence_of(b);
+  if (x && y && x->kind() == y->kind() && x->kind() != Sequence::Kind::generator)
+    return same_items(x->list(), y->list());
   if (a.is_dict() && b.is_dict()) {
     if (a.as_dict().size() != b.as_dict().size()) return false;
     for (const auto& [key, value] : a.as_dict()) {
@@ -96,8 +102,18 @@ bool contains(const Value& container, const Value& item, Place place, Budget& bu
       if (equal(v, item, place, budget)) return true;
     return false;
   }
-  if (container.is_dict()) return item.is_string() && container.as_dict().find(item.as_string());
+  if (container.is_dict()) return Dict::is_key(item) && container.as_dict().find_key(item);
   if (container.is_undefined()) return false;
+  if (Sequence* s = sequence_of(container)) {
+    List& list = s->left();
+    for (size_t i = 0; i < list.size(); ++i) {
+      if (!equal(list[i], item, place, budget)) continue;
+      if (s->kind() == Sequence::Kind::generator) list.erase(list.begin(), list.begin() + long(i) + 1);
+      return true;
+    }
+    if (s->kind() == Sequence::Kind::generator) list.clear();
+    return false;
+  }
   no_operation(place, "'in'", item, container);
 }
 
@@ -141,6 +157,8 @@ void append_number(std::string& out, double d) {
   append_text(out, d);
 }
 
+void append_items(std::string& out, const List& list, Place place, Budget& budget);
+
 void append_repr(std::string& out, const Value& v, Place place, Budget& budget) {
   budget.step(place, 1 + (v.is_string() ? v.as_string().size() / 64 : 0));
   if (out.size() > Budget::kMaxText) budget.text(place, out.size());
@@ -153,15 +171,17 @@ void append_repr(std::string& out, const Value& v, Place place, Budget& budget) 
   } else if (v.is_double()) {
     append_number(out, v.as_double());
   } else if (v.is_string()) {
+    if (v.is_markup()) out.append("Markup(");
     append_repr_string(out, v.as_string());
+    if (v.is_markup()) out.push_back(')');
+  } else if (const Sequence* s = sequence_of(v)) {
+    const bool view = s->kind() != Sequence::Kind::range && s->kind() != Sequence::Kind::generator;
+    out.append(s->text());
+    if (view) append_items(out.append("(["), s->list(), place, budget);
+    if (view) out.append("])");
   } else if (v.is_list()) {
     out.push_back(v.is_tuple() ? '(' : '[');
-    bool first = true;
-    for (const Value& x : v.as_list()) {
-      if (!first) out.append(", ");
-      first = false;
-      append_repr(out, x, place, budget);
-    }
+    append_items(out, v.as_list(), place, budget);
     if (v.is_tuple() && v.as_list().size() == 1) out.push_back(',');
     out.push_back(v.is_tuple() ? ')' : ']');
   } else if (v.is_dict()) {
@@ -178,7 +198,14 @@ void append_repr(std::string& out, const Value& v, Place place, Budget& budget) 
   } else if (v.is_undefined()) {
     out.append("Undefined");
   } else {
-    throw error_at(place, "a function or namespace has no text form");
+    out.append(v.as_object()->shown());
+  }
+}
+
+void append_items(std::string& out, const List& list, Place place, Budget& budget) {
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (i > 0) out.append(", ");
+    append_repr(out, list[i], place, budget);
   }
 }
 
@@ -248,12 +275,23 @@ Value repeated(const Value& v, int64_t times, Place place, Budget& budget) {
     std::string out;
     out.reserve(total);
     for (size_t i = 0; i < count && size; ++i) out.append(v.as_string());
-    return Value(std::move(out));
+    return v.is_markup() ? Value::markup(std::move(out)) : Value(std::move(out));
   }
   budget.items(place, total);
   List out;
   for (size_t i = 0; i < count && size; ++i) out.insert(out.end(), v.as_list().begin(), v.as_list().end());
-  return Value(std::move(out));
+  return v.is_tuple() ? Value::tuple(std::move(out)) : Value(std::move(out));
+}
+
+// Plain text is escaped where it joins markup.
+Value joined_strings(const Value& a, const Value& b, Place place, Budget& budget) {
+  const bool markup = a.is_markup() || b.is_markup();
+  const auto part = [&](const Value& v) {
+    return markup && !v.is_markup() ? escape_markup(v.as_string()) : v.as_string();
+  };
+  budget.text(place, a.as_string().size() + b.as_string().size());
+  std::string out = part(a) + part(b);
+  return markup ? Value::markup(std::move(out)) : Value(std::move(out));
 }
 
 }  // namespace
@@ -268,15 +306,16 @@ Value arithmetic(std::string_view op, const Value& a, const Value& b, Place plac
   if (is_integral(a) && is_integral(b) && op != "/")
     return integer_arithmetic(op, as_int(a), as_int(b), place);
   if (is_numeric(a) && is_numeric(b)) return float_arithmetic(op, as_double(a), as_double(b), place);
-  if (op == "+" && a.is_string() && b.is_string()) {
-    budget.text(place, a.as_string().size() + b.as_string().size());
-    return Value(a.as_string() + b.as_string());
+  if (op == "+" && a.is_string() && b.is_string()) return joined_strings(a, b, place, budget);
+  if (op == "%" && a.is_string()) {
+    std::string out = format_percent(a.as_string(), b, {place, budget, a.is_markup()});
+    return a.is_markup() ? Value::markup(std::move(out)) : Value(std::move(out));
   }
-  if (op == "+" && a.is_list() && b.is_list()) {
+  if (op == "+" && a.is_list() && b.is_list() && a.is_tuple() == b.is_tuple()) {
     budget.items(place, a.as_list().size() + b.as_list().size());
     List out = a.as_list();
     out.insert(out.end(), b.as_list().begin(), b.as_list().end());
-    return Value(std::move(out));
+    return a.is_tuple() ? Value::tuple(std::move(out)) : Value(std::move(out));
   }
   const auto repeatable = [](const Value& v) { return v.is_string() || v.is_list(); };
   if (op == "*" && repeatable(a) && is_integral(b)) return repeated(a, as_int(b), place, budget);
@@ -306,7 +345,10 @@ List elements(const Value& v, Place place, Budget& budget) {
     }
   } else if (v.is_dict()) {
     budget.items(place, v.as_dict().size());
-    for (const auto& [key, value] : v.as_dict()) out.emplace_back(key);
+    for (const auto& [key, value] : v.as_dict()) out.push_back(key);
+  } else if (Sequence* s = sequence_of(v)) {
+    budget.items(place, s->list().size());
+    return s->kind() == Sequence::Kind::generator ? s->take_rest() : s->list();
   } else if (!v.is_undefined()) {
     throw error_at(place, cat("cannot iterate over ", v.kind_name()));
   }
@@ -318,6 +360,8 @@ int64_t length(const Value& v, Place place) {
   if (v.is_list()) return int64_t(v.as_list().size());
   if (v.is_dict()) return int64_t(v.as_dict().size());
   if (v.is_undefined()) return 0;
+  if (const Sequence* s = sequence_of(v); s && s->kind() != Sequence::Kind::generator)
+    return int64_t(s->list().size());
   throw error_at(place, cat(v.kind_name(), " has no length"));
 }
 
@@ -325,8 +369,13 @@ Value item(const Value& object, const Value& key, Place place) {
   if (object.is_undefined()) throw error_at(place, cat("'", object.undefined_name(), "' is undefined"));
   const std::string name = key.is_string() ? key.as_string() : key.is_int() ? cat(key.as_int()) : "";
   if (object.is_dict()) {
-    const Value* found = key.is_string() ? object.as_dict().find(key.as_string()) : nullptr;
+    const Value* found = Dict::is_key(key) ? object.as_dict().find_key(key) : nullptr;
     return found ? *found : Value::undefined(name);
+  }
+  if (const Sequence* s = sequence_of(object); s && s->kind() == Sequence::Kind::range && is_integral(key)) {
+    const auto n = int64_t(s->list().size());
+    const int64_t i = as_int(key) < 0 ? as_int(key) + n : as_int(key);
+    return i >= 0 && i < n ? s->list()[size_t(i)] : Value::undefined(name);
   }
   if (object.is_object() && key.is_string()) return object.as_object()->get(key.as_string());
   if (is_integral(key) && (object.is_list() || object.is_string())) {
@@ -338,14 +387,17 @@ Value item(const Value& object, const Value& key, Place place) {
     const std::string& s = object.as_string();
     size_t at = 0;
     for (; i > 0; --i) at += decode_utf8(s, at).length;
-    return Value(std::string_view(s).substr(at, decode_utf8(s, at).length));
+    const std::string_view character = std::string_view(s).substr(at, decode_utf8(s, at).length);
+    return object.is_markup() ? Value::markup(std::string(character)) : Value(character);
   }
   return Value::undefined(name);
 }
 
 Value slice(const Value& object, const Value& start, const Value& stop, const Value& step_value, Place place,
             Budget& budget) {
-  if (!object.is_list() && !object.is_string()) {
+  const Sequence* range = sequence_of(object);
+  if (range && range->kind() != Sequence::Kind::range) range = nullptr;
+  if (!object.is_list() && !object.is_string() && !range) {
     if (object.is_undefined()) throw error_at(place, cat("'", object.undefined_name(), "' is undefined"));
     throw error_at(place, cat(object.kind_name(), " cannot be sliced"));
   }
@@ -369,10 +421,11 @@ Value slice(const Value& object, const Value& start, const Value& stop, const Va
   const uint64_t stride = step > 0 ? uint64_t(step) : uint64_t(0) - uint64_t(step);
   const int64_t count = distance <= 0 ? 0 : int64_t((uint64_t(distance) - 1) / stride) + 1;
   for (int64_t k = 0; k < count; ++k) picked.push_back(all[size_t(from + k * step)]);
-  if (object.is_list()) return Value(std::move(picked));
+  if (object.is_list() || range)
+    return object.is_tuple() ? Value::tuple(std::move(picked)) : Value(std::move(picked));
   std::string text;
   for (const Value& v : picked) text.append(v.as_string());
-  return Value(std::move(text));
+  return object.is_markup() ? Value::markup(std::move(text)) : Value(std::move(text));
 }
 
 }  // namespace rlx::text::jinja

@@ -127,7 +127,7 @@ class Parser : ExpressionParser {
     if (!skip_name("in")) throw error_at(now().place, cat("expected 'in', found ", found()));
     s->expr = tuple(false);
     if (skip_name("if")) s->condition = expression();
-    if (is_name("recursive")) throw error_at(now().place, "recursive loops are not supported");
+    s->recursive = skip_name("recursive");
     end_tag();
     constexpr std::string_view kEnds[] = {"else", "endfor"};
     ++loops_;
@@ -183,18 +183,22 @@ class Parser : ExpressionParser {
     s->text = expect_name("a macro name");
     s->parameters = parameters();
     end_tag();
-    s->bodies.push_back(callable_body("endmacro"));
+    callable_body(*s, "endmacro");
     return s;
   }
 
   // A macro or call body: break and continue do not reach the loop around it.
-  Block callable_body(std::string_view end) {
+  void callable_body(Stmt& s, std::string_view end) {
     const int loops = std::exchange(loops_, 0);
-    Block block = body_until(end);
+    const NameMarks outer = std::exchange(marks_, {});
+    s.bodies.push_back(body_until(end));
     loops_ = loops;
+    s.uses_varargs = marks_.varargs;
+    s.uses_kwargs = marks_.kwargs;
+    s.uses_caller = marks_.caller;
+    marks_ = {outer.varargs || marks_.varargs, outer.kwargs || marks_.kwargs, outer.caller || marks_.caller};
     if (now().kind == Tok::name) take();  // {% endmacro name %}
     end_tag();
-    return block;
   }
 
   std::unique_ptr<Stmt> call_statement(Place place) {
@@ -204,7 +208,7 @@ class Parser : ExpressionParser {
     s->expr = expression();
     if (s->expr->kind != ExprKind::call) throw error_at(s->expr->place, "expected a call");
     end_tag();
-    s->bodies.push_back(callable_body("endcall"));
+    callable_body(*s, "endcall");
     return s;
   }
 

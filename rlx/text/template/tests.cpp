@@ -14,6 +14,7 @@ struct Input {
   CallArguments& arguments;
   Budget& budget;
 
+  std::string text() const { return to_text(value, arguments.place(), budget); }
   const Value& other() const { return arguments.required("other"); }
   int order_to_other() const { return order(value, other(), arguments.place(), budget); }
   int64_t remainder(int64_t by) const {
@@ -36,7 +37,13 @@ bool not_equal(const Input& in) { return !equal_test(in); }
 
 bool iterable(const Input& in) {
   const Value& v = in.value;
-  return v.is_string() || v.is_list() || v.is_dict() || v.is_undefined();
+  return v.is_string() || v.is_list() || v.is_dict() || v.is_undefined() || sequence_of(v);
+}
+
+// It has a length and elements by number or name.
+bool is_sequence(const Input& in) {
+  const Sequence* s = sequence_of(in.value);
+  return s ? s->kind() == Sequence::Kind::range : iterable(in);
 }
 
 using Test = bool (*)(const Input&);
@@ -56,8 +63,10 @@ const std::map<std::string_view, Test>& tests() {
       {"divisibleby", [](const Input& in) { return in.remainder(in.arguments.integer("num", 0)) == 0; }},
       {"eq", equal_test},
       {"equalto", equal_test},
+      {"escaped", [](const Input& in) { return in.value.is_markup(); }},
       {"even", [](const Input& in) { return in.remainder(2) == 0; }},
       {"false", [](const Input& in) { return in.value.is_bool() && !in.value.as_bool(); }},
+      {"filter", [](const Input& in) { return in.value.is_string() && is_filter(in.value.as_string()); }},
       {"float", [](const Input& in) { return in.value.is_double(); }},
       {"ge", at_least},
       {"greaterthan", greater},
@@ -67,10 +76,7 @@ const std::map<std::string_view, Test>& tests() {
       {"iterable", iterable},
       {"le", at_most},
       {"lessthan", less},
-      {"lower",
-       [](const Input& in) {
-         return in.value.is_string() && lower(in.value.as_string()) == in.value.as_string();
-       }},
+      {"lower", [](const Input& in) { return has_case(in.text(), LetterCase::lower); }},
       {"lt", less},
       {"mapping", [](const Input& in) { return in.value.is_dict(); }},
       {"ne", not_equal},
@@ -78,19 +84,19 @@ const std::map<std::string_view, Test>& tests() {
       {"number", [](const Input& in) { return in.value.is_number() || in.value.is_bool(); }},
       {"odd", [](const Input& in) { return in.remainder(2) != 0; }},
       {"sameas", same},
-      {"sequence", [](const Input& in) { return iterable(in); }},
+      {"sequence", is_sequence},
       {"string", [](const Input& in) { return in.value.is_string(); }},
+      {"test", [](const Input& in) { return in.value.is_string() && is_test(in.value.as_string()); }},
       {"true", [](const Input& in) { return in.value.is_bool() && in.value.as_bool(); }},
       {"undefined", [](const Input& in) { return in.value.is_undefined(); }},
-      {"upper",
-       [](const Input& in) {
-         return in.value.is_string() && upper(in.value.as_string()) == in.value.as_string();
-       }},
+      {"upper", [](const Input& in) { return has_case(in.text(), LetterCase::upper); }},
   };
   return table;
 }
 
 }  // namespace
+
+bool is_test(std::string_view name) { return tests().count(name) != 0; }
 
 bool apply_test(std::string_view name, const Value& input, CallArguments& arguments, Runtime& runtime) {
   const auto found = tests().find(name);

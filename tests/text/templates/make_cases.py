@@ -83,4 +83,5 @@ def main():
     print(len(cases), "cases,", sum("refused" in c for c in cases), "of them refused")
 
 
-main()
+if __name__ == "__main__":
+    main()
