@@ -42,6 +42,15 @@ text::Tokenizer pieces(const char* model) {
   return text::make_tokenizer(spec, "fuzz");
 }
 
+text::Tokenizer characters() {
+  text::VocabSpec spec{.model = "gemma4", .bos = 0};
+  spec.tokens = {"<bos>", "\xE2\x96\x81", "a", "b", "ab", "\n", "\n\n", "<0x41>", "<0xC3>"};
+  spec.types.assign(spec.tokens.size(), text::TokenType::normal);
+  spec.types[0] = text::TokenType::control;
+  spec.merges = {"a b"};
+  return text::make_tokenizer(spec, "fuzz");
+}
+
 const char* const kWordPiece =
     R"({"normalizer":{"type":"BertNormalizer"},"pre_tokenizer":{"type":"BertPreTokenizer"},
   "added_tokens":[{"id":0,"content":"[UNK]","special":true,"lstrip":true,"rstrip":true},
@@ -59,9 +68,11 @@ const char* const kMixed =
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static const text::Tokenizer exact[] = {byte_level("gpt-2"), byte_level("llama3"), byte_level("qwen2"),
-                                          byte_level("gpt-4o"), byte_level("starcoder")};
-  static const text::Tokenizer others[] = {pieces("llama"), pieces("t5"),
+  static const text::Tokenizer exact[] = {
+      byte_level("gpt-2"),     byte_level("llama3"),       byte_level("qwen2"),      byte_level("gpt-4o"),
+      byte_level("starcoder"), byte_level("deepseek-llm"), byte_level("kimi-k2"),    byte_level("superbpe"),
+      byte_level("afmoe"),     byte_level("tiny_aya"),     byte_level("exaone-moe"), byte_level("chameleon")};
+  static const text::Tokenizer others[] = {pieces("llama"), pieces("t5"), characters(),
                                            text::Tokenizer::from_json(kWordPiece),
                                            text::Tokenizer::from_json(kMixed)};
   const std::string_view input(reinterpret_cast<const char*>(data), size);
