@@ -11,6 +11,7 @@
 #include "rlx/ops/block/residual_rms_norm.h"
 #include "rlx/ops/control/custom.h"
 #include "rlx/ops/control/custom_fn.h"
+#include "rlx/ops/control/fused.h"
 #include "rlx/ops/control/if.h"
 #include "rlx/ops/control/scan.h"
 #include "rlx/ops/control/while.h"
@@ -99,7 +100,7 @@ using All = OpList<
     LinearBlock, LinearFusedBlock, LlamaDecoderBlock, Qwen35MtpHead, ResidualRmsNorm, SharedLinearPair,
     SwigluFfn,
     // control
-    Custom, CustomFn, If, Scan, While,
+    Custom, CustomFn, Fused, If, Scan, While,
     // elementwise
     Abs, ActivationBackward, Add, Atan, BitwiseAnd, BitwiseNot, BitwiseOr, BitwiseXor, Cast, Ceil, Clamp,
     Compare, ComplexNormSq, ComplexNormSqBackward, Conjugate, Cos, Div, Erf, Exp, Expm1, Floor, Gelu,

@@ -278,6 +278,11 @@ TEST(Calls, control) {
                     "return a })"),
             "custom_fn: jvp_body lacks the input 'tangent_0'");
   EXPECT_EQ(refused("c: f32[2]", "custom_fn(c)"), "custom_fn: fwd_body is missing");
+  EXPECT_EQ(refused("c: f32[2]", "fused(c)"), "fused: body is missing");
+  EXPECT_EQ(refused("c: f32[2]", "fused(c, body=graph @f(a: f32[3]) { return a })"),
+            "fused: types of input 0 of body differ: f32[3] and f32[2]");
+  EXPECT_EQ(refused("c: f32[2]", "fused(c, body=graph @f(a: f32[2], b: f32[2]) { return add(a, b) })"),
+            "fused: body 'f' has 2 inputs; it is given 1");
 }
 
 TEST(Calls, leaves) {
