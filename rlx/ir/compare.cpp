@@ -1,9 +1,9 @@
 // Deep equality and the content hash. Both walk the graph in one canonical order: leaves first, then the
 // rest topologically, with nodes numbered by position, so ids and the place of declarations do not matter.
+#include "rlx/ir/compare.h"
+
 #include <bit>
 #include <unordered_map>
-
-#include "rlx/ir/graph.h"
 
 namespace rlx::ir {
 namespace {
@@ -61,7 +61,9 @@ struct AddAttr {
   }
 };
 
-bool same_node(const Node& a, const Node& b) {
+}  // namespace
+
+bool same_operation(const Node& a, const Node& b) {
   if (a.op != b.op || a.shapes != b.shapes || a.inputs.size() != b.inputs.size()) return false;
   if (a.attrs == b.attrs) return true;
   for (const FieldInfo& f : a.op->fields) {
@@ -70,7 +72,16 @@ bool same_node(const Node& a, const Node& b) {
   return true;
 }
 
-}  // namespace
+void add_operation(Hasher& h, const Node& n) {
+  h.add(n.op->name);
+  for (const FieldInfo& f : n.op->fields) {
+    const AttrValue v = f.get(n.attrs.get());
+    h.add(v.index());
+    std::visit(AddAttr{h}, v);
+  }
+  h.add(n.inputs.size());
+  for (const Shape& s : n.shapes) add_shape(h, s);
+}
 
 bool operator==(const Graph& a, const Graph& b) {
   if (&a == &b) return true;
@@ -82,7 +93,7 @@ bool operator==(const Graph& a, const Graph& b) {
   };
   for (size_t i = 0; i < order_a.size(); ++i) {
     const Node &x = *order_a[i], &y = *order_b[i];
-    if (!same_node(x, y) || !std::equal(x.inputs.begin(), x.inputs.end(), y.inputs.begin(), same))
+    if (!same_operation(x, y) || !std::equal(x.inputs.begin(), x.inputs.end(), y.inputs.begin(), same))
       return false;
   }
   return std::equal(a.outputs().begin(), a.outputs().end(), b.outputs().begin(), same) &&
@@ -96,15 +107,8 @@ Hash128 Graph::hash() const {
   const auto at = positions(order);
   const auto add_value = [&](Value v) { h.add(uint64_t(at.at(v.node)) << 16 | v.index); };
   for (const Node* n : order) {
-    h.add(n->op->name);
-    for (const FieldInfo& f : n->op->fields) {
-      const AttrValue v = f.get(n->attrs.get());
-      h.add(v.index());
-      std::visit(AddAttr{h}, v);
-    }
-    h.add(n->inputs.size());
+    add_operation(h, *n);
     for (const Value v : n->inputs) add_value(v);
-    for (const Shape& s : n->shapes) add_shape(h, s);
   }
   h.add(outputs_.size());
   for (const Value v : outputs_) add_value(v);

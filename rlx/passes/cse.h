@@ -1,0 +1,13 @@
+// Nodes that compute the same value become one.
+#pragma once
+
+#include "rlx/ir/rewrite.h"
+
+namespace rlx::passes {
+
+/// Merges nodes that have the same operator, attributes and operands.
+///   a = exp(x); b = exp(x); y = add(a, b)   =>   a = exp(x); y = add(a, a)
+/// Impure nodes are kept apart.
+ir::Rewritten cse(const ir::Graph&);
+
+}  // namespace rlx::passes

@@ -1,0 +1,29 @@
+// Neighbouring operators that the target runs as one piece.
+#pragma once
+
+#include "rlx/ir/graph.h"
+#include "rlx/ir/target.h"
+
+namespace rlx::passes {
+
+/// What was tried, and what came of it.
+struct Remark {
+  std::string node;  // the last operator of the piece
+  std::string text;
+  bool applied = false;
+};
+
+struct Fused {
+  ir::Graph graph;
+  size_t pieces = 0;  // `fused` nodes made
+  std::vector<Remark> remarks;
+};
+
+/// Groups elementwise operators, broadcasts and reductions into `fused` nodes.
+///   h = matmul(x, w); a = add(h, b); y = relu(a)   =>   h = matmul(x, w); y = fused(h, b){relu(add(x0, x1))}
+/// A value joins the piece that uses it when nobody outside needs it. The target is asked before a piece is made; a
+/// piece that it refuses is left as it was, with the reason as a remark. Fills and constants of one value are copied into each piece that
+/// reads them. Sizes must be static.
+Fused fuse(const ir::Graph&, const ir::Target&);
+
+}  // namespace rlx::passes

@@ -1,0 +1,15 @@
+// Operators that the target has no kernel for become others that it has.
+#pragma once
+
+#include "rlx/ir/rewrite.h"
+#include "rlx/ir/target.h"
+
+namespace rlx::passes {
+
+/// Replaces composite operators that no kernel accepts by their decomposition, and again inside it.
+///   y = rms_norm(x, gamma, axis=0)   =>   the sums, products and roots it is made of
+/// Sizes must be static. Where operands lie is not known yet: kernels are asked with row-major ones. An operator that has no
+/// decomposition stays, and runs by its reference rule.
+ir::Rewritten legalise(const ir::Graph&, const ir::Target&);
+
+}  // namespace rlx::passes
