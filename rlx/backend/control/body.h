@@ -1,0 +1,39 @@
+// The body of a loop or branch, built and ready to run inside a step.
+#pragma once
+
+#include "rlx/backend/builder.h"
+
+namespace rlx::backend {
+
+class Body {
+ public:
+  /// `operand_of_leaf`: for each leaf of the body the operand of the step that it always is, -1 where it changes from run to
+  /// run. Weights among those stay weights inside: forms that the body's steps ask for are added to the packings of the
+  /// step, from number `step.packings.size()` on.
+  Body(const Request&, const ir::Graph& body, const std::vector<int>& operand_of_leaf, Step& step);
+
+  size_t leaves() const { return leaves_; }
+  size_t outputs() const { return outputs_.size(); }
+  const Shape& output(size_t i) const { return outputs_[i]; }
+  const Plan& plan() const { return program_->plan(); }
+  /// Bytes of workspace: its arena and room for the addresses of leaves and outputs.
+  size_t workspace() const;
+
+  /// Where to put addresses before `run`, inside the workspace that was given.
+  std::byte** leaf_addresses(std::byte* workspace) const;
+  std::byte** output_addresses(std::byte* workspace) const { return leaf_addresses(workspace) + leaves_; }
+  void run(const Launch& launch, std::byte* workspace) const;
+
+ private:
+  std::shared_ptr<const Executable> program_;
+  size_t leaves_ = 0, first_packing_ = 0;
+  std::vector<Shape> outputs_;
+};
+
+/// Bytes rounded up to a multiple of 64, the alignment of buffers.
+inline size_t aligned_size(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+/// Whether every one of n elements is not 0.
+bool all_nonzero(DType, const std::byte* data, int64_t n);
+
+}  // namespace rlx::backend
