@@ -8,7 +8,7 @@ const Kernels& KernelTable::of(const ir::OpDef& op) const {
   return it == kernels_.end() ? none : it->second;
 }
 
-Choice Backend::choose(const Request& request, bool general) const {
+Choice Backend::choose(const Request& request, bool last_resort) const {
   Choice choice;
   const auto ask = [&](const Kernels& kernels) {
     for (const Kernel& k : kernels) {
@@ -21,7 +21,8 @@ Choice Backend::choose(const Request& request, bool general) const {
     }
   };
   ask(kernels_.of(*request.node.op));
-  if (general) ask(kernels_.general());
+  ask(kernels_.general());
+  if (last_resort) ask(kernels_.last_resort());
   return choice;
 }
 

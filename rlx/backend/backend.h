@@ -15,15 +15,18 @@ class KernelTable {
   void add(Kernel kernel) {
     kernels_[&ir::def<Op>()].push_back(kernel);
   }
-  /// For operators that have no kernel of their own.
+  /// Kernels that look at a node rather than at its operator; asked after the operator's own.
   void add_general(Kernel kernel) { general_.push_back(kernel); }
+  /// Asked when nothing else accepts, decompositions included.
+  void add_last_resort(Kernel kernel) { last_resort_.push_back(kernel); }
 
   const Kernels& of(const ir::OpDef&) const;
   const Kernels& general() const { return general_; }
+  const Kernels& last_resort() const { return last_resort_; }
 
  private:
   std::unordered_map<const ir::OpDef*, Kernels> kernels_;
-  Kernels general_;
+  Kernels general_, last_resort_;
 };
 
 struct Declined {
@@ -40,9 +43,8 @@ struct Choice {
 class Backend : public ir::Target {
  public:
   const KernelTable& kernels() const { return kernels_; }
-  /// The first kernel that accepts: those of the operator, then the general ones. With `general` unset only the
-  /// operator's own are asked.
-  Choice choose(const Request&, bool general = true) const;
+  /// The first kernel that accepts: those of the operator, the general ones and, if asked for, the last resort.
+  Choice choose(const Request&, bool last_resort) const;
   Support accepts(const ir::Node&, std::span<const Shape> types, std::span<const Layout> in,
                   std::span<const Layout> out) const override;
 

@@ -75,8 +75,8 @@ void Assembly::refuse(const ir::Node& n, const Choice& choice) const {
   throw e;
 }
 
-// Own kernels are asked first on operands as they lie, then with a copy of one strided operand, then with copies of all of
-// them; the general kernels come last.
+// Kernels are asked first on operands as they lie, then with a copy of one strided operand, then with copies of all of
+// them; the last resort comes last.
 void Assembly::add_step(const ir::Node& n) {
   std::vector<Place> in, out;
   for (const ir::Value v : n.inputs) in.push_back(places_.at(v));
@@ -95,10 +95,10 @@ void Assembly::add_step(const ir::Node& n) {
   for (const Place& p : out) results.push_back({.shape = p.shape, .layout = p.layout});
   const Backend& backend = builder_.backend();
   std::vector<Arg> args = given;
-  const auto ask = [&](bool general) {
+  const auto ask = [&](bool last_resort) {
     return backend.choose(
         {.node = n, .in = args, .out = results, .threads = builder_.threads(), .builder = &builder_},
-        general);
+        last_resort);
   };
   Choice choice = ask(false);
   std::vector<Declined> declined = choice.declined;

@@ -1,5 +1,6 @@
 #include "rlx/backend/cpu/nodes/device.h"
 
+#include "rlx/backend/control.h"
 #include "rlx/backend/cpu/nodes/families.h"
 #include "rlx/backend/reference.h"
 
@@ -9,12 +10,15 @@ namespace {
 class Device final : public backend::Backend {
  public:
   Device() {
+    backend::add_control(kernels_);
     add_attention(kernels_);
+    add_fused_products(kernels_);
     add_index(kernels_);
     add_matmul(kernels_);
     add_reduce(kernels_);
+    add_regions(kernels_);
     add_rows(kernels_);
-    kernels_.add_general(backend::reference_kernel());
+    kernels_.add_last_resort(backend::reference_kernel());
   }
 
   std::string_view name() const override { return "cpu"; }

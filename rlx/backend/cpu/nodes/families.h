@@ -17,9 +17,11 @@ using backend::Step;
 using backend::Support;
 
 void add_attention(KernelTable&);
+void add_fused_products(KernelTable&);
 void add_index(KernelTable&);
 void add_matmul(KernelTable&);
 void add_reduce(KernelTable&);
+void add_regions(KernelTable&);
 void add_rows(KernelTable&);
 
 /// A copy between any two layouts of one type.

@@ -1,0 +1,74 @@
+// Fused regions, and single elementwise operators as regions of one.
+#include "rlx/ops/control/fused.h"
+
+#include "rlx/backend/cpu/nodes/families.h"
+#include "rlx/backend/cpu/vm/program.h"
+#include "rlx/ops/elementwise/cast.h"
+#include "rlx/region/from_graph.h"
+
+namespace rlx::cpu {
+namespace {
+
+// The node alone, as the body of a region.
+ir::Graph body_of(const Request& r) {
+  ir::Graph body(std::string(r.node.op->name));
+  ir::Values operands;
+  for (const Arg& a : r.in) operands.push_back(body.input(cat("x", operands.size()), a.shape));
+  const ir::NodeId id = body.append(*r.node.op, r.node.attrs, operands);
+  ir::Values outputs;
+  for (uint32_t i = 0; i < r.out.size(); ++i) outputs.push_back(body.value(id, i));
+  body.set_outputs(outputs);
+  return body;
+}
+
+region::Built region_of(const Request& r) {
+  std::vector<region::Layout> in, out;
+  for (const Arg& a : r.in) in.push_back({a.layout.strides});
+  for (const Arg& a : r.out) out.push_back({a.layout.strides});
+  if (r.node.is<ops::Fused>()) return region::from_graph(*r.node.as<ops::Fused>().body, in, out);
+  return region::from_graph(body_of(r), in, out);
+}
+
+Support accepts(const Request& r) {
+  if (!r.node.is<ops::Fused>() && !r.node.op->traits.elementwise && !r.node.is<ops::Cast>())
+    return Support::no("not elementwise");
+  const region::Built built = region_of(r);
+  if (!built) return Support::no(built.refusal);
+  if (const auto why = RegionProgram::refuses(*built.region)) return Support::no(*why);
+  return Support::yes();
+}
+
+class RegionStep final : public Step {
+ public:
+  RegionStep(const Request& r, const region::Region& region) : program_(region) {
+    workspace = program_.workspace(r.threads);
+    for (size_t i = 0; i < r.in.size(); ++i) {
+      if (program_.may_overwrite(0, int(i))) in_place.push_back(int(i));
+    }
+    note = cat(program_.schedule(), ", ", region.code.size(), " operations");
+    inputs_ = r.in.size();
+    results_ = r.out.size();
+  }
+
+  // Addresses of operands and results follow each other in a launch.
+  void run(const Launch& l) const override {
+    program_.run(l.team, std::span(l.in, inputs_ + results_), l.workspace);
+  }
+
+ private:
+  RegionProgram program_;
+  size_t inputs_ = 0, results_ = 0;
+};
+
+std::unique_ptr<Step> prepare(const Request& r) {
+  return std::make_unique<RegionStep>(r, *region_of(r).region);
+}
+
+}  // namespace
+
+void add_regions(KernelTable& table) {
+  table.add<ops::Fused>({"region", accepts, prepare});
+  table.add_general({"region", accepts, prepare});
+}
+
+}  // namespace rlx::cpu
