@@ -66,7 +66,7 @@ class CompiledGraph {
   const std::vector<Port>& params() const;
   const std::vector<Port>& outputs() const;
   const std::vector<Port>& states() const;
-  /// The graph after the passes.
+  /// The graph after the passes that need no sizes; what depends on weights alone is cut off.
   const ir::Graph& graph() const;
 
   /// Weights are checked against the graph's params; all that is wrong is told in one error and nothing is changed then. The contents are
@@ -91,8 +91,9 @@ class CompiledGraph {
   /// Called around the steps of later runs; null for none. It must outlive them.
   void observe(backend::Observer* observer) { observer_ = observer; }
 
- private:
   explicit CompiledGraph(std::shared_ptr<runtime::Core> core);
+
+ private:
   void prepare(std::span<const Input> inputs);
   void use(std::shared_ptr<const runtime::Instance> instance);
   void execute();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "rlx/ir/leaves.h"
+#include "rlx/passes/prologue.h"
 #include "rlx/runtime/devices.h"
 #include "rlx/runtime/pipeline.h"
 
@@ -15,12 +16,37 @@ int thread_count(const CompileOptions& o) {
 
 }  // namespace
 
-Core::Core(const ir::Graph& graph, const NamedLiterals& weights, const CompileOptions& options)
+Core::Core(const ir::Graph& graph, const NamedLiterals& weights, const CompileOptions& options, bool split)
     : options_(options),
-      graph_(optimise(graph, device_named(options.device), options)),
+      graph_(optimise(graph, options)),
       builder_(device_named(options.device), thread_count(options)) {
+  if (split && options.optimise) {
+    if (passes::Split parts = passes::split_prologue(graph_); !parts.empty()) {
+      graph_ = std::move(parts.main);
+      derived_ = std::move(parts.made);
+      CompileOptions once = options;
+      once.states.clear();
+      prologue_ = std::make_unique<CompiledGraph>(
+          std::make_shared<Core>(parts.prologue, NamedLiterals{}, once, false));
+    }
+  }
   read_interface();
   set_params(weights);
+}
+
+// What is made of weights is made again when they change.
+void Core::run_prologue() {
+  if (!prologue_ || derived_at_ == version()) return;
+  NamedLiterals values;
+  for (const Port& p : prologue_->params()) values.emplace(p.name, *weights_.find(*find_leaf(p.name)));
+  prologue_->set_params(values);
+  for (auto& [name, value] : prologue_->run(NamedLiterals{})) weights_.set(*find_leaf(name), value);
+  derived_at_ = version();
+}
+
+std::vector<passes::Remark> Core::remarks() {
+  const std::lock_guard lock(mutex_);
+  return remarks_;
 }
 
 Team Core::team() const { return Team(default_pool(), builder_.threads()); }
@@ -54,7 +80,8 @@ void Core::read_interface() {
   }
   for (const Leaf& l : leaves_) {
     if (l.role == LeafRole::input) inputs.push_back({l.name, l.shape});
-    if (l.role == LeafRole::param) params.push_back({l.name, l.shape});
+    const bool derived = std::find(derived_.begin(), derived_.end(), l.name) != derived_.end();
+    if (l.role == LeafRole::param && !derived) params.push_back({l.name, l.shape});
   }
   for (const Output& o : outputs_) {
     if (o.state < 0) results.push_back({o.name, o.shape});
@@ -73,7 +100,7 @@ void Core::set_params(const NamedLiterals& values) {
   for (const Port& p : params) known.push_back(p.name);
   for (const auto& [name, value] : values) {
     const auto leaf = find_leaf(name);
-    if (!leaf || leaves_[*leaf].role != LeafRole::param) {
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
       const std::string near = nearest_name(name, known);
       problems.push_back(
           cat("'", name, "' is not a param", near.empty() ? "" : cat("; did you mean '", near, "'")));
@@ -86,7 +113,7 @@ void Core::set_params(const NamedLiterals& values) {
   if (!values.empty()) version_.fetch_add(1, std::memory_order_release);
 }
 
-std::shared_ptr<const backend::Executable> Core::build(const std::vector<Shape>& shapes) const {
+std::shared_ptr<const backend::Executable> Core::build(const std::vector<Shape>& shapes) {
   ir::Graph bound = graph_;
   if (graph_.has_dynamic_dims()) {
     bound = graph_.bind(ir::solve_symbols(graph_, shapes));
@@ -101,7 +128,7 @@ std::shared_ptr<const backend::Executable> Core::build(const std::vector<Shape>&
       if (outputs_[o].state == leaves_[i].state) interface.donated.push_back({int(i), int(o)});
     }
   }
-  return builder_.build(bound, interface);
+  return builder_.build(specialise(bound, builder_.backend(), options_, remarks_), interface);
 }
 
 std::shared_ptr<const Instance> Core::instance(const std::vector<Shape>& shapes) {
@@ -114,11 +141,11 @@ std::shared_ptr<const Instance> Core::instance(const std::vector<Shape>& shapes)
     return instances_.front();
   }
   std::vector<std::string> missing;
-  for (size_t i = 0; i < leaves_.size(); ++i) {
-    if (leaves_[i].role == LeafRole::param && !weights_.find(i))
-      missing.push_back(cat("'", leaves_[i].name, "'"));
+  for (const Port& p : params) {
+    if (!weights_.find(*find_leaf(p.name))) missing.push_back(cat("'", p.name, "'"));
   }
   if (!missing.empty()) throw invalid("run: no value for param ", join(missing), "; set it with set_param");
+  run_prologue();
   auto made = std::make_shared<Instance>();
   made->leaves = shapes;
   made->program = found != instances_.end() ? (*found)->program : build(shapes);

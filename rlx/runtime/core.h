@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "rlx/backend/builder.h"
+#include "rlx/passes/fuse.h"
 #include "rlx/runtime/compiled_graph.h"
 #include "rlx/runtime/weights.h"
 
@@ -26,7 +27,9 @@ enum class LeafRole : uint8_t { input, param, state };
 
 class Core {
  public:
-  Core(const ir::Graph& graph, const NamedLiterals& weights, const CompileOptions& options);
+  /// With `split`, what depends on weights alone becomes a prologue that runs when they are set.
+  Core(const ir::Graph& graph, const NamedLiterals& weights, const CompileOptions& options,
+       bool split = true);
 
   struct Leaf {
     std::string name;
@@ -41,6 +44,8 @@ class Core {
   };
 
   const ir::Graph& graph() const { return graph_; }
+  /// What the passes tried for the sizes run so far.
+  std::vector<passes::Remark> remarks();
   const std::vector<Leaf>& leaves() const { return leaves_; }
   const std::vector<Output>& outputs() const { return outputs_; }
   std::optional<size_t> find_leaf(std::string_view name) const;
@@ -58,11 +63,16 @@ class Core {
 
  private:
   void read_interface();
-  std::shared_ptr<const backend::Executable> build(const std::vector<Shape>& leaves) const;
+  void run_prologue();
+  std::shared_ptr<const backend::Executable> build(const std::vector<Shape>& leaves);
 
   CompileOptions options_;
   ir::Graph graph_;
   backend::Builder builder_;
+  std::unique_ptr<CompiledGraph> prologue_;
+  std::vector<std::string> derived_;  // params of the graph that the prologue makes
+  uint64_t derived_at_ = 0;           // the version of the weights they were made of
+  std::vector<passes::Remark> remarks_;
   std::vector<Leaf> leaves_;
   std::vector<Output> outputs_;
   WeightStore weights_;

@@ -1,0 +1,55 @@
+// Steady state: once a size has been run, running it again allocates nothing.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "rlx/ir/sample.h"
+#include "rlx/runtime/compiled_graph.h"
+#include "tests/support/graphs.h"
+
+namespace {
+std::atomic<int64_t> allocations{0};
+}
+
+// Counts every allocation of this program; the memory itself is malloc's.
+void* operator new(size_t bytes) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  if (void* p = std::malloc(bytes > 0 ? bytes : 1)) return p;
+  throw std::bad_alloc();
+}
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete(void* p, size_t) noexcept { std::free(p); }
+
+namespace rlx {
+namespace {
+
+int64_t allocations_of_a_run(CompiledGraph& f, std::span<const Input> inputs) {
+  for (int i = 0; i < 3; ++i) f.run(inputs);
+  const int64_t before = allocations.load();
+  for (int i = 0; i < 5; ++i) f.run(inputs);
+  return allocations.load() - before;
+}
+
+TEST(Allocations, are_none_for_products_regions_rows_and_attention) {
+  const ir::Graph g = test::graph(R"(graph @layer(x: f32[n,8,16], param w: f32[16,16], param b: f32[16]) {
+    h = matmul(x, w)
+    a = add(h, b)
+    q = gelu(a)
+    o = attention(q, x, h, num_heads=2, head_dim=8)
+    s = softmax(o#0, axis=2)
+    r = layer_norm(s, b, b, axis=2, eps=0.00001)
+    y = mul(r, x)
+    return y
+  })");
+  CompiledGraph f =
+      compile(g, {{"w", ir::sample_literal("f32[16,16]", 1)}, {"b", ir::sample_literal("f32[16]", 2)}},
+              {.threads = 2});
+  const Literal x = ir::sample_literal("f32[3,8,16]", 3);
+  const Input inputs[] = {{"x", view(x)}};
+  EXPECT_EQ(allocations_of_a_run(f, inputs), 0);
+}
+
+}  // namespace
+}  // namespace rlx
