@@ -1,19 +1,15 @@
 // A transformer encoder of the shape of MiniLM-L6 (six layers, 384 wide, 12 heads, 1536 inner) with random weights, compiled and
-// run: encoder [threads]. Prints milliseconds (median), the share of the time that the multiply-adds alone would take at the
-// rate of a large product measured in the same run, and the plan's memory.
-#include <algorithm>
+// run at four sizes. The limit is the time of its multiply-adds at the peak measured in the same run.
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
 
-#include "rlx/backend/plan.h"
+#include "bench/bench.h"
 #include "rlx/ir/sample.h"
 #include "rlx/ops/all.h"
 #include "rlx/runtime/compiled_graph.h"
 
+namespace rlx::bench {
 namespace {
 
-using namespace rlx;  // NOLINT
 using ir::Expr;
 
 constexpr int64_t kWidth = 384, kInner = 1536, kHeads = 12, kLayers = 6;
@@ -55,46 +51,40 @@ Model encoder() {
   return m;
 }
 
-template <class Run>
-double median_ms(Run run, int rounds) {
-  std::vector<double> times;
-  for (int i = 0; i < rounds + 2; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
-    run();
-    if (i >= 2)
-      times.push_back(
-          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
-  }
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
+// Multiply-adds of the products and of attention, in operations.
+double operations(int64_t batch, int64_t seq) {
+  const double tokens = double(batch * seq);
+  const double layer =
+      tokens * double(4 * kWidth * kWidth + 2 * kWidth * kInner) + 2 * tokens * double(seq) * kWidth;
+  return 2 * kLayers * layer;
+}
+
+void run(int64_t batch, int64_t seq, CompiledGraph& f) {
+  const std::vector<float> x(size_t(batch * seq * kWidth), 0.1f), mask(size_t(batch * seq), 1.0f);
+  const Input inputs[] = {{"x", view(x.data(), {batch, seq, kWidth})},
+                          {"mask", view(mask.data(), {batch, seq})}};
+  const double seconds = interleaved({[&] { f.run(inputs); }}, batch * seq > 2000 ? 0.5 : 0.05)[0];
+  report({.name = cat("encoder_minilm_", batch, "x", seq),
+          .value = operations(batch, seq) / seconds / 1e9,
+          .unit = "GFLOP/s",
+          .limit = limits().fma_gflops});
 }
 
 }  // namespace
+}  // namespace rlx::bench
 
 int main(int argc, char** argv) {
-  const int threads = argc > 1 ? std::atoi(argv[1]) : 2;
-  const Model model = encoder();
+  using namespace rlx;  // NOLINT
+  if (!bench::wanted(argc, argv, "encoder_minilm")) return 0;
+  const bench::Model model = bench::encoder();
   const auto begin = std::chrono::steady_clock::now();
-  CompiledGraph f = compile(model.graph, model.weights, {.threads = threads});
-  const int64_t shapes[][2] = {{1, 16}, {4, 15}, {8, 128}, {32, 128}};
-  bool first = true;
-  for (const auto& [batch, seq] : shapes) {
-    const std::vector<float> x(size_t(batch * seq * kWidth), 0.1f), mask(size_t(batch * seq), 1.0f);
-    const auto run = [&] {
-      f.run({{"x", view(x.data(), {batch, seq, kWidth})}, {"mask", view(mask.data(), {batch, seq})}});
-    };
-    run();
-    if (first) {
-      const double ms =
-          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
-      std::printf("compiled and first run: %.1f ms\n", ms);
-      first = false;
-    }
-    const double ms = median_ms(run, batch * seq > 2000 ? 7 : 31);
-    const backend::Plan& plan =
-        f.plan({{"x", Shape(DType::f32, {batch, seq, kWidth})}, {"mask", Shape(DType::f32, {batch, seq})}});
-    std::printf("%3ldx%-4ld %8.3f ms  %zu steps, arena %.1f MB\n", long(batch), long(seq), ms,
-                plan.steps.size(), double(plan.arena_bytes) / 1e6);
-    if (argc > 2) std::printf("%s", plan.text().c_str());
-  }
+  CompiledGraph f = compile(model.graph, model.weights, {.threads = bench::threads()});
+  f.plan({{"x", Shape(DType::f32, {1, 16, bench::kWidth})}, {"mask", Shape(DType::f32, {1, 16})}});
+  const std::chrono::duration<double, std::milli> compiled = std::chrono::steady_clock::now() - begin;
+  bench::report({.name = "encoder_minilm_compile",
+                 .value = 1000 / compiled.count(),
+                 .unit = "1/s",
+                 .limit = 1000 / 15.0});
+  const int64_t sizes[][2] = {{1, 16}, {4, 15}, {8, 128}, {32, 128}};
+  for (const auto& [batch, seq] : sizes) bench::run(batch, seq, f);
 }
