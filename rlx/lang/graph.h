@@ -11,7 +11,22 @@
 #include <iosfwd>
 
 #include "rlx/ir/interpreter.h"
+#include "rlx/lang/builders/attention.h"
+#include "rlx/lang/builders/backward.h"
+#include "rlx/lang/builders/control.h"
+#include "rlx/lang/builders/conv.h"
+#include "rlx/lang/builders/elementwise.h"
+#include "rlx/lang/builders/fft.h"
+#include "rlx/lang/builders/leaf.h"
+#include "rlx/lang/builders/linear.h"
+#include "rlx/lang/builders/norm.h"
+#include "rlx/lang/builders/quant.h"
+#include "rlx/lang/builders/random.h"
+#include "rlx/lang/builders/reduce.h"
 #include "rlx/lang/builders/scan_backward.h"
+#include "rlx/lang/builders/sequence.h"
+#include "rlx/lang/builders/shape.h"
+#include "rlx/lang/builders/splat.h"
 
 namespace rlx {
 
@@ -25,12 +40,30 @@ using ops::BinaryOp;
 using ops::CompareOp;
 using ops::ReduceOp;
 
-class Graph : public ScanBackwardBuilder {
+/// A graph with a method for every operator.
+class Graph : public LeafBuilder,
+              public ElementwiseBuilder,
+              public ReduceBuilder,
+              public ShapeBuilder,
+              public LinearBuilder,
+              public NormBuilder,
+              public AttentionBuilder,
+              public ConvBuilder,
+              public QuantBuilder,
+              public FftBuilder,
+              public SequenceBuilder,
+              public ControlBuilder,
+              public RandomBuilder,
+              public BackwardBuilder,
+              public SplatBuilder,
+              public ScanBackwardBuilder {
  public:
-  using ScanBackwardBuilder::ScanBackwardBuilder;
+  using LeafBuilder::LeafBuilder;
+  using ReduceBuilder::sort;  // not the graph's own ordering
 
   /// Nodes in topological order, to be edited in place; `verify` finds what an edit broke.
   std::vector<ir::Node*> nodes_mut();
+  /// Symbols replaced by sizes, bodies included.
   Graph bind(const DimBinding& bindings) const { return ir::Graph::bind(bindings); }
 
   // Forms that read back to an equal graph.
@@ -55,6 +88,7 @@ class Graph : public ScanBackwardBuilder {
 
   /// The annotated dump: counts of operators, every node with its tags and origin.
   std::string inspect() const;
+  /// The annotated dump of a module.
   static std::string inspect_module(const GraphModule&);
 
   /// Runs by the operators' reference rules.
@@ -62,5 +96,10 @@ class Graph : public ScanBackwardBuilder {
 };
 
 std::ostream& operator<<(std::ostream&, const Graph&);
+
+template <class Theme>
+ir::Graph& BuilderTheme<Theme>::graph() {
+  return static_cast<Graph&>(static_cast<Theme&>(*this));
+}
 
 }  // namespace rlx

@@ -1,5 +1,6 @@
 #include "rlx/lang/builders/attention.h"
 
+#include "rlx/lang/graph.h"
 #include "rlx/ops/attention/rope.h"
 
 namespace rlx {

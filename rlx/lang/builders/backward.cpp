@@ -1,5 +1,6 @@
 #include "rlx/lang/builders/backward.h"
 
+#include "rlx/lang/graph.h"
 #include "rlx/ops/attention/rope.h"
 #include "rlx/ops/conv/conv_nd.h"
 #include "rlx/ops/conv/pool.h"

@@ -1,14 +1,15 @@
 // Gradients to be called by hand; the transforms find their own.
 #pragma once
 
-#include "rlx/lang/builders/sequence.h"
+#include "rlx/lang/builders/builder.h"
+#include "rlx/ops/attention/attention.h"
+#include "rlx/ops/elementwise/activation.h"
 
 namespace rlx {
 
-class BackwardBuilder : public SequenceBuilder {
+/// Gradients to be called by hand.
+class BackwardBuilder : public BuilderTheme<BackwardBuilder> {
  public:
-  using SequenceBuilder::SequenceBuilder;
-
   Value relu_backward(Value x, Value dy, const Declared& shape = {}, const Loc& loc = Loc::current());
   Value activation_backward(ops::Activation kind, Value x, Value dy, const Declared& shape = {},
                             const Loc& loc = Loc::current());

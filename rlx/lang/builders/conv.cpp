@@ -1,5 +1,6 @@
 #include "rlx/lang/builders/conv.h"
 
+#include "rlx/lang/graph.h"
 #include "rlx/ops/conv/conv_nd.h"
 #include "rlx/ops/conv/depthwise_causal.h"
 #include "rlx/ops/conv/pool.h"

@@ -2,14 +2,15 @@
 // zeros).
 #pragma once
 
-#include "rlx/lang/builders/attention.h"
+#include "rlx/lang/builders/builder.h"
 #include "rlx/ops/conv/resize.h"
+#include "rlx/ops/reduce/reduce.h"
+
 namespace rlx {
 
-class ConvBuilder : public AttentionBuilder {
+/// Convolutions, pooling, resizing.
+class ConvBuilder : public BuilderTheme<ConvBuilder> {
  public:
-  using AttentionBuilder::AttentionBuilder;
-
   Value conv1d(Value input, Value weight, std::vector<int64_t> kernel_size, std::vector<int64_t> stride = {},
                std::vector<int64_t> padding = {}, std::vector<int64_t> dilation = {}, int64_t groups = 1,
                const Declared& shape = {}, const Loc& loc = Loc::current());

@@ -1,5 +1,6 @@
 #include "rlx/lang/builders/elementwise.h"
 
+#include "rlx/lang/graph.h"
 #include "rlx/ops/elementwise/cast.h"
 #include "rlx/ops/elementwise/clamp.h"
 #include "rlx/ops/elementwise/classify.h"
@@ -37,6 +38,10 @@ Value ElementwiseBuilder::min(Value a, Value b, const Declared& shape, const Loc
 
 Value ElementwiseBuilder::pow(Value a, Value b, const Declared& shape, const Loc& loc) {
   return one(shape, loc, [&] { return ops::pow(t(a), t(b)); });
+}
+
+Value ElementwiseBuilder::rem(Value a, Value b, const Declared& shape, const Loc& loc) {
+  return one(shape, loc, [&] { return ops::rem(t(a), t(b)); });
 }
 
 Value ElementwiseBuilder::binary(ops::BinaryOp op, Value lhs, Value rhs, const Declared& shape,

@@ -5,12 +5,12 @@
 #include "rlx/ops/elementwise/activation.h"
 #include "rlx/ops/elementwise/binary.h"
 #include "rlx/ops/elementwise/compare.h"
+
 namespace rlx {
 
-class ElementwiseBuilder : public Builder {
+/// Element by element.
+class ElementwiseBuilder : public BuilderTheme<ElementwiseBuilder> {
  public:
-  using Builder::Builder;
-
   // Arithmetic; operands broadcast and have one dtype.
   Value add(Value a, Value b, const Declared& shape = {}, const Loc& loc = Loc::current());
   Value sub(Value a, Value b, const Declared& shape = {}, const Loc& loc = Loc::current());
@@ -19,6 +19,8 @@ class ElementwiseBuilder : public Builder {
   Value max(Value a, Value b, const Declared& shape = {}, const Loc& loc = Loc::current());
   Value min(Value a, Value b, const Declared& shape = {}, const Loc& loc = Loc::current());
   Value pow(Value a, Value b, const Declared& shape = {}, const Loc& loc = Loc::current());
+  /// The remainder of a / b, with the sign of a.
+  Value rem(Value a, Value b, const Declared& shape = {}, const Loc& loc = Loc::current());
   Value binary(ops::BinaryOp op, Value lhs, Value rhs, const Declared& shape = {},
                const Loc& loc = Loc::current());
 

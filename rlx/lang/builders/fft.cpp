@@ -1,5 +1,6 @@
 #include "rlx/lang/builders/fft.h"
 
+#include "rlx/lang/graph.h"
 #include "rlx/ops/fft/spectrum.h"
 
 namespace rlx {
@@ -57,6 +58,11 @@ Value FftBuilder::irfft(Value re_half, Value im_half, int64_t n, ops::FftNorm no
   return one(shape, loc, [&] { return ops::irfft(t(re_half), t(im_half), n, norm); });
 }
 
+Value FftBuilder::irfft_exact(Value re_half, Value im_half, int64_t n, ops::FftNorm norm,
+                              const Declared& shape, const Loc& loc) {
+  return one(shape, loc, [&] { return ops::irfft_exact(t(re_half), t(im_half), n, norm); });
+}
+
 Value FftBuilder::stft(Value x, int64_t frame_len, int64_t hop, ops::FftNorm norm, const Declared& shape,
                        const Loc& loc) {
   return one(shape, loc, [&] { return ops::stft(t(x), frame_len, hop, norm); });
@@ -68,11 +74,11 @@ Value FftBuilder::fft_conv1d(Value a, Value b, int64_t n_fft, ops::FftNorm norm,
 }
 
 Value FftBuilder::fftfreq_tensor(int64_t n, const Declared& shape, const Loc& loc) {
-  return one(shape, loc, [&] { return ops::fftfreq_tensor(*this, n); });
+  return one(shape, loc, [&] { return ops::fftfreq_tensor(graph(), n); });
 }
 
 Value FftBuilder::rfftfreq_tensor(int64_t n, const Declared& shape, const Loc& loc) {
-  return one(shape, loc, [&] { return ops::rfftfreq_tensor(*this, n); });
+  return one(shape, loc, [&] { return ops::rfftfreq_tensor(graph(), n); });
 }
 
 Value FftBuilder::psd_real(Value x, ops::FftNorm norm, const Declared& shape, const Loc& loc) {

@@ -1,5 +1,6 @@
 #include "rlx/lang/builders/linear.h"
 
+#include "rlx/lang/graph.h"
 #include "rlx/ops/linalg/cholesky.h"
 #include "rlx/ops/linalg/det.h"
 #include "rlx/ops/linalg/eigh.h"
@@ -67,6 +68,14 @@ Value LinearBuilder::svd_values(Value a, const Declared& shape, const Loc& loc) 
 
 Value LinearBuilder::eigh_values(Value a, const Declared& shape, const Loc& loc) {
   return one(shape, loc, [&] { return ops::eigh_values(t(a)); });
+}
+
+std::pair<Value, Value> LinearBuilder::eigh(Value a, const Loc& loc) {
+  return two(loc, [&] { return ops::eigh(t(a)); });
+}
+
+std::pair<Value, Value> LinearBuilder::slogdet(Value a, const Loc& loc) {
+  return two(loc, [&] { return ops::slogdet(t(a)); });
 }
 
 Values LinearBuilder::qr(Value a, const Loc& loc) {

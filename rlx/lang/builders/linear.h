@@ -1,15 +1,17 @@
 // Products, solutions of linear systems, factorisations, linear layers.
 #pragma once
 
-#include "rlx/lang/builders/shape.h"
+#include "rlx/lang/builders/builder.h"
+#include "rlx/ops/elementwise/activation.h"
 #include "rlx/ops/linalg/dot_general.h"
+
 namespace rlx {
 
-class LinearBuilder : public ShapeBuilder {
+/// Products, factorisations, linear layers.
+class LinearBuilder : public BuilderTheme<LinearBuilder> {
  public:
-  using ShapeBuilder::ShapeBuilder;
-
   Value matmul(Value lhs, Value rhs, const Declared& shape = {}, const Loc& loc = Loc::current());
+  /// matmul under its short name.
   Value mm(Value lhs, Value rhs, const Declared& shape = {}, const Loc& loc = Loc::current());
   Value einsum(const std::string& equation, const Values& operands, const Declared& shape = {},
                const Loc& loc = Loc::current());
@@ -27,6 +29,10 @@ class LinearBuilder : public ShapeBuilder {
   Value eigh_values(Value a, const Declared& shape = {}, const Loc& loc = Loc::current());
   /// q, r
   Values qr(Value a, const Loc& loc = Loc::current());
+  /// Eigenvalues in ascending order and eigenvectors as columns, of symmetric matrices.
+  std::pair<Value, Value> eigh(Value a, const Loc& loc = Loc::current());
+  /// Sign and logarithm of the modulus of the determinant.
+  std::pair<Value, Value> slogdet(Value a, const Loc& loc = Loc::current());
   /// u, s, vt
   Values svd(Value a, const Loc& loc = Loc::current());
 

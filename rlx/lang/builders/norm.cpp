@@ -1,5 +1,6 @@
 #include "rlx/lang/builders/norm.h"
 
+#include "rlx/lang/graph.h"
 #include "rlx/ops/loss/cross_entropy.h"
 #include "rlx/ops/norm/axis_norm.h"
 #include "rlx/ops/norm/group_norm.h"
@@ -16,9 +17,13 @@ Value NormBuilder::ln(Value x, Value gamma, Value beta, double eps, const Declar
   return one(shape, loc, [&] { return ops::layer_norm(t(x), t(gamma), t(beta), -1, eps); });
 }
 
-Value NormBuilder::rms_norm(Value x, Value gamma, Value beta, double eps, const Declared& shape,
-                            const Loc& loc) {
+Value NormBuilder::rms_norm(Value x, Value gamma, std::optional<Value> beta, double eps,
+                            const Declared& shape, const Loc& loc) {
   return one(shape, loc, [&] { return ops::rms_norm(t(x), t(gamma), t(beta), -1, eps); });
+}
+
+Value NormBuilder::rms_norm(Value x, Value gamma, double eps, const Declared& shape, const Loc& loc) {
+  return rms_norm(x, gamma, std::nullopt, eps, shape, loc);
 }
 
 Value NormBuilder::layer_norm2d(Value x, Value gamma, Value beta, double eps, const Declared& shape,

@@ -1,21 +1,22 @@
 // Normalisations and losses.
 #pragma once
 
-#include "rlx/lang/builders/linear.h"
+#include "rlx/lang/builders/builder.h"
 
 namespace rlx {
 
-class NormBuilder : public LinearBuilder {
+/// Normalisations and losses.
+class NormBuilder : public BuilderTheme<NormBuilder> {
  public:
-  using LinearBuilder::LinearBuilder;
-
   Value layer_norm(Value input, Value gamma, Value beta, int axis, double eps, const Declared& shape = {},
                    const Loc& loc = Loc::current());
   /// layer_norm over the last axis.
   Value ln(Value x, Value gamma, Value beta, double eps, const Declared& shape = {},
            const Loc& loc = Loc::current());
-  /// Over the last axis.
-  Value rms_norm(Value x, Value gamma, Value beta, double eps, const Declared& shape = {},
+  /// Over the last axis; without beta nothing is added.
+  Value rms_norm(Value x, Value gamma, std::optional<Value> beta, double eps, const Declared& shape = {},
+                 const Loc& loc = Loc::current());
+  Value rms_norm(Value x, Value gamma, double eps, const Declared& shape = {},
                  const Loc& loc = Loc::current());
   Value layer_norm2d(Value x, Value gamma, Value beta, double eps, const Declared& shape = {},
                      const Loc& loc = Loc::current());

@@ -1,5 +1,6 @@
 #include "rlx/lang/builders/quant.h"
 
+#include "rlx/lang/graph.h"
 #include "rlx/ops/quant/dequant_matmul.h"
 #include "rlx/ops/quant/q_conv2d.h"
 #include "rlx/ops/quant/q_matmul.h"

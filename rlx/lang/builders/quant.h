@@ -1,14 +1,13 @@
 // Quantised tensors and products with quantised weights.
 #pragma once
 
-#include "rlx/lang/builders/conv.h"
+#include "rlx/lang/builders/builder.h"
 
 namespace rlx {
 
-class QuantBuilder : public ConvBuilder {
+/// Quantised tensors and products with quantised weights.
+class QuantBuilder : public BuilderTheme<QuantBuilder> {
  public:
-  using ConvBuilder::ConvBuilder;
-
   Value quantize(Value x, double scale, int64_t zero_point, const Declared& shape = {},
                  const Loc& loc = Loc::current());
   Value quantize_per_channel(Value x, int axis, std::vector<double> scales, std::vector<int64_t> zero_points,
@@ -22,6 +21,7 @@ class QuantBuilder : public ConvBuilder {
                        const Declared& shape = {}, const Loc& loc = Loc::current());
   Value dequant_matmul_packed(Value x, Value packed_w, const std::string& scheme, const Declared& shape = {},
                               const Loc& loc = Loc::current());
+  /// Weights of 4-bit floats with fp8 scales per block and one scale for all.
   Value dequant_matmul_nvfp4(Value x, Value w_q, Value block_scales, Value global_scale,
                              const Declared& shape = {}, const Loc& loc = Loc::current());
   Value q_matmul(Value x, Value w, Value bias, int64_t x_zp, int64_t w_zp, int64_t out_zp, double mult,

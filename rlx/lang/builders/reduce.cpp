@@ -1,5 +1,6 @@
 #include "rlx/lang/builders/reduce.h"
 
+#include "rlx/lang/graph.h"
 #include "rlx/ops/reduce/any_all.h"
 #include "rlx/ops/reduce/cumulative.h"
 #include "rlx/ops/reduce/extreme.h"

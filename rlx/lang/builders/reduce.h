@@ -1,19 +1,21 @@
 // Along axes: reductions, softmax, running sums, order.
 #pragma once
 
-#include "rlx/lang/builders/elementwise.h"
+#include "rlx/lang/builders/builder.h"
 #include "rlx/ops/reduce/reduce.h"
+
 namespace rlx {
 
-class ReduceBuilder : public ElementwiseBuilder {
+/// Over axes: sums, extremes, orders.
+class ReduceBuilder : public BuilderTheme<ReduceBuilder> {
  public:
-  using ElementwiseBuilder::ElementwiseBuilder;
-
   /// Over `axes`; none listed means all.
   Value reduce(Value input, ops::ReduceOp op, std::vector<int> axes, bool keep_dim,
                const Declared& shape = {}, const Loc& loc = Loc::current());
+  /// The sum over axes.
   Value sum(Value x, std::vector<int> axes, bool keep_dim, const Declared& shape = {},
             const Loc& loc = Loc::current());
+  /// The mean over axes.
   Value mean(Value x, std::vector<int> axes, bool keep_dim, const Declared& shape = {},
              const Loc& loc = Loc::current());
   Value variance(Value x, std::vector<int> axes, bool keep_dim, double correction = 0,
@@ -26,6 +28,7 @@ class ReduceBuilder : public ElementwiseBuilder {
                   const Loc& loc = Loc::current());
 
   Value softmax(Value input, int axis, const Declared& shape = {}, const Loc& loc = Loc::current());
+  /// softmax under its short name.
   Value sm(Value x, int axis, const Declared& shape = {}, const Loc& loc = Loc::current());
   Value log_softmax(Value input, int axis, const Declared& shape = {}, const Loc& loc = Loc::current());
   Value cumsum(Value input, int axis, bool exclusive = false, const Declared& shape = {},

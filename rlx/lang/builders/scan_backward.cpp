@@ -2,6 +2,7 @@
 
 #include "rlx/ir/inline.h"
 #include "rlx/ir/leaves.h"
+#include "rlx/lang/graph.h"
 #include "rlx/ops/control/scan.h"
 #include "rlx/ops/elementwise/binary.h"
 #include "rlx/ops/shape/concat.h"

@@ -1,5 +1,6 @@
 #include "rlx/lang/builders/shape.h"
 
+#include "rlx/lang/graph.h"
 #include "rlx/ops/index/gather.h"
 #include "rlx/ops/index/take_along.h"
 #include "rlx/ops/shape/concat.h"
@@ -71,7 +72,7 @@ Value ShapeBuilder::flip(Value x, std::vector<int> axes, const Declared& shape, 
 }
 
 Value ShapeBuilder::iota(const Shape& type, int axis, const Declared& shape, const Loc& loc) {
-  return one(shape, loc, [&] { return ops::iota(*this, type, axis); });
+  return one(shape, loc, [&] { return ops::iota(graph(), type, axis); });
 }
 
 Value ShapeBuilder::one_hot(Value indices, Dim depth, int axis, DType dtype, const Declared& shape,

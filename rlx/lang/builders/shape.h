@@ -1,14 +1,14 @@
 // Where elements lie: extents, order, pieces, indices.
 #pragma once
 
-#include "rlx/lang/builders/reduce.h"
+#include "rlx/lang/builders/builder.h"
 #include "rlx/ops/index/scatter.h"
+
 namespace rlx {
 
-class ShapeBuilder : public ReduceBuilder {
+/// Where elements lie.
+class ShapeBuilder : public BuilderTheme<ShapeBuilder> {
  public:
-  using ReduceBuilder::ReduceBuilder;
-
   /// One extent may be -1.
   Value reshape(Value x, Dims new_shape, const Declared& shape = {}, const Loc& loc = Loc::current());
   /// Axis i of the result is axis perm[i]; an empty perm reverses the axes.
