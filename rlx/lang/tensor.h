@@ -2,9 +2,13 @@
 //
 //   const Tensor y = (x.matmul(w) + b).gelu();
 //
-// Operators mix tensors and numbers on either side; a number becomes a scalar of the tensor's dtype.
+// Operators mix tensors and numbers on either side; a number becomes a scalar of the tensor's dtype, and one that
+// the dtype cannot hold (0.5 for an integer tensor) is an error. rlx/lang/operators.h has every operator as a
+// free function of tensors; the common ones are methods too.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <source_location>
 
 #include "rlx/ir/graph.h"
@@ -15,16 +19,52 @@
 
 namespace rlx {
 
+using ir::Value;
+using ir::Values;
 using Loc = std::source_location;
 
 class Operand;
 
-struct Tensor : ir::Expr {
+/// A place on an axis: a number, from the end when it is negative, or a symbolic size.
+struct Border {
+  Border(int64_t place) : number(place) {}  // NOLINT: places are written as numbers
+  Border(Dim place) : symbol(place) {}      // NOLINT
+  int64_t number = 0;
+  std::optional<Dim> symbol;
+};
+
+/// Part of an axis: elements start, start + step, ... before stop. Negative numbers count from the end; what is
+/// left out reaches to the border.
+struct Slice {
+  std::optional<Border> start = {}, stop = {};
+  int64_t step = 1;
+};
+
+/// A value of a graph with methods and operators.
+class Tensor {
+ public:
+  /// An empty tensor stands for an operand that is left out; using it for anything else is an error.
   Tensor() = default;
-  Tensor(const ir::Expr& t) : ir::Expr(t) {}  // NOLINT: the same thing with methods
+  Tensor(const ir::Expr& e);  // NOLINT: the same thing with methods
+
+  /// Whether it stands for no tensor.
+  bool is_empty() const { return anchor_ == nullptr; }
+  // clang-format off
+  explicit operator bool() const = delete;  // a tensor has no value while a graph is built: use where(), if_else() or while_loop(); is_empty() tells an empty one
+  // clang-format on
+
+  // What it is. A tensor outlives no graph: all of this, and every use, is an error once its graph is gone.
+  operator ir::Expr() const { return {&graph(), value_}; }  // NOLINT: operator functions take it
+  operator Value() const { return graph(), value_; }        // NOLINT: builders take it
+  ir::Graph& graph() const;
+  const Shape& shape() const { return graph().shape(value_); }
+  DType dtype() const { return shape().dtype(); }
+  int rank() const { return shape().rank(); }
+  Dim dim(int axis) const;
 
   // Products.
   Tensor matmul(const Tensor& rhs, const Loc& loc = Loc::current()) const;
+  /// matmul under its short name.
   Tensor mm(const Tensor& rhs, const Loc& loc = Loc::current()) const;
 
   // Functions of one element.
@@ -59,16 +99,19 @@ struct Tensor : ir::Expr {
   Tensor cast(DType to, const Loc& loc = Loc::current()) const;
 
   // Functions of two; a number may stand for either.
-  Tensor max(const Tensor& other, const Loc& loc = Loc::current()) const;
-  Tensor min(const Tensor& other, const Loc& loc = Loc::current()) const;
-  Tensor pow(const Tensor& exponent, const Loc& loc = Loc::current()) const;
-  Tensor pow(double exponent, const Loc& loc = Loc::current()) const;
-  Tensor eq(const Tensor& other, const Loc& loc = Loc::current()) const;
-  Tensor lt(const Tensor& other, const Loc& loc = Loc::current()) const;
-  Tensor gt(const Tensor& other, const Loc& loc = Loc::current()) const;
-  Tensor compare(ops::CompareOp kind, const Tensor& other, const Loc& loc = Loc::current()) const;
+  Tensor max(const Operand& other, const Loc& loc = Loc::current()) const;
+  Tensor min(const Operand& other, const Loc& loc = Loc::current()) const;
+  Tensor pow(const Operand& exponent, const Loc& loc = Loc::current()) const;
+  Tensor rem(const Operand& divisor, const Loc& loc = Loc::current()) const;
+  Tensor eq(const Operand& other, const Loc& loc = Loc::current()) const;
+  Tensor ne(const Operand& other, const Loc& loc = Loc::current()) const;
+  Tensor lt(const Operand& other, const Loc& loc = Loc::current()) const;
+  Tensor le(const Operand& other, const Loc& loc = Loc::current()) const;
+  Tensor gt(const Operand& other, const Loc& loc = Loc::current()) const;
+  Tensor ge(const Operand& other, const Loc& loc = Loc::current()) const;
+  Tensor compare(ops::CompareOp kind, const Operand& other, const Loc& loc = Loc::current()) const;
   /// Of a condition: a where it holds, else b.
-  Tensor where(const Tensor& a, const Tensor& b, const Loc& loc = Loc::current()) const;
+  Tensor where(const Operand& a, const Operand& b, const Loc& loc = Loc::current()) const;
 
   // Over axes; none listed means all.
   Tensor sum(std::vector<int> axes = {}, bool keep_dim = false, const Loc& loc = Loc::current()) const;
@@ -89,6 +132,7 @@ struct Tensor : ir::Expr {
                     const Loc& loc = Loc::current()) const;
   Tensor rms_norm(const Tensor& gamma, const Tensor& beta, double eps = 1e-5,
                   const Loc& loc = Loc::current()) const;
+  Tensor rms_norm(const Tensor& gamma, double eps = 1e-5, const Loc& loc = Loc::current()) const;
   Tensor group_norm(const Tensor& gamma, const Tensor& beta, int64_t num_groups, double eps = 1e-5,
                     const Loc& loc = Loc::current()) const;
   Tensor layer_norm2d(const Tensor& gamma, const Tensor& beta, double eps = 1e-6,
@@ -116,26 +160,60 @@ struct Tensor : ir::Expr {
   Tensor flip(std::vector<int> axes, const Loc& loc = Loc::current()) const;
   Tensor pad(Dims low, Dims high, double value = 0, const Loc& loc = Loc::current()) const;
   Tensor expand(Dims shape, const Loc& loc = Loc::current()) const;
+  /// Row i of axis 0, which goes away; negative i count from the end.
+  Tensor operator[](int64_t i) const;
+  /// Part of axis 0: x[{.start = 1, .stop = 3}], x[{.step = 2}].
+  Tensor operator[](const Slice& part) const;
+  /// Part of each axis, from the first on: x.slice({{1, 3}, {}, {.step = 2}}).
+  Tensor slice(const std::vector<Slice>& parts, const Loc& loc = Loc::current()) const;
+  Tensor zeros_like(const Loc& loc = Loc::current()) const;
+  Tensor ones_like(const Loc& loc = Loc::current()) const;
+  Tensor full_like(double value, const Loc& loc = Loc::current()) const;
   Tensor unsqueeze(int axis, const Loc& loc = Loc::current()) const;
   Tensor squeeze(int axis, const Loc& loc = Loc::current()) const;
 
+  // Arithmetic, element by element with broadcasting.
   friend Tensor operator+(const Operand& a, const Operand& b);
   friend Tensor operator-(const Operand& a, const Operand& b);
   friend Tensor operator*(const Operand& a, const Operand& b);
   friend Tensor operator/(const Operand& a, const Operand& b);
   friend Tensor operator-(const Operand& a);
+  // Comparisons give a bool tensor, element by element.
+  friend Tensor operator<(const Operand& a, const Operand& b);
+  friend Tensor operator<=(const Operand& a, const Operand& b);
+  friend Tensor operator>(const Operand& a, const Operand& b);
+  friend Tensor operator>=(const Operand& a, const Operand& b);
+
+  // The tensor becomes the result; other tensors that share its value stay.
+  Tensor& operator+=(const Operand& other);
+  Tensor& operator-=(const Operand& other);
+  Tensor& operator*=(const Operand& other);
+  Tensor& operator/=(const Operand& other);
+
+ private:
+  std::shared_ptr<ir::GraphAnchor> anchor_;  // empty: the tensor is
+  Value value_;
 };
 
 /// A tensor or a number in an expression, with the place where it was written.
 class Operand {
  public:
-  Operand(const Tensor& t, const Loc& loc = Loc::current()) : tensor_(t), loc_(loc) {}  // NOLINT
-  Operand(double v, const Loc& loc = Loc::current()) : number_(v), loc_(loc) {}         // NOLINT
+  Operand(const Tensor& t, const Loc& loc = Loc::current()) : tensor_(t), loc_(loc) {}    // NOLINT
+  Operand(const ir::Expr& e, const Loc& loc = Loc::current()) : tensor_(e), loc_(loc) {}  // NOLINT
+  template <class Number>
+    requires std::is_arithmetic_v<Number>
+  Operand(Number v, const Loc& loc = Loc::current())  // NOLINT
+      : number_(double(v)), is_number_(true), loc_(loc) {}
+
+  bool is_number() const { return is_number_; }
+  double number() const { return number_; }
+  const Tensor& tensor() const { return tensor_; }
+  const Loc& loc() const { return loc_; }
 
  private:
-  friend struct Arithmetic;
-  ir::Expr tensor_;  // empty: the number
+  Tensor tensor_;
   double number_ = 0;
+  bool is_number_ = false;
   Loc loc_;
 };
 
