@@ -1,8 +1,6 @@
 // An operator of one's own, registered by name: y = x^3 with its derivative.
 #include <iostream>
 
-#include "rlx/ops/control/custom.h"
-#include "rlx/ops/elementwise/binary.h"
 #include "rlx/rlx.h"
 
 using namespace rlx;
@@ -18,15 +16,15 @@ int main() {
     return Literals{Literal::reals(c.out(), v)};
   };
   cube.vjp = [](const ir::Vjp& c, std::string_view) {
-    using namespace ops;  // NOLINT: arithmetic between tensors
-    return ir::Exprs{c.dy() * c.in(0) * c.in(0) * 3.0};
+    const Tensor x = c.in(0), dy = c.dy();
+    return ir::Exprs{dy * x * x * 3};
   };
   ops::register_custom_op(cube);
 
-  Graph g("cubes");
-  const Value x = g.input("x", Shape(DType::f32, {3}));
-  g.set_outputs({g.sum(g.custom_op("cube", "", {x})[0], {}, false)}, {"loss"});
+  const Graph g = trace("cubes", [](Tracer& t) {
+    return NamedTensors{{"loss", custom_op("cube", "", {t.input("x", {3})})[0].sum()}};
+  });
   const NamedLiterals at = {{"x", Literal::of<float>({3}, {1, 2, 3})}};
   std::cout << "loss " << cat(g.interpret(at).at("loss")) << "\n";
-  std::cout << "gradient " << cat(ir::interpret(transform::grad(g, {"x"}), at).at("d_x")) << "\n";
+  std::cout << "gradient " << cat(grad(g, {"x"}).interpret(at).at("d_x")) << "\n";
 }

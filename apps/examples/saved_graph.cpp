@@ -1,4 +1,4 @@
-// A graph with its weights, saved and loaded again.
+// A program, which is a graph with its weights, saved and opened again.
 #include <filesystem>
 #include <iostream>
 
@@ -7,17 +7,15 @@
 using namespace rlx;
 
 int main() {
-  const Graph g = trace("mlp", std::function([](Tracer& t) {
-                          const Tensor x = t.input_dyn("x", {Dim::batch(), 2}), w = t.param("w", {2, 3});
-                          return NamedTensors{{"y", x.matmul(w).relu()}};
-                        }));
+  const Graph g = trace("mlp", [](Tracer& t) {
+    const Tensor x = t.input("x", {Dim::batch(), 2}), w = t.param("w", {2, 3});
+    return NamedTensors{{"y", x.matmul(w).relu()}};
+  });
   const std::string path = (std::filesystem::temp_directory_path() / "rlx-example-mlp.safetensors").string();
-  g.save(path, {{"w", Literal::of<float>({2, 3}, {1, 2, 3, -1, 0, 1})}});
+  Program{g, {{"w", Literal::of<float>({2, 3}, {1, 2, 3, -1, 0, 1})}}}.save(path);
 
-  GraphFile file = load_graph(path);
+  const Program program = Program::open(path);
   std::filesystem::remove(path);
-  NamedLiterals in = file.weights;
-  in.emplace("x", Literal::of<float>({1, 2}, {2, 3}));
-  std::cout << (file.graph == g ? "equal" : "different") << "\n"
-            << "y " << cat(ir::interpret(file.graph, in).at("y")) << "\n";
+  std::cout << (program.graph == g ? "equal" : "different") << "\n"
+            << "y " << cat(program.interpret({{"x", Literal::of<float>({1, 2}, {2, 3})}}).at("y")) << "\n";
 }
