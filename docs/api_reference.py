@@ -1,0 +1,100 @@
+"""docs/api.md: every public name with its signature and one line, read from the headers."""
+import pathlib
+import re
+
+import declarations
+import operators
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+# What a program includes, from the first header it meets to the last. A folder stands for its headers.
+CHAPTERS = [
+    ("Graphs and tensors", ["rlx/lang/trace.h", "rlx/lang/tensor.h", "rlx/lang/operators.h", "rlx/lang/functions.h",
+                            "rlx/lang/control.h", "rlx/lang/apply.h", "rlx/lang/graph.h", "rlx/lang/builders"]),
+    ("Programs, modules and files", ["rlx/lang/program.h", "rlx/lang/module.h", "rlx/lang/plan.h",
+                                     "rlx/lang/graph_file.h", "rlx/lang/inspect.h"]),
+    ("Derivatives and batching", ["rlx/lang/derivatives.h", "rlx/transform/transform.h", "rlx/transform/partition.h",
+                                  "rlx/transform/coverage.h"]),
+    ("Sizes, types, values and errors", ["rlx/base/error.h", "rlx/base/dim.h", "rlx/base/dtype.h", "rlx/base/shape.h",
+                                         "rlx/ir/literal.h", "rlx/ir/named_literals.h", "rlx/base/options.h"]),
+    ("Inside a graph", ["rlx/ir/value.h", "rlx/ir/graph.h", "rlx/ir/interpreter.h", "rlx/ir/text.h", "rlx/ir/json.h",
+                        "rlx/ir/op_record.h", "rlx/ir/op_def.h", "rlx/ir/leaves.h", "rlx/ir/inline.h",
+                        "rlx/ops/control/custom.h"]),
+    ("Files of other systems", ["rlx/io"]),
+    ("Quantised formats", ["rlx/quant/format.h", "rlx/quant/scheme.h"]),
+    ("Tokenizers and chat templates", ["rlx/text/tokenizer.h", "rlx/text/encoding.h", "rlx/text/chat_template.h",
+                                       "rlx/text/value.h", "rlx/text/vocab_spec.h"]),
+]
+# Parts of the readers of rlx/io that no program calls.
+INTERNAL = {"byte_reader.h", "gguf_layout.h", "json_document.h", "name_index.h", "utf8.h", "zip.h", "output_file.h"}
+
+
+def headers(entry):
+    path = ROOT / entry
+    if path.is_dir():
+        return [h for h in sorted(path.glob("*.h")) if h.name not in INTERNAL]
+    return [path] if path.exists() else []
+
+
+def meanings():
+    """One line by name: of an operator from its record, of a function of operators from its comment."""
+    out = {}
+    for path in sorted(ROOT.glob("rlx/ops/**/*.h")):
+        for owner, signature, line, _ in declarations.declarations(path.read_text()):
+            if line and not owner and "(" in signature:
+                out.setdefault(declarations.name_of(signature), line)
+    out.update({name: op["summary"].rstrip(".") for name, op in operators.records().items()})
+    return out
+
+
+def about(text):
+    """The comment on top of a header, its first sentence."""
+    lines = []
+    for line in text.splitlines():
+        if not line.startswith("//") or not line[2:].strip():
+            break
+        lines.append(line[2:].strip())
+    return declarations.sentence(lines)
+
+
+def is_type(signature):
+    return re.match(r"(template <.*> )?(class|struct|enum)", signature)
+
+
+def section(path, meaning):
+    """The lines of one header, and its functions and types that have no line of their own."""
+    text = path.read_text()
+    out, bare, last = [f"### `{path.relative_to(ROOT)}`", "", about(text) + ".", ""], [], ("", "", "")
+    for owner, signature, line, group in declarations.declarations(text):
+        name = declarations.name_of(signature)
+        if re.match(r"using [\w:]+$", signature):
+            continue
+        if not line and last[:2] == (owner, name):
+            line = last[2]  # another form of the same function
+        line = line or meaning.get(name.rstrip("_"), "") or group
+        last = (owner, name, line)
+        if not line and ("(" in signature or is_type(signature)):
+            bare.append(f"{owner}::{name}" if owner else name)
+        if is_type(signature) and not signature.startswith("enum"):
+            out += ["", f"**`{signature.split(' : ')[0]}`**" + (f" {line}." if line else ""), ""]
+        else:
+            out.append(f"- `{signature}`" + (f" {line}." if line else ""))
+    return out + [""], bare
+
+
+def text():
+    """The document, and the names in it that have no line yet."""
+    meaning = meanings()
+    out = ["# The public surface", "",
+           "Every public name with its signature and, where the name does not say it, one line. Builders and operators",
+           "also take the caller's place last, and builders a declared shape before it, which is checked and never",
+           "overrides; both are left out here.", ""]
+    bare = []
+    for title, entries in CHAPTERS:
+        out += [f"## {title}", ""]
+        for entry in entries:
+            for path in headers(entry):
+                lines, without = section(path, meaning)
+                out += lines
+                bare += without
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(out)), bare
