@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""./dev op NAME [FOLDER]: writes the file pair of a new operator and its two words in rlx/ops/all.h.
+"""./dev op NAME [FOLDER]: writes the file pair of a new operator and its two words in rlx/ops/all.h, and makes its
+function of tensors (docs/operators.py).
 
 The operator it writes is y = x, complete with every required part: it builds and passes the conformance run as it is,
 so that a newcomer changes a working thing. RLX_ROOT names another tree, for the test of this script."""
@@ -13,11 +14,9 @@ ROOT = pathlib.Path(os.environ.get("RLX_ROOT", pathlib.Path(__file__).resolve().
 HEADER = '''// TODO_SENTENCE
 #pragma once
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
-
-using namespace ir;  // NOLINT
 
 struct NAME {
   static constexpr std::string_view name = "SNAKE", summary = "One sentence.", operands = "x";
@@ -29,11 +28,11 @@ struct NAME {
   };
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
-  static Tensors vjp(const Vjp&, const Attrs&);
+  static Exprs vjp(const Vjp&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
-Tensor SNAKE(Tensor x, double scale = 1);
+Expr SNAKE(Expr x, double scale = 1);
 
 }  // namespace rlx::ops
 '''
@@ -55,13 +54,13 @@ Literals NAME::reference(const Eval& c, const Attrs& a) {
   return {Literal::reals(c.out(), v)};
 }
 
-Tensors NAME::vjp(const Vjp& c, const Attrs& a) { return {c.dy() * a.scale}; }
+Exprs NAME::vjp(const Vjp& c, const Attrs& a) { return {c.dy() * a.scale}; }
 
 std::vector<OpSample<NAME::Attrs>> NAME::samples() {
   return {{{2}, {"f32[2,3]"}}, {{-1}, {"f64[7]"}}, {{0.5}, {"f32[]"}}, {{1}, {"f32[0,3]"}}, {{3}, {"f16[1]"}}};
 }
 
-Tensor SNAKE(Tensor x, double scale) { return make<NAME>(*x.graph, {scale}, {x}); }
+Expr SNAKE(Expr x, double scale) { return make<NAME>(*x.graph, {scale}, {x}); }
 
 }  // namespace rlx::ops
 '''
@@ -88,6 +87,10 @@ def main():
     text = text[:first] + include + text[first:]
     text = re.sub(r"(using All =\s*OpList<)", rf"\1{name}, ", text, count=1)
     listing.write_text(text)
+    if (ROOT / "docs/operators.py").exists():
+        sys.path.insert(0, str(ROOT / "docs"))
+        import operators
+        operators.write()
     print(f"wrote rlx/ops/{folder}/{snake}.h and .cpp, and added {name} to rlx/ops/all.h")
     print("next: make it yours, then ./dev test conformance")
     return 0

@@ -122,3 +122,8 @@ def source():
         line = f"{result} {name}({', '.join(plain)}) {{ {call} }}"
         out += [line] if len(line) <= 120 else [wrapped(f"{result} {name}(", plain, ") {"), f"  {call}", "}"]
     return "\n".join([*out, "", "}  // namespace rlx", ""])
+
+
+def write():
+    (ROOT / "rlx/lang/operators.h").write_text(header())
+    (ROOT / "rlx/lang/operators.cpp").write_text(source())
