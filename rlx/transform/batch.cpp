@@ -26,7 +26,7 @@ class Batcher {
       RLX_CHECK(out.size() == n->shapes.size(), "vmap of ", n->op->name, " returned ", out.size(),
                 " results");
       for (uint32_t i = 0; i < out.size(); ++i) {
-        if (out[i].batched) check_shape(*n, i, out[i].tensor.shape());
+        check_shape(*n, i, out[i]);
         map[n->result(i)] = out[i];
       }
     }
@@ -36,11 +36,11 @@ class Batcher {
   }
 
  private:
-  void check_shape(const Node& n, uint32_t i, const Shape& got) const {
+  void check_shape(const Node& n, uint32_t i, const BatchedValue& got) const {
     Dims dims = n.shapes[i].dims();
-    dims.insert(dims.begin(), size_);
-    RLX_CHECK(got == n.shapes[i].with_dims(dims), "vmap of ", n.op->name, " returned ", got, ", expected ",
-              n.shapes[i].with_dims(dims));
+    if (got.batched) dims.insert(dims.begin(), size_);
+    RLX_CHECK(got.tensor.shape() == n.shapes[i].with_dims(dims), "vmap of ", n.op->name, " returned ",
+              got.tensor.shape(), ", expected ", n.shapes[i].with_dims(dims));
   }
 
   std::vector<BatchedValue> node(const Node& n, const std::vector<BatchedValue>& in) {
@@ -56,7 +56,10 @@ class Batcher {
     const Vmap context{to_, operands, batched, size_, body_transforms()};
     if (n.op->vmap != nullptr) {
       std::vector<BatchedValue> out;
-      for (const Expr& t : n.op->vmap(context, n.attrs.get())) out.push_back({t, true});
+      for (const Expr& t : n.op->vmap(context, n.attrs.get())) {
+        const bool shared = out.size() < n.shapes.size() && t.rank() == n.shapes[out.size()].rank();
+        out.push_back({t, !shared});
+      }
       return out;
     }
     if (n.op->traits.elementwise) {
@@ -83,9 +86,7 @@ class Batcher {
     for (const Expr& t : n.op->decompose(Lower{inner, operands, n.shapes}, n.attrs.get()))
       outputs.push_back(t);
     inner.set_outputs(outputs);
-    auto out = run(inner, in);
-    for (BatchedValue& v : out) v = {with_batch(v, size_), true};
-    return out;
+    return run(inner, in);
   }
 
   static Shape example_shape(const BatchedValue& v) {

@@ -86,7 +86,7 @@ class Bodies final : public BodyTransforms {
       leaves.push_back({{&g, g.input(name, s)}, with});  // some bodies know their inputs by name
     }
     Values outputs;
-    for (const BatchedValue& v : batch_graph(g, body, leaves, size)) outputs.push_back(with_batch(v, size));
+    for (const BatchedValue& v : batch_graph(g, body, leaves, size)) outputs.push_back(v.tensor);
     g.set_outputs(outputs);
     g.erase_dead();
     return std::make_shared<const Graph>(std::move(g));

@@ -2,6 +2,7 @@
 
 #include "rlx/ir/leaves.h"
 #include "rlx/ops/control/body.h"
+#include "rlx/ops/control/live_rows.h"
 #include "rlx/ops/elementwise/binary.h"
 #include "rlx/ops/elementwise/broadcast.h"
 #include "rlx/ops/elementwise/math.h"
@@ -176,8 +177,10 @@ Exprs CustomFn::jvp(const Jvp& c, const Attrs& a) {
 Exprs CustomFn::vmap(const Vmap& c, const Attrs& a) {
   Values operands;
   for (int i = 0; i < c.count(); ++i) operands.push_back(lifted(c, i));
-  const auto batch = [&](const GraphRef& body) {
-    return body ? c.bodies.vmap(*body, std::vector<bool>(body->leaves().size(), true), c.size) : nullptr;
+  const auto batch = [&](const GraphRef& body) -> GraphRef {
+    if (!body) return nullptr;
+    return with_batched_outputs(batch_body(c, *body, std::vector<bool>(body->leaves().size(), true)),
+                                std::vector<bool>(body->outputs().size(), true), c.size);
   };
   return make_all<CustomFn>(c.graph, {batch(a.fwd_body), batch(a.vjp_body), batch(a.jvp_body)}, operands);
 }

@@ -2,12 +2,12 @@
 
 #include "rlx/ir/leaves.h"
 #include "rlx/ops/control/body.h"
+#include "rlx/ops/control/live_rows.h"
 #include "rlx/ops/elementwise/binary.h"
-#include "rlx/ops/elementwise/broadcast.h"
+#include "rlx/ops/elementwise/cast.h"
+#include "rlx/ops/elementwise/logical.h"
 #include "rlx/ops/elementwise/math.h"
-#include "rlx/ops/elementwise/select.h"
-#include "rlx/ops/reduce/reduce.h"
-#include "rlx/ops/shape/reshape.h"
+#include "rlx/ops/reduce/any_all.h"
 
 namespace rlx::ops {
 
@@ -44,12 +44,6 @@ Exprs rest(const auto& c) {
   return out;
 }
 
-Exprs zeros(Graph& g, const Shapes& shapes) {
-  Exprs out;
-  for (const Shape& s : shapes) out.push_back(full(g, s, 0));
-  return out;
-}
-
 }  // namespace
 
 // Both branches return their residuals, the one not taken as zeros, so that the gradient is again a branch
@@ -70,11 +64,11 @@ Exprs If::vjp(const Vjp& c, const Attrs& a) {
   const size_t n = outputs.size(), ny = yes.residuals.size(), nn = no.residuals.size();
 
   const GraphRef then_forward = make_body(a.then_body->name(), in, [&](Graph& g, const Exprs& x) {
-    return join_lists<Expr>({inline_graph(g, *yes.forward, x), zeros(g, no.residuals)});
+    return join_lists<Expr>({inline_graph(g, *yes.forward, x), zeros_of(g, no.residuals)});
   });
   const GraphRef else_forward = make_body(a.else_body->name(), in, [&](Graph& g, const Exprs& x) {
     const Exprs out = inline_graph(g, *no.forward, x);
-    return join_lists<Expr>({take(out, 0, n), zeros(g, yes.residuals), take(out, n, nn)});
+    return join_lists<Expr>({take(out, 0, n), zeros_of(g, yes.residuals), take(out, n, nn)});
   });
   const Exprs forward = emit(c.graph, c.in(0), captures, then_forward, else_forward);
   c.replacements = take(forward, 0, n);
@@ -118,23 +112,37 @@ Exprs If::jvp(const Jvp& c, const Attrs& a) {
   return result;
 }
 
-// One predicate for all examples stays a branch; one per example needs both bodies and a choice.
+namespace {
+
+// One side of a branch of which each row takes its own: it runs when some row takes it, and sees operands of
+// such rows only.
+Exprs emit_side(const Vmap& c, const GraphRef& body, Expr live, const Exprs& captures,
+                const std::vector<bool>& batched) {
+  const Exprs in = join_lists<Expr>({{live}, captures});
+  const GraphRef run = make_body(body->name(), shapes_of(in), [&](Graph& g, const Exprs& x) {
+    return inline_graph(g, *body, feed_dead_rows(x[0], take(x, 1, captures.size()), batched));
+  });
+  const GraphRef skip = make_body("skip", shapes_of(in),
+                                  [&](Graph& g, const Exprs&) { return zeros_of(g, output_shapes(*body)); });
+  return emit(c.graph, any(live, {}), in, run, skip);
+}
+
+}  // namespace
+
+// One predicate for all examples stays a branch; with one per example both bodies may run, each for its rows.
 Exprs If::vmap(const Vmap& c, const Attrs& a) {
   const Exprs captures = rest(c);
   std::vector<bool> batched;
   for (int i = 1; i < c.count(); ++i) batched.push_back(c.batched(i));
-  const GraphRef yes = c.bodies.vmap(*a.then_body, batched, c.size),
-                 no = c.bodies.vmap(*a.else_body, batched, c.size);
-  if (!c.batched(0)) return emit(c.graph, c.in(0), captures, yes, no);
-  const Exprs then_out = inline_graph(c.graph, *yes, captures),
-              else_out = inline_graph(c.graph, *no, captures);
-  Exprs out;
-  for (size_t i = 0; i < then_out.size(); ++i) {
-    Dims dims(size_t(then_out[i].rank()), Dim(1));
-    dims[0] = c.size;
-    out.push_back(where(reshape(c.in(0), dims), then_out[i], else_out[i]));
-  }
-  return out;
+  const BatchedBody yes = batch_body(c, *a.then_body, batched), no = batch_body(c, *a.else_body, batched);
+  std::vector<bool> wanted(yes.batched.size());
+  for (size_t i = 0; i < wanted.size(); ++i) wanted[i] = c.batched(0) || yes.batched[i] || no.batched[i];
+  const GraphRef then_body = with_batched_outputs(yes, wanted, c.size),
+                 else_body = with_batched_outputs(no, wanted, c.size);
+  if (!c.batched(0)) return emit(c.graph, c.in(0), captures, then_body, else_body);
+  const Expr live = cast(c.in(0), DType::bool_);
+  return choose_rows(live, emit_side(c, then_body, live, captures, batched),
+                     emit_side(c, else_body, logical_not(live), captures, batched));
 }
 
 std::vector<OpSample<If::Attrs>> If::samples() {

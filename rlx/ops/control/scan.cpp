@@ -8,13 +8,27 @@
 #include "rlx/ops/control/scan_parts.h"
 #include "rlx/ops/elementwise/activation.h"
 #include "rlx/ops/elementwise/binary.h"
-#include "rlx/ops/elementwise/broadcast.h"
+#include "rlx/ops/elementwise/compare.h"
 #include "rlx/ops/elementwise/math.h"
 #include "rlx/ops/linalg/matmul.h"
+#include "rlx/ops/reduce/reduce.h"
 #include "rlx/ops/shape/reshape.h"
-#include "rlx/ops/shape/transpose.h"
 
 namespace rlx::ops {
+
+namespace {
+
+void check_gate(Infer& c, const Scan::Attrs& a, const Shapes& leaves) {
+  const auto at = gate_leaf(a);
+  if (!at) return;
+  const bool carried = a.gate == ScanGate::carry;
+  if (carried ? a.carries == 0 : *at >= leaves.size())
+    c.fail("gate is ", carried ? "carry" : "sequence", " and there is none");
+  if (leaves[*at] != Shape::scalar(DType::bool_))
+    c.fail("gate: a step sees ", leaves[*at], " as its flag; it must be bool[]");
+}
+
+}  // namespace
 
 Shapes Scan::infer(Infer& c, Attrs& a) {
   if (a.carries < 0 || a.consts < 0 || a.carries + a.consts > c.count()) {
@@ -41,6 +55,7 @@ Shapes Scan::infer(Infer& c, Attrs& a) {
     c.same(c.in(i).dim(0), a.length, "lengths");
     leaves.push_back(slice_of(c.in(i)));
   }
+  check_gate(c, a, leaves);
   check_body(c, a.body, "body", leaves);
   const Shapes outputs = output_shapes(*a.body);
   if (int(outputs.size()) < a.carries) {
@@ -66,6 +81,8 @@ Literals Scan::reference(const Eval& c, const Attrs& a) {
   for (size_t i = size_t(a.carries); i < c.results.size(); ++i) ys.push_back(Literal::zeros(c.results[i]));
   for (int64_t step = 0; step < length; ++step) {
     const int64_t t = a.reverse ? length - 1 - step : step;
+    if (a.gate == ScanGate::carry && carries[0].real_at(0) == 0) break;
+    if (a.gate == ScanGate::sequence && c.in(a.carries + a.consts).real_at(t) == 0) continue;
     Literals in = carries;
     for (int i = a.carries; i < c.count(); ++i) {
       const Literal& x = c.in(i);
@@ -127,26 +144,6 @@ Exprs Scan::jvp(const Jvp& c, const Attrs& a) {
   return tangents;
 }
 
-// Carries are batched whatever they start as; sequences and stacked outputs have the steps in front.
-Exprs Scan::vmap(const Vmap& c, const Attrs& a) {
-  std::vector<bool> batched;
-  Exprs carries, consts, xs;
-  for (int i = 0; i < c.count(); ++i) {
-    batched.push_back(i < a.carries || c.batched(i));
-    if (i < a.carries) {
-      carries.push_back(lifted(c, i));
-    } else if (i < a.carries + a.consts) {
-      consts.push_back(c.in(i));
-    } else {
-      xs.push_back(c.batched(i) ? move_axis(c.in(i), 0, 1) : c.in(i));
-    }
-  }
-  const GraphRef body = c.bodies.vmap(*a.body, batched, c.size);
-  Exprs out = emit_scan(c.graph, {carries, consts, xs}, like(a, body));
-  for (size_t i = size_t(a.carries); i < out.size(); ++i) out[i] = move_axis(out[i], 0, 1);
-  return out;
-}
-
 namespace {
 
 GraphRef sample_body(std::string_view kind) {
@@ -166,6 +163,16 @@ GraphRef sample_body(std::string_view kind) {
       return Exprs{x[0] + scalar_like(x[0], 1), sigmoid(x[1])};
     });
   }
+  if (kind == "until") {  // a flag in front: on while the carry is small
+    return make_body("until", {f("bool[]"), f("f32[3]")}, [](Graph&, const Exprs& x) {
+      const Expr next = x[1] * x[1] + 0.5;
+      return Exprs{less(reduce_sum(next, {0}), scalar_like(next, 6)), next, reduce_sum(x[1], {0})};
+    });
+  }
+  if (kind == "some") {  // slices with a flag in front
+    return make_body("some", {f("f32[3]"), f("bool[]"), f("f32[3]")},
+                     [](Graph&, const Exprs& x) { return Exprs{sin(x[0]) + x[2], x[0] * x[2]}; });
+  }
   // no carries: a map over slices with a constant
   return make_body("map", {f("f32[3]"), f("f32[3]")},
                    [](Graph&, const Exprs& x) { return Exprs{x[0] * exp(x[1])}; });
@@ -183,7 +190,15 @@ std::vector<OpSample<Scan::Attrs>> Scan::samples() {
       {{sample_body("count"), 5, 2, 0}, {"i32[]", "f32[3]"}},
       {{sample_body("map"), 3, 0, 1}, {"f32[3]", "f32[3,3]"}},
       {{sample_body("rnn"), 5, 1, 1, false, ScanSave::residuals, 2}, {"f32[2,3]", "f32[3,3]", "f32[5,2,3]"}},
-      {{sample_body("pair"), 4, 2, 0, true, ScanSave::residuals, 3}, {"f32[2]", "f32[]", "f32[4]"}}};
+      {{sample_body("pair"), 4, 2, 0, true, ScanSave::residuals, 3}, {"f32[2]", "f32[]", "f32[4]"}},
+      {{sample_body("until"), 6, 2, 0, false, ScanSave::residuals, 0, ScanGate::carry},
+       {"bool[]", "f32[3] unit"}},
+      {{sample_body("until"), 7, 2, 0, false, ScanSave::residuals, 3, ScanGate::carry},
+       {"bool[]", "f32[3] unit"}},
+      {{sample_body("some"), 5, 1, 0, true, ScanSave::residuals, 0, ScanGate::sequence},
+       {"f32[3]", "bool[5]", "f32[5,3]"}},
+      {{sample_body("some"), 5, 1, 0, false, ScanSave::residuals, 2, ScanGate::sequence},
+       {"f32[3]", "bool[5]", "f32[5,3]"}}};
 }
 
 Exprs scan_all(Graph& g, const Exprs& init, const Exprs& consts, const Exprs& xs, Graph body, Dim length,

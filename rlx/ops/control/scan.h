@@ -11,6 +11,10 @@ namespace rlx::ops {
 enum class ScanSave { residuals, carries };
 constexpr std::array<std::string_view, 2> choice_names(ScanSave) { return {"residuals", "carries"}; }
 
+/// What decides whether a step runs.
+enum class ScanGate { none, carry, sequence };
+constexpr std::array<std::string_view, 3> choice_names(ScanGate) { return {"none", "carry", "sequence"}; }
+
 struct Scan {
   static constexpr std::string_view name = "scan", summary = "Loop of known length over carries and slices.",
                                     operands = "operands...", results = "results...";
@@ -18,7 +22,8 @@ struct Scan {
       "operands are `carries` initial carries, `consts` constants, then sequences [length, ...]. Step t runs "
       "body(carries, constants, slices t) -> (new carries, per-step outputs). Results are the final carries, "
       "then the outputs stacked to [length, ...]. With reverse, steps run from the last slice to the first "
-      "and outputs land at their slice";
+      "and outputs land at their slice. A gated step whose flag is false is skipped: the carries stay as they are and "
+      "its outputs are zeros";
   struct Attrs {
     GraphRef body;
     Dim length = 0;
@@ -27,6 +32,7 @@ struct Scan {
     bool reverse = false;
     ScanSave save = ScanSave::residuals;
     int64_t checkpoints = 0;
+    ScanGate gate = ScanGate::none;
     static constexpr auto fields() {
       return std::tuple{
           field("body", &Attrs::body, "one step; its inputs are taken in order"),
@@ -39,7 +45,11 @@ struct Scan {
                 "body runs again)"),
           field("checkpoints", &Attrs::checkpoints,
                 "reverse mode cuts the loop into this many segments, keeps the carries at their starts and "
-                "runs each segment again; 0 keeps every step. The numbers are the same")};
+                "runs each segment again; 0 keeps every step. The numbers are the same"),
+          field(
+              "gate", &Attrs::gate,
+              "the flag that lets a step run: none (every step runs), the first carry (a false one ends the loop) or "
+              "the first sequence, bool each")};
     }
   };
   static Shapes infer(Infer&, Attrs&);

@@ -1,6 +1,8 @@
 // Pieces of loops that the rules of scan share.
 #pragma once
 
+#include <optional>
+
 #include "rlx/ops/control/body.h"
 #include "rlx/ops/control/scan.h"
 
@@ -32,6 +34,12 @@ ScanOperands scan_operands(const Context& c, const Scan::Attrs& a) {
   for (int i = 0; i < c.count(); ++i)
     (i < a.carries ? out.carries : i < a.carries + a.consts ? out.consts : out.xs).push_back(c.in(i));
   return out;
+}
+
+/// Which leaf of the body, and operand of the loop, is the flag of a gated scan.
+inline std::optional<size_t> gate_leaf(const Scan::Attrs& a) {
+  if (a.gate == ScanGate::none) return std::nullopt;
+  return a.gate == ScanGate::carry ? 0 : size_t(a.carries + a.consts);
 }
 
 /// Attributes of `a` around another body.

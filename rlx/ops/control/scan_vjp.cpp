@@ -8,17 +8,25 @@
 // forward loop keeps the carries at the start of each full segment; the sweep runs a segment forward again
 // and then backward. Cotangents and sums pass from segment to segment as they do from step to step, so that
 // every addition happens in the order of the plain form and the gradients are the same bits.
-#include <algorithm>
+//
+// The sweep over a gated loop is gated by the sequence of the flags that the forward loop met, so that it
+// skips the same steps; segments are gated likewise, by the flag at their start or by whether any of their
+// steps has one.
+#include <cmath>
 
 #include "rlx/ir/leaves.h"
 #include "rlx/ops/control/scan_parts.h"
 #include "rlx/ops/elementwise/binary.h"
+#include "rlx/ops/reduce/any_all.h"
 #include "rlx/ops/shape/concat.h"
 #include "rlx/ops/shape/narrow.h"
 #include "rlx/ops/shape/reshape.h"
 
 namespace rlx::ops {
 namespace {
+
+// Most bytes that a gated loop keeps for its gradient before it is cut into segments.
+constexpr double kGatedBytes = 32 << 20;
 
 // What the sweep carries: cotangents of the carries, sums of the gradients of the constants.
 struct Swept {
@@ -47,13 +55,15 @@ class Reverse {
     split_ = c.bodies.split_vjp(*a.body, wanted_, seeded_, a.save == ScanSave::carries);
     const auto back_leaves = split_.backward->leaves();
     for (size_t i = 0; i < n_; ++i) {
-      if (split_.backward->use_count(back_leaves[i]) > 0) kept_.push_back(i);
+      const bool is_flag = i == 0 && a.gate == ScanGate::carry;
+      if (is_flag || split_.backward->use_count(back_leaves[i]) > 0) kept_.push_back(i);
     }
     forward_ = make_body(a.body->name(), leaves_, [&](Graph& g, const Exprs& x) {
       Exprs out = inline_graph(g, *split_.forward, x);
       for (const size_t i : kept_) out.push_back(x[i]);
       return out;
     });
+    checkpoints_ = a.checkpoints > 0 ? a.checkpoints : gated_checkpoints();
   }
 
   Exprs run() {
@@ -65,7 +75,7 @@ class Reverse {
     for (size_t i = n_; i < n_ + in_.consts.size(); ++i) {
       if (wanted_[i]) swept.sums.push_back(zeros_like(c_.in(int(i))));
     }
-    if (a_.checkpoints > 0) return run_segments(swept, dys);
+    if (checkpoints_ > 0) return run_segments(swept, dys);
     const Stretch made = forward(c_.graph, in_, a_.length);
     c_.replacements = made.results;
     return gradients(sweep(c_.graph, swept, in_.consts, in_.xs, made, dys, a_.length));
@@ -82,13 +92,14 @@ class Reverse {
   // Backward over the same steps; the carries of the sweep, then gradients of the sequences.
   Exprs sweep(Graph& g, const Swept& swept, const Exprs& consts, const Exprs& xs, const Stretch& made,
               const Exprs& dys, Dim length) const {
-    const Exprs steps = join_lists<Expr>({made.carried, xs, made.residuals, dys});
+    const Exprs flags = gate_of(made.carried, xs);
+    const Exprs steps = join_lists<Expr>({flags, made.carried, xs, made.residuals, dys});
     const Shapes inputs = join_lists<Shape>({shapes_of(swept.all()), shapes_of(consts), slices_of(steps)});
     const GraphRef body = make_body(a_.body->name() + "_backward", inputs, [&](Graph& b, const Exprs& x) {
       size_t at = 0;
       const auto next = [&](size_t count) { return at += count, take(x, at - count, count); };
       const Exprs d = next(swept.dcarries.size()), sum = next(swept.sums.size()), q = next(consts.size()),
-                  carry = next(kept_.size()), slices = next(xs.size()),
+                  flag = next(flags.size()), carry = next(kept_.size()), slices = next(xs.size()),
                   residual = next(made.residuals.size()), dy = next(dys.size());
       // A carry that nobody reads is bound to anything of its type.
       Exprs carries;
@@ -108,12 +119,33 @@ class Reverse {
       }
       return out;
     });
-    return emit_scan(g, {swept.all(), consts, steps}, plain(body, length, !a_.reverse));
+    Scan::Attrs attrs = plain(body, length, !a_.reverse);
+    attrs.gate = flags.empty() ? ScanGate::none : ScanGate::sequence;
+    return emit_scan(g, {swept.all(), consts, steps}, attrs);
+  }
+
+  // The flags of a gated loop, one per step.
+  Exprs gate_of(const Exprs& carried, const Exprs& xs) const {
+    if (a_.gate == ScanGate::none) return {};
+    return {a_.gate == ScanGate::carry ? carried[0] : xs[0]};
+  }
+
+  // A gated loop may be far longer than what it runs. What it keeps per step is bounded: beyond that the loop
+  // is cut into about sqrt(length) segments, of which those that do not run cost nothing.
+  int64_t gated_checkpoints() const {
+    if (a_.gate == ScanGate::none || !a_.length.is_static()) return 0;
+    double bytes = 0;
+    for (const Value v : forward_->outputs()) {
+      const Shape& s = forward_->shape(v);
+      bytes += s.is_static() ? double(s.size_bytes()) : 1;
+    }
+    const int64_t length = a_.length.value();
+    return double(length) * bytes > kGatedBytes ? int64_t(std::ceil(std::sqrt(double(length)))) : 0;
   }
 
   Exprs run_segments(Swept swept, const Exprs& dys) const {
     Graph& g = c_.graph;
-    const int64_t length = a_.length.value(), steps = (length + a_.checkpoints - 1) / a_.checkpoints,
+    const int64_t length = a_.length.value(), steps = (length + checkpoints_ - 1) / checkpoints_,
                   segments = length / steps, whole = segments * steps, rest = length - whole;
     // In time the short segment comes last: behind the others, or before them when the loop runs backwards.
     const auto cut = [&](const Exprs& all, bool last) {
@@ -140,12 +172,17 @@ class Reverse {
 
     const Exprs xs = cut(in_.xs, false), segment_dys = cut(dys, false);
     const size_t consts = in_.consts.size(), ys = results_ - n_;
-    const Shapes inputs = join_lists<Shape>({shapes_of(in_.carries), shapes_of(in_.consts), slices_of(xs)});
+    const Exprs any_flag = a_.gate == ScanGate::sequence ? Exprs{any(xs[0], {1})} : Exprs{};
+    const Exprs outer_xs = join_lists<Expr>({any_flag, xs});
+    const Shapes inputs =
+        join_lists<Shape>({shapes_of(in_.carries), shapes_of(in_.consts), slices_of(outer_xs)});
     const GraphRef outer = make_body(a_.body->name() + "_segment", inputs, [&](Graph& b, const Exprs& x) {
-      const ScanOperands in{take(x, 0, n_), take(x, n_, consts), take(x, n_ + consts, xs.size())};
+      const ScanOperands in{take(x, 0, n_), take(x, n_, consts),
+                            take(x, n_ + consts + any_flag.size(), xs.size())};
       return join_lists<Expr>({emit_scan(b, in, plain(a_.body, steps, a_.reverse)), in.carries});
     });
-    const Exprs made = emit_scan(g, {in_.carries, in_.consts, xs}, by_segment(outer, segments, a_.reverse));
+    const Exprs made =
+        emit_scan(g, {in_.carries, in_.consts, outer_xs}, by_segment(outer, segments, a_.reverse, a_.gate));
     const Exprs starts = take(made, results_, n_);
     Exprs results = take(made, 0, n_), tail_grads;
     const Exprs tail_xs = rest > 0 ? cut(in_.xs, true) : Exprs{};
@@ -161,7 +198,8 @@ class Reverse {
       results.push_back(joined(made[n_ + i], rest > 0 ? tail.results[n_ + i] : Expr{}));
     c_.replacements = results;
 
-    const Exprs per_segment = join_lists<Expr>({starts, xs, segment_dys});
+    const Exprs flags = a_.gate == ScanGate::carry ? Exprs{starts[0]} : any_flag;
+    const Exprs per_segment = join_lists<Expr>({flags, starts, xs, segment_dys});
     const Shapes back_inputs =
         join_lists<Shape>({shapes_of(swept.all()), shapes_of(in_.consts), slices_of(per_segment)});
     const GraphRef back =
@@ -169,23 +207,29 @@ class Reverse {
           size_t at = 0;
           const auto next = [&](size_t count) { return at += count, take(x, at - count, count); };
           const Swept state{next(swept.dcarries.size()), next(swept.sums.size())};
-          const Exprs q = next(consts), carries = next(n_), slices = next(xs.size()), dy = next(dys.size());
+          const Exprs q = next(consts), flag = next(flags.size()), carries = next(n_),
+                      slices = next(xs.size()), dy = next(dys.size());
           return sweep(b, state, q, slices, forward(b, {carries, q, slices}, steps), dy, steps);
         });
-    Exprs grads =
-        emit_scan(g, {swept.all(), in_.consts, per_segment}, by_segment(back, segments, !a_.reverse));
+    Exprs grads = emit_scan(
+        g, {swept.all(), in_.consts, per_segment},
+        by_segment(back, segments, !a_.reverse, flags.empty() ? ScanGate::none : ScanGate::sequence));
     for (size_t i = swept.all().size(); i < grads.size(); ++i)
       grads[i] = joined(grads[i], rest > 0 ? tail_grads[i] : Expr{});
     return gradients(grads);
   }
 
   Scan::Attrs plain(GraphRef body, Dim length, bool reverse) const {
-    return {.body = std::move(body), .length = length, .reverse = reverse, .save = a_.save};
+    return {.body = std::move(body), .length = length, .reverse = reverse, .save = a_.save, .gate = a_.gate};
   }
 
   // Loops over segments: their own derivatives keep the carries and run the segments again.
-  static Scan::Attrs by_segment(GraphRef body, Dim segments, bool reverse) {
-    return {.body = std::move(body), .length = segments, .reverse = reverse, .save = ScanSave::carries};
+  static Scan::Attrs by_segment(GraphRef body, Dim segments, bool reverse, ScanGate gate) {
+    return {.body = std::move(body),
+            .length = segments,
+            .reverse = reverse,
+            .save = ScanSave::carries,
+            .gate = gate};
   }
 
   // One gradient per operand.
@@ -201,6 +245,7 @@ class Reverse {
   const Scan::Attrs& a_;
   const ScanOperands in_;
   const size_t n_, total_;
+  int64_t checkpoints_ = 0;
   size_t results_ = 0;
   Shapes leaves_;
   std::vector<bool> wanted_, seeded_;

@@ -3,15 +3,15 @@
 #include "rlx/ir/leaves.h"
 #include "rlx/ops/control/body.h"
 #include "rlx/ops/control/if.h"
-#include "rlx/ops/control/scan.h"
+#include "rlx/ops/control/live_rows.h"
+#include "rlx/ops/control/scan_parts.h"
 #include "rlx/ops/elementwise/binary.h"
 #include "rlx/ops/elementwise/broadcast.h"
 #include "rlx/ops/elementwise/cast.h"
 #include "rlx/ops/elementwise/compare.h"
 #include "rlx/ops/elementwise/math.h"
-#include "rlx/ops/elementwise/select.h"
+#include "rlx/ops/reduce/any_all.h"
 #include "rlx/ops/reduce/reduce.h"
-#include "rlx/ops/shape/reshape.h"
 
 namespace rlx::ops {
 namespace {
@@ -21,19 +21,6 @@ bool holds(const Literal& flags) {
     if (flags.real_at(i) == 0) return false;
   }
   return true;
-}
-
-// Whether all elements behind the first `keep` axes are not 0, as bool.
-Expr all_of(Expr flags, int keep) {
-  std::vector<int> axes;
-  for (int i = keep; i < flags.rank(); ++i) axes.push_back(i);
-  Expr yes = cast(cast(flags, DType::bool_), DType::i32);
-  if (!axes.empty()) yes = reduce(yes, ReduceOp::min, axes, false);
-  return cast(yes, DType::bool_);
-}
-
-Expr any_of(Expr flags) {
-  return cast(reduce(cast(flags, DType::i32), ReduceOp::max, {}, false), DType::bool_);
 }
 
 Exprs operands_of(const auto& c) {
@@ -81,7 +68,9 @@ Literals While::reference(const Eval& c, const Attrs& a) {
   return values;
 }
 
-// max_iterations steps of a scan, each a branch: once the condition fails, the rest pass the carries through.
+// A scan over max_iterations steps, gated by whether the loop is alive: each step asks the condition, then
+// runs the body or keeps the carries. The steps after the first that keeps them are skipped, so that the cost
+// is that of the steps taken.
 Exprs While::decompose(const Lower& c, const Attrs& a) {
   if (!a.max_iterations) {
     throw invalid(
@@ -94,27 +83,18 @@ Exprs While::decompose(const Lower& c, const Attrs& a) {
   const Exprs carries = join_lists<Expr>({{full(c.graph, Shape::scalar(DType::bool_), 1)}, take(in, 0, n)});
   const GraphRef keep =
       make_body("keep", shapes_of(in), [&](Graph&, const Exprs& x) { return take(x, 0, n); });
-  const GraphRef step =
-      make_body(a.body->name() + "_step", shapes_of(join_lists<Expr>({carries, consts})),
-                [&](Graph& g, const Exprs& x) {
-                  const Exprs values = take(x, 1, x.size() - 1);
-                  // The condition is asked only while the loop is alive: it may be undefined afterwards.
-                  const GraphRef ask = make_body("ask", shapes_of(values), [&](Graph& h, const Exprs& v) {
-                    return Exprs{all_of(inline_graph(h, *a.cond, v)[0], 0)};
-                  });
-                  const GraphRef over = make_body("over", shapes_of(values), [&](Graph& h, const Exprs&) {
-                    return Exprs{full(h, Shape::scalar(DType::bool_), 0)};
-                  });
-                  Values ask_in{x[0]}, run_in;
-                  for (const Expr& v : values) ask_in.push_back(v);
-                  const Expr alive = make<If>(g, {ask, over}, ask_in);
-                  run_in.push_back(alive);
-                  for (const Expr& v : values) run_in.push_back(v);
-                  return join_lists<Expr>({{alive}, make_all<If>(g, {a.body, keep}, run_in)});
-                });
-  const Exprs operands = join_lists<Expr>({carries, consts});
-  const Exprs out = make_all<Scan>(c.graph, {step, *a.max_iterations, int(n) + 1, int(consts.size())},
-                                   Values(operands.begin(), operands.end()));
+  const GraphRef step = make_body(a.body->name() + "_step", shapes_of(join_lists<Expr>({carries, consts})),
+                                  [&](Graph& g, const Exprs& x) {
+                                    const Exprs values = take(x, 1, x.size() - 1);
+                                    const Expr flags =
+                                        cast(inline_graph(g, *a.cond, values)[0], DType::bool_);
+                                    const Expr alive = flags.rank() == 0 ? flags : all(flags, {});
+                                    Values run{alive};
+                                    for (const Expr& v : values) run.push_back(v);
+                                    return join_lists<Expr>({{alive}, make_all<If>(g, {a.body, keep}, run)});
+                                  });
+  const Exprs out = emit_scan(c.graph, {carries, consts, {}},
+                              {.body = step, .length = *a.max_iterations, .gate = ScanGate::carry});
   return take(out, 1, n);
 }
 
@@ -151,33 +131,64 @@ Exprs While::jvp(const Jvp& c, const Attrs& a) {
   return tangents;
 }
 
-// The loop goes on while any example does; finished examples keep their carries.
+namespace {
+
+// A loop over a batch: which operands carry the batch, and the bodies on it.
+struct BatchedLoop {
+  std::vector<bool> batched;  // per operand
+  BatchedBody cond, body;
+};
+
+// A carry carries the batch when it starts so, when a step makes it so, or when the rows end at different
+// steps and it changes. Each round may make further ones so; the last changes nothing.
+BatchedLoop batch_loop(const Vmap& c, const While::Attrs& a) {
+  BatchedLoop out;
+  for (int i = 0; i < c.count(); ++i) out.batched.push_back(c.batched(i));
+  const auto leaves = a.body->leaves();
+  for (bool changed = true; changed;) {
+    changed = false;
+    out.cond = batch_body(c, *a.cond, out.batched);
+    out.body = batch_body(c, *a.body, out.batched);
+    for (size_t i = 0; i < size_t(a.carries); ++i) {
+      const bool passes = a.body->outputs()[i] == a.body->value(leaves[i]);
+      if (out.batched[i] || !(out.body.batched[i] || (out.cond.batched[0] && !passes))) continue;
+      out.batched[i] = changed = true;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+// When all rows end together the loop stays as it is. Otherwise it goes on while any row does; rows that are
+// done keep their carries, and the condition gives them the answer that ended them.
 Exprs While::vmap(const Vmap& c, const Attrs& a) {
   const auto n = size_t(a.carries);
-  std::vector<bool> batched;
+  const BatchedLoop loop = batch_loop(c, a);
+  const std::vector<bool> batched_carries(loop.batched.begin(), loop.batched.begin() + long(n));
   Exprs carries, consts;
   for (int i = 0; i < c.count(); ++i) {
-    batched.push_back(i < a.carries || c.batched(i));
-    (i < a.carries ? carries : consts).push_back(i < a.carries ? lifted(c, i) : c.in(i));
-  }
-  const GraphRef cond = c.bodies.vmap(*a.cond, batched, c.size),
-                 body = c.bodies.vmap(*a.body, batched, c.size);
-  const Shapes inputs = shapes_of(join_lists<Expr>({carries, consts}));
-  const GraphRef any = make_body("any", inputs, [&](Graph& g, const Exprs& x) {
-    return Exprs{any_of(all_of(inline_graph(g, *cond, x)[0], 1))};
-  });
-  const GraphRef step = make_body(a.body->name() + "_batch", inputs, [&](Graph& g, const Exprs& x) {
-    const Expr alive = all_of(inline_graph(g, *cond, x)[0], 1);
-    const Exprs next = inline_graph(g, *body, x);
-    Exprs out;
-    for (size_t i = 0; i < n; ++i) {
-      Dims dims(size_t(next[i].rank()), Dim(1));
-      dims[0] = c.size;
-      out.push_back(where(reshape(alive, dims), next[i], x[i]));
+    if (i < a.carries) {
+      carries.push_back(loop.batched[size_t(i)] ? lifted(c, i) : c.in(i));
+    } else {
+      consts.push_back(c.in(i));
     }
+  }
+  const GraphRef body = with_batched_outputs(loop.body, batched_carries, c.size);
+  if (!loop.cond.batched[0]) return emit(c.graph, carries, consts, loop.cond.body, body, a.max_iterations);
+  const Shapes inputs = shapes_of(join_lists<Expr>({carries, consts}));
+  const auto alive = [&](Graph& g, const Exprs& x) {
+    return live_rows(inline_graph(g, *loop.cond.body, x)[0]);
+  };
+  const GraphRef any_row =
+      make_body("any", inputs, [&](Graph& g, const Exprs& x) { return Exprs{any(alive(g, x), {})}; });
+  const GraphRef step = make_body(a.body->name() + "_batch", inputs, [&](Graph& g, const Exprs& x) {
+    const Expr live = alive(g, x);
+    Exprs out = inline_graph(g, *body, feed_dead_rows(live, x, loop.batched));
+    for (size_t i = 0; i < n; ++i) out[i] = loop.batched[i] ? choose_rows(live, {out[i]}, {x[i]})[0] : x[i];
     return out;
   });
-  return emit(c.graph, carries, consts, any, step, a.max_iterations);
+  return emit(c.graph, carries, consts, any_row, step, a.max_iterations);
 }
 
 std::vector<OpSample<While::Attrs>> While::samples() {
