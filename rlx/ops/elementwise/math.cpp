@@ -5,6 +5,7 @@
 
 #include "rlx/ir/leaves.h"
 #include "rlx/ops/elementwise/binary.h"
+#include "rlx/ops/elementwise/clamp.h"
 #include "rlx/ops/elementwise/compare.h"
 #include "rlx/ops/elementwise/select.h"
 
@@ -57,9 +58,18 @@ Expr Rsqrt::derivative(Expr x, Expr) {
 Expr Sin::derivative(Expr x, Expr) { return cos(x); }
 Expr Cos::derivative(Expr x, Expr) { return -sin(x); }
 Expr Tan::derivative(Expr, Expr y) { return 1.0 + y * y; }
-Expr Atan::derivative(Expr x, Expr) { return 1.0 / (1.0 + x * x); }
+// 1 / (1 + x^2), and with r = 1 / x as r^2 / (1 + r^2) where x^2 could overflow.
+Expr Atan::derivative(Expr x, Expr) {
+  const Expr one = scalar_like(x, 1), far = greater(abs(x), one);
+  const Expr r = where(far, 1.0 / where(far, x, one), x), square = r * r;
+  return where(far, square, one) / (1.0 + square);
+}
 Expr Tanh::derivative(Expr, Expr y) { return 1.0 - y * y; }
-Expr Erf::derivative(Expr x, Expr) { return 2 * std::numbers::inv_sqrtpi * exp(-(x * x)); }
+// Beyond 30 it is 0 in every dtype; so are its own derivatives, which would meet 0 times infinity.
+Expr Erf::derivative(Expr x, Expr) {
+  const Expr z = clamp(x, -30, 30);
+  return 2 * std::numbers::inv_sqrtpi * exp(-(z * z));
+}
 
 Expr neg(Expr x) { return make<Neg>(*x.graph, {}, {x}); }
 Expr abs(Expr x) { return make<Abs>(*x.graph, {}, {x}); }
