@@ -36,8 +36,12 @@ std::optional<int64_t> solve_triangular(const T* a, int64_t n, T* b, int64_t k, 
 template <class T>
 std::optional<int64_t> factor_cholesky(T* a, int64_t n);
 
-/// A[m, n] = Q[m, k] R[k, n], k = min(m, n), by Householder reflections; diagonal of R not negative.
-void factor_qr(const double* a, int64_t m, int64_t n, double* q, double* r);
+// The factorisations below work at any scale: they divide by a power of two first. A matrix with NaN or
+// infinity has factors of NaN. T is double or std::complex<double>.
+
+/// A[m, n] = Q[m, k] R[k, n], k = min(m, n), by Householder reflections; diagonal of R real and not negative.
+template <class T>
+void factor_qr(const T* a, int64_t m, int64_t n, T* q, T* r);
 
 /// Makes the entry of largest modulus of column j of u[m, k] positive; whether it flipped. Entries that
 /// rounding may have told apart count as equal, and the first decides.
@@ -53,13 +57,15 @@ bool fix_sign(T* u, int64_t m, int64_t k, int64_t j) {
   return true;
 }
 
-/// Symmetric A = V diag(w) V^T, w ascending, by cyclic Jacobi rotations. The entry of largest modulus of each
+/// Hermitian A = V diag(w) V^H, w ascending, by cyclic Jacobi rotations. The entry of largest modulus of each
 /// column of V is positive.
-void factor_eigen(const double* a, int64_t n, double* w, double* v);
+template <class T>
+void factor_eigen(const T* a, int64_t n, double* w, T* v);
 
-/// A[m, n] = U[m, k] diag(s) Vt[k, n], k = min(m, n), s descending, by one-sided Jacobi rotations. The entry
+/// A[m, n] = U[m, k] diag(s) Vh[k, n], k = min(m, n), s descending, by one-sided Jacobi rotations. The entry
 /// of largest modulus of each column of U is positive.
-void factor_svd(const double* a, int64_t m, int64_t n, double* u, double* s, double* vt);
+template <class T>
+void factor_svd(const T* a, int64_t m, int64_t n, T* u, double* s, T* vh);
 
 extern template struct Lu<double>;
 extern template struct Lu<std::complex<double>>;

@@ -4,11 +4,14 @@
 
 #include "rlx/math/factor.h"
 #include "rlx/ops/elementwise/binary.h"
+#include "rlx/ops/elementwise/cast.h"
 #include "rlx/ops/elementwise/compare.h"
 #include "rlx/ops/elementwise/complex.h"
 #include "rlx/ops/elementwise/select.h"
+#include "rlx/ops/linalg/adjugate.h"
 #include "rlx/ops/linalg/matrix.h"
 #include "rlx/ops/linalg/solve.h"
+#include "rlx/ops/linalg/spectral.h"
 #include "rlx/ops/shape/reshape.h"
 
 namespace rlx::ops {
@@ -47,41 +50,49 @@ Literals Det::reference(const Eval& c, const Attrs&) {
   });
 }
 
-Exprs Det::vjp(const Vjp& c, const Attrs&) {
-  return {per_matrix(c.dy() * conj_of(c.out())) * adjoint(inverse(c.in(0)))};
-}
+Exprs Det::vjp(const Vjp& c, const Attrs&) { return {per_matrix(c.dy()) * adjoint(adjugate(c.in(0)))}; }
 
 Exprs Det::vmap(const Vmap& c, const Attrs&) { return {det(c.in(0))}; }
 
 std::vector<OpSample<NoAttrs>> Det::samples() {
   return {{{}, {"f32[3,3] solvable"}},   {{}, {"f64[2,4,4] solvable"}}, {{}, {"f32[1,1] solvable"}},
-          {{}, {"f32[3,0,0] solvable"}}, {{}, {"f16[2,2] solvable"}},   {{}, {"c64[3,3] solvable"}}};
+          {{}, {"f32[3,0,0] solvable"}}, {{}, {"f16[2,2] solvable"}},   {{}, {"c64[3,3] solvable"}},
+          {{}, {"f64[2,2] in 1..1"}}};
 }
 
 Shapes Slogdet::infer(Infer& c, Attrs&) {
-  c.require_float(0);
+  c.require_float_or_complex(0);
   require_square(c, 0);
-  return {without_matrix(c.in(0)), without_matrix(c.in(0))};
+  const Shape sign = without_matrix(c.in(0));
+  return {sign, sign.with_dtype(real_dtype(sign.dtype()))};
 }
 
 Literals Slogdet::reference(const Eval& c, const Attrs&) {
-  std::vector<double> sign(size_t(c.out().elements())), logabs(sign.size());
-  factor_each<double>(c.in(0), sign.size(), [&](size_t i, const Lu<double>& lu) {
-    sign[i] = lu.zero_pivot ? 0 : lu.sign;
-    logabs[i] = lu.zero_pivot ? -INFINITY : 0;
-    for (int64_t j = 0; j < lu.n && !lu.zero_pivot; ++j) {
-      const double pivot = lu.lu[size_t(j * lu.n + j)];
-      if (pivot < 0) sign[i] = -sign[i];
-      logabs[i] += std::log(std::fabs(pivot));
-    }
+  return with_scalar(c.in(0).dtype(), [&]<class T>(T) -> Literals {
+    std::vector<T> sign(size_t(c.out().elements()));
+    std::vector<double> logabs(sign.size());
+    factor_each<T>(c.in(0), sign.size(), [&](size_t i, const Lu<T>& lu) {
+      sign[i] = lu.zero_pivot ? 0 : lu.sign;
+      logabs[i] = lu.zero_pivot ? -INFINITY : 0;
+      for (int64_t j = 0; j < lu.n && !lu.zero_pivot; ++j) {
+        const T pivot = lu.lu[size_t(j * lu.n + j)];
+        sign[i] *= pivot / std::abs(pivot);
+        logabs[i] += std::log(std::abs(pivot));
+      }
+    });
+    return {literal_of(c.out(0), sign), Literal::reals(c.out(1), logabs)};
   });
-  return {Literal::reals(c.out(0), sign), Literal::reals(c.out(1), logabs)};
 }
 
-// The sign is piecewise constant.
+// With t = tr(a^-1 da): dlogabs = re t, and the sign turns by i im t. A real sign is piecewise constant; a
+// complex a gets half of the real cotangent, dL/d(conj a).
 Exprs Slogdet::vjp(const Vjp& c, const Attrs&) {
-  if (!c.has_dy(1)) return {Expr{}};
-  return {per_matrix(c.dy(1)) * adjoint(inverse(c.in(0)))};
+  const bool complex = is_complex(c.in(0).dtype());
+  Expr dt;
+  if (c.has_dy(1)) dt = complex ? cast(0.5 * c.dy(1), c.in(0).dtype()) : c.dy(1);
+  if (complex && c.has_dy(0)) dt = add_or(dt, times_i(-imag_part(conj_of(c.dy(0)) * c.out(0)), c.in(0)));
+  if (!dt) return {Expr{}};
+  return {per_matrix(dt) * adjoint(inverse(c.in(0)))};
 }
 
 Exprs Slogdet::vmap(const Vmap& c, const Attrs&) {
@@ -91,7 +102,8 @@ Exprs Slogdet::vmap(const Vmap& c, const Attrs&) {
 
 std::vector<OpSample<NoAttrs>> Slogdet::samples() {
   return {{{}, {"f32[3,3] solvable"}},   {{}, {"f64[2,4,4] solvable"}}, {{}, {"f32[1,1] solvable"}},
-          {{}, {"f32[3,0,0] solvable"}}, {{}, {"f16[2,2] solvable"}},   {{}, {"f64[0,3,3]"}}};
+          {{}, {"f32[3,0,0] solvable"}}, {{}, {"f16[2,2] solvable"}},   {{}, {"f64[0,3,3]"}},
+          {{}, {"c64[2,2,2] solvable"}}};
 }
 
 Shapes Logdet::infer(Infer& c, Attrs&) {

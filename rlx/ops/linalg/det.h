@@ -8,7 +8,7 @@ namespace rlx::ops {
 struct Det {
   static constexpr std::string_view name = "det", summary = "Determinant of square matrices.", operands = "a";
   static constexpr std::string_view doc =
-      "y = det a for each a[.., N, N]; da = dy conj(y) a^-H, an error where a is singular";
+      "y = det a for each a[.., N, N]; da = dy adj(a)^H with the adjugate, which singular matrices have too";
   using Attrs = NoAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
@@ -21,8 +21,8 @@ struct Slogdet {
   static constexpr std::string_view name = "slogdet", summary = "Sign and logarithm of the determinant.",
                                     operands = "a", results = "sign, logabs";
   static constexpr std::string_view doc =
-      "det a = sign exp(logabs) for each a[.., N, N]; a singular matrix has sign 0 and logabs -inf. "
-      "da = dlogabs a^-T, an error where a is singular";
+      "det a = sign exp(logabs) for each a[.., N, N], the sign of a complex one a phase; a singular matrix has sign 0 and "
+      "logabs -inf. da = dlogabs a^-T for real a, an error where a is singular";
   using Attrs = NoAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);

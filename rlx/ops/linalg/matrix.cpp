@@ -27,20 +27,6 @@ Expr kept_where(CompareOp order, Expr x, int offset) {
   return where(compare(order, column - row, scalar_like(row, offset)), x, scalar_like(x, 0));
 }
 
-double epsilon_of(DType t) {
-  switch (t) {
-    case DType::f16:
-      return 0x1p-10;
-    case DType::bf16:
-      return 0x1p-7;
-    case DType::f32:
-    case DType::c64:
-      return 0x1p-23;
-    default:
-      return std::numeric_limits<double>::epsilon();
-  }
-}
-
 }  // namespace
 
 Expr adjoint(Expr x) { return swap_last(conj_of(x)); }
@@ -62,11 +48,18 @@ Expr identity_like(Expr x) { return kept_where(CompareOp::eq, ones_like(x), 0); 
 
 Expr hermitian_part(Expr x) { return 0.5 * (x + adjoint(x)); }
 
-Expr safe_inverse(Expr d, Expr scale) {
-  const Expr zero = scalar_like(d, 0);
-  const Expr vanishes = compare(CompareOp::le, abs(d), 16 * epsilon_of(d.dtype()) * scale);
-  // The denominator is replaced before dividing, so that no infinity meets a zero cotangent.
-  return where(vanishes, zero, 1.0 / where(vanishes, scalar_like(d, 1), d));
+double epsilon_of(DType t) {
+  switch (t) {
+    case DType::f16:
+      return 0x1p-10;
+    case DType::bf16:
+      return 0x1p-7;
+    case DType::f32:
+    case DType::c64:
+      return 0x1p-23;
+    default:
+      return std::numeric_limits<double>::epsilon();
+  }
 }
 
 Dim require_square(Infer& c, int i) {

@@ -24,8 +24,8 @@ Expr diagonal_matrix(Expr x);
 Expr identity_like(Expr x);
 /// (x + x^H) / 2
 Expr hermitian_part(Expr x);
-/// 1 / d, and 0 where |d| is within rounding error of zero on the given scale (broadcast against d).
-Expr safe_inverse(Expr d, Expr scale);
+/// The distance from 1 to the next number of a float dtype; of the parts of c64.
+double epsilon_of(DType t);
 
 /// Refuses an operand whose last two axes are not one size; returns that size.
 Dim require_square(Infer& c, int i);
@@ -47,6 +47,8 @@ std::vector<T> scalars_of(const Literal& x) {
     return x.to_complexes();
   }
 }
+inline double conj_value(double x) { return x; }
+inline std::complex<double> conj_value(std::complex<double> x) { return std::conj(x); }
 inline Literal literal_of(const Shape& s, const std::vector<double>& v) { return Literal::reals(s, v); }
 inline Literal literal_of(const Shape& s, const std::vector<std::complex<double>>& v) {
   return Literal::complexes(s, v);

@@ -7,12 +7,11 @@
 #include "rlx/ops/linalg/triangular_solve.h"
 #include "rlx/ops/shape/concat.h"
 #include "rlx/ops/shape/narrow.h"
-#include "rlx/ops/shape/transpose.h"
 
 namespace rlx::ops {
 
 Shapes Qr::infer(Infer& c, Attrs&) {
-  c.require_float(0);
+  c.require_float_or_complex(0);
   c.require_min_rank(0, 2);
   const Shape& a = c.in(0);
   const Dim k = rlx::min(a.dim(-2), a.dim(-1));
@@ -20,27 +19,31 @@ Shapes Qr::infer(Infer& c, Attrs&) {
 }
 
 Literals Qr::reference(const Eval& c, const Attrs&) {
-  const auto a = c.in(0).to_reals();
-  const int64_t m = c.in(0).shape().dim(-2).value(), n = c.in(0).shape().dim(-1).value(), k = std::min(m, n);
-  std::vector<double> q(size_t(c.out(0).elements())), r(size_t(c.out(1).elements()));
-  for (int64_t i = 0; i < matrix_count(int64_t(a.size()), m, n); ++i)
-    factor_qr(a.data() + i * m * n, m, n, q.data() + i * m * k, r.data() + i * k * n);
-  return {Literal::reals(c.out(0), q), Literal::reals(c.out(1), r)};
+  return with_scalar(c.in(0).dtype(), [&]<class T>(T) -> Literals {
+    const auto a = scalars_of<T>(c.in(0));
+    const int64_t m = c.in(0).shape().dim(-2).value(), n = c.in(0).shape().dim(-1).value(),
+                  k = std::min(m, n);
+    std::vector<T> q(size_t(c.out(0).elements())), r(size_t(c.out(1).elements()));
+    for (int64_t i = 0; i < matrix_count(int64_t(a.size()), m, n); ++i)
+      factor_qr(a.data() + i * m * n, m, n, q.data() + i * m * k, r.data() + i * k * n);
+    return {literal_of(c.out(0), q), literal_of(c.out(1), r)};
+  });
 }
 
 namespace {
 
-// For r square: da = (dq + q sym(r dr^T - dq^T q)) r^-T, sym mirroring the lower triangle to the upper.
+// For r square: da = (dq + q sym(r dr^H - dq^H q)) r^-H, sym mirroring the lower triangle to the upper,
+// conjugated, and keeping the real part of the diagonal.
 Expr tall_gradient(Expr q, Expr r, Expr dq, Expr dr) {
-  const Expr m = matmul(r, swap_last(dr)) - matmul(swap_last(dq), q);
-  const Expr mirrored = lower_part(m) + swap_last(lower_part(m, -1));
-  const Expr right = dq + matmul(q, mirrored);
-  return swap_last(triangular_solve(r, swap_last(right), false));
+  const Expr m = matmul(r, adjoint(dr)) - matmul(adjoint(dq), q);
+  const Expr below = lower_part(m, -1), diagonal = hermitian_part(lower_part(m) - below);
+  const Expr right = dq + matmul(q, below + adjoint(below) + diagonal);
+  return adjoint(triangular_solve(r, adjoint(right), false));
 }
 
 }  // namespace
 
-// A wide a = [x | y] has r = [u | v] with x = q u and v = q^T y.
+// A wide a = [x | y] has r = [u | v] with x = q u and v = q^H y.
 Exprs Qr::vjp(const Vjp& c, const Attrs&) {
   const Expr a = c.in(0), q = c.out(0), r = c.out(1), dq = c.dy(0), dr = c.dy(1);
   const Dim rows = a.dim(-2), columns = a.dim(-1);
@@ -52,7 +55,7 @@ Exprs Qr::vjp(const Vjp& c, const Attrs&) {
   const Dim rest = columns - rows;
   const auto left = [&](Expr t) { return narrow(t, -1, 0, rows); };
   const auto right = [&](Expr t) { return narrow(t, -1, rows, rest); };
-  const Expr dq_all = dq + matmul(right(a), swap_last(right(dr)));
+  const Expr dq_all = dq + matmul(right(a), adjoint(right(dr)));
   return {concat({tall_gradient(q, left(r), dq_all, left(dr)), matmul(q, right(dr))}, -1)};
 }
 
@@ -63,7 +66,8 @@ Exprs Qr::vmap(const Vmap& c, const Attrs&) {
 
 std::vector<OpSample<NoAttrs>> Qr::samples() {
   return {{{}, {"f32[4,3]"}}, {{}, {"f64[2,3,3]"}}, {{}, {"f32[2,5]"}},     {{}, {"f32[1,1]"}},
-          {{}, {"f32[3,0]"}}, {{}, {"f32[0,2]"}},   {{}, {"f16[2,1,3,2]"}}, {{}, {"f64[3,2,4]"}}};
+          {{}, {"f32[3,0]"}}, {{}, {"f32[0,2]"}},   {{}, {"f16[2,1,3,2]"}}, {{}, {"f64[3,2,4]"}},
+          {{}, {"c64[3,2]"}}, {{}, {"c64[2,2,3]"}}};
 }
 
 QrResult qr(Expr a) {

@@ -9,14 +9,15 @@ struct Svd {
   static constexpr std::string_view name = "svd", summary = "Reduced singular value decomposition.",
                                     operands = "a", results = "u, s, vt";
   static constexpr std::string_view doc =
-      "a[.., M, N] = u[.., M, K] diag(s[.., K]) vt[.., K, N], K = min(M, N), s descending; the entry of "
-      "largest modulus in each column of u is positive. In the gradient, terms 1 / (s_j^2 - s_i^2) of equal "
-      "values and 1 / s of vanishing ones count as 0, so functions that do not depend on the choice of "
-      "vectors stay finite";
+      "a[.., M, N] = u[.., M, K] diag(s[.., K]) vt[.., K, N], K = min(M, N), s real and descending, vt = v^H; the entry "
+      "of largest modulus in each column of u is positive. The gradient is NaN where it depends on vectors that belong "
+      "to equal values, or to a value of 0 where there are more of them than K, or tells equal values apart: none is a "
+      "smooth function of a. A value that is 0 has derivative 0, as the absolute value has";
   using Attrs = NoAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
   static Exprs vjp(const Vjp&, const Attrs&);
+  static Exprs jvp(const Jvp&, const Attrs&);
   static Exprs vmap(const Vmap&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
@@ -24,7 +25,8 @@ struct Svd {
 struct SvdValues {
   static constexpr std::string_view name = "svd_values", summary = "Singular values.", operands = "a";
   static constexpr std::string_view doc =
-      "y[.., K] = the singular values of a[.., M, N], K = min(M, N), descending; da = u diag(dy) vt";
+      "y[.., K] = the singular values of a[.., M, N], K = min(M, N), real and descending; da = u diag(dy) vt (half of it "
+      "where a is complex), NaN where equal values have different dy; a value that is 0 has derivative 0";
   using Attrs = NoAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Exprs decompose(const Lower&, const Attrs&);
