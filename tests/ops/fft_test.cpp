@@ -36,7 +36,7 @@ double scale_of(double n, bool inverse, FftNorm norm) {
 }
 
 TEST(Fft, is_the_defining_sum_for_every_length_direction_and_norm) {
-  for (const int64_t n : {1, 2, 3, 4, 5, 12, 13, 30, 64, 257, 360}) {
+  for (const int64_t n : {1, 2, 3, 4, 5, 12, 13, 30, 64, 67, 134, 257, 360, 1009}) {
     const Literal x = ir::sample_literal(cat("f64[", 2 * n, "]"), uint64_t(n));
     std::vector<Complex> z;
     for (int64_t i = 0; i < n; ++i) z.emplace_back(x.real_at(i), x.real_at(n + i));
@@ -52,6 +52,16 @@ TEST(Fft, is_the_defining_sum_for_every_length_direction_and_norm) {
       }
     }
   }
+}
+
+// A prime length in n log n steps: as a plain sum these would be 1e10.
+TEST(Fft, of_a_long_prime_length_is_undone_by_its_inverse) {
+  const int64_t n = 100003;
+  const Literal x = ir::sample_literal(cat("f64[", 2 * n, "]"), 3);
+  const Literal y = evaluate({x}, [](const Exprs& in) {
+    return fft_norm(fft_norm(in[0], false, FftNorm::ortho), true, FftNorm::ortho);
+  })[0];
+  expect_close(y, x, 1e-12);
 }
 
 TEST(Fft, of_interleaved_complex_rows) {

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
-#include <numbers>
 
 #include "rlx/ir/leaves.h"
 #include "rlx/ops/elementwise/binary.h"
 #include "rlx/ops/elementwise/cast.h"
 #include "rlx/ops/elementwise/math.h"
+#include "rlx/ops/fft/fourier.h"
 #include "rlx/ops/reduce/reduce.h"
 #include "rlx/ops/shape/transpose.h"
 
@@ -16,39 +16,6 @@ namespace rlx::ops {
 namespace {
 
 using Complex = std::complex<double>;
-
-// e^(sign 2 pi i k / n) for k = 0 .. n-1, each from its own angle so that errors do not add up.
-std::vector<Complex> roots_of_unity(size_t n, double sign) {
-  std::vector<Complex> out(n);
-  for (size_t k = 0; k < n; ++k) {
-    const double angle = sign * 2 * std::numbers::pi * double(k) / double(n);
-    out[k] = {std::cos(angle), std::sin(angle)};
-  }
-  return out;
-}
-
-// Splits off the smallest prime factor p of n: p interleaved transforms of n / p points, combined by
-//   y[k] = sum over r < p of w^(r k) Y_r[k mod n/p].
-// A prime n is the plain sum. `w` has the roots of the whole length, `step` apart for this part of it.
-void transform(const Complex* x, size_t stride, size_t n, Complex* y, const std::vector<Complex>& w,
-               size_t step) {
-  if (n == 1) {
-    y[0] = x[0];
-    return;
-  }
-  size_t p = 2;
-  while (p * p <= n && n % p != 0) ++p;
-  if (n % p != 0) p = n;
-  const size_t part = n / p;
-  std::vector<Complex> inner(n);
-  for (size_t r = 0; r < p; ++r)
-    transform(x + r * stride, stride * p, part, inner.data() + r * part, w, step * p);
-  for (size_t k = 0; k < n; ++k) {
-    Complex sum = 0;
-    for (size_t r = 0; r < p; ++r) sum += w[r * k % n * step] * inner[r * part + k % part];
-    y[k] = sum;
-  }
-}
 
 double scale_of(size_t n, const Fft::Attrs& a) {
   if (a.norm == FftNorm::ortho) return 1 / std::sqrt(double(n));
@@ -75,7 +42,7 @@ Literals Fft::reference(const Eval& c, const Attrs& a) {
   const bool split = !is_complex(c.out().dtype());
   const auto [rows, length, unused] = axis_view(c.out(), c.out().rank() - 1);
   const auto n = size_t(split ? length / 2 : length);
-  const auto w = roots_of_unity(n, a.inverse ? 1 : -1);
+  const Fourier transform(n, a.inverse ? 1 : -1);
   const double scale = scale_of(n, a);
   std::vector<Complex> values(size_t(rows) * n), out(values.size());
   if (split) {
@@ -86,8 +53,7 @@ Literals Fft::reference(const Eval& c, const Attrs& a) {
   } else {
     values = c.in(0).to_complexes();
   }
-  for (size_t r = 0; r < size_t(rows) && n > 0; ++r)
-    transform(values.data() + r * n, 1, n, out.data() + r * n, w, 1);
+  for (size_t r = 0; r < size_t(rows); ++r) transform.run(values.data() + r * n, out.data() + r * n);
   for (Complex& z : out) z *= scale;
   if (!split) return {Literal::complexes(c.out(), out)};
   std::vector<double> parts(2 * out.size());
