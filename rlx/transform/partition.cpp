@@ -1,7 +1,7 @@
 #include "rlx/transform/partition.h"
 
-#include <algorithm>
 #include <set>
+#include <unordered_set>
 
 #include "rlx/ir/clone.h"
 #include "rlx/transform/save_choice.h"
@@ -50,7 +50,7 @@ class Partitioner {
   void need(Value v) {
     const Node& n = joint_.node(v);
     if (is_backward(v.node) || n.op->traits.leaf || is_free(n)) return;
-    if (std::find(needed_.begin(), needed_.end(), v) == needed_.end()) needed_.push_back(v);
+    if (seen_.insert(v).second) needed_.push_back(v);
   }
 
   void build_forward(const Values& saved, Graph& g) const {
@@ -134,6 +134,7 @@ class Partitioner {
   size_t num_leaves_, num_outputs_;
   std::vector<bool> backward_;
   Values needed_;
+  std::unordered_set<Value, ir::ValueHash> seen_;
 };
 
 }  // namespace

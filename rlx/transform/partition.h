@@ -11,7 +11,7 @@ enum class SavePolicy {
   save_all,       // every forward value that the backward part reads; nothing runs twice
   save_matmuls,   // results of matmul-like operators; the rest is recomputed from them
   recompute_all,  // nothing but the leaves: the backward part runs the forward part again
-  fit_bytes,      // a cheapest set that fits a byte budget, by minimum cut
+  fit_bytes,      // the set within a byte budget that leaves least to run again
 };
 
 struct Partition {

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <ctime>
+
 #include "rlx/transform/transform.h"
 #include "tests/support/derivatives.h"
 #include "tests/support/graphs.h"
@@ -85,6 +87,63 @@ TEST_F(Partition, a_budget_is_kept) {
     EXPECT_LE(cut_->saved_bytes, budget);
     test::expect_close(out.gradients, cut(SavePolicy::save_all).gradients, 1e-12);
   }
+}
+
+// x -> sin -> sin ..., each value needed and all of one size.
+ir::Graph chain(int64_t length, int64_t width) {
+  std::string text = cat("graph(x: f64[", width, "]) {\n  v0 = sin(x)\n");
+  for (int64_t i = 1; i < length; ++i) text += cat("  v", i, " = sin(v", i - 1, ")\n");
+  return graph(cat(text, "  return reduce(v", length - 1, ")\n}"));
+}
+
+TEST(FitBytes, a_chain_given_half_of_what_it_could_save_uses_it) {
+  const auto g = chain(64, 4);
+  const int64_t all = transform::grad_partitioned(g, {"x"}, SavePolicy::save_all).saved_bytes;
+  for (const int64_t budget : {all / 2, all / 4, all * 3 / 4, int64_t(32)}) {
+    const auto cut = transform::grad_partitioned(g, {"x"}, SavePolicy::fit_bytes, budget);
+    EXPECT_LE(cut.saved_bytes, budget);
+    EXPECT_GT(cut.saved_bytes, budget - 32) << "one more value would fit";
+  }
+}
+
+TEST(FitBytes, is_quick_for_ten_thousand_nodes) {
+  const auto g = chain(10'000, 2);
+  const auto whole = transform::grad_partitioned(g, {"x"}, SavePolicy::save_all);
+  const auto seconds = [&](SavePolicy policy, int64_t budget) {
+    const clock_t start = clock();
+    transform::grad_partitioned(g, {"x"}, policy, budget);
+    return double(clock() - start) / CLOCKS_PER_SEC;
+  };
+  const double plain = seconds(SavePolicy::save_all, 0);
+  EXPECT_LT(seconds(SavePolicy::fit_bytes, whole.saved_bytes / 2), 2 * plain + 1);
+}
+
+// Small random graphs: what is left to run again against the best of all sets of values.
+TEST(FitBytes, comes_near_the_best_set) {
+  double chosen = 0, best = 0;
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    const auto draw = [state = seed * 977 + 5](uint64_t limit) mutable {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      return (state >> 33) % limit;
+    };
+    // Values of 1 to 4 rows: a wide one is made from narrow ones and summed down again.
+    std::string text = "graph(x: f64[4]) {\n  v0 = sin(x)\n";
+    for (int i = 1; i < 9; ++i) {
+      const char* ops[] = {"sin", "tanh", "exp", "sigmoid"};
+      text += draw(3) == 0 ? cat("  v", i, " = mul(v", draw(uint64_t(i)), ", v", draw(uint64_t(i)), ")\n")
+                           : cat("  v", i, " = ", ops[draw(4)], "(v", draw(uint64_t(i)), ")\n");
+    }
+    const auto g = graph(text + "  return reduce(mul(v8, v7))\n}");
+    const auto all = transform::grad_partitioned(g, {"x"}, SavePolicy::save_all);
+    const int64_t budget = all.saved_bytes / 2;
+    const auto fitted = transform::grad_partitioned(g, {"x"}, SavePolicy::fit_bytes, budget);
+    EXPECT_LE(fitted.saved_bytes, budget);
+    chosen += double(fitted.recomputed.size());
+    // Every value has 32 bytes: of the values saved in full, the best half leaves at least as many to run again as do not
+    // fit.
+    best += double(all.saved.size()) - double(budget / 32);
+  }
+  EXPECT_LE(chosen, 1.15 * best) << chosen << " nodes run again, " << best << " at least";
 }
 
 TEST_F(Partition, a_budget_is_needed_for_fitting) {
