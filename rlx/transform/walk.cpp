@@ -28,6 +28,7 @@ Exprs emit_decomposition(Graph& g, const Node& n) {
 }
 
 void expand_composites(Graph& g, const std::function<bool(const Node&)>& wants) {
+  const std::vector<std::string> names = g.output_names();
   std::vector<NodeId> work = g.reverse_topo();
   while (!work.empty()) {
     const NodeId id = work.back();
@@ -41,6 +42,8 @@ void expand_composites(Graph& g, const std::function<bool(const Node&)>& wants) 
     g.erase(id);  // a walk over all nodes must not meet it again
     for (NodeId made = g.next_id(); made-- > first;) work.push_back(made);
   }
+  // An output that took its name from an expanded node keeps it.
+  if (g.output_names() != names) g.set_outputs(g.outputs(), names);
   g.erase_dead();
 }
 

@@ -178,5 +178,26 @@ TEST(Reverse, wrong_requests_are_refused_with_the_way_out) {
   expect_values(out.at("d_y"), {32});  // y = ((2^2)^2): derivative 4 x^3
 }
 
+TEST(OutputNames, survive_the_expansion_of_the_nodes_they_came_from) {
+  using Names = std::vector<std::string>;
+  const auto g = graph("graph @f(x: f64[3]) { s = variance(x) return s }");
+  EXPECT_EQ(transform::value_and_grad(g, {"x"}).output_names(), (Names{"s", "d_x"}));
+  EXPECT_EQ(transform::jvp(g, {"x"}).output_names(), (Names{"s", "d_s"}));
+  EXPECT_EQ(transform::hvp(g, {"x"}).output_names(), (Names{"s", "d_x", "h_x"}));
+  EXPECT_EQ(transform::prepare_graph_for_ad(g).output_names(), Names{"s"});
+  EXPECT_EQ(transform::linearize(g, {"x"}).linear.output_names(), Names{"d_s"});
+  EXPECT_EQ(transform::vmap(g, {.in_axes = {{"x", 0}}, .size = 2}).output_names(), Names{"s"});
+  const auto loop = graph(R"(graph(x: f64[]) {
+    y = while(x, carries=1, max_iterations=3, cond=graph(c: f64[]) { return compare(c, c, kind=lt) },
+              body=graph(c: f64[]) { return mul(c, c) })
+    z = sin(x)
+    return y, z
+  })");
+  EXPECT_EQ(transform::value_and_grad(loop, {"x"}).output_names(), (Names{"y", "z", "d_x"}));
+  // A name that nobody gave is not written down.
+  const auto unnamed = transform::prepare_graph_for_ad(graph("graph(x: f64[3]) { return variance(x) }"));
+  EXPECT_EQ(to_text(unnamed).find("output0"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace rlx
