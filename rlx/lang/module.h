@@ -87,8 +87,10 @@ class GraphModule {
   /// The norm; result 1 of its node is the sum.
   Value residual_rms_norm(Value x, Value residual, Value gamma, Value beta, double eps,
                           const Declared& shape = {}, const Loc& loc = Loc::current());
+  /// window belongs to sliding_window, which sees window + 1 keys.
   Value attention(Value q, Value k, Value v, std::optional<Value> mask, int64_t num_heads, int64_t head_dim,
-                  MaskKind mask_kind, const Declared& shape = {}, const Loc& loc = Loc::current());
+                  MaskKind mask_kind, int64_t window = 0, const Declared& shape = {},
+                  const Loc& loc = Loc::current());
   Value depthwise_conv1d_causal(Value input, Value weight, Value left_pad, int64_t kernel_size,
                                 const Declared& shape = {}, const Loc& loc = Loc::current());
   /// scale and zp are absent for packed (GGUF) weights.
@@ -104,9 +106,9 @@ class GraphModule {
              const Loc& loc = Loc::current());
   Value rms_norm(Value x, Value gamma, Value beta, double eps, const Declared& shape = {},
                  const Loc& loc = Loc::current());
-  /// 14 inputs, or 15 with a mask, in the order of the operator llama_decoder_block.
+  /// 14 inputs, or 15 with a mask, in the order of the operator llama_decoder_block; window as in attention.
   Value llama_decoder_block(const Values& inputs, int64_t num_heads, int64_t head_dim, int64_t num_kv_heads,
-                            double eps, MaskKind mask_kind, const Declared& shape = {},
+                            double eps, MaskKind mask_kind, int64_t window = 0, const Declared& shape = {},
                             const Loc& loc = Loc::current());
   /// 29 inputs in the order of the operator qwen35_mtp_head.
   Value qwen35_mtp_head(const Values& inputs, int64_t num_heads, int64_t num_kv_heads, int64_t head_dim,

@@ -53,7 +53,8 @@ Value GraphModule::residual_rms_norm(Value x, Value residual, Value gamma, Value
 }
 
 Value GraphModule::attention(Value q, Value k, Value v, std::optional<Value> mask, int64_t num_heads,
-                             int64_t head_dim, MaskKind mask_kind, const Declared& shape, const Loc& loc) {
+                             int64_t head_dim, MaskKind mask_kind, int64_t window, const Declared& shape,
+                             const Loc& loc) {
   const bool needs = mask_kind == MaskKind::custom || mask_kind == MaskKind::bias;
   if (needs != mask.has_value()) {
     throw invalid("attention: mask_kind ", choice_names(mask_kind)[size_t(mask_kind)],
@@ -61,6 +62,7 @@ Value GraphModule::attention(Value q, Value k, Value v, std::optional<Value> mas
   }
   ops::AttentionAttrs a{.num_heads = num_heads, .head_dim = head_dim};
   a.mask_kind = mask_kind;
+  a.window = window;
   Values inputs = {q, k, v};
   if (mask) inputs.push_back(*mask);
   return block_node("attention", attrs_of(a), inputs, shape, loc);
@@ -106,11 +108,12 @@ Value GraphModule::rms_norm(Value x, Value gamma, Value beta, double eps, const 
 }
 
 Value GraphModule::llama_decoder_block(const Values& inputs, int64_t num_heads, int64_t head_dim,
-                                       int64_t num_kv_heads, double eps, MaskKind mask_kind,
+                                       int64_t num_kv_heads, double eps, MaskKind mask_kind, int64_t window,
                                        const Declared& shape, const Loc& loc) {
   ops::LlamaDecoderBlock::Attrs a{
       .num_heads = num_heads, .head_dim = head_dim, .num_kv_heads = num_kv_heads, .eps = eps};
   a.mask_kind = mask_kind;
+  a.window = window;
   return block_node("llama_decoder_block", attrs_of(a), inputs, shape, loc);
 }
 

@@ -81,6 +81,12 @@ TEST(ModuleRow, llama_decoder_block) {
         return m.llama_decoder_block(v, kHeads, kDim, kKv, kEps, MaskKind::causal);
       },
       y.literal({kBatch, kSeq, kHidden}));
+  expect_dynamic(  // a window over all of the sequence
+      in, types,
+      [](GraphModule& m, const Values& v) {
+        return m.llama_decoder_block(v, kHeads, kDim, kKv, kEps, MaskKind::sliding_window, kSeq - 1);
+      },
+      y.literal({kBatch, kSeq, kHidden}));
 
   // A fifteenth input is the mask; one that blocks nothing changes nothing.
   GraphModule m = GraphModule::hir("m");

@@ -194,6 +194,14 @@ TEST(ModuleRow, attention) {
                  return m.attention(x[0], x[1], x[2], {}, 2, 2, MaskKind::causal);
                },
                {plain::causal_attention(q, k, v, 2, 3, 2, 2, 2)});
+  // A window as wide as the sequence is the causal mask, one of 0 shows each query its own key only.
+  const auto windowed = [](int64_t window) {
+    return [window](GraphModule& m, const Values& x) {
+      return m.attention(x[0], x[1], x[2], {}, 2, 2, MaskKind::sliding_window, window);
+    };
+  };
+  expect_block({q, k, v}, windowed(2), {plain::causal_attention(q, k, v, 2, 3, 2, 2, 2)});
+  expect_block({q, k, v}, windowed(0), {v});
   GraphModule m = GraphModule::hir("m");
   const Value x = m.input("x", Shape(DType::f32, {1, 1, 2}));
   EXPECT_EQ(message_of([&] { m.attention(x, x, x, {}, 1, 2, MaskKind::custom); }),
