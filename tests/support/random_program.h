@@ -1,6 +1,9 @@
 // Random graphs of smooth operators for the transforms: elementwise functions, reductions, products, gathers,
-// slices, loops and branches on small f64 tensors. The same seed gives the same program everywhere.
+// slices, loops and branches on small f64 tensors. Some loops and branches are decided by the data, with bodies that
+// have no value, or refuse to run, outside of the case they are for. The same seed gives the same program everywhere.
 #pragma once
+
+#include <array>
 
 #include "rlx/base/philox.h"
 #include "rlx/ops/all.h"
@@ -47,7 +50,7 @@ class RandomProgram {
   T step() {
     using namespace ops;  // NOLINT
     const T x = pick();
-    switch (draw(12)) {
+    switch (draw(15)) {
       case 0:
         return sin(x);
       case 1:
@@ -72,6 +75,12 @@ class RandomProgram {
         return rows(x);
       case 10:
         return loop(x);
+      case 11:
+        return branch_by_data(x);
+      case 12:
+        return loop_by_data(x);
+      case 13:
+        return counted_loop(x);
       default:
         return branch(x);
     }
@@ -116,6 +125,54 @@ class RandomProgram {
     no.set_outputs({sin(b)});
     const T p = full(g_, Shape::scalar(DType::bool_), draw(2));
     return if_else(p, {x}, std::move(yes), std::move(no))[0];
+  }
+
+  // log and solve are for the sides on which they have a value.
+  T branch_by_data(T x) {
+    using namespace ops;  // NOLINT
+    const auto level = [](T t) { return reduce_mean(sin(t), {}) - 0.05; };
+    ir::Graph yes("positive"), no("negative");
+    const T a{&yes, yes.input("a", x.shape())}, b{&no, no.input("b", x.shape())};
+    yes.set_outputs({tanh(a) * log(level(a) + 0.2)});
+    const T one = full(no, Shape(DType::f64, {1, 1}), 1), depth = reshape(-level(b), {1, 1});
+    const T matrix =
+        clamp(depth, 0, 9) + 0.5 * cast(greater(depth, 0.0 * depth), DType::f64);  // 0 if positive
+    no.set_outputs({sin(b) * (0.01 * reshape(batched_dense_solve(matrix, one), {}))});
+    const T p = greater(level(x), full(g_, Shape::scalar(DType::f64), 0));
+    return if_else(p, {x}, std::move(yes), std::move(no))[0];
+  }
+  // Steps until a counter that starts somewhere ends, or the value is small; each reads a table at the counter.
+  T loop_by_data(T x) {
+    using namespace ops;  // NOLINT
+    const Shape count = Shape::scalar(DType::i32), table_type(DType::f64, {4});
+    ir::Graph cond("more"), body("step");
+    const auto leaves = [&](ir::Graph& g) {
+      return std::array{T{&g, g.input("i", count)}, T{&g, g.input("z", x.shape())},
+                        T{&g, g.input("t", table_type)}};
+    };
+    {
+      const auto [i, z, t] = leaves(cond);
+      const T large = greater(reduce_mean(z * z, {}), full(cond, Shape::scalar(DType::f64), 0.01));
+      cond.set_outputs({logical_and(less(i, scalar_like(i, 4)), large)});
+    }
+    {
+      const auto [i, z, t] = leaves(body);
+      body.set_outputs({i + scalar_like(i, 1), sin(z) * gather(t, i, 0)});
+    }
+    const T start = cast(clamp(reduce_mean(x, {}) * 3.0 + 2.0, 0, 5), DType::i32);
+    const T table{&g_, g_.constant(Literal::of<double>({4}, {0.9, -0.7, 1.1, 0.5}))};
+    return while_loop(g_, {start, x}, {table}, std::move(cond), std::move(body), 5)[1];
+  }
+  // A counter beside the value, and per-step outputs.
+  T counted_loop(T x) {
+    using namespace ops;  // NOLINT
+    const Shape count = Shape::scalar(DType::i32);
+    ir::Graph body("count");
+    const T i{&body, body.input("i", count)}, z{&body, body.input("z", x.shape())};
+    const T next = sin(z) * (0.5 + 0.25 * cast(i, DType::f64));
+    body.set_outputs({i + scalar_like(i, 1), next, next * z});
+    const auto out = scan_all(g_, {full(g_, count, 0), x}, {}, {}, std::move(body), int64_t(1 + draw(3)));
+    return draw(2) ? out[1] : reduce_sum(out[2], {0});
   }
 
   uint64_t seed_, index_ = 0;
