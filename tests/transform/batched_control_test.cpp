@@ -20,7 +20,7 @@ using transform::vmap;
 
 Literal bools(std::vector<bool> v) {
   Literal out = Literal::zeros(Shape(DType::bool_, {int64_t(v.size())}));
-  for (size_t i = 0; i < v.size(); ++i) out.mutable_bytes()[i] = std::byte(v[i]);
+  for (size_t i = 0; i < v.size(); ++i) out.mutable_bytes()[i] = std::byte(v[i] ? 1 : 0);
   return out;
 }
 

@@ -1,13 +1,15 @@
 #include "rlx/ops/control/live_rows.h"
 
 #include "rlx/ops/control/body.h"
+#include "rlx/ops/elementwise/binary.h"
 #include "rlx/ops/elementwise/cast.h"
 #include "rlx/ops/elementwise/select.h"
 #include "rlx/ops/elementwise/stop_gradient.h"
 #include "rlx/ops/index/gather.h"
 #include "rlx/ops/reduce/any_all.h"
-#include "rlx/ops/reduce/extreme.h"
+#include "rlx/ops/reduce/reduce.h"
 #include "rlx/ops/shape/expand.h"
+#include "rlx/ops/shape/iota.h"
 #include "rlx/ops/shape/reshape.h"
 
 namespace rlx::ops {
@@ -58,7 +60,9 @@ Exprs choose_rows(Expr live, const Exprs& yes, const Exprs& no) {
 }
 
 Exprs feed_dead_rows(Expr live, const Exprs& values, const std::vector<bool>& batched) {
-  const Expr first = argmax(cast(live, DType::i32), 0, false, DType::i64);
+  // The least index of a live row; a batch without rows, which never runs, may be built all the same.
+  const Expr index = iota(*live.graph, Shape(DType::i64, {live.dim(0)}), 0);
+  const Expr first = reduce(where(live, index, scalar_like(index, 0x7fffffff)), ReduceOp::min, {0}, false);
   Exprs out = values;
   for (size_t i = 0; i < values.size(); ++i) {
     if (!batched[i]) continue;

@@ -72,7 +72,7 @@ Expr adjugate(Expr a) {
   const Shape& type = a.shape();
   const GraphRef forward = make_body("adjugate", {type}, [](Graph&, const Exprs& x) {
     const Factors f(x[0]);
-    const Expr others = cast(unsqueeze(product_others(f.s, {-1}), -2), x[0].dtype());
+    const Expr others = cast(unsqueeze(product_others(f.s, {f.s.rank() - 1}), -2), x[0].dtype());
     return Exprs{f.g * matmul(f.v * others, adjoint(f.u))};
   });
   return make<CustomFn>(
