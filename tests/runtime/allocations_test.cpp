@@ -37,8 +37,8 @@ TEST(Allocations, are_none_for_products_regions_rows_and_attention) {
     h = matmul(x, w)
     a = add(h, b)
     q = gelu(a)
-    o = attention(q, x, h, num_heads=2, head_dim=8)
-    s = softmax(o#0, axis=2)
+    o:2 = attention(q, x, h, num_heads=2, head_dim=8)
+    s = softmax(o, axis=2)
     r = layer_norm(s, b, b, axis=2, eps=0.00001)
     y = mul(r, x)
     return y
@@ -48,6 +48,21 @@ TEST(Allocations, are_none_for_products_regions_rows_and_attention) {
               {.threads = 2});
   const Literal x = ir::sample_literal("f32[3,8,16]", 3);
   const Input inputs[] = {{"x", view(x)}};
+  EXPECT_EQ(allocations_of_a_run(f, inputs), 0);
+}
+
+TEST(Allocations, are_none_for_a_loop) {
+  const ir::Graph g = test::graph(R"(graph @loop(c: f32[4], xs: f32[10,4]) {
+    r:2 = scan(c, xs, body=graph @step(c: f32[4], x: f32[4]) {
+      s = add(c, x)
+      n = tanh(s)
+      return n, s
+    }, length=10, carries=1)
+    return r, r#1
+  })");
+  CompiledGraph f = compile(g);
+  const Literal c = ir::sample_literal("f32[4]", 1), xs = ir::sample_literal("f32[10,4]", 2);
+  const Input inputs[] = {{"c", view(c)}, {"xs", view(xs)}};
   EXPECT_EQ(allocations_of_a_run(f, inputs), 0);
 }
 

@@ -2,6 +2,7 @@
 
 #include "rlx/backend/control/loops.h"
 #include "rlx/ops/control/if.h"
+#include "rlx/ops/control/scan.h"
 #include "rlx/ops/control/while.h"
 
 namespace rlx::backend {
@@ -17,6 +18,7 @@ Support accepts(const Request& r) {
 }  // namespace
 
 void add_control(KernelTable& table) {
+  table.add<ops::Scan>({"scan", accepts, prepare_scan});
   table.add<ops::While>({"while", accepts, prepare_while});
   table.add<ops::If>({"if", accepts, prepare_if});
 }

@@ -5,6 +5,7 @@
 
 namespace rlx::backend {
 
+std::unique_ptr<Step> prepare_scan(const Request&);
 std::unique_ptr<Step> prepare_while(const Request&);
 std::unique_ptr<Step> prepare_if(const Request&);
 
