@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 
-#include "rlx/base/error.h"
+#include "rlx/base/mapping_watch.h"
+#include "rlx/base/output_file.h"
 
 namespace rlx {
 namespace {
@@ -21,67 +21,86 @@ struct Descriptor {
   }
 };
 
-Error file_error(const std::string& path, const char* action) {
-  return environment_error("file: cannot ", action, " '", path, "': ", std::strerror(errno));
+std::string_view kind_name(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a pipe";
+  if (S_ISSOCK(mode)) return "a socket";
+  return "a device";
+}
+
+// O_NONBLOCK: a pipe without a writer opens at once, and is refused.
+int open_regular(const std::string& path, struct stat& info) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0) throw file_error(path, "open");
+  const bool known = ::fstat(fd, &info) == 0;
+  if (known && S_ISREG(info.st_mode)) return fd;
+  const Error error =
+      known ? environment_error("file: '", path, "' is not a regular file; it is ", kind_name(info.st_mode))
+            : file_error(path, "examine");
+  ::close(fd);
+  throw error;
 }
 
 }  // namespace
 
-MappedFile MappedFile::open(const std::string& path) {
-  const Descriptor d{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (d.fd < 0) throw file_error(path, "open");
+Error file_error(const std::string& path, std::string_view action) {
+  return environment_error("file: cannot ", action, " '", path, "': ", std::strerror(errno));
+}
+
+PathKind path_kind(const std::string& path) {
   struct stat info{};
-  if (::fstat(d.fd, &info) != 0) throw file_error(path, "examine");
-  if (!S_ISREG(info.st_mode)) throw environment_error("file: '", path, "' is not a regular file");
+  if (::stat(path.c_str(), &info) != 0) {
+    if (errno == ENOENT || errno == ENOTDIR) return PathKind::missing;
+    throw file_error(path, "look at");
+  }
+  if (S_ISREG(info.st_mode)) return PathKind::file;
+  return S_ISDIR(info.st_mode) ? PathKind::folder : PathKind::other;
+}
+
+MappedFile MappedFile::open(const std::string& path) {
+  struct stat info{};
+  const Descriptor d{open_regular(path, info)};
   MappedFile file;
   file.path_ = path;
   const size_t size = size_t(info.st_size);
   if (size == 0) return file;
   void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, d.fd, 0);
   if (address == MAP_FAILED) throw file_error(path, "map");
-  file.owner_ =
-      std::shared_ptr<const void>(address, [size](const void* p) { ::munmap(const_cast<void*>(p), size); });
   file.bytes_ = {static_cast<const std::byte*>(address), size};
+  detail::watch_mapping(file.bytes_, path);
+  file.owner_ = std::shared_ptr<const void>(address, [bytes = file.bytes_](const void* p) {
+    detail::unwatch_mapping(bytes);
+    ::munmap(const_cast<void*>(p), bytes.size());
+  });
   return file;
 }
 
 std::string read_file(const std::string& path, uint64_t limit) {
-  const Descriptor d{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (d.fd < 0) throw file_error(path, "open");
-  std::string out;
-  char buffer[1 << 16];
+  struct stat info{};
+  const Descriptor d{open_regular(path, info)};
+  if (uint64_t(info.st_size) > limit) throw invalid("file: '", path, "' is larger than ", limit, " bytes");
+  // One byte more than the file has, to see its end; a file of no stated size (as in /proc) grows the buffer.
+  std::string out(size_t(info.st_size) + 1, '\0');
+  size_t size = 0;
   for (;;) {
-    const ssize_t got = ::read(d.fd, buffer, sizeof buffer);
+    if (size == out.size()) out.resize(size * 2 + (size_t(1) << 12));
+    const ssize_t got = ::read(d.fd, out.data() + size, out.size() - size);
     if (got < 0) {
       if (errno == EINTR) continue;
       throw file_error(path, "read");
     }
-    if (got == 0) return out;
-    if (out.size() + size_t(got) > limit)
-      throw invalid("file: '", path, "' is larger than ", limit, " bytes");
-    out.append(buffer, size_t(got));
+    size += size_t(got);
+    if (size > limit) throw invalid("file: '", path, "' is larger than ", limit, " bytes");
+    if (got > 0) continue;
+    out.resize(size);
+    return out;
   }
 }
 
 void write_file(const std::string& path, std::span<const std::byte> data) {
-  // A pipe or device cannot be replaced by rename; write to it directly.
-  struct stat info{};
-  const bool special = ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
-  const std::string target = special ? path : path + ".tmp" + std::to_string(::getpid());
-  Descriptor d{::open(target.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)};
-  if (d.fd < 0) throw file_error(target, "create");
-  size_t done = 0;
-  while (done < data.size()) {
-    const ssize_t wrote = ::write(d.fd, data.data() + done, data.size() - done);
-    if (wrote < 0) {
-      if (errno == EINTR) continue;
-      const Error error = file_error(target, "write");
-      if (!special) ::unlink(target.c_str());
-      throw error;
-    }
-    done += size_t(wrote);
-  }
-  if (!special && std::rename(target.c_str(), path.c_str()) != 0) throw file_error(path, "replace");
+  OutputFile out(path);
+  out.write(data);
+  out.finish();
 }
 
 void write_file(const std::string& path, std::string_view data) {

@@ -1,7 +1,7 @@
 #include "rlx/base/error.h"
 #include "rlx/io/gguf.h"
 #include "rlx/io/gguf_layout.h"
-#include "rlx/io/output_file.h"
+#include "rlx/base/output_file.h"
 #include "rlx/io/utf8.h"
 
 namespace rlx::io {

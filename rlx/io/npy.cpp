@@ -7,7 +7,7 @@
 #include "rlx/base/file.h"
 #include "rlx/io/byte_reader.h"
 #include "rlx/io/name_index.h"
-#include "rlx/io/output_file.h"
+#include "rlx/base/output_file.h"
 #include "rlx/io/zip.h"
 
 namespace rlx::io {

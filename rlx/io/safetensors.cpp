@@ -10,7 +10,7 @@
 #include "rlx/base/file.h"
 #include "rlx/io/byte_reader.h"
 #include "rlx/io/json_text.h"
-#include "rlx/io/output_file.h"
+#include "rlx/base/output_file.h"
 
 namespace rlx::io {
 namespace {

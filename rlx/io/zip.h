@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "rlx/io/output_file.h"
+#include "rlx/base/output_file.h"
 
 namespace rlx::io {
 
