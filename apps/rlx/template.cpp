@@ -20,10 +20,10 @@ struct TemplateArguments {
 
 // Standard input is a list of messages, or an object with `messages` and any other variables of the template.
 void run(const TemplateArguments& a) {
-  const std::string input{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
-  const text::Value value = text::parse_json(input, "standard input");
   const io::ModelTemplate model = io::load_chat_template(a.model, a.name);
   const text::ChatTemplate chat(model.source);
+  const std::string input{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+  const text::Value value = text::parse_json(input, "standard input");
   text::ChatOptions options;
   options.add_generation_prompt = !a.no_generation_prompt;
   options.bos_token = model.bos_token;

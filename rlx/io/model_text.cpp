@@ -6,6 +6,7 @@
 #include "rlx/base/error.h"
 #include "rlx/base/file.h"
 #include "rlx/io/hf_config.h"
+#include "rlx/text/unicode.h"
 #include "rlx/text/vocab_spec.h"
 
 namespace rlx::io {
@@ -118,7 +119,11 @@ text::Tokenizer load_tokenizer(const std::string& path) {
 ModelTemplate load_chat_template(const std::string& path, const std::string& name) {
   if (is_gguf(path)) return template_of(GgufFile::open(path), name);
   if (std::filesystem::is_directory(path)) return template_of(HfFolder::open(path), name);
-  return {read_file(path, uint64_t(1) << 26), "", ""};
+  std::string source = read_file(path, uint64_t(1) << 26);
+  if (source.find('\0') != source.npos || !text::is_valid_utf8(source))
+    throw invalid(
+        path, ": not a chat template: the file is no text; give a GGUF file, a model folder or a template");
+  return {std::move(source), "", ""};
 }
 
 }  // namespace rlx::io

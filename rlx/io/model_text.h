@@ -1,5 +1,5 @@
-// The tokenizer and the chat template of a model on disk: a GGUF file, a Hugging Face folder, a
-// tokenizer.json or a SentencePiece model.
+// The tokenizer and the chat template of a model on disk: a GGUF file, a Hugging Face folder, or a file of
+// any kind in rlx/text/tokenizer_file.h.
 #pragma once
 
 #include <string>
