@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "rlx/lang/body.h"
-#include "rlx/ops/all.h"
+#include "rlx/ops/table.h"
 
 namespace rlx::detail {
 namespace {

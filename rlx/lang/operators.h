@@ -155,9 +155,9 @@ Tensor dynamic_slice(const Tensor& x, const Tensor& starts, ops::DynamicSlice::A
 /// A tensor with a box replaced, at a place given at run time.
 Tensor dynamic_update_slice(const Tensor& x, const Tensor& update, const Tensor& starts,
                             const Loc& loc = Loc::current());
-/// Eigen decomposition of symmetric matrices.
+/// Eigen decomposition of symmetric or Hermitian matrices.
 std::array<Tensor, 2> eigh(const Tensor& a, const Loc& loc = Loc::current());
-/// Eigenvalues of symmetric matrices.
+/// Eigenvalues of symmetric or Hermitian matrices.
 Tensor eigh_values(const Tensor& a, const Loc& loc = Loc::current());
 /// Sum of products in index notation.
 Tensor einsum(const Tensors& rest, ops::Einsum::Attrs attrs = {}, const Loc& loc = Loc::current());

@@ -5,20 +5,11 @@
 #include "rlx/lang/module.h"
 
 namespace rlx {
-namespace {
-
-Graph lowered(GraphFile& file) {
-  if (file.stage == "hir direct") return lower(Hir{std::move(file.graph), FusionPolicy::direct}).graph;
-  if (file.stage == "hir fusable") return lower(Hir{std::move(file.graph), FusionPolicy::fusable}).graph;
-  return std::move(file.graph);
-}
-
-}  // namespace
 
 Program Program::open(const std::string& path) {
   GraphFile file = read_graph(path);
-  NamedLiterals weights = std::move(file.weights);
-  return {lowered(file), std::move(weights)};
+  const FusionPolicy policy = file.stage == "hir fusable" ? FusionPolicy::fusable : FusionPolicy::direct;
+  return {lower(file.graph, policy), std::move(file.weights)};
 }
 
 void Program::save(const std::string& path) const { graph.save(path, weights); }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "rlx/ops/all.h"
+#include "rlx/ops/table.h"
 
 namespace rlx {
 namespace {
