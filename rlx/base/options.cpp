@@ -11,7 +11,6 @@ namespace {
 constexpr OptionInfo kOptions[] = {
     {"RLX_THREADS", "all cores", "threads of the pool, the calling one included"},
     {"RLX_ISA", "best available", "highest instruction set to use: baseline, avx2, avx512, avx512vnni"},
-    {"RLX_DUMP", "", "name of a pass, or 'all': keep the graph text after it"},
     {"RLX_DATA", "../shared/data", "folder of the test data; used by tests only"},
 };
 

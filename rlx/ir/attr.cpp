@@ -1,6 +1,7 @@
 #include "rlx/ir/attr.h"
 
 #include <cmath>
+#include <limits>
 
 #include "rlx/ir/graph.h"
 
@@ -10,6 +11,12 @@ namespace {
 bool same_real(double a, double b) { return a == b ? std::signbit(a) == std::signbit(b) : a != a && b != b; }
 
 }  // namespace
+
+int narrow_integer(int64_t value) {
+  constexpr int64_t kLow = std::numeric_limits<int>::min(), kHigh = std::numeric_limits<int>::max();
+  if (value < kLow || value > kHigh) throw invalid(value, " is out of range; ", kLow, " to ", kHigh);
+  return int(value);
+}
 
 bool same_value(const AttrValue& a, const AttrValue& b) {
   if (a.index() != b.index()) return false;

@@ -84,6 +84,9 @@ struct NoAttrs {
 template <class T>
 struct AttrTraits;
 
+/// The value as int; one beyond 32 bits is a user error.
+int narrow_integer(int64_t value);
+
 template <class T, AttrKind Kind, class Stored = T>
 struct PlainAttr {
   static constexpr AttrKind kind = Kind;
@@ -94,7 +97,11 @@ struct PlainAttr {
 template <>
 struct AttrTraits<bool> : PlainAttr<bool, AttrKind::boolean> {};
 template <>
-struct AttrTraits<int> : PlainAttr<int, AttrKind::integer, int64_t> {};
+struct AttrTraits<int> {
+  static constexpr AttrKind kind = AttrKind::integer;
+  static AttrValue to(int v) { return int64_t(v); }
+  static int from(const AttrValue& v) { return narrow_integer(std::get<int64_t>(v)); }
+};
 template <>
 struct AttrTraits<int64_t> : PlainAttr<int64_t, AttrKind::integer> {};
 template <>
@@ -123,8 +130,9 @@ struct AttrTraits<std::vector<int>> {
   static constexpr AttrKind kind = AttrKind::integers;
   static AttrValue to(const std::vector<int>& v) { return std::vector<int64_t>(v.begin(), v.end()); }
   static std::vector<int> from(const AttrValue& v) {
-    const auto& wide = std::get<std::vector<int64_t>>(v);
-    return {wide.begin(), wide.end()};
+    std::vector<int> out;
+    for (const int64_t wide : std::get<std::vector<int64_t>>(v)) out.push_back(narrow_integer(wide));
+    return out;
   }
 };
 

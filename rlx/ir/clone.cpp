@@ -12,11 +12,6 @@ OriginRef noted_origin(const Node& n, std::string note) {
   return origin;
 }
 
-const std::string& leaf_name(const Node& leaf) {
-  RLX_CHECK(leaf.op->traits.leaf, "%", leaf.id, " is ", leaf.op->name, ", not an input or param");
-  return static_cast<const NamedLeaf*>(leaf.attrs.get())->name;
-}
-
 Value append_leaf_like(Graph& to, const Node& leaf) { return append_leaf_like(to, leaf, leaf.shapes[0]); }
 
 Value append_leaf_like(Graph& to, const Node& leaf, const Shape& shape) {

@@ -4,14 +4,19 @@
 #pragma once
 
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "rlx/ir/graph.h"
 
 namespace rlx::ir {
 
-/// The name of an input or param.
-const std::string& leaf_name(const Node& leaf);
+struct ValueHash {
+  size_t operator()(Value v) const { return (size_t(v.node) << 16 | v.index) * 0x9E3779B97F4A7C15ull; }
+};
+/// Something known of some values of one graph.
+template <class T>
+using ValueMap = std::unordered_map<Value, T, ValueHash>;
 
 /// Nodes made while it lives carry this origin.
 class OriginScope {

@@ -55,7 +55,7 @@ struct Node {
   operator Value() const;  // NOLINT: implicit on purpose
   template <class Op>
   bool is() const {
-    return op->name == Op::name;
+    return op == &def<Op>();
   }
   template <class Op>
   const typename Op::Attrs& as() const {

@@ -1,7 +1,5 @@
 #include "rlx/ir/inline.h"
 
-#include "rlx/ir/clone.h"
-
 namespace rlx::ir {
 
 Values inline_graph(Graph& to, const Graph& from, std::span<const Value> leaves) {

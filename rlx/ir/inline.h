@@ -1,17 +1,9 @@
-// Copying one graph into another.
+// A graph inside another: its nodes, on given values instead of its leaves.
 #pragma once
 
-#include <unordered_map>
-
-#include "rlx/ir/graph.h"
+#include "rlx/ir/clone.h"
 
 namespace rlx::ir {
-
-struct ValueHash {
-  size_t operator()(Value v) const { return (size_t(v.node) << 16 | v.index) * 0x9E3779B97F4A7C15ull; }
-};
-template <class T>
-using ValueMap = std::unordered_map<Value, T, ValueHash>;
 
 /// Copies every node of `from` into `to`, with the leaves of `from` bound to `leaves` in order; returns the
 /// values of its outputs.

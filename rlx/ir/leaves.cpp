@@ -24,6 +24,11 @@ std::vector<OpSample<NamedLeaf>> leaf_samples() {
 
 }  // namespace
 
+const std::string& leaf_name(const Node& leaf) {
+  RLX_CHECK(leaf.op->traits.leaf, "%", leaf.id, " is ", leaf.op->name, ", not an input or param");
+  return static_cast<const NamedLeaf*>(leaf.attrs.get())->name;
+}
+
 Shapes Input::infer(Infer& c, Attrs& a) { return infer_leaf(c, a); }
 std::vector<OpSample<NamedLeaf>> Input::samples() { return leaf_samples(); }
 Shapes Param::infer(Infer& c, Attrs& a) { return infer_leaf(c, a); }

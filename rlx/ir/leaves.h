@@ -14,6 +14,9 @@ struct NamedLeaf {
   }
 };
 
+/// The name of an input or param.
+const std::string& leaf_name(const Node& leaf);
+
 struct Input {
   static constexpr std::string_view name = "input";
   static constexpr std::string_view summary = "A tensor given at run time.";

@@ -1,5 +1,7 @@
 #include "rlx/ir/module.h"
 
+#include "rlx/ir/bodies.h"
+
 namespace rlx::ir {
 namespace {
 
@@ -38,5 +40,11 @@ void Module::set_words(std::string_view words) {
   }
   throw invalid("stage '", words, "' is unknown; known: ", join(known));
 }
+
+bool holds_blocks(const Graph& g) {
+  return any_node(g, [](const Node& n) { return n.op->traits.block; });
+}
+
+Stage stage_of(const Graph& g) { return holds_blocks(g) ? Stage::Hir : Stage::Mir; }
 
 }  // namespace rlx::ir

@@ -2,7 +2,6 @@
 // people work with.
 #pragma once
 
-#include <array>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,11 +10,6 @@
 #include "rlx/ir/graph.h"
 
 namespace rlx::ir {
-
-/// What blocks decompose into. direct: fused operators, for running as it is; fusable: primitives, for
-/// derivatives and for the compiler's own fusion.
-enum class FusionPolicy { direct, fusable };
-constexpr std::array<std::string_view, 2> choice_names(FusionPolicy) { return {"direct", "fusable"}; }
 
 enum class Stage {
   Hir,  // may hold blocks; has a policy for lowering them
@@ -48,5 +42,10 @@ struct Module {
   /// Sets stage and policy from their words; unknown ones are a user error.
   void set_words(std::string_view words);
 };
+
+/// Whether a block is left, in any body.
+bool holds_blocks(const Graph&);
+/// HIR when there are blocks, else MIR.
+Stage stage_of(const Graph&);
 
 }  // namespace rlx::ir

@@ -145,8 +145,8 @@ Cost cost_of(const OpDef& op, std::span<const Shape> in, std::span<const Shape> 
 }
 
 void OpTable::add(const OpDef& d) {
-  const bool is_new = by_name_.emplace(std::string(d.name), &d).second;
-  RLX_CHECK(is_new, "operator ", d.name, " is defined twice");
+  if (!by_name_.emplace(std::string(d.name), &d).second)
+    throw invalid("ops: the table has an operator '", d.name, "' already; names must be unique");
 }
 
 const OpDef* OpTable::find(std::string_view name) const {

@@ -2,6 +2,8 @@
 // operator structs by rlx/ir/op_record.h; nothing switches on operator names.
 #pragma once
 
+#include <array>
+#include <concepts>
 #include <map>
 #include <span>
 #include <string>
@@ -79,11 +81,17 @@ struct Eval {
   Literals run(const GraphRef& body, std::span<const Literal> in) const;
 };
 
+/// What blocks decompose into. direct: fused operators, for running as it is; fusable: primitives, for
+/// derivatives and for the compiler's own fusion.
+enum class FusionPolicy { direct, fusable };
+constexpr std::array<std::string_view, 2> choice_names(FusionPolicy) { return {"direct", "fusable"}; }
+
 /// What `decompose` sees: emit an equivalent in `graph`, return its results.
 struct Lower {
   Graph& graph;
   std::span<const Value> operands;
   std::span<const Shape> results;
+  FusionPolicy policy = FusionPolicy::direct;
 
   Expr in(int i) const { return {&graph, operands[size_t(i)]}; }
   bool has(int i) const { return i < count(); }
@@ -181,6 +189,7 @@ struct Traits {
   bool contraction = false;  // sums products over an inner size: dear to run again
   bool pure = true;
   bool leaf = false;                // input, param
+  bool block = false;               // of the HIR stage: larger than backends know; lowering decomposes it
   bool zero_gradient = false;       // piecewise constant: the derivative is zero where it exists
   bool surrogate_gradient = false;  // the derivative is defined by its rule, not by differences
 };
@@ -226,10 +235,36 @@ struct OpDef {
 /// Of a node with static types: bytes of all operands and results, and the operator's operations.
 Cost cost_of(const OpDef&, std::span<const Shape> in, std::span<const Shape> out, const void* attrs);
 
-/// Operators by name, for the parser and other readers.
+/// What an operator struct must have; rlx/ir/op_record.h describes it.
+template <class Op>
+concept OpRecord = requires {
+  { Op::name } -> std::convertible_to<std::string_view>;
+  { Op::summary } -> std::convertible_to<std::string_view>;
+  { Op::doc } -> std::convertible_to<std::string_view>;
+  { Op::operands } -> std::convertible_to<std::string_view>;
+  typename Op::Attrs;
+  &Op::infer;
+} && (requires { &Op::reference; } || requires { &Op::decompose; } || requires { Op::traits.leaf; });
+
+/// The record of an operator; one object per program, so its address tells operators apart.
+template <OpRecord Op>
+const OpDef& def();
+
+/// Operators by name, for the parser and other readers. A copy of rlx::ops::table() with operators of one's
+/// own added is what readers take to know those too:
+///
+///   ir::OpTable mine = ops::table();
+///   mine.add<Cube>();
+///   const Graph g = Graph::parse(text, mine);
 class OpTable {
  public:
+  /// The record must outlive the table. A name that is taken is a user error.
   void add(const OpDef& def);
+  template <OpRecord Op>
+  OpTable& add() {
+    add(def<Op>());
+    return *this;
+  }
   const OpDef* find(std::string_view name) const;
   /// As find, but an unknown name is a user error that suggests the nearest one.
   const OpDef& at(std::string_view name) const;

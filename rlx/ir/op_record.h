@@ -16,7 +16,8 @@
 //                                                               // the transpose of vjp
 //     static Exprs vmap(const Vmap&, const Attrs&);           // default: elementwise trait,
 //                                                               // decomposition, or a loop
-//     static std::vector<OpSample<Attrs>> samples();            // required: five or more
+//     static std::vector<OpSample<Attrs>> samples();            // five or more in this library; programs
+//                                                               // may leave them out
 //     static std::optional<Layout> view(const View&, const Attrs&);     // where the result is a view of operand 0
 //     static double operations(std::span<const Shape> in, std::span<const Shape> out, const Attrs&);  // default: one
 //                                                               // per result element
@@ -34,17 +35,6 @@ struct OpSample {
   Attrs attrs;
   std::vector<std::string> inputs;
 };
-
-template <class Op>
-concept OpRecord = requires {
-  { Op::name } -> std::convertible_to<std::string_view>;
-  { Op::summary } -> std::convertible_to<std::string_view>;
-  { Op::doc } -> std::convertible_to<std::string_view>;
-  { Op::operands } -> std::convertible_to<std::string_view>;
-  typename Op::Attrs;
-  &Op::infer;
-  &Op::samples;
-} && (requires { &Op::reference; } || requires { &Op::decompose; } || requires { Op::traits.leaf; });
 
 namespace detail {
 std::vector<std::string> split_names(std::string_view list);
@@ -96,16 +86,17 @@ OpDef build_def() {
     };
   }
   if constexpr (requires { Op::in_place; }) d.in_place = Op::in_place;
-  d.samples = [] {
-    std::vector<Sample> out;
-    for (auto& s : Op::samples())
-      out.push_back({std::make_shared<Attrs>(std::move(s.attrs)), std::move(s.inputs)});
-    return out;
-  };
+  if constexpr (requires { &Op::samples; }) {
+    d.samples = [] {
+      std::vector<Sample> out;
+      for (auto& s : Op::samples())
+        out.push_back({std::make_shared<Attrs>(std::move(s.attrs)), std::move(s.inputs)});
+      return out;
+    };
+  }
   return d;
 }
 
-/// The record of an operator; one object per program.
 template <OpRecord Op>
 const OpDef& def() {
   static const OpDef d = build_def<Op>();

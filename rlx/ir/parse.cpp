@@ -15,6 +15,7 @@ class ModuleParser {
     module_.named = in_.accept_word("module");
     if (module_.named) stage();
     module_.graph = graph_.parse();
+    if (!module_.named) module_.stage = stage_of(module_.graph);
     if (module_.stage == Stage::Lir && in_.accept_word("plan")) plan();
     if (!in_.at_end()) in_.fail(cat("expected the end of the text, found ", in_.found()));
     return std::move(module_);

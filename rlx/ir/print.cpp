@@ -1,6 +1,5 @@
 #include <unordered_map>
 
-#include "rlx/ir/clone.h"
 #include "rlx/ir/leaves.h"
 #include "rlx/ir/text.h"
 

@@ -22,8 +22,9 @@
 //                                                 slot(h, offset=64, bytes=128)
 //                                               }
 //
-// The statements of a plan are calls whose operands are values of the graph and whose attributes are true, 7,
-// 0.5, [1, 2], "text" or words.
+// A graph without that line is at HIR stage when it holds blocks, else at MIR. The statements of a plan are
+// calls whose operands are values of the graph and whose attributes are true, 7, 0.5, [1, 2], "text" or
+// words.
 #pragma once
 
 #include <functional>

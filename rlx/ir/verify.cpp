@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "rlx/ir/bodies.h"
-#include "rlx/ir/clone.h"
 #include "rlx/ir/leaves.h"
 
 namespace rlx::ir {

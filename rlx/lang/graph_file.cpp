@@ -6,7 +6,6 @@
 #include "rlx/ir/json.h"
 #include "rlx/ir/leaves.h"
 #include "rlx/ir/text.h"
-#include "rlx/ops/block/block.h"
 
 namespace rlx {
 namespace {
@@ -146,13 +145,12 @@ ir::Module read_module(const std::string& path, const ir::OpTable& ops) {
       return m;
     }
     case Form::text:
-      m = in_file(path, [&] { return ir::parse_module(file.text(), ops); });
-      break;
+      return in_file(path, [&] { return ir::parse_module(file.text(), ops); });
     case Form::json:
       m.graph = in_file(path, [&] { return ir::graph_from_json(file.text(), ops); });
+      m.stage = ir::stage_of(m.graph);
       m.named = false;
   }
-  if (!m.named && ops::holds_blocks(m.graph)) m.stage = ir::Stage::Hir;
   return m;
 }
 

@@ -14,21 +14,12 @@ ir::OriginRef block_origin(const ir::Node& n) {
   return origin;
 }
 
-std::shared_ptr<void> with_policy(const ir::Node& n, FusionPolicy policy) {
-  std::shared_ptr<void> attrs = n.op->copy_attrs(n.attrs.get());
-  const ir::FieldInfo* f = n.op->find_field("policy");
-  RLX_CHECK(f != nullptr, "block ", n.op->name, " has no policy");
-  f->set(attrs.get(), ir::AttrTraits<FusionPolicy>::to(policy));
-  return attrs;
-}
-
 Values expand(ir::Cloner& copy, const ir::Node& n, FusionPolicy policy) {
   const ir::OriginScope scope(copy.to(), block_origin(n));
   try {
     const Values operands = copy.at(n.inputs);
     Values results;
-    const auto attrs = with_policy(n, policy);
-    for (const ir::Expr& t : n.op->decompose(ir::Lower{copy.to(), operands, n.shapes}, attrs.get()))
+    for (const ir::Expr& t : n.op->decompose(ir::Lower{copy.to(), operands, n.shapes, policy}, n.attrs.get()))
       results.push_back(t);
     return results;
   } catch (const Error& e) {
@@ -45,11 +36,11 @@ Values expand(ir::Cloner& copy, const ir::Node& n, FusionPolicy policy) {
 Graph lower(const ir::Graph& from, FusionPolicy policy) {
   constexpr int kMaxRounds = 64;  // a block may hold blocks; one that holds itself never ends
   Graph out = from;
-  for (int round = 0; ops::holds_blocks(out); ++round) {
+  for (int round = 0; ir::holds_blocks(out); ++round) {
     if (round == kMaxRounds)
       throw LowerError(cat("lower: blocks of graph '", from.name(), "' decompose into blocks without end"));
     out = ir::rewrite(out, [&](ir::Cloner& copy, const ir::Node& n) -> std::optional<Values> {
-            if (!ops::is_block(*n.op)) return std::nullopt;
+            if (!n.op->traits.block) return std::nullopt;
             return expand(copy, n, policy);
           }).graph;
   }
@@ -60,7 +51,7 @@ Mir lower(const Hir& hir) { return {lower(hir.graph, hir.policy)}; }
 
 Lir plan(const Mir& mir) {
   ir::for_each_node(mir.graph, [](const ir::Node& n) {
-    if (ops::is_block(*n.op))
+    if (n.op->traits.block)
       throw invalid("plan: %", n.id, " is the block ", n.op->name, "; lower the module first");
   });
   return {mir.graph, make_plan(mir.graph)};

@@ -11,7 +11,7 @@
 namespace rlx {
 
 GraphModule GraphModule::from_graph(const ir::Graph& graph) {
-  if (ops::holds_blocks(graph)) return Hir{graph};
+  if (ir::holds_blocks(graph)) return Hir{graph};
   return Mir{graph};
 }
 
@@ -76,7 +76,7 @@ Value GraphModule::named(const std::string& label, const std::function<Value(Gra
 }
 
 GraphModule GraphModule::lower() const {
-  if (stage() == Stage::Lir || (stage() == Stage::Mir && !ops::holds_blocks(graph()))) return *this;
+  if (stage() == Stage::Lir || (stage() == Stage::Mir && !ir::holds_blocks(graph()))) return *this;
   return into_mir();
 }
 
@@ -109,7 +109,7 @@ std::string GraphModule::inspect() const {
     out += cat(", policy ", choice_names(FusionPolicy())[size_t(fusion_policy())], "\n  blocks: ");
     std::map<std::string_view, int64_t> counts;
     ir::for_each_node(graph(), [&counts](const ir::Node& n) {
-      if (ops::is_block(*n.op)) ++counts[n.op->name];
+      if (n.op->traits.block) ++counts[n.op->name];
     });
     std::vector<std::string> blocks;
     for (const auto& [op, count] : counts) blocks.push_back(cat(op, " ", count));

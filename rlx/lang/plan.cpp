@@ -1,7 +1,6 @@
 #include "rlx/lang/plan.h"
 
 #include "rlx/ir/clone.h"
-#include "rlx/ir/inline.h"
 #include "rlx/ir/leaves.h"
 #include "rlx/lang/inspect.h"
 

@@ -1,5 +1,4 @@
 // Derivatives and batching of bodies for the rules of control flow.
-#include "rlx/ir/clone.h"
 #include "rlx/ir/leaves.h"
 #include "rlx/transform/batch.h"
 #include "rlx/transform/forward.h"

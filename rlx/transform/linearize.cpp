@@ -1,5 +1,4 @@
 // One forward run, many tangents: the jvp graph cut at what does not depend on the tangents.
-#include "rlx/ir/clone.h"
 #include "rlx/ir/leaves.h"
 #include "rlx/transform/forward.h"
 #include "rlx/transform/transform.h"

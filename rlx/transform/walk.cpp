@@ -7,11 +7,7 @@
 namespace rlx::transform {
 
 RuleScope::RuleScope(Graph& g, const Node& n, std::string_view rule)
-    : graph_(g), before_(g.current_origin()) {
-  auto origin = n.origin ? std::make_shared<Origin>(*n.origin) : std::make_shared<Origin>();
-  origin->notes.push_back(cat(rule, " of %", n.id, " ", n.op->name));
-  g.set_current_origin(std::move(origin));
-}
+    : scope_(g, ir::noted_origin(n, cat(rule, " of %", n.id, " ", n.op->name))) {}
 
 Exprs emit_decomposition(Graph& g, const Node& n) {
   const Values operands = n.inputs;  // copies: the node may move while nodes are appended
@@ -71,8 +67,7 @@ Value differentiable_leaf(const Graph& g, const std::string& name, std::string_v
   const auto id = g.find_leaf(name);
   if (!id) {
     std::vector<std::string> known;
-    for (const NodeId leaf : g.leaves())
-      known.push_back(static_cast<const NamedLeaf*>(g.node(leaf).attrs.get())->name);
+    for (const NodeId leaf : g.leaves()) known.push_back(ir::leaf_name(g.node(leaf)));
     const std::string near = nearest_name(name, known);
     throw invalid(who, ": graph '", g.name(), "' has no input or param '", name, "'; ",
                   near.empty() ? cat("it has ", known.empty() ? "none" : join(known))

@@ -40,12 +40,9 @@ using ir::zeros_like;
 class RuleScope {
  public:
   RuleScope(Graph& g, const Node& n, std::string_view rule);
-  ~RuleScope() { graph_.set_current_origin(std::move(before_)); }
-  RuleScope(const RuleScope&) = delete;
 
  private:
-  Graph& graph_;
-  OriginRef before_;
+  ir::OriginScope scope_;
 };
 
 /// Emits the decomposition of a composite node and returns its results.

@@ -137,5 +137,24 @@ TEST(Cloner, results_may_be_set_one_by_one) {
   EXPECT_THROW(copy.at(from.value(from.leaves()[0])), Error);
 }
 
+// The name of an operator may be anybody's; its record is not.
+struct OtherNeg {
+  static constexpr std::string_view name = "neg", summary = "", doc = "", operands = "x";
+  using Attrs = NoAttrs;
+  static Shapes infer(Infer& c, Attrs&) { return {c.in(0)}; }
+  static Literals reference(const Eval& c, const Attrs&) { return {c.in(0)}; }
+};
+
+TEST(Node, is_known_by_its_record_not_by_its_name) {
+  Graph g("g");
+  const Value x = g.input("x", parse_shape("f32[2]"));
+  const Node& other = g.node(make<OtherNeg>(g, {}, {x}).value);
+  EXPECT_TRUE(other.is<OtherNeg>());
+  EXPECT_FALSE(other.is<ops::Neg>());
+  OpTable table = ops::table();
+  EXPECT_EQ(test::error_of([&] { table.add<OtherNeg>(); }),
+            "ops: the table has an operator 'neg' already; names must be unique");
+}
+
 }  // namespace
 }  // namespace rlx::ir

@@ -94,6 +94,31 @@ TEST(Text, a_choice_called_none_reads_back) {
   EXPECT_TRUE(graph(to_text(g)) == g);
 }
 
+enum class Mode { none, some };
+constexpr std::array<std::string_view, 2> choice_names(Mode) { return {"none", "some"}; }
+
+// Where none also means "absent", the choice is written in quotes.
+struct MayBeNone {
+  static constexpr std::string_view name = "may_be_none", summary = "", doc = "", operands = "x";
+  struct Attrs {
+    std::optional<Mode> mode = Mode::some;
+    static constexpr auto fields() { return std::tuple{field("mode", &Attrs::mode, "")}; }
+  };
+  static Shapes infer(Infer& c, Attrs&) { return {c.in(0)}; }
+  static Literals reference(const Eval& c, const Attrs&) { return {c.in(0)}; }
+};
+
+TEST(Text, none_and_a_choice_called_none_are_two_things) {
+  OpTable table = ops::table();
+  table.add<MayBeNone>();
+  for (const std::optional<Mode> mode :
+       {std::optional<Mode>(), std::optional(Mode::none), std::optional(Mode::some)}) {
+    Graph g("g");
+    g.set_outputs({make<MayBeNone>(g, {mode}, {g.input("x", parse_shape("f32[]"))})});
+    EXPECT_TRUE(parse_graph(to_text(g), table) == g) << to_text(g);
+  }
+}
+
 TEST(Text, numbers_beyond_f64_are_errors) {
   EXPECT_EQ(parse_error("graph(x: f64[2]) {\n  return clamp(x, lo=-1e400, hi=1)\n}"),
             "line 2 column 22: parse: -1e400 is beyond the range of f64; write inf or -inf");
@@ -108,6 +133,16 @@ TEST(Text, numbers_beyond_f64_are_errors) {
   }
   const Graph inf = graph("graph() { return full(shape=f64[], value=-inf) }");
   EXPECT_TRUE(graph(to_text(inf)) == inf);
+}
+
+TEST(Text, integers_beyond_an_attribute_are_errors) {
+  EXPECT_EQ(parse_error("graph(x: f64[2,3]) {\n  return softmax(x, axis=4294967296)\n}"),
+            "line 2 column 26: parse: softmax: attribute 'axis': 4294967296 is out of range; -2147483648 to "
+            "2147483647");
+  EXPECT_EQ(
+      parse_error("graph(x: f64[2,3]) { return transpose(x, perm=[0, -4294967295]) }"),
+      "line 1 column 47: parse: transpose: attribute 'perm': -4294967295 is out of range; -2147483648 to "
+      "2147483647");
 }
 
 // Named nodes keep clear of the numbers of others, also where those come later.

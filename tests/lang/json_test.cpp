@@ -82,6 +82,12 @@ TEST(Json, says_where_a_document_is_wrong) {
             "json: graph.nodes[0].id: 4294967295 is out of range");
 }
 
+TEST(Json, integers_beyond_an_attribute_are_refused) {
+  EXPECT_EQ(refusal(document(kX + R"(, {"id": 1, "op": "softmax", "inputs": [[0, 0]],
+                                        "attrs": {"axis": 4294967296}})")),
+            "json: graph.nodes[1].attrs.axis: 4294967296 is out of range; -2147483648 to 2147483647");
+}
+
 // Ids are labels: a graph of which most was erased reads back, whatever its ids.
 TEST(Json, ids_may_be_far_apart) {
   const Graph g = Graph::from_json(

@@ -35,7 +35,7 @@ TEST(Lower, reaches_blocks_in_the_body_of_a_loop) {
   const Literal want = ir::interpret(g, in)[0];
   const Graph direct = lower(g), fusable = lower(g, FusionPolicy::fusable);
   for (const Graph& lowered : {direct, fusable}) {
-    EXPECT_FALSE(ops::holds_blocks(lowered));
+    EXPECT_FALSE(ir::holds_blocks(lowered));
     EXPECT_TRUE(lowered.verify().empty());
     expect_close(ir::interpret(lowered, in)[0], want, 1e-12);
   }
@@ -85,9 +85,9 @@ TEST(Lower, the_stage_of_a_graph_is_told_by_its_content) {
 TEST(Lower, blocks_that_come_in_later_are_lowered_too) {
   GraphModule m = GraphModule::mir("late");
   const Value x = m.input("x", Shape(DType::f64, {2, 3})), w = m.input("w", Shape(DType::f64, {3, 3}));
-  m.set_outputs({ir::make<ops::LinearBlock>(m.builders(), {}, {x, w})});
-  EXPECT_FALSE(ops::holds_blocks(m.lower().as_graph()));
-  EXPECT_FALSE(ops::holds_blocks(m.into_lir().graph));
+  m.set_outputs({m.builders().custom_op("linear", "activation=relu", {x, w})[0]});
+  EXPECT_FALSE(ir::holds_blocks(m.lower().as_graph()));
+  EXPECT_FALSE(ir::holds_blocks(m.into_lir().graph));
 }
 
 TEST(Lower, derivatives_of_graphs_with_blocks) {
@@ -98,14 +98,14 @@ TEST(Lower, derivatives_of_graphs_with_blocks) {
   const Graph gradient = transform::grad(g, {"w"});
   for (const FusionPolicy policy : kPolicies) {
     expect_close(ir::interpret(lower(gradient, policy), in)[0], want, 1e-12);
-    EXPECT_FALSE(ops::holds_blocks(lower(gradient, policy)));
+    EXPECT_FALSE(ir::holds_blocks(lower(gradient, policy)));
   }
 }
 
 TEST(Lower, every_block_means_the_same_under_both_policies) {
   size_t blocks = 0;
   for (const auto& [name, op] : ops::table().all()) {
-    if (!ops::is_block(*op)) continue;
+    if (!op->traits.block) continue;
     ++blocks;
     for (size_t i = 0; i < op->samples().size(); ++i) {
       SCOPED_TRACE(cat(name, " sample ", i));
@@ -113,13 +113,34 @@ TEST(Lower, every_block_means_the_same_under_both_policies) {
       const Literals want = ir::interpret(g, in);
       for (const FusionPolicy policy : kPolicies) {
         const Graph lowered = lower(g, policy);
-        EXPECT_FALSE(ops::holds_blocks(lowered));
+        EXPECT_FALSE(ir::holds_blocks(lowered));
         EXPECT_TRUE(lowered.verify().empty());
         expect_close(ir::interpret(lowered, in), want, 1e-9);
       }
     }
   }
   EXPECT_EQ(blocks, 7u);
+}
+
+// A block of blocks, of one's own.
+struct TwoLayers {
+  static constexpr std::string_view name = "two_layers", summary = "", doc = "", operands = "x, a, b";
+  static constexpr ir::Traits traits{.block = true};
+  using Attrs = ir::NoAttrs;
+  static Shapes infer(ir::Infer& c, Attrs& a) { return ops::infer_block<TwoLayers>(c, a); }
+  static ir::Exprs decompose(const ir::Lower& c, const Attrs&) {
+    const ir::Expr h = ir::make<ops::LinearBlock>(c.graph, {}, {c.in(0), c.in(1)});
+    return {ir::make<ops::LinearBlock>(c.graph, {}, {h, c.in(2)})};
+  }
+};
+
+TEST(Lower, blocks_may_hold_blocks) {
+  Graph g("g");
+  const Value x = g.input("x", Shape(DType::f64, {2, 3})), w = g.input("w", Shape(DType::f64, {3, 3}));
+  g.set_outputs({ir::make<TwoLayers>(g, {}, {x, w, w})});
+  const Graph lowered = lower(g);
+  EXPECT_EQ(count_op(lowered, "matmul"), 2u);
+  EXPECT_FALSE(ir::holds_blocks(lowered));
 }
 
 TEST(ModuleText, every_reader_opens_it) {

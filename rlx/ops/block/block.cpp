@@ -1,21 +1,6 @@
 #include "rlx/ops/block/block.h"
 
-#include <algorithm>
-
-#include "rlx/ir/bodies.h"
-
 namespace rlx::ops {
-
-bool is_block(const OpDef& op) {
-  const FieldInfo* policy = op.find_field("policy");
-  const auto names = choice_names(FusionPolicy());
-  return policy != nullptr &&
-         std::equal(policy->choices.begin(), policy->choices.end(), names.begin(), names.end());
-}
-
-bool holds_blocks(const Graph& g) {
-  return ir::any_node(g, [](const Node& n) { return is_block(*n.op); });
-}
 
 Shapes infer_by_decomposition(Infer& c, Exprs (*decompose)(const Lower&, const void*), const void* attrs) {
   Graph g("block");

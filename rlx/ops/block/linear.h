@@ -10,22 +10,16 @@ namespace rlx::ops {
 
 struct LinearAttrs {
   std::optional<Activation> activation;
-  FusionPolicy policy = FusionPolicy::direct;
   static constexpr auto fields() {
-    return std::tuple{field("activation", &LinearAttrs::activation, "applied last; none leaves the sum"),
-                      field("policy", &LinearAttrs::policy, kPolicyDoc)};
+    return std::tuple{field("activation", &LinearAttrs::activation, "applied last; none leaves the sum")};
   }
-};
-
-struct PolicyAttrs {
-  FusionPolicy policy = FusionPolicy::direct;
-  static constexpr auto fields() { return std::tuple{field("policy", &PolicyAttrs::policy, kPolicyDoc)}; }
 };
 
 struct LinearBlock {
   static constexpr std::string_view name = "linear", summary = "Linear layer (block).",
                                     operands = "x, w, bias?";
   static constexpr std::string_view doc = "y = activation(x w + bias); w is [in, out]";
+  static constexpr Traits traits{.block = true};
   using Attrs = LinearAttrs;
   static Shapes infer(Infer& c, Attrs& a) { return infer_block<LinearBlock>(c, a); }
   static Exprs decompose(const Lower&, const Attrs&);
@@ -36,6 +30,7 @@ struct LinearFusedBlock {
   static constexpr std::string_view name = "linear_fused", summary = "Linear layer with bias (block).",
                                     operands = "x, w, bias";
   static constexpr std::string_view doc = "y = activation(x w + bias); w is [in, out]";
+  static constexpr Traits traits{.block = true};
   using Attrs = LinearAttrs;
   static Shapes infer(Infer& c, Attrs& a) { return infer_block<LinearFusedBlock>(c, a); }
   static Exprs decompose(const Lower&, const Attrs&);
@@ -47,7 +42,8 @@ struct SharedLinearPair {
                                     summary = "Two products of one input (block).",
                                     operands = "x, w_first, w_second", results = "first, second";
   static constexpr std::string_view doc = "first = x w_first, second = x w_second";
-  using Attrs = PolicyAttrs;
+  static constexpr Traits traits{.block = true};
+  using Attrs = NoAttrs;
   static Shapes infer(Infer& c, Attrs& a) { return infer_block<SharedLinearPair>(c, a); }
   static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
@@ -57,7 +53,8 @@ struct SwigluFfn {
   static constexpr std::string_view name = "swiglu_ffn", summary = "Gated feed-forward net (block).",
                                     operands = "x, up_w, gate_w, down_w";
   static constexpr std::string_view doc = "y = ((x up_w) * silu(x gate_w)) down_w";
-  using Attrs = PolicyAttrs;
+  static constexpr Traits traits{.block = true};
+  using Attrs = NoAttrs;
   static Shapes infer(Infer& c, Attrs& a) { return infer_block<SwigluFfn>(c, a); }
   static Exprs decompose(const Lower&, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();

@@ -39,8 +39,8 @@ Exprs LlamaDecoderBlock::decompose(const Lower& c, const Attrs& a) {
   const Expr mixed =
       attention_with(q, k, v, is_bias ? Expr{} : extra, is_bias ? extra : Expr{}, attention).output;
 
-  const auto [m, p] = residual_norm(matmul(mixed, c.in(kO)), x, c.in(kLn2G), c.in(kLn2B), a.eps, a.policy);
-  return {add(p, gated_ffn(m, c.in(kUp), c.in(kGate), c.in(kDown), a.policy))};
+  const auto [m, p] = residual_norm(matmul(mixed, c.in(kO)), x, c.in(kLn2G), c.in(kLn2B), a.eps, c.policy);
+  return {add(p, gated_ffn(m, c.in(kUp), c.in(kGate), c.in(kDown), c.policy))};
 }
 
 std::vector<OpSample<LlamaDecoderBlock::Attrs>> LlamaDecoderBlock::samples() {
@@ -51,25 +51,19 @@ std::vector<OpSample<LlamaDecoderBlock::Attrs>> LlamaDecoderBlock::samples() {
                                     of(e, k * d), of(h * d, e), of(e),        of(e),        of(e, f),
                                     of(e, f),     of(f, e),     of(8, d / 2), of(8, d / 2)};
   };
-  constexpr auto kDirect = FusionPolicy::direct, kFusable = FusionPolicy::fusable;
   auto masked = operands(2, 3, 4, 2, 2, 1, 5, "f32");
   masked.push_back("f32[2,3] unit");
   auto biased = operands(2, 3, 4, 2, 2, 2, 3, "f32");
   biased.push_back("f32[2,2,3,3]");
-  return {{{.num_heads = 2, .head_dim = 2}, operands(1, 3, 4, 2, 2, 2, 5, "f32")},
-          {{.num_heads = 4, .head_dim = 2, .num_kv_heads = 2, .policy = kFusable},
-           operands(2, 3, 6, 4, 2, 2, 5, "f64")},
-          {{.num_heads = 2,
-            .head_dim = 4,
-            .num_kv_heads = 1,
-            .mask_kind = MaskKind::sliding_window,
-            .window = 1,
-            .policy = kDirect},
-           operands(1, 5, 3, 2, 4, 1, 7, "f32")},
-          {{.num_heads = 1, .head_dim = 2}, operands(1, 1, 1, 1, 2, 1, 1, "f32")},
-          {{.num_heads = 2, .head_dim = 2}, operands(0, 3, 4, 2, 2, 2, 5, "f32")},
-          {{.num_heads = 2, .head_dim = 2, .num_kv_heads = 1, .mask_kind = MaskKind::custom}, masked},
-          {{.num_heads = 2, .head_dim = 2, .mask_kind = MaskKind::bias, .policy = kFusable}, biased}};
+  return {
+      {{.num_heads = 2, .head_dim = 2}, operands(1, 3, 4, 2, 2, 2, 5, "f32")},
+      {{.num_heads = 4, .head_dim = 2, .num_kv_heads = 2}, operands(2, 3, 6, 4, 2, 2, 5, "f64")},
+      {{.num_heads = 2, .head_dim = 4, .num_kv_heads = 1, .mask_kind = MaskKind::sliding_window, .window = 1},
+       operands(1, 5, 3, 2, 4, 1, 7, "f32")},
+      {{.num_heads = 1, .head_dim = 2}, operands(1, 1, 1, 1, 2, 1, 1, "f32")},
+      {{.num_heads = 2, .head_dim = 2}, operands(0, 3, 4, 2, 2, 2, 5, "f32")},
+      {{.num_heads = 2, .head_dim = 2, .num_kv_heads = 1, .mask_kind = MaskKind::custom}, masked},
+      {{.num_heads = 2, .head_dim = 2, .mask_kind = MaskKind::bias}, biased}};
 }
 
 }  // namespace rlx::ops

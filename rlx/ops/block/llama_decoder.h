@@ -16,6 +16,7 @@ struct LlamaDecoderBlock {
       "cos, sin [positions, head_dim / 2]; p = x + attention(q, k, v) o_w; y = p + swiglu(rms_norm(p)). "
       "num_kv_heads heads of k and v serve num_heads heads of q, adjacent heads sharing one. mask is the "
       "operand of mask_kind custom or bias";
+  static constexpr Traits traits{.block = true};
   struct Attrs {
     int64_t num_heads = 1;
     int64_t head_dim = 1;
@@ -23,15 +24,13 @@ struct LlamaDecoderBlock {
     double eps = 1e-5;
     MaskKind mask_kind = MaskKind::causal;
     int64_t window = 0;
-    FusionPolicy policy = FusionPolicy::direct;
     static constexpr auto fields() {
       return std::tuple{field("num_heads", &Attrs::num_heads, "heads of q"),
                         field("head_dim", &Attrs::head_dim, "width of a head, even"),
                         field("num_kv_heads", &Attrs::num_kv_heads, "heads of k and v; 0 means num_heads"),
                         field("eps", &Attrs::eps, "of both norms"),
                         field("mask_kind", &Attrs::mask_kind, "which keys a query sees"),
-                        field("window", &Attrs::window, "of mask_kind sliding_window"),
-                        field("policy", &Attrs::policy, kPolicyDoc)};
+                        field("window", &Attrs::window, "of mask_kind sliding_window")};
     }
   };
   static Shapes infer(Infer& c, Attrs& a);

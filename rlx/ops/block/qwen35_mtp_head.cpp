@@ -97,8 +97,8 @@ Exprs Qwen35MtpHead::decompose(const Lower& c, const Attrs& a) {
   const Expr mixed = attention_with(q, k, matmul(n, c.in(kV)), {}, {}, attention).output;
 
   const Expr projected = matmul(mul(mixed, sigmoid(gate)), c.in(kO));
-  const auto [m, p] = residual_norm(projected, start, c.in(kPostNorm), c.in(kPostNorm + 1), a.eps, a.policy);
-  const Expr out = add(p, gated_ffn(m, c.in(kUp), c.in(kGate), c.in(kDown), a.policy));
+  const auto [m, p] = residual_norm(projected, start, c.in(kPostNorm), c.in(kPostNorm + 1), a.eps, c.policy);
+  const Expr out = add(p, gated_ffn(m, c.in(kUp), c.in(kGate), c.in(kDown), c.policy));
   return {matmul(norm(c, take_last(out, c.in(kLast)), kHeadNorm, a.eps), c.in(kLmHead))};
 }
 
@@ -115,9 +115,8 @@ std::vector<OpSample<Qwen35MtpHead::Attrs>> Qwen35MtpHead::samples() {
     add({of(e), of(e), of(e, f), of(e, f), of(f, e), of(e), of(e), of(e, v)});
     return out;
   };
-  constexpr auto kFusable = FusionPolicy::fusable;
   return {{{.num_heads = 2, .head_dim = 2}, operands(1, 3, 4, 2, 2, 2, 5, 7, "i32[] <3", "f32")},
-          {{.num_heads = 2, .num_kv_heads = 1, .head_dim = 4, .n_rot = 2, .policy = kFusable},
+          {{.num_heads = 2, .num_kv_heads = 1, .head_dim = 4, .n_rot = 2},
            operands(2, 3, 4, 2, 4, 1, 5, 6, "i32[2] <3", "f64")},
           {{.num_heads = 2, .num_kv_heads = 2, .head_dim = 2, .n_embd = 3, .n_ff = 5, .mtp_vocab = 6},
            operands(2, 2, 3, 2, 2, 2, 5, 6, "i64[2] <2", "f32")},

@@ -19,6 +19,7 @@ struct Qwen35MtpHead {
       "of q, then head_dim lanes of a gate; q and k are normed per head and their first n_rot lanes rotated; "
       "c = c + (attention(q, k, v) * sigmoid(gate)) o_w; c = c + swiglu(rms_norm(c)); y = rms_norm(c[:, "
       "last_token_idx]) lm_head_w, [batch, 1, vocab]";
+  static constexpr Traits traits{.block = true};
   struct Attrs {
     int64_t num_heads = 1;
     int64_t num_kv_heads = 0;
@@ -28,7 +29,6 @@ struct Qwen35MtpHead {
     int64_t n_ff = 0;
     int64_t mtp_vocab = 0;
     double eps = 1e-6;
-    FusionPolicy policy = FusionPolicy::direct;
     static constexpr auto fields() {
       return std::tuple{
           field("num_heads", &Attrs::num_heads, "heads of q"),
@@ -39,8 +39,7 @@ struct Qwen35MtpHead {
           field("n_ff", &Attrs::n_ff, "columns of up_w; 0 reads it from there, another must agree"),
           field("mtp_vocab", &Attrs::mtp_vocab,
                 "columns of lm_head_w; 0 reads it from there, another must agree"),
-          field("eps", &Attrs::eps, "of all norms"),
-          field("policy", &Attrs::policy, kPolicyDoc)};
+          field("eps", &Attrs::eps, "of all norms")};
     }
   };
   static Shapes infer(Infer& c, Attrs& a);

@@ -11,12 +11,11 @@ struct ResidualRmsNorm {
                                     operands = "x, residual, gamma, beta", results = "y, sum";
   static constexpr std::string_view doc =
       "sum = x + residual; y = sum / sqrt(mean(sum^2) + eps) gamma + beta";
+  static constexpr Traits traits{.block = true};
   struct Attrs {
     double eps = 1e-6;
-    FusionPolicy policy = FusionPolicy::direct;
     static constexpr auto fields() {
-      return std::tuple{field("eps", &Attrs::eps, "added to the mean square"),
-                        field("policy", &Attrs::policy, kPolicyDoc)};
+      return std::tuple{field("eps", &Attrs::eps, "added to the mean square")};
     }
   };
   static Shapes infer(Infer& c, Attrs& a) { return infer_block<ResidualRmsNorm>(c, a); }
