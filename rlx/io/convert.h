@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,20 +17,23 @@ struct ConvertOptions {
   /// type.
   std::optional<std::string> type;
   bool deflate = false;  // npz only
+  /// Called before each tensor and at the end, with the bytes written so far and in all.
+  std::function<void(int64_t done, int64_t total)> progress;
 };
 
 struct ConvertReport {
-  FileKind from, to;
+  std::string_view from, to;         // names of the formats
   int64_t tensors = 0, changed = 0;  // changed: stored in another type than before
   int64_t bytes_in = 0, bytes_out = 0;
   std::vector<std::string>
       notes;  // what the new file does not say any more, or was kept otherwise than asked
 };
 
-/// The kind written follows the ending of `out`: .gguf, .safetensors or .npz. Without `type`, tensors keep
+/// The format written follows the ending of `out` (FormatTable::for_output). Without `type`, tensors keep
 /// theirs where the new file has it, and block formats become f32 where it has not; other types it lacks are
 /// user errors that name every such tensor. GGUF metadata travels through safetensors exactly. One tensor is
 /// held in memory at a time.
-ConvertReport convert_file(const std::string& in, const std::string& out, const ConvertOptions& = {});
+ConvertReport convert_file(const std::string& in, const std::string& out, const ConvertOptions& = {},
+                           const FormatTable& = FormatTable::standard());
 
 }  // namespace rlx::io

@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-#include "rlx/base/file.h"
+#include "rlx/io/input.h"
 #include "rlx/io/name_index.h"
 #include "rlx/io/tensor_view.h"
 
@@ -73,7 +73,8 @@ class GgufFile {
  public:
   /// Maps the file, checks all of its structure, touches no tensor data. The first file of a split model
   /// brings in the others beside it.
-  static GgufFile open(const std::string& path);
+  static GgufFile open(const std::string& path) { return open(Input::open(path)); }
+  static GgufFile open(const Input&);
   /// The same over bytes kept alive by `owner`; a split file stands alone.
   static GgufFile parse(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
                         std::string_view name);

@@ -2,30 +2,25 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "rlx/base/error.h"
+#include "rlx/base/utf8.h"
 #include "rlx/io/gguf_layout.h"
-#include "rlx/io/utf8.h"
 
 namespace rlx::io {
 namespace {
 
-JsonDocument real_json(double value) {
-  if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
-  return value;
-}
-
-JsonDocument scalar_json(const GgufValue& v) {
-  if (v.is_real()) return real_json(v.real());
-  if (v.type() == GgufType::bool_) return v.boolean();
-  if (v.type() == GgufType::string) return std::string(v.string());
+void write_scalar(JsonWriter& out, const GgufValue& v) {
+  if (v.is_real()) return out.value(v.real());
+  if (v.type() == GgufType::bool_) return out.value(v.boolean());
+  if (v.type() == GgufType::string) return out.value(v.string());
   if (v.type() == GgufType::u64) {
     uint64_t value = 0;
     std::memcpy(&value, v.raw().data(), sizeof value);
-    return value;
+    return out.value(value);
   }
-  return v.integer();
+  out.value(v.integer());
 }
 
 std::string type_word(const GgufValue& v) {
@@ -33,43 +28,49 @@ std::string type_word(const GgufValue& v) {
   return cat(gguf_type_name(v.element_type()), "[]");
 }
 
-JsonDocument typed_pair(const GgufValue& v);
+void write_typed_pair(JsonWriter&, const GgufValue&);
 
-JsonDocument typed_value(const GgufValue& v) {
+void write_typed_value(JsonWriter& out, const GgufValue& v) {
   if (v.type() == GgufType::string && !valid_utf8(v.string())) {
     throw invalid("gguf: a metadata string is not valid UTF-8 and cannot be kept as JSON");
   }
-  if (v.type() != GgufType::array) return scalar_json(v);
-  JsonDocument items = JsonDocument::array();
-  const bool nested = v.element_type() == GgufType::array;
+  if (v.type() != GgufType::array) return write_scalar(out, v);
+  out.begin_array();
   for (const GgufValue& element : v.elements())
-    items.push_back(nested ? typed_pair(element) : typed_value(element));
-  return items;
+    element.type() == GgufType::array ? write_typed_pair(out, element) : write_typed_value(out, element);
+  out.end_array();
 }
 
-JsonDocument typed_pair(const GgufValue& v) { return JsonDocument::array({type_word(v), typed_value(v)}); }
+void write_typed_pair(JsonWriter& out, const GgufValue& v) {
+  out.begin_array();
+  out.value(type_word(v));
+  write_typed_value(out, v);
+  out.end_array();
+}
 
 // Encodes JSON back to the bytes of a value.
 class Encoder {
  public:
   Encoder(std::string source, std::string key) : source_(std::move(source)), key_(std::move(key)) {}
 
-  GgufType pair(const JsonDocument& pair, std::string& out, int nesting) {
-    if (!pair.is_array() || pair.size() != 2 || !pair[0].is_string()) throw fail("[type, value] expected");
-    std::string word = pair[0].get<std::string>();
+  GgufType pair(JsonView pair, std::string& out, int nesting) {
+    if (!pair.is_array() || pair.size() != 2 || !pair.at(size_t(0)).is_string())
+      throw fail("[type, value] expected");
+    std::string word(pair.at(size_t(0)).string());
+    const JsonView value = pair.at(1);
     if (!word.ends_with("[]")) {
       const GgufType type = type_of(word);
       if (type == GgufType::array) throw fail("array without element type");
-      scalar(type, pair[1], out);
+      scalar(type, value, out);
       return type;
     }
     if (nesting >= detail::kGgufMaxNesting) throw fail("arrays nest too deep");
     word.resize(word.size() - 2);
     const GgufType element = type_of(word);
-    if (!pair[1].is_array()) throw fail("a list expected");
+    if (!value.is_array()) throw fail("a list expected");
     put(out, uint32_t(element));
-    put(out, uint64_t(pair[1].size()));
-    for (const JsonDocument& item : pair[1]) {
+    put(out, uint64_t(value.size()));
+    for (const JsonView item : value.items()) {
       if (element == GgufType::array) {
         // An element of an array of arrays carries its own element type, so only its body is written.
         if (this->pair(item, out, nesting + 1) != GgufType::array) throw fail("an array expected");
@@ -94,21 +95,23 @@ class Encoder {
     throw fail(cat("unknown type '", word, "'"));
   }
   template <class T>
-  void integer(const JsonDocument& v, std::string& out) const {
-    if (!v.is_number_integer()) throw fail("an integer expected");
-    const bool fits =
-        v.is_number_unsigned() ? std::in_range<T>(v.get<uint64_t>()) : std::in_range<T>(v.get<int64_t>());
+  void integer(JsonView v, std::string& out) const {
+    if (v.kind() != JsonKind::integer) throw fail("an integer expected");
+    // Only what is beyond i64 is read without sign.
+    const bool huge = v.real() >= 0x1p63;
+    const bool fits = huge ? std::in_range<T>(v.unsigned_integer()) : std::in_range<T>(v.integer());
     if (!fits) throw fail("an integer does not fit its type");
-    put(out, v.is_number_unsigned() ? T(v.get<uint64_t>()) : T(v.get<int64_t>()));
+    put(out, huge ? T(v.unsigned_integer()) : T(v.integer()));
   }
-  double real(const JsonDocument& v) const {
-    if (v.is_number()) return v.get<double>();
-    if (v == "nan") return std::numeric_limits<double>::quiet_NaN();
-    if (v == "inf") return std::numeric_limits<double>::infinity();
-    if (v == "-inf") return -std::numeric_limits<double>::infinity();
+  double real(JsonView v) const {
+    if (v.is_number()) return v.real();
+    const std::string_view word = v.is_string() ? v.string() : std::string_view();
+    if (word == "nan") return std::numeric_limits<double>::quiet_NaN();
+    if (word == "inf") return std::numeric_limits<double>::infinity();
+    if (word == "-inf") return -std::numeric_limits<double>::infinity();
     throw fail("a number expected");
   }
-  void scalar(GgufType type, const JsonDocument& v, std::string& out) const {
+  void scalar(GgufType type, JsonView v, std::string& out) const {
     switch (type) {
       case GgufType::u8:
         return integer<uint8_t>(v, out);
@@ -131,11 +134,11 @@ class Encoder {
       case GgufType::f64:
         return put(out, real(v));
       case GgufType::bool_:
-        if (!v.is_boolean()) throw fail("a boolean expected");
-        return put(out, uint8_t(v.get<bool>()));
+        if (v.kind() != JsonKind::boolean) throw fail("a boolean expected");
+        return put(out, uint8_t(v.boolean()));
       case GgufType::string: {
         if (!v.is_string()) throw fail("a string expected");
-        const auto& text = v.get_ref<const std::string&>();
+        const std::string_view text = v.string();
         put(out, uint64_t(text.size()));
         out.append(text);
         return;
@@ -150,26 +153,36 @@ class Encoder {
 
 }  // namespace
 
-JsonDocument plain_json(const GgufValue& v, size_t max_array) {
-  if (v.type() != GgufType::array) return scalar_json(v);
-  if (v.size() > max_array) return {{"array", gguf_type_name(v.element_type())}, {"size", v.size()}};
-  JsonDocument items = JsonDocument::array();
-  for (const GgufValue& element : v.elements()) items.push_back(plain_json(element, max_array));
-  return items;
+void write_plain_json(JsonWriter& out, const GgufValue& v, size_t max_array) {
+  if (v.type() != GgufType::array) return write_scalar(out, v);
+  if (v.size() > max_array) {
+    out.begin_object();
+    out.member("array", gguf_type_name(v.element_type()));
+    out.member("size", v.size());
+    return out.end_object();
+  }
+  out.begin_array();
+  for (const GgufValue& element : v.elements()) write_plain_json(out, element, max_array);
+  out.end_array();
 }
 
 std::string typed_json(std::span<const GgufEntry> entries) {
-  JsonDocument out = JsonDocument::object();
-  for (const GgufEntry& entry : entries) out[std::string(entry.key)] = typed_pair(entry.value);
-  return out.dump();
+  JsonWriter out;
+  out.begin_object();
+  for (const GgufEntry& entry : entries) {
+    out.key(entry.key);
+    write_typed_pair(out, entry.value);
+  }
+  out.end_object();
+  return out.take();
 }
 
 void add_typed_json(GgufWriter& writer, std::string_view text, const std::string& source) {
-  const JsonDocument document = parse_json_document(text, source);
+  const Json document = Json::parse_in_place(text, source);
   if (!document.is_object()) throw invalid(source, ": gguf metadata must be an object");
-  for (const auto& [key, pair] : document.items()) {
+  for (const auto [key, pair] : document.members()) {
     std::string raw;
-    const GgufType type = Encoder(source, key).pair(pair, raw, 0);
+    const GgufType type = Encoder(source, std::string(key)).pair(pair, raw, 0);
     writer.add(key, GgufValue(type, std::as_bytes(std::span(raw)), true));
   }
 }

@@ -1,14 +1,13 @@
-// GGUF metadata as JSON, for people (plain) and for files that must bring it back exactly (typed). For
-// sources only.
+// GGUF metadata as JSON, for people (plain) and for files that must bring it back exactly (typed).
 #pragma once
 
+#include "rlx/base/json_write.h"
 #include "rlx/io/gguf.h"
-#include "rlx/io/json_document.h"
 
 namespace rlx::io {
 
 /// The value alone; arrays longer than `max_array` as {"array": type, "size": n}.
-JsonDocument plain_json(const GgufValue&, size_t max_array);
+void write_plain_json(JsonWriter&, const GgufValue&, size_t max_array);
 
 /// {key: [type, value], ...}: types are u32, string, ... and u32[] for arrays; elements of array[] are pairs
 /// again. Reals that JSON lacks are the strings nan, inf, -inf. Strings that are not UTF-8 are user errors.

@@ -5,9 +5,9 @@
 #include <charconv>
 #include <numeric>
 
+#include "rlx/base/utf8.h"
 #include "rlx/io/gguf.h"
 #include "rlx/io/gguf_layout.h"
-#include "rlx/io/utf8.h"
 
 namespace rlx::io {
 namespace detail {
@@ -214,10 +214,9 @@ GgufFile GgufFile::parse(std::span<const std::byte> bytes, std::shared_ptr<const
   return file;
 }
 
-GgufFile GgufFile::open(const std::string& path) {
-  const MappedFile mapped = MappedFile::open(path);
-  GgufFile file = parse(mapped.bytes(), mapped.owner(), path);
-  file.merge_splits(path);
+GgufFile GgufFile::open(const Input& input) {
+  GgufFile file = parse(input.bytes(), input.owner(), input.path());
+  file.merge_splits(input.path());
   return file;
 }
 

@@ -1,8 +1,8 @@
 #include "rlx/base/error.h"
+#include "rlx/base/output_file.h"
+#include "rlx/base/utf8.h"
 #include "rlx/io/gguf.h"
 #include "rlx/io/gguf_layout.h"
-#include "rlx/base/output_file.h"
-#include "rlx/io/utf8.h"
 
 namespace rlx::io {
 namespace {

@@ -1,11 +1,10 @@
 #include "rlx/io/hf_config.h"
 
 #include <charconv>
-#include <filesystem>
 
 #include "rlx/base/error.h"
 #include "rlx/base/file.h"
-#include "rlx/io/json_document.h"
+#include "rlx/base/json_write.h"
 
 namespace rlx::io {
 namespace {
@@ -54,12 +53,12 @@ void visit_fields(Config& c, Visit&& visit) {
   visit("clean_up_tokenization_spaces", c.clean_up_tokenization_spaces);
 }
 
-void convert(const Json& json, int64_t& out) { out = json.integer(); }
-void convert(const Json& json, double& out) { out = json.real(); }
-void convert(const Json& json, bool& out) { out = json.boolean(); }
-void convert(const Json& json, std::string& out) { out = json.string(); }
-void convert(const Json& json, AddedToken& out) {
-  if (json.kind() != Json::Kind::object) {
+void convert(JsonView json, int64_t& out) { out = json.integer(); }
+void convert(JsonView json, double& out) { out = json.real(); }
+void convert(JsonView json, bool& out) { out = json.boolean(); }
+void convert(JsonView json, std::string& out) { out = json.string(); }
+void convert(JsonView json, AddedToken& out) {
+  if (!json.is_object()) {
     out.content = json.string();
     return;
   }
@@ -71,17 +70,17 @@ void convert(const Json& json, AddedToken& out) {
   flag("normalized", out.normalized), flag("special", out.special);
 }
 template <class T>
-void convert(const Json& json, std::optional<T>& out) {
+void convert(JsonView json, std::optional<T>& out) {
   convert(json, out.emplace());
 }
 // A list, or one value standing for a list of one.
 template <class T>
-void convert(const Json& json, std::vector<T>& out) {
-  if (json.kind() != Json::Kind::array) {
+void convert(JsonView json, std::vector<T>& out) {
+  if (!json.is_array()) {
     convert(json, out.emplace_back());
     return;
   }
-  for (size_t i = 0; i < json.size(); ++i) convert(json.at(i), out.emplace_back());
+  for (const JsonView item : json.items()) convert(item, out.emplace_back());
 }
 
 template <class Config>
@@ -93,37 +92,72 @@ void read_fields(const Json& json, Config& out) {
 }
 
 template <class T>
-JsonDocument field_value(const std::optional<T>& field, const JsonDocument&) {
-  return field ? JsonDocument(*field) : JsonDocument();
+bool is_set(const std::optional<T>& field) {
+  return field.has_value();
 }
 template <class T>
-JsonDocument field_value(const std::vector<T>& field, const JsonDocument& before) {
-  if (field.empty()) return {};
-  if (field.size() == 1 && !before.is_array() && std::is_arithmetic_v<T>) return field[0];
-  return field;
+bool is_set(const std::vector<T>& field) {
+  return !field.empty();
 }
 
+template <class T>
+void write_field(JsonWriter& out, const std::optional<T>& field, JsonView) {
+  field ? out.value(*field) : out.null();
+}
+// One value that stood for a list of one stays one value.
+template <class T>
+void write_field(JsonWriter& out, const std::vector<T>& field, JsonView before) {
+  if (field.empty()) return out.null();
+  if (field.size() == 1 && !before.is_array() && std::is_arithmetic_v<T>) return out.value(field[0]);
+  out.value(field);
+}
+
+// Whether the document says the same as the field; an empty list and null are both nothing.
+template <class Field>
+bool says_the_same(JsonView value, const Field& field) {
+  if (value.is_null() || (value.is_array() && value.size() == 0)) return !is_set(field);
+  Field read;
+  convert(value, read);
+  return read == field;
+}
+
+bool has_key(JsonView object, std::string_view key) {
+  for (const auto [name, value] : object.members()) {
+    if (name == key) return true;
+  }
+  return false;
+}
+
+// Members keep their place and, where nothing changed, their spelling: 256 does not become 256.0.
 template <class Config>
 std::string write_fields(const Config& config) {
-  JsonDocument document = Json::Access::node(config.json);
-  if (!document.is_object()) document = JsonDocument::object();
-  visit_fields(config, [&](const char* key, const auto& field) {
-    const auto present = document.find(key);
-    const JsonDocument value = field_value(field, present == document.end() ? JsonDocument() : *present);
-    // An empty field is written only over a value that was there: absent stays absent, [] stays [].
-    if (present == document.end()) {
-      if (!value.is_null()) document[key] = value;
-    } else if (*present != value && !(value.is_null() && present->is_array() && present->empty())) {
-      *present = value;  // equal numbers keep their spelling: 256 does not become 256.0
+  JsonWriter out({.indent = 2, .python_numbers = true});
+  out.begin_object();
+  if (config.json.is_object()) {
+    for (const auto [key, value] : config.json.members()) {
+      out.key(key);
+      bool written = false;
+      visit_fields(config, [&, name = key, before = value](const char* known, const auto& field) {
+        if (name != known || says_the_same(before, field)) return;
+        write_field(out, field, before);
+        written = true;
+      });
+      if (!written) out.value(value);
     }
+  }
+  visit_fields(config, [&](const char* key, const auto& field) {
+    if (!is_set(field) || (config.json.is_object() && has_key(config.json, key))) return;
+    out.key(key);
+    write_field(out, field, {});
   });
-  return document.dump(2);
+  out.end_object();
+  return out.take();
 }
 
 template <class T>
-std::optional<T> optional_field(const Json& json, std::string_view key) {
+std::optional<T> optional_field(JsonView json, std::string_view key) {
   std::optional<T> out;
-  if (json.kind() != Json::Kind::object) return out;
+  if (!json.is_object()) return out;
   if (const auto value = json.find(key)) convert(*value, out);
   return out;
 }
@@ -141,7 +175,7 @@ std::optional<std::string> ModelConfig::dtype() const {
 }
 
 std::optional<double> ModelConfig::rope_theta(std::string_view layer_type) const {
-  if (json.kind() != Json::Kind::object) return std::nullopt;
+  if (!json.is_object()) return std::nullopt;
   if (const auto parameters = json.find("rope_parameters")) {
     const auto of_layer = layer_type.empty() ? std::nullopt : parameters->find(layer_type);
     if (const auto theta = optional_field<double>(of_layer ? *of_layer : *parameters, "rope_theta"))
@@ -179,19 +213,18 @@ TokenizerConfig read_tokenizer_config(const Json& json) {
   read_fields(json, out);
   out.special = read_special_tokens(json);
   if (const auto added = json.find("added_tokens_decoder")) {
-    for (const std::string& key : added->keys()) {
+    for (const auto [key, token] : added->members()) {
       int64_t id = 0;
       const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
-      if (error != std::errc() || end != key.data() + key.size() || id < 0) {
-        throw invalid(added->place(), " has the key '", key, "'; a token id expected");
-      }
-      convert(added->at(key), out.added_tokens_decoder[id]);
+      if (error != std::errc() || end != key.data() + key.size() || id < 0)
+        throw added->error("has the key '", key, "'; a token id expected");
+      convert(token, out.added_tokens_decoder[id]);
     }
   }
   if (const auto chat = json.find("chat_template")) {
-    if (chat->kind() == Json::Kind::array) {
-      for (size_t i = 0; i < chat->size(); ++i) {
-        out.chat_templates[chat->at(i).at("name").string()] = chat->at(i).at("template").string();
+    if (chat->is_array()) {
+      for (const JsonView item : chat->items()) {
+        out.chat_templates[std::string(item.at("name").string())] = item.at("template").string();
       }
     } else {
       out.chat_templates["default"] = chat->string();
@@ -204,19 +237,19 @@ std::string to_json(const ModelConfig& config) { return write_fields(config); }
 std::string to_json(const GenerationConfig& config) { return write_fields(config); }
 
 HfFolder HfFolder::open(const std::string& path) {
-  namespace fs = std::filesystem;
-  if (!fs::is_directory(path)) throw environment_error("folder: '", path, "' is not a folder");
+  if (path_kind(path) != PathKind::folder) throw environment_error("folder: '", path, "' is not a folder");
   HfFolder out;
   out.path = path;
   const auto file = [&](const char* name) -> std::optional<std::string> {
     const std::string full = path + "/" + name;
-    return fs::exists(full) ? std::optional(full) : std::nullopt;
+    return path_kind(full) == PathKind::missing ? std::nullopt : std::optional(full);
   };
-  if (const auto f = file("config.json")) out.config = read_model_config(Json::read(*f));
-  if (const auto f = file("generation_config.json")) out.generation = read_generation_config(Json::read(*f));
-  if (const auto f = file("tokenizer_config.json")) out.tokenizer = read_tokenizer_config(Json::read(*f));
-  if (const auto f = file("special_tokens_map.json"))
-    out.special_tokens = read_special_tokens(Json::read(*f));
+  // Python writes NaN and Infinity into such files, as in the time_step_limit of Mamba-2.
+  const auto json = [](const std::string& name) { return Json::read(name, {.python_numbers = true}); };
+  if (const auto f = file("config.json")) out.config = read_model_config(json(*f));
+  if (const auto f = file("generation_config.json")) out.generation = read_generation_config(json(*f));
+  if (const auto f = file("tokenizer_config.json")) out.tokenizer = read_tokenizer_config(json(*f));
+  if (const auto f = file("special_tokens_map.json")) out.special_tokens = read_special_tokens(json(*f));
   if (const auto f = file("chat_template.jinja")) {
     if (!out.tokenizer) out.tokenizer.emplace();
     out.tokenizer->chat_templates["default"] = read_file(*f, uint64_t(1) << 24);

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "rlx/io/json.h"
+#include "rlx/base/json.h"
 
 namespace rlx::io {
 

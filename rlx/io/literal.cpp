@@ -5,6 +5,7 @@
 namespace rlx::io {
 
 Literal to_literal(const TensorView& t) {
+  if (t.unpack) return to_literal(unpacked(t));
   const Dims dims(t.dims.begin(), t.dims.end());
   if (t.type.format && !t.type.format->is_plain()) {
     const std::vector<float> values = to_f32(t);

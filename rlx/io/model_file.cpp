@@ -1,83 +1,32 @@
 #include "rlx/io/model_file.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 
 #include "rlx/base/error.h"
-#include "rlx/base/file.h"
-#include "rlx/io/byte_reader.h"
+#include "rlx/base/json_write.h"
 #include "rlx/io/gguf_json.h"
-#include "rlx/io/json_document.h"
-#include "rlx/io/npy.h"
 
 namespace rlx::io {
-namespace fs = std::filesystem;
 
-std::string_view file_kind_name(FileKind kind) {
-  switch (kind) {
-    case FileKind::gguf:
-      return "gguf";
-    case FileKind::safetensors:
-      return "safetensors";
-    case FileKind::npy:
-      return "npy";
-    case FileKind::npz:
-      return "npz";
-  }
-  return {};
+ModelFile ModelFile::open(const std::string& path, const FormatTable& table) {
+  return open(Input::open(path), table);
 }
 
-std::optional<FileKind> recognise_file(const std::string& path) {
-  if (fs::is_directory(path)) {
-    const bool model =
-        fs::exists(path + "/model.safetensors") || fs::exists(path + "/model.safetensors.index.json");
-    return model ? std::optional(FileKind::safetensors) : std::nullopt;
+ModelFile ModelFile::open(const Input& input, const FormatTable& table) {
+  const FileFormat* format = table.recognise(input);
+  if (format == nullptr) {
+    throw invalid("'", input.path(), "' is no model file; ", table.names(),
+                  ", a safetensors index or a folder with model.safetensors expected");
   }
-  const MappedFile file = MappedFile::open(path);
-  const std::string_view text = file.text();
-  if (text.starts_with("GGUF")) return FileKind::gguf;
-  if (text.starts_with("\x93NUMPY")) return FileKind::npy;
-  if (text.starts_with("PK\x03\x04") || text.starts_with("PK\x05\x06")) return FileKind::npz;
-  if (path.ends_with(".safetensors.index.json")) return FileKind::safetensors;
-  uint64_t header = 0;
-  if (text.size() > 8) std::memcpy(&header, text.data(), 8);
-  if (header >= 2 && header <= text.size() - 8 && text[8] == '{') return FileKind::safetensors;
-  return std::nullopt;
-}
-
-ModelFile ModelFile::open(const std::string& path) {
-  const auto kind = recognise_file(path);
-  if (!kind) {
-    throw invalid("'", path,
-                  "' is no model file; a GGUF, safetensors, .npy or .npz file, a safetensors index, or a "
-                  "folder with model.safetensors expected");
+  ModelFile out{.path = input.path(), .format = format};
+  try {
+    format->open(input, out);
+  } catch (const Error&) {
+    check_mapped(input.bytes());  // a file that was cut meanwhile is the better reason
+    throw;
   }
-  ModelFile out{.path = path, .kind = *kind};
-  const auto take = [&](std::span<const TensorView> tensors) {
-    out.tensors.assign(tensors.begin(), tensors.end());
-  };
-  switch (*kind) {
-    case FileKind::gguf:
-      out.gguf = GgufFile::open(path);
-      out.files = out.gguf->file_count();
-      take(out.gguf->tensors());
-      break;
-    case FileKind::safetensors: {
-      const SafetensorsFile file = SafetensorsFile::open(path);
-      out.files = file.file_count();
-      out.metadata = file.metadata();
-      take(file.tensors());
-      if (fs::is_directory(path)) out.folder = HfFolder::open(path);
-      break;
-    }
-    case FileKind::npy:
-      out.tensors.push_back(read_npy(path));
-      break;
-    case FileKind::npz:
-      out.tensors = read_npz(path);
-      break;
-  }
+  check_mapped(input.bytes());
   return out;
 }
 
@@ -97,7 +46,7 @@ std::vector<TypeTotal> totals_by_type(std::span<const TensorView> tensors) {
     total.type = t.type.name;
     total.tensors += 1;
     total.parameters += t.elements();
-    total.bytes += int64_t(t.bytes.size());
+    total.bytes += t.stored_bytes();
   }
   std::vector<TypeTotal> out;
   for (const auto& [name, total] : totals) out.push_back(total);
@@ -105,38 +54,63 @@ std::vector<TypeTotal> totals_by_type(std::span<const TensorView> tensors) {
   return out;
 }
 
-std::string describe_json(const ModelFile& file, size_t max_array) {
-  JsonDocument out;
-  out["path"] = file.path;
-  out["kind"] = file_kind_name(file.kind);
-  out["files"] = file.files;
-  if (file.gguf) out["version"] = file.gguf->version(), out["alignment"] = file.gguf->alignment();
-  out["architecture"] = file.architecture().empty() ? JsonDocument() : JsonDocument(file.architecture());
-  int64_t parameters = 0, bytes = 0;
-  JsonDocument types = JsonDocument::object();
-  for (const TypeTotal& total : totals_by_type(file.tensors)) {
-    types[std::string(total.type)] = {
-        {"tensors", total.tensors}, {"parameters", total.parameters}, {"bytes", total.bytes}};
-    parameters += total.parameters, bytes += total.bytes;
+namespace {
+
+void describe_tensors(JsonWriter& out, const ModelFile& file) {
+  out.key("tensors"), out.begin_array();
+  for (const TensorView& t : file.tensors) {
+    out.begin_object();
+    out.member("name", t.name), out.member("type", t.type.name);
+    out.member("shape", t.dims), out.member("bytes", t.stored_bytes());
+    out.end_object();
   }
-  out["parameters"] = parameters;
-  out["bytes"] = bytes;
-  out["types"] = types;
-  JsonDocument metadata = JsonDocument::object();
+  out.end_array();
+}
+
+void describe_metadata(JsonWriter& out, const ModelFile& file, size_t max_array) {
+  out.key("metadata"), out.begin_object();
   if (file.gguf) {
     for (const GgufEntry& entry : file.gguf->entries()) {
-      metadata[std::string(entry.key)] = plain_json(entry.value, max_array);
+      out.key(entry.key);
+      write_plain_json(out, entry.value, max_array);
     }
   }
-  for (const auto& [key, value] : file.metadata) metadata[key] = value;
-  out["metadata"] = metadata;
-  if (file.folder && file.folder->config) out["config"] = Json::Access::node(file.folder->config->json);
-  out["tensors"] = JsonDocument::array();
-  for (const TensorView& t : file.tensors) {
-    out["tensors"].push_back(
-        {{"name", t.name}, {"type", t.type.name}, {"shape", t.dims}, {"bytes", t.bytes.size()}});
+  for (const auto& [key, value] : file.metadata) out.member(key, value);
+  out.end_object();
+}
+
+}  // namespace
+
+std::string describe_json(const ModelFile& file, size_t max_array) {
+  JsonWriter out({.indent = 2, .replace_invalid = true});
+  out.begin_object();
+  out.member("path", file.path);
+  out.member("kind", file.format->name);
+  out.member("files", file.files);
+  if (file.gguf) {
+    out.member("version", file.gguf->version());
+    out.member("alignment", file.gguf->alignment());
   }
-  return out.dump(2, ' ', false, JsonDocument::error_handler_t::replace);
+  out.key("architecture");
+  file.architecture().empty() ? out.null() : out.value(file.architecture());
+  int64_t parameters = 0, bytes = 0;
+  const auto totals = totals_by_type(file.tensors);
+  for (const TypeTotal& total : totals) parameters += total.parameters, bytes += total.bytes;
+  out.member("parameters", parameters);
+  out.member("bytes", bytes);
+  out.key("types"), out.begin_object();
+  for (const TypeTotal& total : totals) {
+    out.key(total.type), out.begin_object();
+    out.member("tensors", total.tensors), out.member("parameters", total.parameters);
+    out.member("bytes", total.bytes);
+    out.end_object();
+  }
+  out.end_object();
+  describe_metadata(out, file, max_array);
+  if (file.folder && file.folder->config) out.member("config", JsonView(file.folder->config->json));
+  describe_tensors(out, file);
+  out.end_object();
+  return out.take();
 }
 
 }  // namespace rlx::io

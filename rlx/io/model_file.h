@@ -6,23 +6,17 @@
 #include <string_view>
 #include <vector>
 
+#include "rlx/io/file_format.h"
 #include "rlx/io/gguf.h"
 #include "rlx/io/hf_config.h"
+#include "rlx/io/model_text.h"
 #include "rlx/io/safetensors.h"
 
 namespace rlx::io {
 
-enum class FileKind { gguf, safetensors, npy, npz };
-
-std::string_view file_kind_name(FileKind);
-
-/// From the first bytes. A folder with a model and a safetensors index count as safetensors. Empty when it is
-/// none of them; a path that cannot be read is an environment error.
-std::optional<FileKind> recognise_file(const std::string& path);
-
 struct ModelFile {
   std::string path;
-  FileKind kind;
+  const FileFormat* format = nullptr;
   size_t files = 1;
   std::vector<TensorView> tensors;
   Metadata metadata;               // of safetensors
@@ -30,10 +24,16 @@ struct ModelFile {
   std::optional<HfFolder> folder;  // when it is one
 
   /// What is no model file is a user error that says what would be.
-  static ModelFile open(const std::string& path);
+  static ModelFile open(const std::string& path, const FormatTable& = FormatTable::standard());
+  static ModelFile open(const Input&, const FormatTable& = FormatTable::standard());
 
   /// As GGUF or config.json name it; empty when nothing does.
   std::string architecture() const;
+
+  /// A file that holds none is a user error. The files of a folder are read when asked for.
+  text::Tokenizer tokenizer() const;
+  /// `name` picks one of several templates; empty is the default one.
+  ModelTemplate chat_template(const std::string& name = {}) const;
 };
 
 /// Totals over the tensors of one storage type.

@@ -1,12 +1,9 @@
 #include "rlx/io/model_text.h"
 
-#include <filesystem>
-#include <fstream>
-
 #include "rlx/base/error.h"
-#include "rlx/base/file.h"
+#include "rlx/base/utf8.h"
 #include "rlx/io/hf_config.h"
-#include "rlx/text/unicode.h"
+#include "rlx/io/model_file.h"
 #include "rlx/text/vocab_spec.h"
 
 namespace rlx::io {
@@ -104,26 +101,37 @@ text::VocabSpec vocabulary(const GgufFile& file) {
   return spec;
 }
 
-bool is_gguf(const std::string& path) {
-  if (std::filesystem::is_directory(path)) return false;
-  std::ifstream file(path, std::ios::binary);
-  char magic[4] = {};
-  return file.read(magic, 4) && std::string_view(magic, 4) == "GGUF";
+text::Tokenizer ModelFile::tokenizer() const {
+  if (gguf) return text::make_tokenizer(vocabulary(*gguf), path);
+  if (folder) return text::Tokenizer::from_file(path);
+  throw invalid("'", path, "' is a file of tensors (", format->name, ") and holds no tokenizer");
+}
+
+ModelTemplate ModelFile::chat_template(const std::string& name) const {
+  if (gguf) return template_of(*gguf, name);
+  if (folder) return template_of(*folder, name);
+  throw invalid("'", path, "' is a file of tensors (", format->name, ") and holds no chat template");
 }
 
 text::Tokenizer load_tokenizer(const std::string& path) {
-  if (!is_gguf(path)) return text::Tokenizer::from_file(path);
-  return text::make_tokenizer(vocabulary(GgufFile::open(path)), path);
+  const Input input = Input::open(path);
+  // A folder need not have a model to have a tokenizer.
+  if (input.is_folder() || !FormatTable::standard().recognise(input)) return text::Tokenizer::from_file(path);
+  return ModelFile::open(input).tokenizer();
 }
 
 ModelTemplate load_chat_template(const std::string& path, const std::string& name) {
-  if (is_gguf(path)) return template_of(GgufFile::open(path), name);
-  if (std::filesystem::is_directory(path)) return template_of(HfFolder::open(path), name);
-  std::string source = read_file(path, uint64_t(1) << 26);
-  if (source.find('\0') != source.npos || !text::is_valid_utf8(source))
+  constexpr size_t kMaxTemplate = size_t(1) << 26;
+  const Input input = Input::open(path);
+  if (input.is_folder()) return template_of(HfFolder::open(path), name);
+  if (FormatTable::standard().recognise(input)) return ModelFile::open(input).chat_template(name);
+  const std::string_view text = input.text();
+  if (text.size() > kMaxTemplate)
+    throw invalid("'", path, "' has ", text.size(), " bytes; a template has at most ", kMaxTemplate);
+  if (!valid_utf8(text) || text.find('\0') != text.npos)
     throw invalid(
         path, ": not a chat template: the file is no text; give a GGUF file, a model folder or a template");
-  return {std::move(source), "", ""};
+  return {std::string(text), "", ""};
 }
 
 }  // namespace rlx::io

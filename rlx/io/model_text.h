@@ -11,8 +11,8 @@
 
 namespace rlx::io {
 
-bool is_gguf(const std::string& path);
-
+/// A file of tensors without a tokenizer is a user error that says so; what is no model file goes to
+/// text::Tokenizer::from_file, which knows the files of tokenizers.
 text::Tokenizer load_tokenizer(const std::string& path);
 
 struct ModelTemplate {
@@ -20,7 +20,8 @@ struct ModelTemplate {
   std::string bos_token, eos_token;
 };
 
-/// `name` picks one of several templates; empty is the default one.
+/// `name` picks one of several templates; empty is the default one. A file that is no model is the template
+/// itself, when it is text.
 ModelTemplate load_chat_template(const std::string& path, const std::string& name = {});
 
 /// The `tokenizer.ggml.*` fields of a file that is open already; text::make_tokenizer takes them.

@@ -5,9 +5,9 @@
 #include <filesystem>
 
 #include "rlx/base/file.h"
+#include "rlx/base/output_file.h"
 #include "rlx/io/byte_reader.h"
 #include "rlx/io/name_index.h"
-#include "rlx/base/output_file.h"
 #include "rlx/io/zip.h"
 
 namespace rlx::io {
@@ -226,10 +226,15 @@ std::string header_bytes(const TensorView& t, bool loaded_later = false) {
 
 }  // namespace
 
-TensorView parse_npy(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
-                     std::string_view name) {
-  const std::string source = cat("npy '", name, "'");
-  ByteReader in(bytes, source);
+bool npy_can_hold(const StorageType& type) {
+  return type.dtype.has_value() || type.name == "u16" || type.name == "u64" || type.name == "c128";
+}
+
+namespace {
+
+// The header, and `in` after it. `size` is that of the whole file, of which `in` may have the start only.
+Header read_header(ByteReader& in, uint64_t size) {
+  const std::string source(in.source());
   if (as_text(in.take(kMagic.size(), "magic")) != kMagic)
     throw invalid(source, ": does not begin with \\x93NUMPY");
   const uint8_t major = in.read<uint8_t>("version"), minor = in.read<uint8_t>("version");
@@ -240,14 +245,22 @@ TensorView parse_npy(std::span<const std::byte> bytes, std::shared_ptr<const voi
       major == 1 ? in.read<uint16_t>("header length") : in.read<uint32_t>("header length");
   if (length > kMaxHeader) throw in.fail("header length", length, " is above the limit of ", kMaxHeader);
   const Header header = HeaderParser(as_text(in.take(length, "header")), source).parse();
-
-  TensorView t{std::string(name), header.type, header.dims, {}, std::move(owner)};
-  const auto size = checked_bytes(header.type, header.dims);
-  if (!size || uint64_t(*size) != in.remaining()) {
-    throw in.fail("data", t, " takes ", size ? cat(*size) : "too many", " bytes, the file has ",
-                  in.remaining());
+  const auto bytes = checked_bytes(header.type, header.dims);
+  if (!bytes || uint64_t(*bytes) != size - in.offset()) {
+    throw in.fail("data", TensorView{"", header.type, header.dims, {}, {}, {}}, " takes ",
+                  bytes ? cat(*bytes) : "too many", " bytes, the file has ", size - in.offset());
   }
-  t.bytes = in.take(uint64_t(*size), "data");
+  return header;
+}
+
+}  // namespace
+
+TensorView parse_npy(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
+                     std::string_view name) {
+  ByteReader in(bytes, cat("npy '", name, "'"));
+  const Header header = read_header(in, bytes.size());
+  TensorView t{std::string(name), header.type, header.dims, {}, std::move(owner), {}};
+  t.bytes = in.take(in.remaining(), "data");
   const size_t item = size_t(header.type.bytes);
   const bool reorder = header.fortran && header.dims.size() > 1;
   if (!(header.swapped && item > 1) && !reorder) return t;
@@ -283,24 +296,70 @@ void write_npy(const std::string& path, const TensorView& t) {
   out.finish();
 }
 
-std::vector<TensorView> parse_npz(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
-                                  std::string_view name) {
+namespace {
+
+Error over_budget(const std::string& source, const ZipEntry& entry, uint64_t before, uint64_t budget) {
+  return invalid(source, ": entry '", entry.name, "' inflates to ", entry.size, " bytes",
+                 before > 0 ? cat(" after ", before, " of others") : "", "; at most ", budget,
+                 " are allowed for this file (1 GiB, or 32 times its size)");
+}
+
+// The array of an entry by its header alone; its bytes are made when somebody asks for them.
+TensorView list_array(const ZipEntry& entry, const std::shared_ptr<const void>& owner,
+                      const std::string& source, const std::string& name, uint64_t budget) {
+  const OwnedBytes start = unzip_start(entry, kMagic.size() + 6 + kMaxHeader, owner, source);
+  ByteReader in(start.bytes, cat("npy '", name, "'"));
+  const Header header = read_header(in, entry.size);
+  TensorView t{name, header.type, header.dims, {}, nullptr, {}};
+  t.unpack = [entry, owner, source, name, budget] {
+    if (entry.size > budget) throw over_budget(source, entry, 0, budget);
+    OwnedBytes content = unzip(entry, owner, source);
+    TensorView array = parse_npy(content.bytes, std::move(content.owner), name);
+    return OwnedBytes{array.bytes, std::move(array.owner)};
+  };
+  return t;
+}
+
+std::vector<TensorView> read_arrays(std::span<const std::byte> bytes,
+                                    const std::shared_ptr<const void>& owner, std::string_view name,
+                                    bool keep_packed) {
   const std::string source = cat("npz '", name, "'");
+  const uint64_t budget = inflation_budget(bytes.size());
   std::vector<TensorView> out;
+  uint64_t inflated = 0;
   for (const ZipEntry& entry : read_zip(bytes, source)) {
     if (!entry.name.ends_with(".npy") || entry.name.size() == 4) {
       throw invalid(source, ": entry '", entry.name, "' is not called NAME.npy");
     }
-    ZipContent content = unzip(entry, owner, source);
-    TensorView t = parse_npy(content.bytes, std::move(content.owner), cat(name, "/", entry.name));
-    t.name = entry.name.substr(0, entry.name.size() - 4);
-    out.push_back(std::move(t));
+    const std::string full = cat(name, "/", entry.name);
+    if (entry.deflated && keep_packed) {
+      out.push_back(list_array(entry, owner, source, full, budget));
+    } else {
+      if (entry.deflated && entry.size > budget - inflated)
+        throw over_budget(source, entry, inflated, budget);
+      inflated += entry.deflated ? entry.size : 0;
+      OwnedBytes content = unzip(entry, owner, source);
+      out.push_back(parse_npy(content.bytes, std::move(content.owner), full));
+    }
+    out.back().name = entry.name.substr(0, entry.name.size() - 4);
   }
   NameIndex names;
   if (const auto twice = names.build(out.size(), [&](uint32_t i) { return std::string_view(out[i].name); })) {
     throw invalid(source, ": array '", *twice, "' occurs twice");
   }
   return out;
+}
+
+}  // namespace
+
+std::vector<TensorView> parse_npz(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
+                                  std::string_view name) {
+  return read_arrays(bytes, owner, name, false);
+}
+
+std::vector<TensorView> list_npz(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
+                                 std::string_view name) {
+  return read_arrays(bytes, owner, name, true);
 }
 
 std::vector<TensorView> read_npz(const std::string& path) {

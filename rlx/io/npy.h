@@ -26,10 +26,15 @@ TensorView parse_npy(std::span<const std::byte> bytes, std::shared_ptr<const voi
 void write_npy(const std::string& path, const TensorView&);
 
 /// In file order, names without ".npy". Stored arrays are views of the mapping, deflated ones own their
-/// bytes.
+/// bytes, which may not be more than inflation_budget (rlx/io/zip.h) in all.
 std::vector<TensorView> read_npz(const std::string& path);
 std::vector<TensorView> parse_npz(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
                                   std::string_view name);
+/// The same without inflating more than headers: deflated arrays stay packed, and the budget is for each.
+std::vector<TensorView> list_npz(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
+                                 std::string_view name);
+/// Whether arrays of this type can be written.
+bool npy_can_hold(const StorageType&);
 void write_npz(const std::string& path, std::span<const TensorView> tensors, bool deflate = false,
                const LoadTensor& load = {});
 

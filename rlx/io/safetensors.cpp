@@ -1,23 +1,19 @@
 #include "rlx/io/safetensors.h"
 
-#include <simdjson.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <numeric>
 #include <set>
 
 #include "rlx/base/file.h"
-#include "rlx/io/byte_reader.h"
-#include "rlx/io/json_text.h"
+#include "rlx/base/json.h"
+#include "rlx/base/json_write.h"
 #include "rlx/base/output_file.h"
+#include "rlx/io/byte_reader.h"
 
 namespace rlx::io {
 namespace {
 
-namespace json = simdjson::dom;
-
-constexpr uint64_t kMaxHeader = 100'000'000;  // the format's own limit
 constexpr size_t kDataAlignment = 64;
 
 struct TypeName {
@@ -51,21 +47,10 @@ const TypeName kTypes[] = {
     {"U64", {"u64", 1, 8}},
 };
 
-struct Parsed {
-  json::parser parser;
-  json::element root;
-};
-
-void parse_json(Parsed& out, std::string_view text, const std::string& source) {
-  check_json_depth(text, source);
-  // The copy gives simdjson the padding it reads ahead into.
-  const auto error = out.parser.parse(text.data(), text.size(), true).get(out.root);
-  if (error) throw invalid(source, ": JSON is malformed: ", simdjson::error_message(error));
-}
-
-uint64_t whole_number(json::element value, const std::string& source, const std::string& field) {
-  uint64_t number = 0;
-  if (value.get(number)) throw invalid(source, ": ", field, " must be a whole number, not negative");
+uint64_t whole_number(JsonView value, const std::string& source, const std::string& field) {
+  if (value.kind() != JsonKind::integer || value.real() < 0)
+    throw invalid(source, ": ", field, " must be a whole number, not negative");
+  const uint64_t number = value.unsigned_integer();
   if (number > uint64_t(INT64_MAX)) throw invalid(source, ": ", field, " is ", number, ", too large");
   return number;
 }
@@ -74,40 +59,35 @@ struct Range {
   uint64_t begin, end;
 };
 
-TensorView read_tensor(std::string_view name, json::element info, const std::string& source, Range& range) {
+TensorView read_tensor(std::string_view name, JsonView info, const std::string& source, Range& range) {
   const std::string who = cat("tensor '", name, "'");
-  json::object fields;
-  if (info.get(fields)) throw invalid(source, ": ", who, " must be an object");
+  if (!info.is_object()) throw invalid(source, ": ", who, " must be an object");
   TensorView t;
   t.name = name;
   bool has_type = false, has_shape = false, has_offsets = false;
-  for (const auto [key, value] : fields) {
-    if (key == "dtype" && !has_type) {
-      std::string_view word;
-      if (value.get(word)) throw invalid(source, ": ", who, " dtype must be a string");
-      const auto type =
-          std::find_if(std::begin(kTypes), std::end(kTypes), [&](auto& t) { return t.word == word; });
-      if (type == std::end(kTypes)) throw invalid(source, ": ", who, " has unknown dtype '", word, "'");
+  for (const auto [key, value] : info.members()) {
+    if (key == "dtype") {
+      if (!value.is_string()) throw invalid(source, ": ", who, " dtype must be a string");
+      const auto type = std::find_if(std::begin(kTypes), std::end(kTypes),
+                                     [word = value.string()](auto& row) { return row.word == word; });
+      if (type == std::end(kTypes))
+        throw invalid(source, ": ", who, " has unknown dtype '", value.string(), "'");
       t.type = type->type;
       has_type = true;
-    } else if (key == "shape" && !has_shape) {
-      json::array shape;
-      if (value.get(shape)) throw invalid(source, ": ", who, " shape must be an array");
-      for (const json::element extent : shape) {
+    } else if (key == "shape") {
+      if (!value.is_array()) throw invalid(source, ": ", who, " shape must be an array");
+      for (const JsonView extent : value.items())
         t.dims.push_back(int64_t(whole_number(extent, source, who + " shape")));
-      }
       has_shape = true;
-    } else if (key == "data_offsets" && !has_offsets) {
-      json::array offsets;
-      if (value.get(offsets) || offsets.size() != 2) {
+    } else if (key == "data_offsets") {
+      if (!value.is_array() || value.size() != 2)
         throw invalid(source, ": ", who, " data_offsets must be an array of two numbers");
-      }
-      range = {whole_number(offsets.at(0), source, who + " data_offsets"),
-               whole_number(offsets.at(1), source, who + " data_offsets")};
+      range = {whole_number(value.at(size_t(0)), source, who + " data_offsets"),
+               whole_number(value.at(1), source, who + " data_offsets")};
       has_offsets = true;
     } else {
       throw invalid(source, ": ", who, " has the field '", key,
-                    "'; only dtype, shape and data_offsets, once each, are expected");
+                    "'; only dtype, shape and data_offsets are expected");
     }
   }
   if (!has_type || !has_shape || !has_offsets) {
@@ -193,8 +173,9 @@ std::string header_bytes(std::span<const TensorView> tensors, const Metadata& me
   header += '}';
   const size_t whole = (8 + header.size() + kDataAlignment - 1) / kDataAlignment * kDataAlignment;
   header.resize(whole - 8, ' ');
-  if (header.size() > kMaxHeader) {
-    throw invalid("safetensors write: the header has ", header.size(), " bytes; at most ", kMaxHeader);
+  if (header.size() > kMaxSafetensorsHeader) {
+    throw invalid("safetensors write: the header has ", header.size(), " bytes; at most ",
+                  kMaxSafetensorsHeader);
   }
   const uint64_t length = header.size();
   return std::string(reinterpret_cast<const char*>(&length), 8) + header;
@@ -215,41 +196,26 @@ SafetensorsFile SafetensorsFile::parse(std::span<const std::byte> bytes, std::sh
   file.source_ = cat("safetensors '", name, "'");
   ByteReader in(bytes, file.source_);
   const uint64_t length = in.read<uint64_t>("header length");
-  if (length > kMaxHeader) {
+  if (length > kMaxSafetensorsHeader) {
     throw invalid(file.source_, ": header length ", length, " at offset 0 is above the limit of ",
-                  kMaxHeader);
+                  kMaxSafetensorsHeader);
   }
   const std::string_view header = as_text(in.take(length, "header"));
   if (!header.starts_with('{')) throw invalid(file.source_, ": the header at offset 8 must begin with '{'");
-  Parsed parsed;
-  parse_json(parsed, header, file.source_);
-  json::object root;
-  if (parsed.root.get(root)) throw invalid(file.source_, ": the header must be an object");
-
+  const Json root = Json::parse_in_place(header, file.source_);
   std::vector<Range> ranges;
-  bool has_metadata = false;
-  for (const auto [key, value] : root) {
+  for (const auto [key, value] : root.members()) {
     if (key == "__metadata__") {
-      json::object entries;
-      if (has_metadata || value.get(entries)) {
-        throw invalid(file.source_, ": __metadata__ must be one object of strings");
-      }
-      has_metadata = true;
-      for (const auto [k, v] : entries) {
-        std::string_view text;
-        if (v.get(text)) throw invalid(file.source_, ": __metadata__ '", k, "' must be a string");
-        file.metadata_.emplace_back(k, text);
+      if (!value.is_object()) throw invalid(file.source_, ": __metadata__ must be one object of strings");
+      for (const auto [k, v] : value.members()) {
+        if (!v.is_string()) throw invalid(file.source_, ": __metadata__ '", k, "' must be a string");
+        file.metadata_.emplace_back(k, v.string());
       }
       continue;
     }
     ranges.emplace_back();
     file.tensors_.push_back(read_tensor(key, value, file.source_, ranges.back()));
     file.tensors_.back().owner = owner;
-  }
-  NameIndex metadata_index;
-  if (const auto twice = metadata_index.build(
-          file.metadata_.size(), [&](uint32_t i) { return std::string_view(file.metadata_[i].first); })) {
-    throw invalid(file.source_, ": __metadata__ '", *twice, "' occurs twice");
   }
   file.index_tensors();
   place_tensors(file.tensors_, ranges, bytes.subspan(in.offset()), file.source_);
@@ -263,35 +229,34 @@ void SafetensorsFile::index_tensors() {
   }
 }
 
-SafetensorsFile SafetensorsFile::open(const std::string& path) {
-  namespace fs = std::filesystem;
-  if (fs::is_directory(path)) {
-    const std::string index = path + "/model.safetensors.index.json", single = path + "/model.safetensors";
-    if (fs::exists(index)) return open_index(index);
-    if (fs::exists(single)) return open(single);
-    throw invalid("safetensors '", path,
-                  "': the folder has neither model.safetensors nor model.safetensors.index.json");
+SafetensorsFile SafetensorsFile::open(const Input& input) {
+  const std::string& path = input.path();
+  if (input.is_folder()) {
+    constexpr const char *kIndex = "model.safetensors.index.json", *kSingle = "model.safetensors";
+    if (input.contains(kIndex)) return open_index(Input::open(path + "/" + kIndex));
+    if (input.contains(kSingle)) return open_one(Input::open(path + "/" + kSingle));
+    throw invalid("safetensors '", path, "': the folder has neither ", kSingle, " nor ", kIndex);
   }
-  if (path.ends_with(".index.json")) return open_index(path);
-  const MappedFile mapped = MappedFile::open(path);
-  return parse(mapped.bytes(), mapped.owner(), path);
+  return path.ends_with(".index.json") ? open_index(input) : open_one(input);
 }
 
-SafetensorsFile SafetensorsFile::open_index(const std::string& path) {
+SafetensorsFile SafetensorsFile::open_one(const Input& input) {
+  return parse(input.bytes(), input.owner(), input.path());
+}
+
+SafetensorsFile SafetensorsFile::open_index(const Input& input) {
   SafetensorsFile out;
+  const std::string& path = input.path();
   out.source_ = cat("safetensors index '", path, "'");
-  const MappedFile mapped = MappedFile::open(path);
-  Parsed parsed;
-  parse_json(parsed, mapped.text(), out.source_);
-  json::object map;
-  if (parsed.root["weight_map"].get(map)) throw invalid(out.source_, ": needs an object 'weight_map'");
+  const Json root = Json::parse_in_place(input.text(), out.source_);
+  const auto map = root.is_object() ? root.find("weight_map") : std::nullopt;
+  if (!map || !map->is_object()) throw invalid(out.source_, ": needs an object 'weight_map'");
 
   std::vector<std::pair<std::string_view, std::string_view>> places;  // shard, tensor
-  for (const auto [tensor, value] : map) {
-    std::string_view shard;
-    if (value.get(shard)) throw invalid(out.source_, ": weight_map '", tensor, "' must be a string");
-    check_shard_name(shard, out.source_);
-    places.emplace_back(shard, tensor);
+  for (const auto [tensor, shard] : map->members()) {
+    if (!shard.is_string()) throw invalid(out.source_, ": weight_map '", tensor, "' must be a string");
+    check_shard_name(shard.string(), out.source_);
+    places.emplace_back(shard.string(), tensor);
   }
   std::sort(places.begin(), places.end());
   const std::string folder = std::filesystem::path(path).parent_path().string();
@@ -299,7 +264,9 @@ SafetensorsFile SafetensorsFile::open_index(const std::string& path) {
   std::set<Metadata::value_type> seen;
   for (size_t i = 0; i < places.size();) {
     const std::string_view shard = places[i].first;
-    const SafetensorsFile part = open((folder.empty() ? "" : folder + "/") + std::string(shard));
+    // A shard is one file: an index or folder here could name itself.
+    const SafetensorsFile part =
+        open_one(Input::open((folder.empty() ? "" : folder + "/") + std::string(shard)));
     size_t named = 0;
     for (; i < places.size() && places[i].first == shard; ++i, ++named) {
       if (!part.find_tensor(places[i].second)) {

@@ -14,10 +14,13 @@
 #include <utility>
 #include <vector>
 
+#include "rlx/io/input.h"
 #include "rlx/io/name_index.h"
 #include "rlx/io/tensor_view.h"
 
 namespace rlx::io {
+
+inline constexpr uint64_t kMaxSafetensorsHeader = 100'000'000;  // the format's own limit
 
 using Metadata = std::vector<std::pair<std::string, std::string>>;
 
@@ -25,7 +28,8 @@ class SafetensorsFile {
  public:
   /// A file, an index, or a folder with `model.safetensors` or an index in it. Maps the files, checks their
   /// structure, touches no tensor data.
-  static SafetensorsFile open(const std::string& path);
+  static SafetensorsFile open(const std::string& path) { return open(Input::open(path)); }
+  static SafetensorsFile open(const Input&);
   /// One file's bytes, kept alive by `owner`.
   static SafetensorsFile parse(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
                                std::string_view name);
@@ -42,7 +46,8 @@ class SafetensorsFile {
   size_t file_count() const { return file_count_; }
 
  private:
-  static SafetensorsFile open_index(const std::string& path);
+  static SafetensorsFile open_one(const Input&);
+  static SafetensorsFile open_index(const Input&);
   void index_tensors();
 
   std::string source_;

@@ -32,6 +32,20 @@ int64_t TensorView::elements() const {
   return count;
 }
 
+int64_t TensorView::stored_bytes() const {
+  return unpack ? checked_bytes(type, dims).value_or(0) : int64_t(bytes.size());
+}
+
+TensorView unpacked(const TensorView& t) {
+  TensorView out = t;
+  if (!t.unpack) return out;
+  OwnedBytes made = t.unpack();
+  out.bytes = made.bytes;
+  out.owner = std::move(made.owner);
+  out.unpack = nullptr;
+  return out;
+}
+
 std::optional<int64_t> checked_elements(std::span<const int64_t> dims) {
   // A zero anywhere makes the product zero, but only after every extent was looked at.
   int64_t count = 1;
@@ -76,6 +90,7 @@ std::span<const std::byte> bytes_to_write(std::span<const TensorView> tensors, s
 }
 
 std::vector<float> to_f32(const TensorView& t) {
+  if (t.unpack) return to_f32(unpacked(t));
   std::vector<float> out(static_cast<size_t>(t.elements()));
   if (t.type.format && t.type.format->decode) {
     quant::decode(*t.type.format, t.bytes, out);

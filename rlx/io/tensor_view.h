@@ -31,16 +31,29 @@ struct StorageType {
   friend bool operator==(const StorageType& a, const StorageType& b) { return a.name == b.name; }
 };
 
+/// Bytes and what keeps them.
+struct OwnedBytes {
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> owner;
+};
+
 /// Light: copying it copies no tensor data, and `owner` keeps the file mapped.
 struct TensorView {
   std::string name;
   StorageType type;
-  std::vector<int64_t> dims;  // row-major, slowest first
-  std::span<const std::byte> bytes;
+  std::vector<int64_t> dims;         // row-major, slowest first
+  std::span<const std::byte> bytes;  // empty while the tensor is packed
   std::shared_ptr<const void> owner;
+  /// Set while the bytes must be made first, as those of a deflated array: `unpacked` calls it.
+  std::function<OwnedBytes()> unpack;
 
   int64_t elements() const;
+  /// Size of the bytes, also while they are packed.
+  int64_t stored_bytes() const;
 };
+
+/// The tensor with its bytes in place.
+TensorView unpacked(const TensorView&);
 
 /// Gives writers the bytes of tensor `index` when they come to it, valid until the next call: a conversion
 /// then holds one tensor in memory, not the model.

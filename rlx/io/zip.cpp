@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "rlx/base/file.h"
+#include "rlx/base/utf8.h"
 #include "rlx/io/byte_reader.h"
-#include "rlx/io/utf8.h"
 
 namespace rlx::io {
 namespace {
@@ -171,31 +172,48 @@ std::vector<ZipEntry> read_zip(std::span<const std::byte> bytes, const std::stri
   return entries;
 }
 
-ZipContent unzip(const ZipEntry& entry, const std::shared_ptr<const void>& file_owner,
+uint64_t inflation_budget(uint64_t archive_bytes) {
+  constexpr uint64_t kAlways = uint64_t(1) << 30, kRatio = 32;
+  return std::max(kAlways, archive_bytes > UINT64_MAX / kRatio ? UINT64_MAX : archive_bytes * kRatio);
+}
+
+namespace {
+
+struct Inflated {
+  uint64_t consumed = 0, produced = 0;
+  int status = Z_OK;
+};
+
+// Inflates until the stream or the room ends. zlib counts in 32 bits: feed and drain in steps.
+Inflated inflate_into(std::span<const std::byte> packed, std::span<std::byte> room) {
+  z_stream stream{};
+  if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) throw environment_error("zip: zlib could not start");
+  Inflated done;
+  while (done.status == Z_OK && done.produced < room.size()) {
+    const uint64_t in_step = std::min<uint64_t>(packed.size() - done.consumed, 1u << 30);
+    const uint64_t out_step = std::min<uint64_t>(room.size() - done.produced, 1u << 30);
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(packed.data() + done.consumed));
+    stream.avail_in = uInt(in_step);
+    stream.next_out = reinterpret_cast<Bytef*>(room.data() + done.produced);
+    stream.avail_out = uInt(out_step);
+    done.status = inflate(&stream, Z_NO_FLUSH);
+    done.consumed += in_step - stream.avail_in;
+    done.produced += out_step - stream.avail_out;
+  }
+  inflateEnd(&stream);
+  return done;
+}
+
+}  // namespace
+
+OwnedBytes unzip(const ZipEntry& entry, const std::shared_ptr<const void>& file_owner,
                  const std::string& source) {
-  ZipContent out{entry.content, file_owner};
+  OwnedBytes out{entry.content, file_owner};
   if (entry.deflated) {
+    // One byte of room more than claimed shows an entry that is longer than it says.
     const auto buffer = std::make_shared_for_overwrite<std::byte[]>(size_t(entry.size) + 1);
-    z_stream stream{};
-    if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) throw environment_error("zip: zlib could not start");
-    // zlib counts in 32 bits: feed and drain in steps. One byte of room more than claimed shows an entry that
-    // is longer than it says.
-    uint64_t consumed = 0, produced = 0;
-    int status = Z_OK;
-    while (status == Z_OK) {
-      const uint64_t in_step = std::min<uint64_t>(entry.content.size() - consumed, 1u << 30);
-      const uint64_t out_step = std::min<uint64_t>(entry.size + 1 - produced, 1u << 30);
-      stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(entry.content.data() + consumed));
-      stream.avail_in = uInt(in_step);
-      stream.next_out = reinterpret_cast<Bytef*>(buffer.get() + produced);
-      stream.avail_out = uInt(out_step);
-      status = inflate(&stream, Z_NO_FLUSH);
-      consumed += in_step - stream.avail_in;
-      produced += out_step - stream.avail_out;
-      if (produced > entry.size) break;
-    }
-    inflateEnd(&stream);
-    if (status != Z_STREAM_END || produced != entry.size || consumed != entry.content.size()) {
+    const Inflated done = inflate_into(entry.content, {buffer.get(), size_t(entry.size) + 1});
+    if (done.status != Z_STREAM_END || done.produced != entry.size || done.consumed != entry.content.size()) {
       throw invalid(source, ": entry '", entry.name, "' does not inflate to its ", entry.size, " bytes");
     }
     out = {std::span<const std::byte>(buffer.get(), size_t(entry.size)), buffer};
@@ -203,6 +221,17 @@ ZipContent unzip(const ZipEntry& entry, const std::shared_ptr<const void>& file_
   if (checksum(out.bytes) != entry.crc)
     throw invalid(source, ": entry '", entry.name, "' fails its checksum");
   return out;
+}
+
+OwnedBytes unzip_start(const ZipEntry& entry, uint64_t limit, const std::shared_ptr<const void>& file_owner,
+                       const std::string& source) {
+  const size_t size = size_t(std::min(limit, entry.size));
+  if (!entry.deflated) return {entry.content.first(size), file_owner};
+  const auto buffer = std::make_shared_for_overwrite<std::byte[]>(std::max<size_t>(size, 1));
+  const Inflated done = inflate_into(entry.content, {buffer.get(), size});
+  if (done.produced != size)
+    throw invalid(source, ": entry '", entry.name, "' does not inflate to its ", entry.size, " bytes");
+  return {std::span<const std::byte>(buffer.get(), size), buffer};
 }
 
 void ZipWriter::add(std::string_view name, std::span<const std::byte> head, std::span<const std::byte> body,
@@ -236,6 +265,7 @@ void ZipWriter::add(std::string_view name, std::span<const std::byte> head, std:
     feed(head, false);
     feed(body, true);
     deflateEnd(&stream);
+    check_mapped(body);
   }
   const uint64_t packed_size = deflate_it ? packed.size() : size, offset = out_.written();
   const bool wide_sizes = size >= kMax32 || packed_size >= kMax32, wide = wide_sizes || offset >= kMax32;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "rlx/base/output_file.h"
+#include "rlx/io/tensor_view.h"
 
 namespace rlx::io {
 
@@ -28,12 +29,16 @@ struct ZipEntry {
 /// Lists the entries; everything is checked against the file, nothing is decompressed.
 std::vector<ZipEntry> read_zip(std::span<const std::byte> bytes, const std::string& source);
 
-struct ZipContent {
-  std::span<const std::byte> bytes;
-  std::shared_ptr<const void> owner;
-};
+/// What entries of an archive of `archive_bytes` may inflate to, one at a time or, where all are kept, together:
+/// 1 GiB, or 32 times the archive if that is more. Weights hardly shrink; what shrinks a thousand times is a
+/// bomb or mostly zeros. Stored entries are views and count nothing.
+uint64_t inflation_budget(uint64_t archive_bytes);
+
 /// The bytes of an entry: a view of the file when stored, decompressed otherwise; the checksum is verified.
-ZipContent unzip(const ZipEntry&, const std::shared_ptr<const void>& file_owner, const std::string& source);
+OwnedBytes unzip(const ZipEntry&, const std::shared_ptr<const void>& file_owner, const std::string& source);
+/// Its first bytes, at most `limit` of them; no checksum.
+OwnedBytes unzip_start(const ZipEntry&, uint64_t limit, const std::shared_ptr<const void>& file_owner,
+                       const std::string& source);
 
 /// Writes entries one after the other with a fixed date, so that equal content gives equal bytes.
 class ZipWriter {

@@ -7,13 +7,13 @@ using namespace rlx;
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   fuzz::only_errors([&] {
-    const io::Json json = io::Json::parse(text, "fuzz");
-    fuzz::require(io::Json::parse(json.text(), "again").text() == json.text());
+    const Json json = Json::parse(text, "fuzz");
+    fuzz::require(Json::parse(json.text(), "again").text() == json.text());
   });
   fuzz::only_errors([&] {
-    const std::string once = io::to_json(io::read_model_config(io::Json::parse(text, "fuzz")));
-    fuzz::require(io::to_json(io::read_model_config(io::Json::parse(once, "again"))) == once);
+    const std::string once = io::to_json(io::read_model_config(Json::parse(text, "fuzz")));
+    fuzz::require(io::to_json(io::read_model_config(Json::parse(once, "again"))) == once);
   });
-  fuzz::only_errors([&] { (void)io::read_generation_config(io::Json::parse(text, "fuzz")); });
-  return fuzz::only_errors([&] { (void)io::read_tokenizer_config(io::Json::parse(text, "fuzz")); });
+  fuzz::only_errors([&] { (void)io::read_generation_config(Json::parse(text, "fuzz")); });
+  return fuzz::only_errors([&] { (void)io::read_tokenizer_config(Json::parse(text, "fuzz")); });
 }

@@ -1,8 +1,9 @@
 #include "rlx/io/convert.h"
 
-#include <nlohmann/json.hpp>
+#include <filesystem>
 
 #include "rlx/base/file.h"
+#include "rlx/base/json.h"
 #include "rlx/io/npy.h"
 #include "tests/support/data.h"
 #include "tests/support/errors.h"
@@ -116,7 +117,49 @@ TEST_F(Convert, refuses_with_reasons) {
   write_safetensors(folder.path("u.safetensors"), odd);
   EXPECT_NE(refusal("u.safetensors", "u.gguf").find("'u' (u8), 'c' (c64)"), std::string::npos);
   write_file(folder.path("text.gguf"), "hello");
-  EXPECT_NE(refusal("text.gguf", "b.npz").find("is no model file"), std::string::npos);
+  EXPECT_NE(refusal("text.gguf", "b.npz").find("does not begin with 'GGUF'"), std::string::npos);
+  write_file(folder.path("text.txt"), "hello");
+  EXPECT_NE(refusal("text.txt", "b.npz")
+                .find("is no model file; gguf, safetensors, npy or npz, a safetensors index"),
+            std::string::npos);
+}
+
+TEST_F(Convert, tells_its_progress) {
+  write_gguf("a.gguf");
+  std::vector<int64_t> seen;
+  const ConvertReport report = convert_file(folder.path("a.gguf"), folder.path("b.npz"),
+                                            {.progress = [&](int64_t done, int64_t total) {
+                                              seen.push_back(done);
+                                              EXPECT_EQ(total, 2048 + 1024 + 16);
+                                            }});
+  EXPECT_EQ(seen, (std::vector<int64_t>{0, 2048, 3072, 3088}));
+  EXPECT_EQ(report.from, "gguf");
+  EXPECT_EQ(report.to, "npz");
+}
+
+TEST_F(Convert, an_input_that_becomes_shorter_is_named_and_nothing_is_left) {
+  values.assign(1 << 20, 1.0f);
+  const TensorView t{
+      "w", StorageType::of(DType::f32), {1 << 10, 1 << 10}, std::as_bytes(std::span(values)), nullptr};
+  const std::string in = folder.path("in.safetensors");
+  for (const char* out : {"out.npz", "out.gguf"}) {
+    write_safetensors(in, std::span(&t, 1));
+    const auto cut = [&](int64_t done, int64_t) {
+      if (done == 0) std::filesystem::resize_file(in, 1 << 16);
+    };
+    for (const bool encoded : {false, true}) {
+      ConvertOptions options{.progress = cut};
+      if (encoded) options.type = "f16";
+      EXPECT_NE(message_of([&] {
+                  convert_file(in, folder.path(out), options);
+                }).find("file: '" + in + "' became shorter while it was read: it had "),
+                std::string::npos);
+      write_safetensors(in, std::span(&t, 1));
+    }
+  }
+  size_t files = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder.path())) ++files;
+  EXPECT_EQ(files, 1u);
 }
 
 TEST_F(Convert, typed_metadata_that_was_tampered_with_is_refused) {
@@ -140,23 +183,23 @@ TEST_F(Convert, typed_metadata_that_was_tampered_with_is_refused) {
 
 TEST(ModelFile, describes_itself_as_json) {
   RLX_REQUIRE_DATA("gguf/llama-Q4_K_M.gguf");
-  const auto json =
-      nlohmann::json::parse(describe_json(ModelFile::open(test::data_path("gguf/llama-Q4_K_M.gguf"))));
-  EXPECT_EQ(json["kind"], "gguf");
-  EXPECT_EQ(json["architecture"], "llama");
-  EXPECT_EQ(json["tensors"].size(), 30u);
-  EXPECT_EQ(json["metadata"]["llama.block_count"], 3);
-  EXPECT_EQ(json["metadata"]["tokenizer.ggml.tokens"]["size"], 512);
+  const Json json =
+      Json::parse(describe_json(ModelFile::open(test::data_path("gguf/llama-Q4_K_M.gguf"))), "described");
+  EXPECT_EQ(json.at("kind").string(), "gguf");
+  EXPECT_EQ(json.at("architecture").string(), "llama");
+  EXPECT_EQ(json.at("tensors").size(), 30u);
+  EXPECT_EQ(json.at("metadata").at("llama.block_count").integer(), 3);
+  EXPECT_EQ(json.at("metadata").at("tokenizer.ggml.tokens").at("size").integer(), 512);
   int64_t parameters = 0;
-  for (const auto& type : json["types"]) parameters += int64_t(type["parameters"]);
-  EXPECT_EQ(json["parameters"], parameters);
+  for (const auto [name, type] : json.at("types").members()) parameters += type.at("parameters").integer();
+  EXPECT_EQ(json.at("parameters").integer(), parameters);
 }
 
 TEST(ModelFile, knows_folders_by_their_config) {
   RLX_REQUIRE_DATA("checkpoints/llama");
   const ModelFile file = ModelFile::open(test::data_path("checkpoints/llama"));
   EXPECT_EQ(file.architecture(), "llama");
-  EXPECT_EQ(nlohmann::json::parse(describe_json(file))["config"]["vocab_size"], 512);
+  EXPECT_EQ(Json::parse(describe_json(file), "described").at("config").at("vocab_size").integer(), 512);
 }
 
 }  // namespace

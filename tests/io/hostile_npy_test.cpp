@@ -1,5 +1,8 @@
 #include "rlx/base/file.h"
+#include "rlx/io/byte_reader.h"
+#include "rlx/io/model_file.h"
 #include "rlx/io/npy.h"
+#include "rlx/io/zip.h"
 #include "tests/support/hostile.h"
 #include "tests/support/scratch.h"
 
@@ -162,6 +165,44 @@ TEST(HostileNpz, prefixes_and_changed_bytes_give_errors_only) {
   expect_only_errors_near(
       npy("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }", 24),
       [](const std::string& bytes) { parse_npy(std::as_bytes(std::span(bytes)), nullptr, "x"); });
+}
+
+// An archive of 2 MB that claims 2 GiB, no more than deflate could give.
+TEST(HostileNpz, a_bomb_is_listed_without_inflating_it_and_then_refused) {
+  const test::Scratch folder;
+  const std::string path = folder.path("bomb.npz");
+  const std::string head = npy("{'descr': '|u1', 'fortran_order': False, 'shape': (2147483648,), }");
+  std::string body(2200000, '\0');
+  uint64_t state = 1;
+  for (char& c : body) c = char((state = state * 6364136223846793005u + 1442695040888963407u) >> 56);
+  ZipWriter zip(path);
+  zip.add("zeros.npy", std::as_bytes(std::span(head)), std::as_bytes(std::span(body)), true);
+  zip.finish();
+  const auto claimed = uint32_t((uint64_t(1) << 31) + head.size());
+  write_file(path, patched(read_file(path), kEnd + 46 + 9 - 24,
+                           {reinterpret_cast<const char*>(&claimed), sizeof claimed}));
+
+  const ModelFile file = ModelFile::open(path);
+  ASSERT_EQ(file.tensors.size(), 1u);
+  EXPECT_EQ(cat(file.tensors[0]), "u8[2147483648]");
+  EXPECT_EQ(file.tensors[0].stored_bytes(), int64_t(1) << 31);
+  const std::string refusal =
+      cat("npz '", path, "': entry 'zeros.npy' inflates to ", claimed, " bytes; at most ",
+          "1073741824 are allowed for this file (1 GiB, or 32 times its size)");
+  EXPECT_EQ(test::message_of([&] { to_f32(file.tensors[0]); }), refusal);
+  EXPECT_EQ(test::message_of([&] { read_npz(path); }), refusal);
+}
+
+TEST(Npz, listed_arrays_are_unpacked_when_asked_for) {
+  const std::string bytes = good_npz(true);
+  const auto listed = list_npz(std::as_bytes(std::span(bytes)), nullptr, "x");
+  const auto read = parse_npz(std::as_bytes(std::span(bytes)), nullptr, "x");
+  ASSERT_EQ(listed.size(), 1u);
+  EXPECT_TRUE(listed[0].bytes.empty());
+  EXPECT_EQ(listed[0].name, "abc");
+  EXPECT_EQ(listed[0].stored_bytes(), 64);
+  EXPECT_EQ(to_f32(listed[0]), to_f32(read[0]));
+  EXPECT_EQ(as_text(unpacked(listed[0]).bytes), as_text(read[0].bytes));
 }
 
 }  // namespace

@@ -1,5 +1,13 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "rlx/base/file.h"
+#include "rlx/io/model_file.h"
 #include "rlx/io/safetensors.h"
 #include "tests/support/hostile.h"
+#include "tests/support/scratch.h"
 
 namespace rlx::io {
 namespace {
@@ -26,7 +34,7 @@ const Attack kAttacks[] = {
     {"header_not_utf8", [] { return with_header("{\"\xff\":1}"); }, "JSON is malformed"},
     {"header_nested_too_deep",
      [] { return with_header("{\"x\":" + std::string(100000, '[') + std::string(100000, ']') + "}"); },
-     "nests deeper than 64 levels"},
+     "nests deeper than 512 levels"},
     {"tensor_is_a_number", [] { return one("3"); }, "tensor 'x' must be an object"},
     {"dtype_unknown", [] { return one(R"({"dtype":"F31","shape":[1],"data_offsets":[0,4]})"); },
      "unknown dtype 'F31'"},
@@ -35,7 +43,7 @@ const Attack kAttacks[] = {
     {"field_unknown", [] { return one(R"({"dtype":"F32","shape":[1],"data_offsets":[0,4],"evil":1})"); },
      "tensor 'x' has the field 'evil'"},
     {"field_twice", [] { return one(R"({"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]})"); },
-     "tensor 'x' has the field 'dtype'"},
+     "the key 'dtype' occurs twice in one object"},
     {"shape_negative", [] { return one(R"({"dtype":"F32","shape":[-1],"data_offsets":[0,4]})"); },
      "shape must be a whole number, not negative"},
     {"shape_fraction", [] { return one(R"({"dtype":"F32","shape":[1.5],"data_offsets":[0,4]})"); },
@@ -88,13 +96,13 @@ const Attack kAttacks[] = {
            R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})",
            2);
      },
-     "tensor 'a' occurs twice"},
+     "the key 'a' occurs twice in one object"},
     {"metadata_not_strings", [] { return with_header(R"({"__metadata__":{"a":1}})"); },
      "__metadata__ 'a' must be a string"},
     {"metadata_twice", [] { return with_header(R"({"__metadata__":{},"__metadata__":{}})"); },
-     "__metadata__ must be one object"},
+     "the key '__metadata__' occurs twice in one object"},
     {"metadata_key_twice", [] { return with_header(R"({"__metadata__":{"a":"1","a":"2"}})"); },
-     "__metadata__ 'a' occurs twice"},
+     "the key 'a' occurs twice in one object"},
 };
 
 class HostileSafetensors : public testing::TestWithParam<Attack> {};
@@ -119,6 +127,54 @@ TEST(HostileSafetensors, prefixes_and_changed_bytes_give_errors_only) {
       if (t.type.dtype && *t.type.dtype != DType::c64) (void)to_f32(t);
     }
   });
+}
+
+TEST(HostileSafetensors, an_index_that_names_itself_or_a_folder_is_refused) {
+  const test::Scratch folder;
+  const std::string index = folder.path("model.safetensors.index.json");
+  write_file(index, R"({"weight_map":{"a":"model.safetensors.index.json"}})");
+  EXPECT_NE(test::message_of([&] {
+              SafetensorsFile::open(folder.path());
+            }).find("safetensors '" + index + "': header length"),
+            std::string::npos);
+  EXPECT_NE(test::message_of([&] { SafetensorsFile::open(index); }).find("header length"), std::string::npos);
+  std::filesystem::create_directory(folder.path("inner"));
+  write_file(index, R"({"weight_map":{"a":"inner"}})");
+  EXPECT_NE(test::message_of([&] { SafetensorsFile::open(index); }), "no error");
+}
+
+TEST(HostileSafetensors, a_loop_of_links_in_a_folder_is_an_error_that_names_it) {
+  const test::Scratch folder;
+  write_file(folder.path("config.json"), "{}");
+  std::filesystem::create_symlink("b", folder.path("model.safetensors"));
+  std::filesystem::create_symlink("model.safetensors", folder.path("b"));
+  EXPECT_EQ(
+      test::message_of([&] { ModelFile::open(folder.path()); }),
+      "file: cannot look at '" + folder.path("model.safetensors") + "': Too many levels of symbolic links");
+}
+
+TEST(HostileSafetensors, pipes_in_a_folder_are_refused_at_once) {
+  const test::Scratch folder;
+  for (const char* name : {"config.json", "chat_template.jinja", "model.safetensors"}) {
+    const std::string path = folder.path(name);
+    ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+    EXPECT_EQ(test::message_of([&] {
+                if (path_kind(folder.path("model.safetensors")) != PathKind::missing)
+                  ModelFile::open(folder.path());
+                HfFolder::open(folder.path());
+              }),
+              "file: '" + path + "' is not a regular file; it is a pipe");
+    ::unlink(path.c_str());
+  }
+}
+
+TEST(HostileSafetensors, a_file_cut_in_its_header_is_still_called_safetensors) {
+  const test::Scratch folder;
+  const std::string good = safetensors_bytes({}, {{"a", "b"}});
+  write_file(folder.path("cut"), good.substr(0, 20));
+  EXPECT_EQ(test::message_of([&] { ModelFile::open(folder.path("cut")); }),
+            cat("safetensors '", folder.path("cut"), "': header at offset 8: needs ", good.size() - 8,
+                " bytes, 12 are left"));
 }
 
 }  // namespace

@@ -7,8 +7,10 @@
 
 #include "rlx/base/error.h"
 #include "rlx/base/file.h"
+#include "rlx/io/model_file.h"
 #include "rlx/text/json.h"
 #include "tests/io/gguf_bytes.h"
+#include "tests/support/errors.h"
 #include "tests/support/scratch.h"
 
 namespace rlx::io {
@@ -78,6 +80,28 @@ TEST(ModelText, ids_and_types_of_the_metadata_are_checked) {
             std::string::npos);
   EXPECT_NE(refusal(file(int64_t(1) << 40, 1)).find("which is no token id"), std::string::npos);
   EXPECT_NE(refusal(file(9, 1)).find("the bos id 9 is outside the 1 tokens"), std::string::npos);
+}
+
+TEST(ModelText, files_without_a_tokenizer_or_template_say_so) {
+  const test::Scratch folder;
+  write_safetensors(folder.path("x.safetensors"), {});
+  const std::string name = "'" + folder.path("x.safetensors") + "' is a file of tensors (safetensors)";
+  EXPECT_EQ(test::message_of([&] { load_tokenizer(folder.path("x.safetensors")); }),
+            name + " and holds no tokenizer");
+  EXPECT_EQ(test::message_of([&] { load_chat_template(folder.path("x.safetensors")); }),
+            name + " and holds no chat template");
+  write_file(folder.path("x.bin"), std::string_view("{{\0}}", 5));
+  EXPECT_EQ(test::message_of([&] { load_chat_template(folder.path("x.bin")); }),
+            folder.path("x.bin") +
+                ": not a chat template: the file is no text; give a GGUF file, a model folder or a template");
+  write_file(folder.path("x.jinja"), "{{ 1 }}");
+  EXPECT_EQ(load_chat_template(folder.path("x.jinja")).source, "{{ 1 }}");
+}
+
+TEST(ModelText, a_model_file_gives_its_tokenizer_and_its_template) {
+  const ModelFile file = ModelFile::open("tests/text/data/sp_bpe.gguf");
+  EXPECT_EQ(file.tokenizer().encode("a").ids, load_tokenizer("tests/text/data/sp_bpe.gguf").encode("a").ids);
+  EXPECT_EQ(file.chat_template().bos_token, "<s>");
 }
 
 }  // namespace

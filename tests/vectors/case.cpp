@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <limits>
 
-#include "rlx/io/json.h"
-#include "rlx/io/json_text.h"
+#include "rlx/base/json.h"
+#include "rlx/base/json_write.h"
 #include "rlx/io/literal.h"
 #include "rlx/io/safetensors.h"
 #include "rlx/runtime/compiled_graph.h"
@@ -49,7 +49,7 @@ std::string file_text(const Case& c) {
   for (const auto& [k, value] : c.out)
     outputs += cat(outputs.empty() ? "" : ", ", "{\"value\": [", id, ", ", k, "], \"name\": \"out", k, "\"}");
   return cat(R"({"format": "rlx.graph", "version": 1, "graph": {"name": "case", "nodes": [)", nodes,
-             "{\"id\": ", id, ", \"op\": ", io::json_quote(c.op), ", \"inputs\": [", operands,
+             "{\"id\": ", id, ", \"op\": ", json_quote(c.op), ", \"inputs\": [", operands,
              "], \"attrs\": ", c.attrs, "}], \"outputs\": [", outputs, "]}}");
 }
 
@@ -95,9 +95,9 @@ Case read_case(const std::string& path) {
     return *value;
   };
   Case c{metadata("op"), metadata("attrs"), {}, {}, {}, {}};
-  const io::Json pairs = io::Json::parse(metadata("complex"), path);
+  const Json pairs = Json::parse(metadata("complex"), path);
   std::vector<std::string> complexes;
-  for (size_t i = 0; i < pairs.size(); ++i) complexes.push_back(pairs.at(i).string());
+  for (const JsonView name : pairs.items()) complexes.emplace_back(name.string());
   for (const io::TensorView& t : file.tensors()) {
     const size_t dot = t.name.find('.');
     const std::string group = t.name.substr(0, dot);
