@@ -1,7 +1,6 @@
 // rlx fmt: a graph in its canonical text form.
-#include <cstdio>
-
 #include "apps/rlx/command.h"
+#include "apps/rlx/output.h"
 #include "rlx/base/file.h"
 #include "rlx/ir/json.h"
 #include "rlx/ir/text.h"
@@ -22,7 +21,7 @@ void add_fmt(CLI::App& app) {
   command->callback([o] {
     const ir::Module m = read_module(o->path);
     if (o->in_place) return write_file(o->path, ir::to_text(m));
-    std::fputs((o->json ? ir::to_json(m.graph, 2) + "\n" : ir::to_text(m)).c_str(), stdout);
+    print(o->json ? ir::to_json(m.graph, 2) + "\n" : ir::to_text(m));
   });
 }
 

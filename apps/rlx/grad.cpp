@@ -1,7 +1,6 @@
 // rlx grad: the derivative or the batched form of a graph, as text.
-#include <cstdio>
-
 #include "apps/rlx/command.h"
+#include "apps/rlx/output.h"
 #include "rlx/base/error.h"
 #include "rlx/ir/text.h"
 #include "rlx/lang/graph_file.h"
@@ -40,8 +39,6 @@ ir::Graph batched(const ir::Graph& g, const GradArguments& a) {
   }
   return transform::vmap(g, options);
 }
-
-void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 void print_report(const transform::Partition& cut) {
   print(cat("saved: ", cut.saved.size(), " values, ", cut.saved_bytes, " bytes\n"));

@@ -1,30 +1,18 @@
 // rlx inspect: what is in a file or folder, by its content.
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 
 #include "apps/rlx/command.h"
+#include "apps/rlx/output.h"
 #include "rlx/base/error.h"
-#include "rlx/base/file.h"
-#include "rlx/io/json_text.h"
+#include "rlx/base/json_write.h"
+#include "rlx/io/file_format.h"
 #include "rlx/io/model_file.h"
 #include "rlx/lang/graph_file.h"
 #include "rlx/lang/inspect.h"
 
 namespace rlx::cli {
 namespace {
-
-void print(const std::string& line) { std::fwrite(line.data(), 1, line.size(), stdout); }
-
-std::string readable_bytes(int64_t bytes) {
-  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  double value = double(bytes);
-  size_t unit = 0;
-  while (value >= 1024 && unit + 1 < std::size(kUnits)) value /= 1024, ++unit;
-  char text[32];
-  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.2f %s", value, kUnits[unit]);
-  return text;
-}
 
 std::string padded(std::string_view text, size_t width) {
   std::string out(text);
@@ -67,14 +55,14 @@ std::string readable_value(const io::GgufValue& v) {
   }
 }
 
-void inspect_model(const std::string& path, bool json) {
-  const io::ModelFile file = io::ModelFile::open(path);
+void inspect_model(const io::Input& input, bool json) {
+  const io::ModelFile file = io::ModelFile::open(input);
   if (json) return print(io::describe_json(file) + "\n");
 
   int64_t parameters = 0, bytes = 0;
   const auto totals = io::totals_by_type(file.tensors);
   for (const io::TypeTotal& t : totals) parameters += t.parameters, bytes += t.bytes;
-  print(cat("kind          ", io::file_kind_name(file.kind),
+  print(cat("kind          ", file.format->name,
             file.gguf ? cat(" version ", file.gguf->version()) : std::string(),
             file.files > 1 ? cat(", ", file.files, " files") : std::string(), "\n"));
   if (!file.architecture().empty()) print(cat("architecture  ", file.architecture(), "\n"));
@@ -105,23 +93,18 @@ void inspect_model(const std::string& path, bool json) {
   for (const io::TensorView& t : file.tensors) widest = std::max(widest, t.name.size());
   if (!file.tensors.empty()) print("\ntensors\n");
   for (const io::TensorView& t : file.tensors) {
-    print(cat("  ", padded(t.name, widest + 2), padded(cat(t), 28), readable_bytes(int64_t(t.bytes.size())),
-              "\n"));
+    print(cat("  ", padded(t.name, widest + 2), padded(cat(t), 28), readable_bytes(t.stored_bytes()), "\n"));
   }
 }
 
-bool is_model(const std::string& path) { return io::recognise_file(path).has_value(); }
+bool is_model(const io::Input& input) { return io::FormatTable::standard().recognise(input) != nullptr; }
 
 // A saved graph is a safetensors file too, so graphs are asked first.
-bool is_graph(const std::string& path) {
-  if (!std::filesystem::is_regular_file(path)) return false;
-  if (is_model(path)) {
-    const MappedFile file = MappedFile::open(path);
-    // The length of the header, then the header: no need to read the tensors.
-    return file.text().substr(0, 4096).find("\"rlx.format\"") != std::string_view::npos;
-  }
-  const MappedFile file = MappedFile::open(path);
-  const std::string_view text = file.text();
+bool is_graph(const io::Input& input) {
+  if (input.is_folder()) return false;
+  // The length of the header, then the header: no need to read the tensors.
+  if (is_model(input)) return input.text().substr(0, 4096).find("\"rlx.format\"") != std::string_view::npos;
+  const std::string_view text = input.text();
   const size_t start = text.find_first_not_of(" \t\r\n");
   if (start == std::string_view::npos) return false;
   const std::string_view head = text.substr(start, 200);
@@ -129,27 +112,26 @@ bool is_graph(const std::string& path) {
          head.find("\"rlx.graph\"") != std::string_view::npos;
 }
 
-void inspect_graph(const std::string& path, bool json) {
-  const GraphFile file = read_graph(path);
+void inspect_graph(const io::Input& input, bool json) {
+  const GraphFile file = read_graph(input.path());
   if (!json)
     return print(cat("stage ", file.stage, ", ", file.weights.size(), " weights\n", inspect(file.graph)));
   std::vector<std::string> counts, leaves;
-  for (const auto& [op, count] : histogram(file.graph))
-    counts.push_back(cat(io::json_quote(op), ": ", count));
+  for (const auto& [op, count] : histogram(file.graph)) counts.push_back(cat(json_quote(op), ": ", count));
   for (const ir::NodeId id : file.graph.leaves()) {
     const ir::Node& n = file.graph.node(id);
-    leaves.push_back(cat("{\"name\": ", io::json_quote(n.name), ", \"kind\": \"", n.op->name,
-                         "\", \"type\": ", io::json_quote(cat(n.shapes[0])), "}"));
+    leaves.push_back(cat("{\"name\": ", json_quote(n.name), ", \"kind\": \"", n.op->name,
+                         "\", \"type\": ", json_quote(cat(n.shapes[0])), "}"));
   }
-  print(cat("{\"kind\": \"graph\", \"name\": ", io::json_quote(file.graph.name()), ", \"stage\": \"",
-            file.stage, "\", \"nodes\": ", file.graph.len(), ", \"ops\": {", join(counts), "}, \"leaves\": [",
+  print(cat("{\"kind\": \"graph\", \"name\": ", json_quote(file.graph.name()), ", \"stage\": \"", file.stage,
+            "\", \"nodes\": ", file.graph.len(), ", \"ops\": {", join(counts), "}, \"leaves\": [",
             join(leaves), "]}\n"));
 }
 
 // The first kind that recognises the path shows it.
 struct Kind {
-  bool (*recognises)(const std::string& path);
-  void (*inspect)(const std::string& path, bool json);
+  bool (*recognises)(const io::Input&);
+  void (*inspect)(const io::Input&, bool json);
 };
 constexpr Kind kKinds[] = {
     {is_graph, inspect_graph},
@@ -167,14 +149,15 @@ void add_inspect(CLI::App& app) {
   CLI::App* command = app.add_subcommand("inspect", "show what a graph, model file or folder holds");
   command
       ->add_option("PATH", arguments->path,
-                   "graph (.rlx, JSON, saved), GGUF, safetensors, .npy or .npz file, safetensors index, or "
-                   "model folder")
+                   cat("graph (.rlx, JSON, saved), ", io::FormatTable::standard().names(),
+                       " file, safetensors index, or model folder"))
       ->required();
   command->add_flag("--json", arguments->json,
                     "print one JSON object; long metadata arrays are given by type and size");
   command->callback([arguments] {
+    const io::Input input = io::Input::open(arguments->path);
     for (const Kind& kind : kKinds) {
-      if (kind.recognises(arguments->path)) return kind.inspect(arguments->path, arguments->json);
+      if (kind.recognises(input)) return kind.inspect(input, arguments->json);
     }
     throw invalid("inspect: '", arguments->path,
                   "' is nothing this command knows; graphs, model files and folders expected");

@@ -1,8 +1,8 @@
 // rlx ops: the operators, for people, programs and the documents.
-#include <cstdio>
 
 #include "apps/rlx/command.h"
-#include "rlx/io/json_text.h"
+#include "apps/rlx/output.h"
+#include "rlx/base/json_write.h"
 #include "rlx/ir/text.h"
 #include "rlx/ops/all.h"
 #include "rlx/transform/coverage.h"
@@ -45,21 +45,20 @@ std::vector<std::string> traits(const OpDef& op) {
 
 std::string json_list(const auto& items) {
   std::vector<std::string> quoted;
-  for (const auto& item : items) quoted.push_back(io::json_quote(std::string(item)));
+  for (const auto& item : items) quoted.push_back(json_quote(std::string(item)));
   return cat("[", join(quoted), "]");
 }
 
 std::string as_json(const OpDef& op) {
   std::vector<std::string> fields;
   for (const FieldInfo& f : op.fields) {
-    std::string out =
-        cat("{\"name\": ", io::json_quote(f.name), ", \"kind\": \"", kind_name(f.kind),
-            "\", \"optional\": ", f.optional, ", \"default\": ", io::json_quote(default_text(f)));
+    std::string out = cat("{\"name\": ", json_quote(f.name), ", \"kind\": \"", kind_name(f.kind),
+                          "\", \"optional\": ", f.optional, ", \"default\": ", json_quote(default_text(f)));
     if (!f.choices.empty()) out += cat(", \"choices\": ", json_list(f.choices));
-    fields.push_back(cat(out, ", \"doc\": ", io::json_quote(f.doc), "}"));
+    fields.push_back(cat(out, ", \"doc\": ", json_quote(f.doc), "}"));
   }
-  return cat("{\"name\": ", io::json_quote(op.name), ", \"summary\": ", io::json_quote(op.summary),
-             ", \"doc\": ", io::json_quote(op.doc), ",\n   \"operands\": ", json_list(op.operands),
+  return cat("{\"name\": ", json_quote(op.name), ", \"summary\": ", json_quote(op.summary),
+             ", \"doc\": ", json_quote(op.doc), ",\n   \"operands\": ", json_list(op.operands),
              ", \"results\": ", json_list(op.results), ", \"traits\": ", json_list(traits(op)),
              ",\n   \"attributes\": [", join(fields, ",\n     "), "]}");
 }
@@ -117,7 +116,7 @@ void add_ops(CLI::App& app) {
   command->add_option("NAME", o->name, "one operator");
   command->callback([o] {
     if (o->derivatives) {
-      std::fputs(derivatives_table().c_str(), stdout);
+      print(derivatives_table());
       return;
     }
     std::vector<const OpDef*> shown;
@@ -141,7 +140,7 @@ void add_ops(CLI::App& app) {
     }
     const std::string out =
         o->json ? cat("[\n  ", join(parts, ",\n  "), "\n]\n") : join(parts, o->markdown ? "\n" : "");
-    std::fputs(out.c_str(), stdout);
+    print(out);
   });
 }
 

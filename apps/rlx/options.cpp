@@ -1,8 +1,10 @@
 // rlx options: every environment variable the library reads.
-#include <cstdio>
+#include <algorithm>
 
 #include "apps/rlx/command.h"
+#include "apps/rlx/output.h"
 #include "rlx/base/options.h"
+#include "rlx/base/text.h"
 
 namespace rlx::cli {
 
@@ -10,8 +12,10 @@ void add_options(CLI::App& app) {
   CLI::App* command = app.add_subcommand("options", "list the environment variables that change behaviour");
   command->callback([] {
     for (const OptionInfo& row : option_table()) {
-      std::printf("%-12s %s (default: %s)\n", std::string(row.name).c_str(), std::string(row.meaning).c_str(),
-                  row.default_value.empty() ? "none" : std::string(row.default_value).c_str());
+      std::string name(row.name);
+      name.resize(std::max<size_t>(name.size(), 12), ' ');
+      print(cat(name, " ", row.meaning, " (default: ", row.default_value.empty() ? "none" : row.default_value,
+                ")\n"));
     }
   });
 }

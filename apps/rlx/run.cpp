@@ -1,9 +1,10 @@
 // rlx run: a graph on arrays from files.
 #include <charconv>
-#include <cstdio>
 #include <filesystem>
 
 #include "apps/rlx/command.h"
+#include "apps/rlx/output.h"
+#include "rlx/base/file.h"
 #include "rlx/io/literal.h"
 #include "rlx/io/npy.h"
 #include "rlx/ir/leaves.h"
@@ -86,12 +87,12 @@ void run(const Options& o) {
     (g.node(id).is<ir::Param>() ? weights : inputs).emplace(name, values.at(name));
   }
   const NamedLiterals results = compile(g, weights, {.device = o.device}).run(inputs);
+  check_mapped_files();  // weights and inputs are views of their files
   const auto names = g.output_names();
   if (!o.output_dir.empty()) std::filesystem::create_directories(o.output_dir);
   for (size_t i = 0; i < names.size(); ++i) {
     const Literal& y = results.at(names[i]);
-    std::printf("%s: %s\n", names[i].c_str(),
-                y.elements() <= kMaxPrinted ? cat(y).c_str() : cat(y.shape()).c_str());
+    print(cat(names[i], ": ", y.elements() <= kMaxPrinted ? cat(y) : cat(y.shape()), "\n"));
     if (o.output_dir.empty()) continue;
     if (names[i].find('/') != std::string::npos)
       throw invalid("run: output '", names[i], "' cannot be the name of a file; rename it in the graph");

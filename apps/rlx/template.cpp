@@ -1,10 +1,8 @@
 // rlx template: a conversation to the text a model expects.
-#include <cstdio>
-#include <iostream>
-#include <iterator>
 #include <memory>
 
 #include "apps/rlx/command.h"
+#include "apps/rlx/output.h"
 #include "rlx/base/error.h"
 #include "rlx/io/model_text.h"
 #include "rlx/text/json.h"
@@ -20,10 +18,10 @@ struct TemplateArguments {
 
 // Standard input is a list of messages, or an object with `messages` and any other variables of the template.
 void run(const TemplateArguments& a) {
+  // The model first: who named a wrong one is not asked for messages.
   const io::ModelTemplate model = io::load_chat_template(a.model, a.name);
   const text::ChatTemplate chat(model.source);
-  const std::string input{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
-  const text::Value value = text::parse_json(input, "standard input");
+  const text::Value value = text::parse_json(read_input(), "standard input");
   text::ChatOptions options;
   options.add_generation_prompt = !a.no_generation_prompt;
   options.bos_token = model.bos_token;
@@ -36,8 +34,7 @@ void run(const TemplateArguments& a) {
     for (const auto& [name, v] : value.as_dict())
       if (name.as_string() != "messages") options.extra.set_key(name, v);
   }
-  const std::string out = chat.render(messages, options);
-  std::fwrite(out.data(), 1, out.size(), stdout);
+  print(chat.render(messages, options));
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 // rlx tokenize: text to ids and back.
-#include <cstdio>
+#include <charconv>
 #include <iostream>
-#include <iterator>
 #include <memory>
 
 #include "apps/rlx/command.h"
+#include "apps/rlx/output.h"
 #include "rlx/base/error.h"
 #include "rlx/io/model_text.h"
 #include "rlx/text/json.h"
@@ -19,12 +19,6 @@ struct TokenizeArguments {
   bool pair = false, special_as_text = false, truncate_left = false, clean_spaces = false;
   size_t truncate = 0;  // 0: as the tokenizer says
 };
-
-void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
-
-std::string read_all() {
-  return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
-}
 
 text::Value ids_value(const text::Encoding& e) {
   text::List ids;
@@ -110,7 +104,7 @@ std::vector<text::TokenId> parse_ids(const std::string& line, size_t number) {
 
 void run_json(const text::Tokenizer& tokenizer, const TokenizeArguments& a,
               const text::EncodeOptions& options, const text::DecodeOptions& decoding) {
-  const text::Value input = text::parse_json(read_all(), "standard input");
+  const text::Value input = text::parse_json(read_input(), "standard input");
   if (!input.is_list()) throw invalid("tokenize: expected a JSON array, got ", input.kind_name());
   text::List output;
   for (const text::Value& item : input.as_list()) {
@@ -141,7 +135,7 @@ void run(const TokenizeArguments& a) {
   const text::DecodeOptions decoding{
       .skip_special = a.no_special, .clean_spaces = a.clean_spaces, .replace_invalid = a.json};
   if (a.json) return run_json(tokenizer, a, options, decoding);
-  if (a.whole && !a.decode) return print_line(tokenizer.encode(read_all(), options), a.offsets);
+  if (a.whole && !a.decode) return print_line(tokenizer.encode(read_input(), options), a.offsets);
   size_t number = 0;
   for (std::string line; std::getline(std::cin, line);) {
     ++number;
