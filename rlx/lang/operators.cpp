@@ -488,8 +488,8 @@ Tensor selective_scan(const Tensor& x, const Tensor& delta, const Tensor& a, con
   return apply_known<ops::SelectiveScan>(std::move(attrs), {x, delta, a, b, c}, loc);
 }
 std::array<Tensor, 2> shared_linear_pair(const Tensor& x, const Tensor& w_first, const Tensor& w_second,
-                                         ops::SharedLinearPair::Attrs attrs, const Loc& loc) {
-  return apply_known<ops::SharedLinearPair>(std::move(attrs), {x, w_first, w_second}, loc);
+                                         const Loc& loc) {
+  return apply_known<ops::SharedLinearPair>({}, {x, w_first, w_second}, loc);
 }
 Tensor shift_left(const Operand& a, const Operand& b, const Loc& loc) {
   return apply_known<ops::ShiftLeft>({}, {a, b}, loc);
@@ -525,8 +525,8 @@ Tensor sub(const Operand& a, const Operand& b, const Loc& loc) { return apply_kn
 std::array<Tensor, 3> svd(const Tensor& a, const Loc& loc) { return apply_known<ops::Svd>({}, {a}, loc); }
 Tensor svd_values(const Tensor& a, const Loc& loc) { return apply_known<ops::SvdValues>({}, {a}, loc); }
 Tensor swiglu_ffn(const Tensor& x, const Tensor& up_w, const Tensor& gate_w, const Tensor& down_w,
-                  ops::SwigluFfn::Attrs attrs, const Loc& loc) {
-  return apply_known<ops::SwigluFfn>(std::move(attrs), {x, up_w, gate_w, down_w}, loc);
+                  const Loc& loc) {
+  return apply_known<ops::SwigluFfn>({}, {x, up_w, gate_w, down_w}, loc);
 }
 Tensor take_along(const Tensor& x, const Tensor& indices, ops::TakeAlong::Attrs attrs, const Loc& loc) {
   return apply_known<ops::TakeAlong>(std::move(attrs), {x, indices}, loc);

@@ -455,7 +455,6 @@ Tensor selective_scan(const Tensor& x, const Tensor& delta, const Tensor& a, con
                       ops::SelectiveScan::Attrs attrs = {}, const Loc& loc = Loc::current());
 /// Two products of one input (block).
 std::array<Tensor, 2> shared_linear_pair(const Tensor& x, const Tensor& w_first, const Tensor& w_second,
-                                         ops::SharedLinearPair::Attrs attrs = {},
                                          const Loc& loc = Loc::current());
 /// Bits moved up.
 Tensor shift_left(const Operand& a, const Operand& b, const Loc& loc = Loc::current());
@@ -497,7 +496,7 @@ std::array<Tensor, 3> svd(const Tensor& a, const Loc& loc = Loc::current());
 Tensor svd_values(const Tensor& a, const Loc& loc = Loc::current());
 /// Gated feed-forward net (block).
 Tensor swiglu_ffn(const Tensor& x, const Tensor& up_w, const Tensor& gate_w, const Tensor& down_w,
-                  ops::SwigluFfn::Attrs attrs = {}, const Loc& loc = Loc::current());
+                  const Loc& loc = Loc::current());
 /// Elements along an axis, one index for each.
 Tensor take_along(const Tensor& x, const Tensor& indices, ops::TakeAlong::Attrs attrs = {},
                   const Loc& loc = Loc::current());
