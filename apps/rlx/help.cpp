@@ -11,7 +11,9 @@ void add_help(CLI::App& app) {
   CLI::App* command = app.add_subcommand("help", "show what a command does and takes");
   command->add_option("COMMAND", *name, "one of the commands; without it, all of them are listed");
   command->callback([&app, name] {
-    if (name->empty()) return print(app.help());
+    // App::help would describe this command, which was chosen.
+    if (name->empty())
+      return print(app.get_formatter()->make_help(&app, app.get_name(), CLI::AppFormatMode::Normal));
     const CLI::App* about = find_command(app, *name);
     if (about == nullptr) throw UsageError(unknown_command(app, *name));
     print(about->help("rlx " + *name));

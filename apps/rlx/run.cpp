@@ -11,6 +11,7 @@
 #include "rlx/ir/sample.h"
 #include "rlx/lang/graph_file.h"
 #include "rlx/runtime/compiled_graph.h"
+#include "rlx/runtime/devices.h"
 
 namespace rlx::cli {
 namespace {
@@ -74,6 +75,7 @@ void fill_random(const ir::Graph& g, uint64_t seed, ir::NamedLiterals& values) {
 }
 
 void run(const Options& o) {
+  device_named(o.device);  // an unknown one is told before anything else
   GraphFile file = read_graph(o.path);
   ir::Graph g = std::move(file.graph);
   if (!o.binds.empty()) g = g.bind(read_bindings(o.binds));

@@ -106,7 +106,7 @@ def test_standard_output_that_fails():
                             (("tokenize", TOKENIZER), "ab\n"), (("completion", "bash"), "")):
         with open("/dev/full", "w") as full:
             expect(rlx(*arguments, input=text, stdout=full, stderr=subprocess.PIPE), 1,
-                   "^rlx: cannot write standard output: No space left on device\n$")
+                   "^rlx: cannot write standard output(: No space left on device)?\n$")
         closed = subprocess.run(["sh", "-c", 'exec "$0" "$@" >&-', str(RLX), *map(str, arguments)], input=text, text=True,
                                 stderr=subprocess.PIPE, timeout=60)
         expect(closed, 1, "cannot write standard output")
@@ -188,7 +188,7 @@ def test_templates_of_other_files(folder):
 
 def test_truncated_files_say_what_they_are(folder):
     for name, pattern in (("safetensors/small.safetensors", "safetensors '.*cut.*': header at offset 8: needs"),
-                          ("gguf/types.gguf", "gguf '.*cut.*needs"), ("npz/stored.npz", "npz '.*no zip end record")):
+                          ("gguf/types.gguf", "gguf '.*cut.*(needs|do not fit)"), ("npz/stored.npz", "npz '.*no zip end record")):
         cut = folder / ("cut" + pathlib.Path(name).suffix)
         cut.write_bytes((CORPUS / name).read_bytes()[:40])
         expect(rlx("inspect", cut), 1, pattern)
@@ -207,7 +207,8 @@ def test_progress(folder):
     lines = rlx("convert", source, folder / "a.gguf", "--progress", "lines").stderr.splitlines()
     assert lines[0].startswith("rlx: convert: 0 %, 0 B of ") and lines[-1].startswith("rlx: convert: 100 %, "), lines
     bar = rlx("convert", source, folder / "a.gguf", "--progress", "bar").stderr
-    assert "\rconvert [" in bar and bar.endswith("\r\033[K"), bar
+    # Text mode of Python turns a return into a new line.
+    assert "\nconvert [" in bar and bar.endswith("\n\033[K"), bar
     expect(rlx("convert", source, folder / "a.gguf", "--progress", "much"), 2, "--progress")
 
 
