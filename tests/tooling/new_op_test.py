@@ -37,7 +37,7 @@ def main():
         (root / "main.cpp").write_text(PROGRAM)
         # all.cpp is compiled anew, so that the table is the one with the new operator.
         (root / "all.cpp").write_text((source / "rlx/ops/all.cpp").read_text())
-        libraries = [str(build / f"librlx_{room}.a") for room in ("ops", "ir", "quant", "base")]
+        libraries = [str(build / f"librlx_{room}.a") for room in ("ops", "ir", "quant", "math", "base")]
         subprocess.run([compiler, "-std=c++20", "-O0", f"-I{root}", f"-I{source}", str(root / "main.cpp"),
                         str(root / "all.cpp"), str(root / "rlx/ops/elementwise/triple_it.cpp"), *libraries, "-pthread",
                         "-o", str(root / "toy")], check=True)
