@@ -1,0 +1,104 @@
+// Models: a Hugging Face folder or a GGUF file as graphs.
+//
+//   const Model model = open_model("SmolLM2-135M-Instruct");
+//   ModelGraph g = model.graph({.capacity = 2048});
+//   CompiledGraph run = compile(g.graph, g.weights, {.states = ...g.states...});
+//
+// Two forms. The whole sequence at once, without states; sizes are the symbols batch and seq:
+//
+//   input_ids [batch, seq] i32, mask [batch, seq] i32 if asked for (1: a token, 0: padding)
+//   -> logits [batch, seq, vocab]; encoders: last_hidden_state [batch, seq, hidden], mean_pooled [batch, hidden], and
+//      logits where the file holds a language head
+//
+// And pieces of sequences with what came before them kept in states, each an input and an output of one type that share
+// memory. Attention layers keep keys and values in `capacity` slots; all rows of a batch write to the same slots, and
+// what a slot holds is told by positions, so rows may have different lengths (padding first) and a row may start anew at
+// any slot. Sizes are the symbols seq and keys; batch and capacity are numbers.
+//
+//   input_ids      [batch, seq] i32
+//   positions      [batch, seq] i32     of each token in its own text; -1: padding, which only comes before a text
+//   start          [1] i32              the slot of the first new token; start + seq <= keys
+//   key_positions  [batch, keys] i32    what slots 0 .. keys - 1 hold after this run; -1: nothing. keys <= capacity
+//   context_length [1] i32              only with Config::rope.kind longrope: tokens the text will have; decides which factors
+//   -> logits [batch, seq, vocab], or [batch, 1, vocab] with last_only
+//
+// A state of zeros is that of an empty text. The same graph serves a prompt in one piece, in pieces, and single tokens.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rlx/io/model_file.h"
+#include "rlx/lang/graph.h"
+#include "rlx/lang/tensor.h"
+#include "rlx/models/config.h"
+
+namespace rlx::models {
+
+/// A product with a weight: where adapters hang in.
+struct LinearSite {
+  std::string hf, gguf;  // the weight in a folder and in a GGUF file; empty where there is no such name
+  int64_t in = 0, out = 0;
+};
+/// Gets the input and the product and returns what takes its place.
+using LinearHook = std::function<Tensor(const LinearSite&, const Tensor& x, const Tensor& y)>;
+
+/// One attention: q [batch, seq, heads * head_dim], k and v [batch, keys, kv_heads * lanes], mask bool
+/// [batch or 1, 1, seq, keys], true where a key is seen; empty where every key is.
+struct AttentionSite {
+  int64_t layer = 0, heads = 0, kv_heads = 0, head_dim = 0;
+  double scale = 0, softcap = 0;
+};
+/// Returns [batch, seq, heads * lanes], or an empty tensor to leave the attention as it is.
+using AttentionHook = std::function<Tensor(const AttentionSite&, const Tensor& q, const Tensor& k,
+                                           const Tensor& v, const Tensor& mask)>;
+
+struct GraphOptions {
+  int64_t capacity = 0;           // slots of the caches; 0: the form without states
+  int64_t batch = 1;              // rows of the form with states
+  DType cache_type = DType::f32;  // of keys and values: f32, f16 or bf16
+  bool mask = false;              // the form without states has the input `mask`
+  bool last_only = false;         // logits of the last token alone
+  bool hidden = false;  // a further output `hidden` [batch, seq, hidden]: what the head of logits reads
+  LinearHook linear;
+  AttentionHook attention;
+};
+
+struct State {
+  std::string input, output;
+  Shape shape;  // static
+};
+
+struct ModelGraph {
+  Graph graph;
+  ir::NamedLiterals weights;  // by param; borrowed from the file where it holds them as they are read
+  std::vector<State> states;
+};
+
+class Architecture;
+
+class Model {
+ public:
+  Model(io::ModelFile file);
+
+  const Config& config() const { return config_; }
+  const io::ModelFile& file() const { return file_; }
+  /// Builds a graph; a tensor that the file lacks, or holds in another size, is a user error.
+  ModelGraph graph(const GraphOptions& options = {}) const;
+
+ private:
+  io::ModelFile file_;
+  const Architecture* architecture_;
+  Config config_;
+};
+
+/// A folder with config.json and safetensors, or a GGUF file. An unknown architecture, a field of the configuration or
+/// a tensor that is not understood are user errors.
+Model open_model(const std::string& path);
+
+/// The architectures there are.
+std::vector<std::string> architecture_names();
+
+}  // namespace rlx::models
