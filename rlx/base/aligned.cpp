@@ -1,6 +1,7 @@
 #include "rlx/base/aligned.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -30,6 +31,11 @@ AlignedBytes allocate_aligned(size_t bytes) {
   if (large) madvise(p, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);  // advice: a refusal changes nothing
 #endif
   return AlignedBytes(static_cast<std::byte*>(p));
+}
+
+int64_t machine_memory() {
+  static const int64_t bytes = int64_t(sysconf(_SC_PHYS_PAGES)) * int64_t(sysconf(_SC_PAGE_SIZE));
+  return bytes;
 }
 
 }  // namespace rlx

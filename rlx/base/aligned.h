@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 namespace rlx {
@@ -15,5 +16,8 @@ using AlignedBytes = std::unique_ptr<std::byte[], FreeAligned>;
 /// and more begin at a multiple of 2 MiB and ask for huge pages: a stream over small pages is bound by
 /// looking up their addresses (16 instead of 30 GB/s on one core of a Zen 4).
 AlignedBytes allocate_aligned(size_t bytes);
+
+/// Bytes of memory of this machine: no tensor is larger.
+int64_t machine_memory();
 
 }  // namespace rlx

@@ -2,21 +2,19 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <shared_mutex>
 #include <unordered_map>
 
 #include "rlx/base/checked.h"
+#include "rlx/base/dim_polynomial.h"
+#include "rlx/base/dim_solve.h"
 #include "rlx/base/dim_sum.h"
 #include "rlx/base/error.h"
 
 namespace rlx {
 namespace {
-
-// A product of atoms with powers, atoms ascending by index; empty is the constant 1.
-using Monomial = std::vector<std::pair<uint32_t, uint32_t>>;
-// A polynomial: monomial -> coefficient, none zero.
-using Polynomial = std::map<Monomial, int64_t>;
 
 // Hostile text could multiply sums until the machine gives up; real shapes have a handful of terms.
 constexpr size_t kMaxTerms = 128, kMaxText = 4096, kMaxName = 256;
@@ -24,15 +22,7 @@ constexpr uint32_t kMaxDegree = 16;
 // The table below never shrinks; this is where a process that reads foreign graphs all day stops.
 constexpr size_t kMaxTableBytes = size_t(64) << 20;
 
-enum class AtomKind : uint8_t { symbol, floordiv, mod, max, min };
 constexpr std::string_view kAtomNames[] = {"", "floordiv", "mod", "max", "min"};
-
-struct Atom {
-  AtomKind kind;
-  std::string symbol;
-  Dim a, b;
-  std::string text;
-};
 
 struct Expression {
   Polynomial polynomial;
@@ -62,11 +52,6 @@ Table& table() {
   return *t;
 }
 
-const Atom& atom(uint32_t index) {
-  std::shared_lock lock(table().mutex);
-  return table().atoms[index];
-}
-
 const Expression& expression(Dim d) {
   std::shared_lock lock(table().mutex);
   return table().expressions[size_t(-2 - d.rep())];
@@ -75,6 +60,13 @@ const Expression& expression(Dim d) {
 Error too_large() {
   return invalid("dim: the expression is too large; at most ", kMaxTerms, " terms and ", kMaxText,
                  " letters");
+}
+
+}  // namespace
+
+const Atom& atom(uint32_t index) {
+  std::shared_lock lock(table().mutex);
+  return table().atoms[index];
 }
 
 Polynomial polynomial_of(Dim d) {
@@ -86,15 +78,18 @@ Polynomial polynomial_of(Dim d) {
   return p;
 }
 
+void erase_zeros(Polynomial& p) {
+  std::erase_if(p, [](const auto& term) { return term.second == 0; });
+}
+
+namespace {
+
+// Factors sorted by their text: indices of atoms depend on what the process met before.
 std::string monomial_text(const Monomial& m) {
-  std::string out;
-  for (const auto& [index, power] : m) {
-    for (uint32_t i = 0; i < power; ++i) {
-      if (!out.empty()) out.push_back('*');
-      out += atom(index).text;
-    }
-  }
-  return out;
+  std::vector<std::string> factors;
+  for (const auto& [index, power] : m) factors.insert(factors.end(), power, atom(index).text);
+  std::sort(factors.begin(), factors.end());
+  return join(factors, "*");
 }
 
 // Terms sorted by their text with the constant last: the same for every order of construction.
@@ -125,8 +120,10 @@ std::string polynomial_text(const Polynomial& p) {
   return out;
 }
 
+}  // namespace
+
 Dim intern(Polynomial p) {
-  std::erase_if(p, [](const auto& term) { return term.second == 0; });
+  erase_zeros(p);
   if (p.empty()) return Dim(0);
   if (p.size() == 1 && p.begin()->first.empty()) {
     const int64_t value = p.begin()->second;
@@ -147,6 +144,17 @@ Dim intern(Polynomial p) {
   t.rep_of_text.emplace(std::move(text), rep);
   return Dim::from_rep(rep);
 }
+
+Polynomial sum(const Polynomial& a, const Polynomial& b, int64_t factor) {
+  Polynomial out = a;
+  for (const auto& [monomial, coefficient] : b) {
+    int64_t& slot = out[monomial];
+    slot = checked_add(slot, checked_mul(coefficient, factor));
+  }
+  return out;
+}
+
+namespace {
 
 Dim intern_atom(Atom a) {
   uint32_t index;
@@ -169,15 +177,6 @@ Dim binary_atom(AtomKind kind, Dim a, Dim b) {
   std::string text = cat(kAtomNames[size_t(kind)], "(", a, ", ", b, ")");
   if (text.size() > kMaxText) throw too_large();
   return intern_atom({kind, "", a, b, std::move(text)});
-}
-
-Polynomial sum(const Polynomial& a, const Polynomial& b, int64_t factor) {
-  Polynomial out = a;
-  for (const auto& [monomial, coefficient] : b) {
-    int64_t& slot = out[monomial];
-    slot = checked_add(slot, checked_mul(coefficient, factor));
-  }
-  return out;
 }
 
 Monomial multiply(const Monomial& a, const Monomial& b) {
@@ -275,7 +274,7 @@ std::optional<Dim> exact_div(Dim a, Dim b) {
     Polynomial scaled;
     for (const auto& [m, c] : divisor) scaled[multiply(m, *monomial)] = checked_mul(c, factor);
     rest = sum(rest, scaled, -1);
-    std::erase_if(rest, [](const auto& term) { return term.second == 0; });
+    erase_zeros(rest);
   }
   return intern(std::move(quotient));
 }
@@ -310,15 +309,6 @@ Dim min(Dim a, Dim b) {
   return binary_atom(AtomKind::min, a, b);
 }
 
-std::optional<bool> decide_equal(Dim a, Dim b) {
-  if (a == b) return true;
-  if (a.is_static() && b.is_static()) return false;
-  Polynomial difference = sum(polynomial_of(a), polynomial_of(b), -1);
-  std::erase_if(difference, [](const auto& term) { return term.second == 0; });
-  if (difference.size() == 1 && difference.begin()->first.empty()) return false;  // a non-zero constant
-  return std::nullopt;
-}
-
 Dim product(const Dims& dims) {
   Dim out = 1;
   for (const Dim d : dims) out = out * d;
@@ -350,43 +340,59 @@ std::optional<int64_t> DimBinding::get(const std::string& symbol) const {
 
 namespace {
 
-Dim bind_atom(uint32_t index, const DimBinding& binding) {
-  const Atom a = atom(index);
+// The extent that takes the place of a symbol; nothing leaves the symbol.
+using Place = std::function<std::optional<Dim>(const std::string& symbol)>;
+
+Dim replaced(Dim d, const Place& place);
+
+Dim replaced_atom(const Atom& a, const Place& place) {
   switch (a.kind) {
     case AtomKind::symbol:
-      if (const auto value = binding.get(a.symbol)) return Dim(*value);
+      if (const auto value = place(a.symbol)) return *value;
       return Dim::symbol(a.symbol);
     case AtomKind::floordiv:
-      return floordiv(bind(a.a, binding), bind(a.b, binding));
+      return floordiv(replaced(a.a, place), replaced(a.b, place));
     case AtomKind::mod:
-      return mod(bind(a.a, binding), bind(a.b, binding));
+      return mod(replaced(a.a, place), replaced(a.b, place));
     case AtomKind::max:
-      return max(bind(a.a, binding), bind(a.b, binding));
+      return max(replaced(a.a, place), replaced(a.b, place));
     case AtomKind::min:
-      return min(bind(a.a, binding), bind(a.b, binding));
+      return min(replaced(a.a, place), replaced(a.b, place));
   }
   return {};
+}
+
+Dim replaced(Dim d, const Place& place) {
+  if (!d.is_symbolic()) return d;
+  // Partial sums may be negative while the whole is not, so polynomials are added, not Dims.
+  Polynomial total;
+  for (const auto& [monomial, coefficient] : polynomial_of(d)) {
+    Dim term = 1;
+    for (const auto& [index, power] : monomial) {
+      const Dim value = replaced_atom(atom(index), place);
+      for (uint32_t i = 0; i < power; ++i) term = term * value;
+    }
+    total = sum(total, polynomial_of(term), coefficient);
+  }
+  return intern(std::move(total));
 }
 
 }  // namespace
 
 Dim bind(Dim d, const DimBinding& binding) {
-  if (!d.is_symbolic()) return d;
-  // Partial sums may be negative while the whole is not, so polynomials are added, not Dims.
-  Polynomial total;
-  for (const auto& [monomial, coefficient] : Polynomial(expression(d).polynomial)) {
-    Dim term = 1;
-    for (const auto& [index, power] : monomial) {
-      const Dim value = bind_atom(index, binding);
-      for (uint32_t i = 0; i < power; ++i) term = term * value;
-    }
-    total = sum(total, polynomial_of(term), coefficient);
-  }
   try {
-    return intern(std::move(total));
+    return replaced(d, [&](const std::string& symbol) -> std::optional<Dim> { return binding.get(symbol); });
   } catch (const Error& e) {
     throw invalid("bind: ", d, ": ", e.message());
   }
+}
+
+Dim substitute(Dim d, const DimSubstitution& values) {
+  return replaced(d, [&](const std::string& symbol) -> std::optional<Dim> {
+    const auto it = values.find(symbol);
+    if (it == values.end()) return std::nullopt;
+    return it->second;
+  });
 }
 
 Dims bind(const Dims& dims, const DimBinding& binding) {
@@ -396,11 +402,18 @@ Dims bind(const Dims& dims, const DimBinding& binding) {
   return out;
 }
 
+Dims substitute(const Dims& dims, const DimSubstitution& values) {
+  Dims out;
+  out.reserve(dims.size());
+  for (const Dim d : dims) out.push_back(substitute(d, values));
+  return out;
+}
+
 void collect_symbols(Dim d, std::vector<std::string>& names) {
   if (!d.is_symbolic()) return;
-  for (const auto& [monomial, coefficient] : Polynomial(expression(d).polynomial)) {
+  for (const auto& [monomial, coefficient] : expression(d).polynomial) {
     for (const auto& [index, power] : monomial) {
-      const Atom a = atom(index);
+      const Atom& a = atom(index);
       if (a.kind != AtomKind::symbol) {
         collect_symbols(a.a, names);
         collect_symbols(a.b, names);

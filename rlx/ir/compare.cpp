@@ -61,6 +61,16 @@ struct AddAttr {
   }
 };
 
+// What the graph itself says of its sizes, beyond what its nodes ask for.
+std::vector<std::pair<std::string, std::string>> size_facts(const Graph& g) {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const auto& [name, value] : g.solved_symbols()) out.emplace_back(name, cat(value));
+  for (const Constraint& c : g.constraints()) {
+    if (c.node == kNoNode) out.emplace_back(cat(c.a), cat(c.b));
+  }
+  return out;
+}
+
 }  // namespace
 
 bool same_operation(const Node& a, const Node& b) {
@@ -97,7 +107,7 @@ bool operator==(const Graph& a, const Graph& b) {
       return false;
   }
   return std::equal(a.outputs().begin(), a.outputs().end(), b.outputs().begin(), same) &&
-         a.output_names() == b.output_names();
+         a.output_names() == b.output_names() && size_facts(a) == size_facts(b);
 }
 
 Hash128 Graph::hash() const {
@@ -113,6 +123,10 @@ Hash128 Graph::hash() const {
   h.add(outputs_.size());
   for (const Value v : outputs_) add_value(v);
   for (const std::string& name : output_names()) h.add(std::string_view(name));
+  for (const auto& [a, b] : size_facts(*this)) {
+    h.add(std::string_view(a));
+    h.add(std::string_view(b));
+  }
   return h.finish();
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "rlx/ir/leaves.h"
+#include "rlx/ir/unify.h"
 
 namespace rlx::ir {
 namespace {
@@ -33,6 +34,7 @@ Graph::Graph(const Graph& other)
       outputs_(other.outputs_),
       output_slots_(other.output_slots_),
       output_names_(other.output_names_),
+      solved_(other.solved_),
       constraints_(other.constraints().begin(), other.constraints().end()),
       leaf_of_name_(other.leaf_of_name_),
       origin_(other.origin_) {
@@ -41,6 +43,7 @@ Graph::Graph(const Graph& other)
     if (other.nodes_[i]) nodes_[i] = std::make_unique<Node>(*other.nodes_[i]);
   }
   for (const Node* n : other.nodes()) order_.push_back(nodes_[n->id].get());
+  cycle_ = other.cycle_;
 }
 
 Graph& Graph::operator=(const Graph& other) {
@@ -62,12 +65,14 @@ Graph& Graph::operator=(Graph&& other) noexcept {
   outputs_ = std::move(other.outputs_);
   output_slots_ = std::move(other.output_slots_);
   output_names_ = std::move(other.output_names_);
+  solved_ = std::move(other.solved_);
   constraints_ = std::move(other.constraints_);
   leaf_of_name_ = std::move(other.leaf_of_name_);
   origin_ = std::move(other.origin_);
   order_ = std::move(other.order_);
   erased_ = std::move(other.erased_);
   order_stale_ = other.order_stale_;
+  cycle_ = other.cycle_;
   return *this;
 }
 
@@ -117,30 +122,25 @@ void Graph::check_leaf_name(const OpDef& op, const std::string& name) const {
 NodeId Graph::append(const OpDef& op, AttrsRef attrs, std::span<const Value> inputs, std::string name) {
   try {
     if (std::string wrong = op.operand_count_error(int(inputs.size())); !wrong.empty()) throw invalid(wrong);
-    Shapes types;
-    types.reserve(inputs.size());
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      check_operand(op, i, inputs[i]);
-      types.push_back(shape(inputs[i]));
-    }
+    for (size_t i = 0; i < inputs.size(); ++i) check_operand(op, i, inputs[i]);
     // Attributes become canonical here, so they are copied unless this call is their only owner.
     std::shared_ptr<void> own = attrs && attrs.use_count() == 1
                                     ? std::const_pointer_cast<void>(std::move(attrs))
                                     : op.copy_attrs(attrs.get());
-    std::vector<Constraint> constraints;
-    Infer infer(op, types, &constraints);
-    Shapes results = op.infer(infer, own.get());
-    if (op.traits.leaf) check_leaf_name(op, static_cast<const NamedLeaf*>(own.get())->name);
+    Unifier sizes(*this);
+    Typed typed = sizes.infer(op, std::move(own), inputs);
+    if (op.traits.leaf) check_leaf_name(op, static_cast<const NamedLeaf*>(typed.attrs.get())->name);
+    sizes.commit();
 
     const NodeId id = next_id_ ? *next_id_ : NodeId(nodes_.size());
     next_id_.reset();
     auto node = std::make_unique<Node>();
     node->id = id;
     node->op = &op;
-    node->attrs = std::move(own);
+    node->attrs = std::move(typed.attrs);
     node->inputs.assign(inputs.begin(), inputs.end());
     for (Value& v : node->inputs) v.tag = tag_;
-    node->shapes = std::move(results);
+    node->shapes = std::move(typed.shapes);
     node->name = std::move(name);
     node->origin = origin_;
     if (op.traits.leaf) {
@@ -148,9 +148,9 @@ NodeId Graph::append(const OpDef& op, AttrsRef attrs, std::span<const Value> inp
       leaf_of_name_.emplace(leaf.name, id);
       if (node->name.empty()) node->name = leaf.name;
     }
-    for (Constraint& c : constraints) {
+    for (Constraint& c : typed.open) {
       c.node = id;
-      constraints_.push_back(c);
+      constraints_.push_back(std::move(c));
     }
     if (id >= nodes_.size()) nodes_.resize(id + 1);
     add_uses(*node);
@@ -260,6 +260,7 @@ void Graph::drop_erased() const {
 // in the old order, so that what was sorted stays where it was. On a cycle the old order is kept for the
 // nodes on it, and verify reports them.
 void Graph::sort() const {
+  cycle_.reset();
   std::vector<const Node*> sorted;
   sorted.reserve(live_);
   enum : uint8_t { fresh, open, done };
@@ -281,7 +282,9 @@ void Graph::sort() const {
         continue;
       }
       const NodeId operand = n->inputs[next++].node;
-      if (operand < nodes_.size() && nodes_[operand] && state[operand] == fresh) {
+      if (operand >= nodes_.size() || !nodes_[operand]) continue;
+      if (state[operand] == open) cycle_ = operand;
+      if (state[operand] == fresh) {
         state[operand] = open;
         stack.push_back({nodes_[operand].get(), 0});
       }
@@ -302,7 +305,15 @@ void Graph::move_leaf_before(NodeId leaf, NodeId other) {
   std::rotate(to, from, from + 1);
 }
 
+void Graph::check_order() const {
+  nodes();
+  if (cycle_)
+    throw invalid("graph '", name_, "': %", *cycle_, " (", node(*cycle_).op->name,
+                  ") depends on itself; a graph must have no cycle");
+}
+
 std::vector<NodeId> Graph::topo_order() const {
+  check_order();
   std::vector<NodeId> ids;
   ids.reserve(live_);
   for (const Node* n : nodes()) ids.push_back(n->id);

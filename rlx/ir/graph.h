@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "rlx/base/dim_solve.h"
 #include "rlx/base/hash.h"
 #include "rlx/ir/op_def.h"
 
@@ -107,6 +108,8 @@ class Graph {
   /// Live nodes, operands before users.
   std::span<const Node* const> nodes() const;
   std::vector<NodeId> topo_order() const;
+  /// An error when a node depends on itself: edits can do that, and then there is no order to walk in.
+  void check_order() const;
   std::vector<NodeId> reverse_topo() const;
   std::span<const Use> users(NodeId id) const { return node(id).uses; }
   size_t use_count(NodeId id) const { return node(id).uses.size(); }
@@ -133,12 +136,23 @@ class Graph {
   /// Erases nodes that no output needs; inputs and params stay. Returns how many went.
   size_t erase_dead();
 
-  // Symbols.
-  bool has_dynamic_dims() const { return !dynamic_symbols().empty(); }
+  // Symbols. A symbol is one size in the whole graph, bodies included. Sizes that must be equal become one:
+  // `[n] + [m]` makes m another name of n, and every type says n.
+  bool has_dynamic_dims() const;
   std::vector<std::string> dynamic_symbols() const;
+  /// Symbols that gave way to an extent, which mentions none of them.
+  const DimSubstitution& solved_symbols() const { return solved_; }
+  /// Equations that have no unique solution; binding checks them.
   std::span<const Constraint> constraints() const;
-  /// A graph with symbols replaced everywhere, bodies included, and every type inferred anew. Unknown
-  /// symbols and violated constraints are errors; symbols left out stay.
+  /// a and b are one size from now on. An error, and no change, when that cannot be.
+  void assume_equal(Dim a, Dim b);
+  /// Takes over what `other`, whose nodes come into this graph, knows of its symbols.
+  void assume_sizes_of(const Graph& other);
+  /// An extent in terms of the symbols in use.
+  Dim resolve(Dim d) const { return solved_.empty() ? d : substitute(d, solved_); }
+  Shape resolve(const Shape& s) const;
+  /// A graph with symbols replaced everywhere, bodies included, and types inferred anew. Unknown symbols and
+  /// violated equations are errors; symbols left out stay.
   Graph bind(const DimBinding&) const;
 
   /// All errors; empty means the graph is sound. Infers every node again and descends into bodies.
@@ -180,6 +194,8 @@ class Graph {
   void sort() const;
   void drop_erased() const;
 
+  friend class Unifier;
+
   std::string name_;
   uint16_t tag_;
   std::vector<std::unique_ptr<Node>> nodes_;  // by id; null where erased
@@ -188,6 +204,7 @@ class Graph {
   Values outputs_;
   std::vector<uint32_t> output_slots_;  // as Node::use_slots
   std::vector<std::string> output_names_;
+  DimSubstitution solved_;
   mutable std::vector<Constraint> constraints_;
   std::map<std::string, NodeId, std::less<>> leaf_of_name_;
   OriginRef origin_;
@@ -199,6 +216,7 @@ class Graph {
   mutable std::vector<const Node*> order_;
   mutable std::vector<std::unique_ptr<Node>> erased_;
   mutable bool order_stale_ = false;
+  mutable std::optional<NodeId> cycle_;  // a node that depends on itself
 };
 
 void append_text(std::string& out, const VerifyError&);

@@ -19,6 +19,7 @@ Graph GraphParser::parse() {
   if (in_.accept("@")) g_.set_name(in_.name("the graph's name"));
   collect_numbers();
   header();
+  if (in_.accept_word("where")) sizes();
   in_.expect("{");
   statements();
   if (!reading_.attempt([&] { in_.expect("}"); })) {
@@ -38,6 +39,17 @@ void GraphParser::header() {
     complete_ = false;
     skip_argument(start);
   }
+}
+
+void GraphParser::sizes() {
+  do {
+    in_.skip();
+    const size_t start = in_.pos();
+    const Dim a = dim();
+    in_.expect("=");
+    const Dim b = dim();
+    guarded(start, [&] { g_.assume_equal(a, b); });
+  } while (in_.accept(","));
 }
 
 void GraphParser::leaf() {
@@ -119,7 +131,7 @@ void GraphParser::declared_types(std::optional<NodeId> id, uint64_t count) {
     const Shape declared = in_.read([](auto t, auto& p) { return parse_shape(t, p); });
     if (!id) continue;
     const Node& n = g_.node(*id);
-    if (declared != n.shapes[i])
+    if (g_.resolve(declared) != n.shapes[i])
       in_.fail_at(start, cat(n.op->name, ": declared ", declared, ", its operands give ", n.shapes[i]));
   }
 }

@@ -72,6 +72,7 @@ class GraphParser {
   };
 
   void header();
+  void sizes();
   void leaf();
   void statements();
   void statement();

@@ -3,6 +3,8 @@
 namespace rlx::ir {
 
 Values inline_graph(Graph& to, const Graph& from, std::span<const Value> leaves) {
+  from.check_order();
+  to.assume_sizes_of(from);
   Cloner copy(to);
   size_t leaf = 0;
   for (const Node* n : from.nodes()) {

@@ -1,8 +1,11 @@
 #include "rlx/ir/interpreter.h"
 
 #include <algorithm>
+#include <new>
 #include <unordered_map>
 
+#include "rlx/base/aligned.h"
+#include "rlx/ir/call.h"
 #include "rlx/ir/leaves.h"
 
 namespace rlx::ir {
@@ -12,6 +15,20 @@ int64_t bytes_of(const Literals& values) {
   int64_t total = 0;
   for (const Literal& v : values) total += int64_t(v.bytes().size());
   return total;
+}
+
+// A result that no memory can hold is told before anybody tries.
+void check_memory(const Node& n) {
+  for (const Shape& s : n.shapes) {
+    if (s.size_bytes() > machine_memory())
+      throw invalid(n.op->name, ": ", s, " takes ", s.size_bytes(), " bytes; this machine has ",
+                    machine_memory());
+  }
+}
+
+void place(Error& e, const Node& n) {
+  if (e.node().empty()) e.set_node(n.name.empty() ? cat("%", n.id) : n.name);
+  if (e.origin().empty() && n.origin) e.set_origin(n.origin->text());
 }
 
 bool narrow_float(DType t) { return is_float(t) && t != DType::f64 && !is_storage_only(t); }
@@ -28,22 +45,15 @@ void Interpreter::held(int64_t bytes) {
 }
 
 Literals Interpreter::run(const Graph& g, std::span<const Literal> leaves) {
-  const auto ids = g.leaves();
-  if (ids.size() != leaves.size()) {
-    throw invalid("run: graph '", g.name(), "' has ", ids.size(), " inputs and params; ", leaves.size(),
-                  " values given");
-  }
   Shapes shapes;
   for (const Literal& l : leaves) shapes.push_back(l.shape());
-  const DimBinding binding = solve_symbols(g, shapes);
-  if (!binding.empty() || g.has_dynamic_dims()) {
-    const Graph bound = g.bind(binding);
-    const auto left = bound.dynamic_symbols();
-    if (!left.empty())
-      throw invalid("run: the inputs do not tell the size of ", join(left), "; bind it first");
-    return run_static(bound, leaves);
-  }
-  return run_static(g, leaves);
+  const DimBinding sizes = solve_sizes(g, shapes);
+  g.check_order();
+  if (!g.has_dynamic_dims()) return run_static(g, leaves);
+  const Graph bound = g.bind(sizes);
+  const auto left = bound.dynamic_symbols();
+  if (!left.empty()) throw invalid("run: the inputs do not tell the size of ", join(left), "; bind it first");
+  return run_static(bound, leaves);
 }
 
 Literals Interpreter::run_static(const Graph& g, std::span<const Literal> leaves) {
@@ -92,11 +102,15 @@ Literals Interpreter::run_node(const Node& n, std::span<const Literal> in) {
   ++stats_.runs_of_op[std::string(n.op->name)];
   Literals out;
   try {
+    check_memory(n);
     out = n.op->reference ? n.op->reference(Eval{in, n.shapes, *this}, n.attrs.get()) : run_composite(n, in);
   } catch (Error& e) {
-    if (e.node().empty()) e.set_node(n.name.empty() ? cat("%", n.id) : n.name);
-    if (e.origin().empty() && n.origin) e.set_origin(n.origin->text());
+    place(e, n);
     throw;
+  } catch (const std::bad_alloc&) {
+    Error e = environment_error(n.op->name, ": out of memory for ", join(n.shapes));
+    place(e, n);
+    throw e;
   }
   RLX_CHECK(out.size() == n.shapes.size(), n.op->name, " returned ", out.size(), " results of ",
             n.shapes.size());
@@ -138,59 +152,11 @@ Literals Interpreter::run_composite(const Node& n, std::span<const Literal> in) 
   return out;
 }
 
-DimBinding solve_symbols(const Graph& g, std::span<const Shape> leaves) {
-  DimBinding binding;
-  size_t i = 0;
-  for (const NodeId id : g.leaves()) {
-    const Shape& declared = g.node(id).shapes[0];
-    const Shape& given = leaves[i++];
-    if (declared.rank() != given.rank()) continue;  // told by whoever compares the shapes
-    for (int axis = 0; axis < declared.rank(); ++axis) {
-      const auto symbol = declared.dim(axis).symbol_name();
-      if (!symbol) continue;
-      const int64_t size = given.dim(axis).value();
-      if (const auto known = binding.get(*symbol); known && *known != size) {
-        throw invalid("run: symbol '", *symbol, "' would be both ", *known, " and ", size, " (",
-                      static_cast<const NamedLeaf*>(g.node(id).attrs.get())->name, ": ", declared, " given ",
-                      given, ")");
-      }
-      binding.set(*symbol, size);
-    }
-  }
-  return binding;
-}
-
 Literals arrange_leaves(const Graph& g, const NamedLiterals& values) {
-  std::vector<std::string> problems, known;
+  NamedShapes shapes;
+  for (const auto& [name, value] : values) shapes.emplace(name, value.shape());
   Literals out;
-  Shapes shapes;
-  for (const NodeId id : g.leaves()) {
-    const Node& n = g.node(id);
-    const std::string& name = static_cast<const NamedLeaf*>(n.attrs.get())->name;
-    known.push_back(name);
-    const auto it = values.find(name);
-    if (it == values.end()) {
-      problems.push_back(cat(n.op->name, " '", name, "' (", n.shapes[0], ") is missing"));
-      continue;
-    }
-    const Shape& given = it->second.shape();
-    bool fits = given.rank() == n.shapes[0].rank() && given.dtype() == n.shapes[0].dtype();
-    for (int i = 0; fits && i < given.rank(); ++i)
-      fits = decide_equal(given.dim(i), n.shapes[0].dim(i)) != false;
-    if (!fits) problems.push_back(cat("'", name, "' is ", n.shapes[0], ", the value is ", given));
-    out.push_back(it->second);
-    shapes.push_back(given);
-  }
-  for (const auto& [name, value] : values) {
-    if (g.find_leaf(name)) continue;
-    const std::string near = nearest_name(name, known);
-    problems.push_back(
-        cat("'", name, "' is not an input", near.empty() ? "" : cat("; did you mean '", near, "'")));
-  }
-  if (!problems.empty()) {
-    throw invalid("run: ", join(problems, "; "), "; graph '", g.name(), "' takes ",
-                  known.empty() ? "none" : join(known));
-  }
+  for (const std::string& name : match_call(g, shapes).order) out.push_back(values.at(name));
   return out;
 }
 

@@ -22,7 +22,7 @@ class Interpreter {
     std::map<std::string, int64_t> runs_of_op;
   };
 
-  /// Runs a graph on values for leaves() in order. Symbols are bound from the values' shapes.
+  /// Runs a graph on values for leaves() in order. Symbols are bound from the values' shapes (rlx/ir/call.h).
   Literals run(const Graph& g, std::span<const Literal> leaves);
   /// One node on values of its operands.
   Literals run_node(const Node& n, std::span<const Literal> in);
@@ -50,8 +50,5 @@ Literals interpret(const Graph& g, std::span<const Literal> leaves);
 
 /// Checks named values against the leaves and returns them in order of leaves().
 Literals arrange_leaves(const Graph& g, const NamedLiterals& values);
-
-/// The sizes of symbols that the given leaf shapes imply.
-DimBinding solve_symbols(const Graph& g, std::span<const Shape> leaves);
 
 }  // namespace rlx::ir

@@ -6,13 +6,14 @@
 //                {"id": 1, "op": "top_k", "inputs": [[0, 0]], "attrs": {"k": 2},
 //                 "types": ["f32[batch,2]", "i32[batch,2]"], "name": "best",
 //                 "origin": 0}],
-//      "outputs": [{"value": [1, 0], "name": "best"}]},
+//      "outputs": [{"value": [1, 0], "name": "best"}],
+//      "sizes": [["m", "n"]]},
 //    "origins": [{"file": "model.cpp", "line": 12, "label": "layer3/router"}]}
 //
 // Nodes come operands first; a value is [id, result]. Types, extents with symbols and dtypes are written as
 // in the text form, reals that JSON has no number for as "nan", "inf" and "-inf", constants as
 // {"type": "f32[2]", "base64": "..."}, bodies as nested graphs. Attributes equal to their default are left
-// out. "origins" lists where nodes came from, once each, for the nodes of all bodies.
+// out. "sizes" are the equations behind `where` in the text form. "origins" lists where nodes came from, once each, for the nodes of all bodies.
 #pragma once
 
 #include <string>

@@ -99,8 +99,15 @@ class GraphReader {
 
   Graph read(JsonView in) {
     if (depth_ > kMaxParseDepth) fail(in, cat("bodies nest deeper than ", kMaxParseDepth));
-    only(in, {"name", "nodes", "outputs"});
+    only(in, {"name", "nodes", "outputs", "sizes"});
     g_.set_name(std::string(in.at("name").string()));
+    if (const auto equations = in.find("sizes")) {
+      for (const JsonView e : equations->items()) {
+        const auto sides = list<Dim>(e, [](JsonView v) { return dim(v); });
+        if (sides.size() != 2) fail(e, "an equation is [extent, extent]");
+        guarded(e, [&] { g_.assume_equal(sides[0], sides[1]); });
+      }
+    }
     for (const JsonView n : in.at("nodes").items()) node(n);
     Values outputs;
     std::vector<std::string> names;
@@ -161,7 +168,10 @@ class GraphReader {
 
   void check_types(JsonView in, const Node& n) {
     std::string given, inferred = join(n.shapes);
-    for (const JsonView t : in.items()) given += cat(given.empty() ? "" : ", ", t.string());
+    for (const JsonView t : in.items()) {
+      const Shape declared = guarded(t, [&] { return g_.resolve(parse_shape(t.string())); });
+      given += cat(given.empty() ? "" : ", ", declared);
+    }
     if (given != inferred) fail(in, cat(n.op->name, ": declared ", given, ", its operands give ", inferred));
   }
 

@@ -75,6 +75,7 @@ class GraphWriter {
       out_.end_object();
     }
     out_.end_array();
+    sizes(g);
     out_.end_object();
   }
 
@@ -97,6 +98,19 @@ class GraphWriter {
   void operator()(const auto& v) { out_.value(v); }
 
  private:
+  // What the graph itself says of its sizes; the equations of nodes come back with the nodes.
+  void sizes(const Graph& g) {
+    std::vector<Dims> equations;
+    for (const auto& [name, value] : g.solved_symbols()) equations.push_back({Dim::symbol(name), value});
+    for (const Constraint& c : g.constraints()) {
+      if (c.node == kNoNode) equations.push_back({c.a, c.b});
+    }
+    if (equations.empty()) return;
+    out_.key("sizes");
+    out_.begin_array();
+    for (const Dims& sides : equations) (*this)(sides);
+    out_.end_array();
+  }
   void value(Value v) {
     out_.begin_array();
     out_.value(v.node);

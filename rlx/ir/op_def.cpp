@@ -27,7 +27,7 @@ std::string Infer::operand_name(int i) const {
 Dim Infer::same(Dim a, Dim b, std::string_view what) {
   const auto decided = decide_equal(a, b);
   if (decided == false) fail(what, " differ, ", a, " and ", b);
-  if (!decided && constraints_) constraints_->push_back({a, b});
+  if (!decided && equations_) equations_->push_back({a, b, kNoNode, std::string(what)});
   return a.is_static() ? a : b.is_static() ? b : a;
 }
 

@@ -20,18 +20,20 @@ struct OpDef;
 struct Node;
 class Interpreter;
 
-/// Two extents that must be equal at run time, and who asked for it.
+/// Two extents that must be equal, and who asked for it: a node, or kNoNode for the graph itself.
 struct Constraint {
   Dim a, b;
   NodeId node = kNoNode;
+  std::string what;  // completes "what differ, A and B"
 };
 
 /// What `infer` sees. Operands are types; the rule checks them, brings the attributes into canonical form
 /// and returns the result types.
 class Infer {
  public:
-  Infer(const OpDef& op, std::span<const Shape> in, std::vector<Constraint>* constraints)
-      : op_(op), in_(in), constraints_(constraints) {}
+  /// `equations` takes what must be equal and is not plain; null where all sizes are numbers.
+  Infer(const OpDef& op, std::span<const Shape> in, std::vector<Constraint>* equations)
+      : op_(op), in_(in), equations_(equations) {}
 
   int count() const { return int(in_.size()); }
   const Shape& in(int i) const;
@@ -42,10 +44,11 @@ class Infer {
   [[noreturn]] void fail(const Args&... args) const {
     fail_text(cat(args...));
   }
-  /// The common extent of two axes that must agree: decided now, or recorded for binding. `what` completes
-  /// "what differ, A and B".
+  /// The common extent of two axes that must agree. Where that is not plain, the graph makes them one size
+  /// and infers again, or keeps the equation for binding. `what` completes "what differ, A and B".
   Dim same(Dim a, Dim b, std::string_view what);
-  /// NumPy broadcasting of extents; the dtypes are not looked at.
+  /// NumPy broadcasting of extents; the dtypes are not looked at. A symbol never stands for a broadcast 1:
+  /// it is one size with what it meets.
   Dims broadcast(const Shape& a, const Shape& b);
   /// Canonical axis, or an error naming operand i.
   int axis(int axis, int i) const;
@@ -65,7 +68,7 @@ class Infer {
   [[noreturn]] void fail_text(std::string text) const;
   const OpDef& op_;
   std::span<const Shape> in_;
-  std::vector<Constraint>* constraints_;
+  std::vector<Constraint>* equations_;
 };
 
 /// What `reference` sees: operand values and the inferred result types, all static.

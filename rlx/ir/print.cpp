@@ -44,7 +44,9 @@ class Printer {
       if (n->is<Param>()) out += "param ";
       out += cat(names_[n->id], ": ", n->shapes[0]);
     }
-    out += ") {\n";
+    out += ")";
+    print_sizes(out);
+    out += " {\n";
     const std::string margin(size_t(indent) + 2, ' ');
     for (const Node* n : g_.nodes()) {
       if (n->op->traits.leaf) continue;
@@ -74,6 +76,19 @@ class Printer {
   }
 
  private:
+  // What the graph itself says of its sizes; the equations of nodes come back with the nodes.
+  void print_sizes(std::string& out) const {
+    std::string_view before = " where ";
+    const auto print_one = [&](const auto& a, Dim b) {
+      out += cat(before, a, " = ", b);
+      before = ", ";
+    };
+    for (const auto& [name, value] : g_.solved_symbols()) print_one(name, value);
+    for (const Constraint& c : g_.constraints()) {
+      if (c.node == kNoNode) print_one(c.a, c.b);
+    }
+  }
+
   void statement(std::string& out, const Node& n, int indent) {
     out += names_[n.id];
     if (n.shapes.size() != 1) out += cat(":", n.shapes.size());

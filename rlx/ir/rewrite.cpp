@@ -12,7 +12,9 @@ class Rewriter {
   explicit Rewriter(const RewriteRule& rule) : rule_(rule) {}
 
   Rewritten run(const Graph& from) {
+    from.check_order();
     Rewritten out{Graph(from.name())};
+    out.graph.assume_sizes_of(from);
     Cloner copy(out.graph);
     for (const Node* n : from.nodes()) {
       const AttrsRef attrs = map_bodies(

@@ -6,6 +6,9 @@
 //     return %3, best=%3#1
 //   }
 //
+// `graph @toy(x: f32[n], y: f32[n]) where m = n, p*q = 8 {` says what is known of sizes: names that gave way to
+// others (rlx/ir/graph.h: solved_symbols), and equations that the graph itself asks for.
+//
 // A statement is `name = op(operands, attribute=value, ...) : types`; types may be left out and are checked
 // where given. `name:2` has two results, `name` being the first and `name#1` the second. `%3` is a node
 // without a name. An operand may be a nested call. Attributes equal to their default are not printed.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 
 #include "rlx/ir/bodies.h"
 #include "rlx/ir/leaves.h"
@@ -10,7 +11,9 @@ constexpr int kMaxBodyDepth = 64;
 
 class Verifier {
  public:
-  explicit Verifier(const Graph& g) : g_(g) {}
+  explicit Verifier(const Graph& g) : g_(g) {
+    for (const Constraint& c : g.constraints()) known_.emplace(c.a, c.b);
+  }
 
   std::vector<VerifyError> run(int depth) {
     std::vector<bool> seen;
@@ -19,6 +22,7 @@ class Verifier {
       node_ = n;
       if (n->id >= seen.size()) seen.resize(n->id + 1, false);
       if (check_operands(seen)) check_types();
+      check_solved();
       seen[n->id] = true;
       if (n->op->traits.leaf) {
         const std::string& name = leaf_name(*n);
@@ -77,6 +81,7 @@ class Verifier {
       if (out != n.shapes) {
         report("types", cat(n.op->name, ": declared ", join(n.shapes), "; its operands give ", join(out)));
       }
+      for (const Constraint& e : constraints) check_known(e);
       for (const FieldInfo& f : n.op->fields) {
         if (!same_value(f.get(attrs.get()), f.get(n.attrs.get()))) {
           report("types", cat(n.op->name, ": attribute ", f.name, " is not in canonical form"));
@@ -84,6 +89,20 @@ class Verifier {
       }
     } catch (const Error& e) {
       report("types", e.message());
+    }
+  }
+
+  // An edit may bring sizes together that nobody made one.
+  void check_known(const Constraint& e) {
+    if (known_.contains({e.a, e.b}) || known_.contains({e.b, e.a})) return;
+    report("types", cat(node_->op->name, ": ", e.what, " may differ, ", e.a, " and ", e.b,
+                        "; say that they are equal with assume_equal"));
+  }
+
+  void check_solved() {
+    for (const Shape& s : node_->shapes) {
+      if (const Shape now = g_.resolve(s); now != s)
+        report("types", cat(node_->op->name, ": declared ", s, ", which is ", now));
     }
   }
 
@@ -133,6 +152,7 @@ class Verifier {
   }
 
   const Graph& g_;
+  std::set<std::pair<Dim, Dim>> known_;
   const Node* node_ = nullptr;
   std::vector<VerifyError> errors_;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "rlx/ir/call.h"
 #include "rlx/ir/leaves.h"
 #include "rlx/passes/prologue.h"
 #include "rlx/runtime/devices.h"
@@ -19,7 +20,8 @@ int thread_count(const CompileOptions& o) {
 Core::Core(const ir::Graph& graph, const NamedLiterals& weights, const CompileOptions& options, bool split)
     : options_(options),
       graph_(optimise(graph, options)),
-      builder_(device_named(options.device), thread_count(options)) {
+      builder_(device_named(options.device), thread_count(options)),
+      weights_(builder_.backend().memory()) {
   if (split && options.optimise) {
     if (passes::Split parts = passes::split_prologue(graph_); !parts.empty()) {
       graph_ = std::move(parts.main);
@@ -113,13 +115,20 @@ void Core::set_params(const NamedLiterals& values) {
   if (!values.empty()) version_.fetch_add(1, std::memory_order_release);
 }
 
+ir::Graph Core::bound(const std::vector<Shape>& shapes) const {
+  if (!graph_.has_dynamic_dims()) return graph_;
+  ir::Graph bound = graph_.bind(ir::solve_sizes(graph_, shapes));
+  if (const auto left = bound.dynamic_symbols(); !left.empty())
+    throw invalid("run: the inputs do not tell the size of ", join(left), "; bind it first");
+  return bound;
+}
+
+ir::Graph Core::program_graph(const std::vector<Shape>& shapes, const PassListener& listener) const {
+  std::vector<passes::Remark> ignored;
+  return specialise(bound(shapes), builder_.backend(), options_, ignored, listener);
+}
+
 std::shared_ptr<const backend::Executable> Core::build(const std::vector<Shape>& shapes) {
-  ir::Graph bound = graph_;
-  if (graph_.has_dynamic_dims()) {
-    bound = graph_.bind(ir::solve_symbols(graph_, shapes));
-    if (const auto left = bound.dynamic_symbols(); !left.empty())
-      throw invalid("run: the inputs do not tell the size of ", join(left), "; bind it first");
-  }
   backend::Interface interface;
   for (size_t i = 0; i < leaves_.size(); ++i) {
     interface.fixed.push_back(leaves_[i].role == LeafRole::param);
@@ -128,7 +137,7 @@ std::shared_ptr<const backend::Executable> Core::build(const std::vector<Shape>&
       if (outputs_[o].state == leaves_[i].state) interface.donated.push_back({int(i), int(o)});
     }
   }
-  return builder_.build(specialise(bound, builder_.backend(), options_, remarks_), interface);
+  return builder_.build(specialise(bound(shapes), builder_.backend(), options_, remarks_), interface);
 }
 
 std::shared_ptr<const Instance> Core::instance(const std::vector<Shape>& shapes) {
@@ -155,10 +164,10 @@ std::shared_ptr<const Instance> Core::instance(const std::vector<Shape>& shapes)
   made->weights.resize(leaves_.size());
   for (size_t i = 0; i < leaves_.size(); ++i) {
     if (leaves_[i].role == LeafRole::param && made->program->reads_leaf(i))
-      made->weights[i] = *weights_.find(i);
+      made->weights[i] = weights_.resident(i);
   }
   made->outputs.reserve(outputs_.size());
-  const DimBinding binding = ir::solve_symbols(graph_, shapes);
+  const DimBinding binding = ir::solve_sizes(graph_, shapes);
   for (const Output& o : outputs_) made->outputs.push_back(o.shape.bind(binding));
   if (found != instances_.end()) instances_.erase(found);
   instances_.push_front(made);

@@ -12,6 +12,8 @@ class Batcher {
   Batcher(Graph& to, Dim size) : to_(to), size_(size) {}
 
   std::vector<BatchedValue> run(const Graph& from, const std::vector<BatchedValue>& leaves) {
+    from.check_order();
+    to_.assume_sizes_of(from);
     ValueMap<BatchedValue> map;
     size_t leaf = 0;
     for (const Node* n : from.nodes()) {
@@ -22,11 +24,11 @@ class Batcher {
       const RuleScope scope(to_, *n, "vmap");
       std::vector<BatchedValue> in;
       for (const Value v : n->inputs) in.push_back(map.at(v));
-      const auto out = node(*n, in);
+      auto out = node(*n, in);
       RLX_CHECK(out.size() == n->shapes.size(), "vmap of ", n->op->name, " returned ", out.size(),
                 " results");
       for (uint32_t i = 0; i < out.size(); ++i) {
-        check_shape(*n, i, out[i]);
+        out[i].tensor = as_promised(*n, i, out[i]);
         map[n->result(i)] = out[i];
       }
     }
@@ -36,11 +38,10 @@ class Batcher {
   }
 
  private:
-  void check_shape(const Node& n, uint32_t i, const BatchedValue& got) const {
+  Expr as_promised(const Node& n, uint32_t i, const BatchedValue& got) const {
     Dims dims = n.shapes[i].dims();
     if (got.batched) dims.insert(dims.begin(), size_);
-    RLX_CHECK(got.tensor.shape() == n.shapes[i].with_dims(dims), "vmap of ", n.op->name, " returned ",
-              got.tensor.shape(), ", expected ", n.shapes[i].with_dims(dims));
+    return as_type(got.tensor, n.shapes[i].with_dims(std::move(dims)), cat("vmap of ", n.op->name));
   }
 
   std::vector<BatchedValue> node(const Node& n, const std::vector<BatchedValue>& in) {

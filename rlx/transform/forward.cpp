@@ -59,10 +59,12 @@ class Forward {
     }
     RLX_CHECK(out.size() == shapes.size(), "jvp of ", op.name, " returned ", out.size(), " tangents");
     if (!renew_) replacements.clear();
+    for (uint32_t i = 0; i < replacements.size(); ++i) {
+      if (replacements[i]) replacements[i] = as_type(replacements[i], shapes[i], op.name);
+    }
     for (uint32_t i = 0; i < out.size(); ++i) {
       if (!out[i] || !is_differentiable(shapes[i].dtype())) continue;
-      RLX_CHECK(out[i].shape() == shapes[i], "jvp of ", op.name, ": a tangent of ", out[i].shape(), " for ",
-                shapes[i]);
+      out[i] = as_type(out[i], shapes[i], cat("jvp of ", op.name));
       // A rule that made the results anew speaks of the new ones.
       tangents_[i < replacements.size() && replacements[i] ? replacements[i].value : results[i]] = out[i];
     }

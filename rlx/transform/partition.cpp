@@ -55,6 +55,7 @@ class Partitioner {
 
   void build_forward(const Values& saved, Graph& g) const {
     g.set_name(joint_.name());
+    g.assume_sizes_of(joint_);
     ir::Cloner copy(g);
     for (size_t i = 0; i < num_leaves_; ++i) copy.copy(joint_.node(leaves_[i]));
     for (const Node* n : joint_.nodes()) {
@@ -78,6 +79,7 @@ class Partitioner {
   void build_backward(const Values& saved, Partition& out) const {
     Graph& g = out.backward;
     g.set_name(joint_.name() + "_backward");
+    g.assume_sizes_of(joint_);
     ir::Cloner copy(g);
     for (size_t i = 0; i < num_leaves_; ++i) copy.copy(joint_.node(leaves_[i]));
     for (const Value v : saved) copy.set(v, g.input(cat("saved_", v.node, "_", v.index), joint_.shape(v)));

@@ -55,8 +55,7 @@ class Backward {
   }
 
   void accumulate(Value v, Expr t) {
-    RLX_CHECK(t.shape() == g_.shape(v), "a gradient of ", t.shape(), " for %", v.node, " of ", g_.shape(v),
-              " (", g_.node(v).op->name, ")");
+    t = as_type(t, Shape(g_.shape(v)), cat("gradient of ", g_.node(v).op->name));
     Expr& slot = cotangents_[v];
     slot = slot ? ops::add(slot, t) : t;
   }
@@ -93,7 +92,8 @@ class Backward {
       if (grads[i] && wanted[i]) accumulate(operands[i], grads[i]);
     }
     for (uint32_t i = 0; i < replacements.size(); ++i) {
-      if (replacements[i]) g_.replace(g_.value(id, i), replacements[i]);
+      if (!replacements[i]) continue;
+      g_.replace(g_.value(id, i), as_type(replacements[i], g_.shape(g_.value(id, i)), op.name));
     }
   }
 

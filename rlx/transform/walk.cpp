@@ -3,11 +3,22 @@
 #include <algorithm>
 
 #include "rlx/ir/leaves.h"
+#include "rlx/ops/shape/reshape.h"
 
 namespace rlx::transform {
 
 RuleScope::RuleScope(Graph& g, const Node& n, std::string_view rule)
     : scope_(g, ir::noted_origin(n, cat(rule, " of %", n.id, " ", n.op->name))) {}
+
+Expr as_type(Expr t, const Shape& given, std::string_view what) {
+  const Shape want = t.graph->resolve(given);  // sizes may have become one since it was read
+  if (t.shape() == want) return t;
+  const Shape& got = t.shape();
+  bool may_be = got.rank() == want.rank() && got.dtype() == want.dtype();
+  for (int i = 0; may_be && i < got.rank(); ++i) may_be = decide_equal(got.dim(i), want.dim(i)) != false;
+  RLX_CHECK(may_be, what, ": ", got, " for ", want);
+  return ops::reshape(t, want.dims());
+}
 
 Exprs emit_decomposition(Graph& g, const Node& n) {
   const Values operands = n.inputs;  // copies: the node may move while nodes are appended
@@ -17,8 +28,7 @@ Exprs emit_decomposition(Graph& g, const Node& n) {
   RLX_CHECK(out.size() == shapes.size(), n.op->name, " decomposes into ", out.size(), " results of ",
             shapes.size());
   for (size_t i = 0; i < out.size(); ++i) {
-    RLX_CHECK(out[i].shape() == shapes[i], n.op->name, " decomposes into ", out[i].shape(), ", inferred ",
-              shapes[i]);
+    out[i] = as_type(out[i], shapes[i], cat("decomposition of ", n.op->name));
   }
   return out;
 }

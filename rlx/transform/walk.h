@@ -45,6 +45,11 @@ class RuleScope {
   ir::OriginScope scope_;
 };
 
+/// `t` in the type a rule promised, which may have been read before sizes became one. Sizes that are equal by an
+/// equation without a solution (n*k and p*q) are equal to the graph but not by type: a reshape says so. Any
+/// other difference is a wrong rule, named by `what`.
+Expr as_type(Expr t, const Shape& promised, std::string_view what);
+
 /// Emits the decomposition of a composite node and returns its results.
 Exprs emit_decomposition(Graph& g, const Node& n);
 

@@ -13,9 +13,16 @@ namespace rlx::test {
 
 class RandomProgram {
  public:
-  RandomProgram(uint64_t seed, int nodes) : seed_(seed), g_(cat("random_", seed)) {
+  /// With `symbols`, every axis of an input is a symbol of its own; sizes() has their values.
+  RandomProgram(uint64_t seed, int nodes, bool symbols = false) : seed_(seed), g_(cat("random_", seed)) {
     for (int i = 0; i < 3; ++i) {
-      pool_.push_back({&g_, g_.input(cat("x", i), Shape(DType::f64, kShapes[size_t(i)]))});
+      Dims dims = kShapes[size_t(i)];
+      for (size_t axis = 0; symbols && axis < dims.size(); ++axis) {
+        const std::string name = cat("n", i, axis);
+        sizes_.set(name, dims[axis].value());
+        dims[axis] = Dim::symbol(name);
+      }
+      pool_.push_back({&g_, g_.input(cat("x", i), Shape(DType::f64, dims))});
     }
     while (int(g_.len()) < nodes) pool_.push_back(step());
     g_.set_outputs({pool_.back().value, pool_[pool_.size() - 2].value});
@@ -36,6 +43,7 @@ class RandomProgram {
     return out;
   }
   size_t values() const { return pool_.size(); }
+  const DimBinding& sizes() const { return sizes_; }
 
  private:
   using T = ir::Expr;
@@ -86,14 +94,20 @@ class RandomProgram {
     }
   }
 
+  int64_t size(Dim d) const { return bind(d, sizes_).value(); }
+  bool broadcasts(T a, T b) const {
+    for (int i = 1; i <= std::min(a.rank(), b.rank()); ++i) {
+      const Dim x = a.dim(-i), y = b.dim(-i);
+      if (x != Dim(1) && y != Dim(1) && size(x) != size(y)) return false;
+    }
+    return true;
+  }
   // Operands that do not broadcast are reduced to scalars first.
   T combine(T a, T b) {
     using namespace ops;  // NOLINT
-    try {
-      return draw(2) ? a * b : a - b;
-    } catch (const Error&) {
-      return reduce_mean(a, {}) + reduce_mean(b, {});
-    }
+    const bool times = draw(2);
+    if (!broadcasts(a, b)) return reduce_mean(a, {}) + reduce_mean(b, {});
+    return times ? a * b : a - b;
   }
   T product(T x) {
     using namespace ops;  // NOLINT
@@ -103,7 +117,7 @@ class RandomProgram {
   T rows(T x) {
     using namespace ops;  // NOLINT
     if (x.rank() == 0 || x.dim(0) == Dim(0)) return sin(x);
-    const int64_t n = x.dim(0).value();
+    const int64_t n = size(x.dim(0));
     if (draw(2)) return narrow(x, 0, int64_t(draw(uint32_t(n))), 1);
     const T ids{&g_,
                 g_.constant(Literal::integers(Shape(DType::i32, {2}),
@@ -179,6 +193,7 @@ class RandomProgram {
   PhiloxBlock block_{};
   size_t next_ = 4;
   ir::Graph g_;
+  DimBinding sizes_;
   std::vector<T> pool_;
 };
 

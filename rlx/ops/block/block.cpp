@@ -13,6 +13,7 @@ Shapes infer_by_decomposition(Infer& c, Exprs (*decompose)(const Lower&, const v
     if (e.kind() != ErrorKind::user) throw;
     c.fail(e.message());
   }
+  for (const auto& [name, value] : g.solved_symbols()) c.same(Dim::symbol(name), value, "sizes");
   for (const Constraint& k : g.constraints()) c.same(k.a, k.b, "sizes");
   return out;
 }

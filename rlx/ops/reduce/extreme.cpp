@@ -1,6 +1,7 @@
 #include "rlx/ops/reduce/extreme.h"
 
 #include "rlx/ops/reduce/order.h"
+#include "rlx/ops/require.h"
 
 namespace rlx::ops {
 namespace {
@@ -11,6 +12,7 @@ Shapes infer_arg(Infer& c, ArgExtremeAttrs& a) {
   a.axis = c.axis(a.axis, 0);
   if (!is_integer(a.dtype) && a.dtype != DType::f32 && a.dtype != DType::f64)
     c.fail("dtype ", a.dtype, " does not hold positions; use an integer type, f32 or f64");
+  require_positions(c, a.dtype, x.dim(a.axis));
   if (x.dim(a.axis) == Dim(0)) c.fail("axis ", a.axis, " of x: ", x, " is empty and has no position");
   if (a.keep_dim) return {Shape(a.dtype, x.with_dim(a.axis, 1).dims())};
   Dims dims = x.dims();
@@ -59,6 +61,7 @@ std::vector<OpSample<ArgExtremeAttrs>> arg_samples() {
 Shapes infer_running(Infer& c, RunningExtremeAttrs& a) {
   require_order(c);
   a.axis = c.axis(a.axis, 0);
+  require_positions(c, DType::i32, c.in(0).dim(a.axis));
   return {c.in(0), c.in(0).with_dtype(DType::i32)};
 }
 

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "rlx/ops/reduce/order.h"
+#include "rlx/ops/require.h"
 #include "rlx/ops/shape/box.h"
 #include "rlx/ops/shape/narrow.h"
 
@@ -22,6 +23,7 @@ std::vector<OpSample<SortAttrs>> sort_samples() {
 Shapes Sort::infer(Infer& c, Attrs& a) {
   require_order(c);
   a.axis = c.axis(a.axis, 0);
+  require_positions(c, DType::i32, c.in(0).dim(a.axis));
   return {c.in(0), c.in(0).with_dtype(DType::i32)};
 }
 
@@ -55,6 +57,7 @@ std::vector<OpSample<SortAttrs>> Sort::samples() { return sort_samples(); }
 Shapes Argsort::infer(Infer& c, Attrs& a) {
   require_order(c);
   a.axis = c.axis(a.axis, 0);
+  require_positions(c, DType::i32, c.in(0).dim(a.axis));
   return {c.in(0).with_dtype(DType::i32)};
 }
 Exprs Argsort::decompose(const Lower& c, const Attrs& a) { return {sort(c.in(0), a.axis, a.descending)[1]}; }
@@ -66,6 +69,7 @@ Shapes TopK::infer(Infer& c, Attrs& a) {
   require_order(c);
   a.axis = c.axis(a.axis, 0);
   const Dim size = x.dim(a.axis);
+  require_positions(c, DType::i32, size);
   if (a.k < 0 || (size.is_static() && a.k > size.value()))
     c.fail("k is ", a.k, " and axis ", a.axis, " of x: ", x, " has size ", size,
            "; k must be between 0 and that");

@@ -3,6 +3,7 @@
 #include "rlx/ops/elementwise/cast.h"
 #include "rlx/ops/elementwise/compare.h"
 #include "rlx/ops/index/indices.h"
+#include "rlx/ops/require.h"
 #include "rlx/ops/shape/reshape.h"
 
 namespace rlx::ops {
@@ -15,6 +16,7 @@ Shapes Iota::infer(Infer& c, Attrs& a) {
     c.fail("shape ", a.shape, " has dtype ", a.shape.dtype(), "; it must be numeric");
   const int asked = a.axis;
   if (!normalize_axis(a.axis, a.shape.rank())) c.fail("axis ", asked, " is out of range for ", a.shape);
+  require_positions(c, a.shape.dtype(), a.shape.dim(a.axis));
   return {a.shape};
 }
 
