@@ -60,6 +60,7 @@ struct Attention {
       "s = scale q k^T, then c tanh(s / c) if capped, then s + bias, then -inf where masked; lse = log sum "
       "exp s over the keys, y = exp(s - lse) v. A row without any allowed key gives y = 0, lse = -inf and "
       "no gradient. lse is [batch, heads, queries], f64 for f64 operands and else f32";
+  static constexpr Traits traits{.contraction = true};
   using Attrs = AttentionAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
@@ -81,6 +82,7 @@ struct AttentionBackward {
       "p = exp(s - lse) with s as in attention and delta = sum(dy y) - dlse, [batch, heads, queries]: "
       "dv = p^T dy; ds = p (dy v^T - delta); dbias = ds; dq = scale ds k, dk = scale ds^T q, with ds times "
       "1 - (s/c)^2 under a soft-cap. dbias is there when has_bias";
+  static constexpr Traits traits{.contraction = true};
   using Attrs = AttentionAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Exprs decompose(const Lower&, const Attrs&);

@@ -16,6 +16,7 @@ struct FusedAttentionBlock {
       "(blocked where < 0.5), then qkv_b, out_b if has_bias, then cos, sin if has_rope. q, k, v are the "
       "thirds of hidden qkv_w (+ qkv_b), q and k rotated by rope; y = attention(q, k, v, mask) out_w (+ "
       "out_b)";
+  static constexpr Traits traits{.contraction = true};
   struct Attrs {
     int64_t num_heads = 1, head_dim = 0;
     bool has_bias = false, has_rope = false;
@@ -41,6 +42,7 @@ struct FusedTransformerLayer {
       "ln2_g, ln2_b, mask; without, the four biases qkv_b, out_b, fc1_b, fc2_b are left out and the norms "
       "keep theirs (10 operands). x = layer_norm(hidden + fused_attention_block(hidden)); y = layer_norm(x + "
       "activation(x fc1_w + fc1_b) fc2_w + fc2_b)";
+  static constexpr Traits traits{.contraction = true};
   struct Attrs {
     int64_t num_heads = 1, head_dim = 0, intermediate_size = 0;
     double eps1 = 1e-12, eps2 = 1e-12;

@@ -19,7 +19,7 @@ struct LinearBlock {
   static constexpr std::string_view name = "linear", summary = "Linear layer (block).",
                                     operands = "x, w, bias?";
   static constexpr std::string_view doc = "y = activation(x w + bias); w is [in, out]";
-  static constexpr Traits traits{.block = true};
+  static constexpr Traits traits{.contraction = true, .block = true};
   using Attrs = LinearAttrs;
   static Shapes infer(Infer& c, Attrs& a) { return infer_block<LinearBlock>(c, a); }
   static Exprs decompose(const Lower&, const Attrs&);
@@ -30,7 +30,7 @@ struct LinearFusedBlock {
   static constexpr std::string_view name = "linear_fused", summary = "Linear layer with bias (block).",
                                     operands = "x, w, bias";
   static constexpr std::string_view doc = "y = activation(x w + bias); w is [in, out]";
-  static constexpr Traits traits{.block = true};
+  static constexpr Traits traits{.contraction = true, .block = true};
   using Attrs = LinearAttrs;
   static Shapes infer(Infer& c, Attrs& a) { return infer_block<LinearFusedBlock>(c, a); }
   static Exprs decompose(const Lower&, const Attrs&);
@@ -42,7 +42,7 @@ struct SharedLinearPair {
                                     summary = "Two products of one input (block).",
                                     operands = "x, w_first, w_second", results = "first, second";
   static constexpr std::string_view doc = "first = x w_first, second = x w_second";
-  static constexpr Traits traits{.block = true};
+  static constexpr Traits traits{.contraction = true, .block = true};
   using Attrs = NoAttrs;
   static Shapes infer(Infer& c, Attrs& a) { return infer_block<SharedLinearPair>(c, a); }
   static Exprs decompose(const Lower&, const Attrs&);
@@ -53,7 +53,7 @@ struct SwigluFfn {
   static constexpr std::string_view name = "swiglu_ffn", summary = "Gated feed-forward net (block).",
                                     operands = "x, up_w, gate_w, down_w";
   static constexpr std::string_view doc = "y = ((x up_w) * silu(x gate_w)) down_w";
-  static constexpr Traits traits{.block = true};
+  static constexpr Traits traits{.contraction = true, .block = true};
   using Attrs = NoAttrs;
   static Shapes infer(Infer& c, Attrs& a) { return infer_block<SwigluFfn>(c, a); }
   static Exprs decompose(const Lower&, const Attrs&);

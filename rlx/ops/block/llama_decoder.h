@@ -16,7 +16,7 @@ struct LlamaDecoderBlock {
       "cos, sin [positions, head_dim / 2]; p = x + attention(q, k, v) o_w; y = p + swiglu(rms_norm(p)). "
       "num_kv_heads heads of k and v serve num_heads heads of q, adjacent heads sharing one. mask is the "
       "operand of mask_kind custom or bias";
-  static constexpr Traits traits{.block = true};
+  static constexpr Traits traits{.contraction = true, .block = true};
   struct Attrs {
     int64_t num_heads = 1;
     int64_t head_dim = 1;

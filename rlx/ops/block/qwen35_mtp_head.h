@@ -19,7 +19,7 @@ struct Qwen35MtpHead {
       "of q, then head_dim lanes of a gate; q and k are normed per head and their first n_rot lanes rotated; "
       "c = c + (attention(q, k, v) * sigmoid(gate)) o_w; c = c + swiglu(rms_norm(c)); y = rms_norm(c[:, "
       "last_token_idx]) lm_head_w, [batch, 1, vocab]";
-  static constexpr Traits traits{.block = true};
+  static constexpr Traits traits{.contraction = true, .block = true};
   struct Attrs {
     int64_t num_heads = 1;
     int64_t num_kv_heads = 0;

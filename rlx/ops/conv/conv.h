@@ -21,6 +21,7 @@ struct Conv {
       "y[n, co, o] = sum over ci, k of x[n, g Ci/groups + ci, i] w[co, ci, k] with i input_dilation = "
       "o stride + k dilation - padding on each spatial axis, absent where i is not whole or not inside x; "
       "g = co / (Co/groups). x is [N, Ci, ..], w is [Co, Ci/groups, ..], y is [N, Co, size..]";
+  static constexpr Traits traits{.contraction = true};
   struct Attrs {
     std::vector<int64_t> stride, padding, dilation, input_dilation;
     Dim groups = 1;

@@ -55,6 +55,7 @@ struct ConvNd {
       "y[n, co, o] = sum over ci, k of x[n, ci, o stride + k dilation - padding] w[co, ci, k], zero outside "
       "x. x is [N, Ci, spatial..], w is [Co, Ci/groups, kernel..]; a spatial axis of y has floor((size + 2 "
       "padding - dilation (kernel - 1) - 1) / stride) + 1 positions";
+  static constexpr Traits traits{.contraction = true};
   using Attrs = ConvAttrs;
   static Shapes infer(Infer& c, Attrs& a) { return detail::infer_conv(c, a, Axes); }
   static Exprs decompose(const Lower& c, const Attrs& a) { return detail::decompose_conv(c, a); }
@@ -78,6 +79,7 @@ struct ConvTransposeNd {
       "y[n, co, i stride + k dilation - padding] += x[n, ci, i] w[ci, co, k]: the gradient of a convolution "
       "in its input. x is [N, Ci, spatial..], w is [Ci, Co/groups, kernel..]; a spatial axis of y has "
       "(size - 1) stride - 2 padding + dilation (kernel - 1) + output_padding + 1 positions";
+  static constexpr Traits traits{.contraction = true};
   using Attrs = ConvTransposeAttrs;
   static Shapes infer(Infer& c, Attrs& a) { return detail::infer_conv_transpose(c, a, Axes); }
   static Exprs decompose(const Lower& c, const Attrs& a) { return detail::decompose_conv_transpose(c, a); }
@@ -102,6 +104,7 @@ struct Conv2dBackwardInput {
                                     summary = "Gradient of conv2d in its input.", operands = "dy, w";
   static constexpr std::string_view doc =
       "dx[n, ci, i] = sum of dy[n, co, o] w[co, ci, k] over co and o stride + k dilation - padding = i";
+  static constexpr Traits traits{.contraction = true};
   struct Attrs : ConvSteps {
     Dims x_shape;
     static constexpr auto fields() {
@@ -119,6 +122,7 @@ struct Conv2dBackwardWeight {
                                     summary = "Gradient of conv2d in its weight.", operands = "x, dy";
   static constexpr std::string_view doc =
       "dw[co, ci, k] = sum over n, o of x[n, ci, o stride + k dilation - padding] dy[n, co, o]";
+  static constexpr Traits traits{.contraction = true};
   struct Attrs : ConvSteps {
     Dims w_shape;
     static constexpr auto fields() {

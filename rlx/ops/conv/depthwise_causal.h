@@ -13,6 +13,7 @@ struct DepthwiseConv1dCausal {
       "y[b, s, c] = sum over k of z[b, s + k, c] weight[c, 0, 0, k], z = left_pad followed by input along "
       "the sequence. input is [B, S, C], weight [C, 1, 1, K], left_pad [B, K-1, C]: the last K-1 inputs "
       "before this call, zeros at the start";
+  static constexpr Traits traits{.contraction = true};
   using Attrs = NoAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Exprs decompose(const Lower&, const Attrs&);

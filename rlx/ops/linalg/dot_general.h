@@ -11,6 +11,7 @@ struct DotGeneral {
   static constexpr std::string_view doc =
       "y[batch, lhs free, rhs free] = sum over the contracted axes of lhs * rhs. Batch and contracted axes "
       "are paired in the order listed; free axes are all others, ascending. Types as for matmul";
+  static constexpr Traits traits{.contraction = true};
   struct Attrs {
     std::vector<int> lhs_contracting, rhs_contracting, lhs_batch, rhs_batch;
     static constexpr auto fields() {

@@ -13,6 +13,7 @@ struct Einsum {
       "are summed. A letter twice in one operand takes its diagonal; `...` stands for any leading or inner "
       "axes, broadcast. Without an arrow y has the letters that occur once, in alphabetical order, behind "
       "`...`. More than two operands are contracted pair by pair, the smallest intermediate first";
+  static constexpr Traits traits{.contraction = true};
   struct Attrs {
     std::string equation;
     static constexpr auto fields() {

@@ -11,6 +11,7 @@ struct FusedMatmulBiasAct {
                                     summary = "Matrix product, bias and activation.", operands = "x, w, bias";
   static constexpr std::string_view doc =
       "y = act(x w + bias): x is [.., M, K], w [K, N] or [.., K, N], bias [N]";
+  static constexpr Traits traits{.contraction = true};
   struct Attrs {
     std::optional<Activation> activation;
     static constexpr auto fields() {
@@ -29,6 +30,7 @@ struct LoraMatmul {
                                     operands = "x, w, a, b";
   static constexpr std::string_view doc =
       "y = x w + scale (x a) b: x is [.., M, K], w [K, N], a [K, R], b [R, N]";
+  static constexpr Traits traits{.contraction = true};
   struct Attrs {
     double scale = 1;
     static constexpr auto fields() {

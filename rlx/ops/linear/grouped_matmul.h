@@ -11,6 +11,7 @@ struct GroupedMatmul {
                                     operands = "x, w, e";
   static constexpr std::string_view doc =
       "y[i, :] = x[i, :] w[e[i]]: x is [M, K], w [E, K, N], e [M] whole numbers in 0 .. E-1";
+  static constexpr Traits traits{.contraction = true};
   using Attrs = NoAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
@@ -28,6 +29,7 @@ struct GroupedOuter {
   static constexpr std::string_view doc =
       "w[k] = sum of x[i, :]^T y[i, :] over the rows i with e[i] = k: x is [M, K], y [M, N], w [experts, K, "
       "N]; the gradient of grouped_matmul in its matrices";
+  static constexpr Traits traits{.contraction = true};
   struct Attrs {
     Dim experts = 1;
     static constexpr auto fields() {

@@ -24,6 +24,7 @@ struct DequantMatmul {
       "nibble "
       "first; scale is u8 or f8e4m3 (NaN codes count as 0), zp the one global scale\n"
       "Codes are frozen: x, scale and zp have gradients, w has none";
+  static constexpr Traits traits{.contraction = true};
   struct Attrs {
     std::string scheme;
     static constexpr auto fields() {
@@ -64,6 +65,7 @@ struct DequantGroupedMatmul {
   static constexpr std::string_view doc =
       "y[i, n] = sum over k of x[i, k] W[experts[i], k, n], W as in dequant_moe_weights; an expert out of "
       "range is an error. Packed weights are frozen: only x has a gradient";
+  static constexpr Traits traits{.contraction = true};
   struct Attrs {
     std::string scheme;
     Dim num_experts = 0;

@@ -13,7 +13,7 @@ struct QConv2d {
       "acc[n, o, y, x] = bias[o] + sum of (x[n, c, iy, ix] - x_zp)(w[o, c', ky, kx] - w_zp) in i32, iy = y "
       "stride + ky dilation - padding, c = c' + group of o times Ci/groups; taps outside the image add "
       "nothing. y = round(acc mult) + out_zp, saturated to -128 .. 127";
-  static constexpr Traits traits{.zero_gradient = true};
+  static constexpr Traits traits{.contraction = true, .zero_gradient = true};
   struct Attrs : Requantize {
     std::vector<int64_t> kernel_size, stride, padding, dilation;
     int64_t groups = 1;

@@ -33,7 +33,7 @@ struct QMatmul {
   static constexpr std::string_view doc =
       "acc[.., n] = bias[n] + sum over k of (x[.., k] - x_zp)(w[k, n] - w_zp) in i32; y = round(acc mult) + "
       "out_zp, saturated to -128 .. 127";
-  static constexpr Traits traits{.zero_gradient = true};
+  static constexpr Traits traits{.contraction = true, .zero_gradient = true};
   struct Attrs : Requantize {
     static constexpr auto fields() { return fields_of<Attrs>(); }
   };

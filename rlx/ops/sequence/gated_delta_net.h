@@ -17,6 +17,7 @@ struct GatedDeltaNetAttrs {
 /// Both forms: with `state` as sixth operand, or from zero.
 struct GatedDeltaNetRules {
   static constexpr std::string_view results = "y, state";
+  static constexpr Traits traits{.contraction = true};
   using Attrs = GatedDeltaNetAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
