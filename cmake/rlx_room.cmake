@@ -1,10 +1,18 @@
 # rlx_room(NAME [DEPS room...] [LIBS target...] [WITHOUT folder]): one static library per room from every source
 # below rlx/NAME, except below a folder that is a room of its own. Sources are globbed: a new file needs no line here.
 #
-# rlx_umbrella(): the INTERFACE target rlx::rlx that users link, and the install rules.
+# rlx_umbrella(): the INTERFACE target rlx::rlx that users link, librlx.so where it is asked for, and the install rules.
 # rlx_test(NAME [DEPS room...] [PRECOMPILE header...]): one test program from tests/NAME/**/*_test.cpp.
 
 set(RLX_ROOMS "" CACHE INTERNAL "")
+set(RLX_SYSTEM_LIBRARIES "" CACHE INTERNAL "")  # that any room links
+
+# rlx_links(LIBRARY...): notes them for the shared library and for pkg-config.
+function(rlx_links)
+  set(all ${RLX_SYSTEM_LIBRARIES} ${ARGN})
+  list(REMOVE_DUPLICATES all)
+  set(RLX_SYSTEM_LIBRARIES ${all} CACHE INTERNAL "")
+endfunction()
 
 add_library(rlx_flags INTERFACE)
 target_compile_options(rlx_flags INTERFACE -Wall -Wextra -Wno-missing-field-initializers
@@ -52,6 +60,55 @@ function(rlx_room name)
   target_link_libraries(rlx_${target} PUBLIC ${ARG_LIBS} PRIVATE ${ARG_PRIVATE_LIBS}
                         $<BUILD_INTERFACE:rlx_flags>)
   set(RLX_ROOMS ${RLX_ROOMS} rlx_${target} CACHE INTERNAL "")
+  rlx_links(${ARG_LIBS} ${ARG_PRIVATE_LIBS})
+endfunction()
+
+# One shared library from the objects of all rooms, so that nothing is compiled twice.
+function(rlx_shared_library)
+  add_library(rlx_shared SHARED)
+  add_library(rlx::shared ALIAS rlx_shared)
+  set_target_properties(rlx_shared PROPERTIES OUTPUT_NAME rlx EXPORT_NAME shared VERSION ${PROJECT_VERSION}
+                        SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} LINKER_LANGUAGE CXX)
+  target_compile_features(rlx_shared INTERFACE cxx_std_20)
+  target_include_directories(rlx_shared INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+                                                  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  foreach(room ${RLX_ROOMS})
+    target_sources(rlx_shared PRIVATE $<TARGET_OBJECTS:${room}>)
+  endforeach()
+  foreach(level ${RLX_ISA_LEVELS})
+    target_sources(rlx_shared PRIVATE $<TARGET_OBJECTS:rlx_isa_${level}>)
+  endforeach()
+  target_link_libraries(rlx_shared PRIVATE ${RLX_SYSTEM_LIBRARIES})
+  install(TARGETS rlx_shared EXPORT rlxTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endfunction()
+
+# For builds without CMake: pkg-config --cflags --libs rlx. A program takes the shared library where there is one.
+function(rlx_pkg_config)
+  set(RLX_PC_SYSTEM "")
+  foreach(library ${RLX_SYSTEM_LIBRARIES})
+    if(library STREQUAL "Threads::Threads")
+      string(APPEND RLX_PC_SYSTEM " -pthread")
+    elseif(library STREQUAL "ZLIB::ZLIB")
+      string(APPEND RLX_PC_SYSTEM " -lz")
+    else()
+      string(REGEX REPLACE "^.*::" "" library ${library})
+      string(APPEND RLX_PC_SYSTEM " -l${library}")
+    endif()
+  endforeach()
+  if(RLX_SHARED)
+    set(RLX_PC_LIBS " -lrlx")
+    set(RLX_PC_PRIVATE "${RLX_PC_SYSTEM}")
+  else()
+    set(rooms ${RLX_ROOMS})
+    list(REVERSE rooms)  # a room before those it uses
+    list(TRANSFORM rooms PREPEND " -l")
+    string(CONCAT RLX_PC_LIBS ${rooms} ${RLX_PC_SYSTEM})
+    set(RLX_PC_PRIVATE "")
+  endif()
+  file(RELATIVE_PATH RLX_PC_UP /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)  # the prefix is wherever the file is
+  string(REGEX REPLACE "/$" "" RLX_PC_UP "${RLX_PC_UP}")
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/rlx.pc.in ${PROJECT_BINARY_DIR}/rlx.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/rlx.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endfunction()
 
 function(rlx_umbrella)
@@ -61,6 +118,10 @@ function(rlx_umbrella)
 
   include(CMakePackageConfigHelpers)
   install(TARGETS rlx ${RLX_ROOMS} EXPORT rlxTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  if(RLX_SHARED)
+    rlx_shared_library()
+  endif()
+  rlx_pkg_config()
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/rlx DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
           FILES_MATCHING PATTERN "*.h")
   install(EXPORT rlxTargets NAMESPACE rlx:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/rlx)

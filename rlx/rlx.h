@@ -1,6 +1,7 @@
 // Everything a user of the library includes.
 #pragma once
 
+#include "rlx/base/version.h"
 #include "rlx/io/hf_config.h"
 #include "rlx/io/literal.h"
 #include "rlx/io/safetensors.h"
@@ -15,3 +16,4 @@
 #include "rlx/lang/program.h"
 #include "rlx/lang/trace.h"
 #include "rlx/ops/control/custom.h"
+#include "rlx/runtime/compiled_graph.h"
