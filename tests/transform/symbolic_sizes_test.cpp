@@ -114,14 +114,14 @@ TEST(SymbolicSizes, a_recurrent_net_of_any_length_and_batch) {
 
 TEST(SymbolicSizes, branches_loops_and_functions_with_two_symbols) {
   expect_as_with_numbers(R"(graph(x: f64[n,m], y: f64[m]) {
-    p = compare(reduce(x), reduce(y), op=lt)
+    p = compare(reduce(x), reduce(y), kind=lt)
     return if(p, x, y, then_body=graph(a: f64[n,m], b: f64[m]) { return mul(a, b) },
               else_body=graph(c: f64[p,q], d: f64[r]) { return sin(add(c, d)) })
   })",
                          {{"m", 3}, {"n", 2}});
   expect_as_with_numbers(R"(graph(x: f64[n,m], y: f64[k]) {
     return while(x, y, carries=1, max_iterations=3,
-      cond=graph(a: f64[n,m], b: f64[m]) { return compare(reduce(mul(a, a)), reduce(mul(b, b)), op=lt) },
+      cond=graph(a: f64[n,m], b: f64[m]) { return compare(reduce(mul(a, a)), reduce(mul(b, b)), kind=lt) },
       body=graph(a: f64[n,m], b: f64[m]) { return add(a, sin(b)) })
   })",
                          {{"m", 3}, {"n", 2}});

@@ -102,7 +102,9 @@ Shapes Rope::infer(Infer& c, Attrs& a) {
   const Dim seq = lanes[size_t(seq_axis(a))];
   for (const int i : {1, 2}) {
     c.require_rank(i, 2);
-    const Dim width = c.in(i).dim(1);
+    Dim width = c.in(i).dim(1);
+    if (width.is_symbolic() && a.n_rot == a.head_dim)
+      width = c.same(Dim(a.head_dim / 2), width, cat("head_dim/2 and columns of ", c.operand_name(i)));
     if (width != Dim(a.head_dim / 2) && width != Dim(a.n_rot / 2)) {
       c.fail(c.operand_name(i), ": ", c.in(i), " has rows of ", width,
              "; they must be head_dim/2 = ", a.head_dim / 2,

@@ -39,6 +39,15 @@ void check_options(Infer& c, AttentionAttrs& a) {
   if (a.attn_logit_softcap == 0.0) a.attn_logit_softcap.reset();
 }
 
+// The heads of q or k. Packed columns of symbolic number are as many as num_heads and head_dim say.
+HeadView known_heads(Infer& c, int i, const AttentionAttrs& a, int64_t heads) {
+  const Shape& x = c.in(i);
+  const bool is_packed = a.layout == HeadLayout::bshd_packed && (x.rank() == 2 || x.rank() == 3);
+  if (!is_packed || a.head_dim <= 0 || !x.dim(-1).is_symbolic()) return view_heads(c, i, a.layout, heads);
+  c.same(x.dim(-1), Dim(heads) * Dim(a.head_dim), cat("columns of ", c.operand_name(i), " and of its heads"));
+  return {x.rank() == 2 ? Dim(1) : x.dim(0), x.dim(-2), heads, a.head_dim};
+}
+
 // [batch, heads, queries, keys], where any of the first three may be 1.
 void check_square(Infer& c, int i, std::string_view name, const AttentionExtents& e) {
   const Shape& x = c.in(i);
@@ -88,7 +97,7 @@ AttentionExtents check_attention(Infer& c, AttentionAttrs& a, int extra) {
     c.fail(c.count(), " operands given; with has_mask ", a.has_mask, " and has_bias ", a.has_bias,
            " it takes ", extra + a.extra_operands());
   }
-  AttentionExtents e{view_heads(c, 0, a.layout, a.num_heads), view_heads(c, 1, a.layout, a.num_kv_heads),
+  AttentionExtents e{known_heads(c, 0, a, a.num_heads), known_heads(c, 1, a, a.num_kv_heads),
                      view_heads(c, 2, a.layout, a.num_kv_heads)};
   if (c.in(1).rank() != c.in(0).rank() || c.in(2).rank() != c.in(0).rank())
     c.fail("ranks differ, q: ", c.in(0), ", k: ", c.in(1), ", v: ", c.in(2));

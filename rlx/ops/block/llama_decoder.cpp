@@ -10,6 +10,13 @@
 namespace rlx::ops {
 namespace {
 
+// Columns of a projection whose number is a symbol are those of its heads.
+Expr columns_of_heads(Expr x, int64_t heads, int64_t head_dim) {
+  if (x.dim(-1).is_symbolic() && heads > 0 && head_dim > 0)
+    x.graph->assume_equal(x.dim(-1), Dim(heads) * Dim(head_dim));
+  return x;
+}
+
 enum { kX, kLn1G, kLn1B, kQ, kK, kV, kO, kLn2G, kLn2B, kUp, kGate, kDown, kCos, kSin, kMask };
 
 }  // namespace
@@ -26,8 +33,9 @@ Shapes LlamaDecoderBlock::infer(Infer& c, Attrs& a) {
 Exprs LlamaDecoderBlock::decompose(const Lower& c, const Attrs& a) {
   const Expr x = c.in(kX), cos = c.in(kCos), sin = c.in(kSin);
   const Expr h = rms_norm(x, c.in(kLn1G), c.in(kLn1B), -1, a.eps);
-  const Expr q = rope(matmul(h, c.in(kQ)), cos, sin, a.head_dim);
-  const Expr k = rope(matmul(h, c.in(kK)), cos, sin, a.head_dim);
+  const Expr q = rope(columns_of_heads(matmul(h, c.in(kQ)), a.num_heads, a.head_dim), cos, sin, a.head_dim);
+  const Expr k =
+      rope(columns_of_heads(matmul(h, c.in(kK)), a.num_kv_heads, a.head_dim), cos, sin, a.head_dim);
   const Expr v = matmul(h, c.in(kV));
 
   AttentionAttrs attention{.num_heads = a.num_heads, .num_kv_heads = a.num_kv_heads, .head_dim = a.head_dim};

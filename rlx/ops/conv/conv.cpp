@@ -79,6 +79,12 @@ Shapes Conv::infer(Infer& c, Attrs& a) {
         c.fail("size must be given with a negative step");
       const Dim in = x.dim(i + 2);
       const Dim spread = in == Dim(0) ? in : shifted(in * Dim(a.input_dilation[k]), 1 - a.input_dilation[k]);
+      if (!w.dim(i + 2).is_static()) {
+        const Dim reach = shifted(w.dim(i + 2) * Dim(a.dilation[k]), -a.dilation[k]);
+        const Dim room = shifted(spread - reach, checked_add(checked_mul(2, a.padding[k]), -1));
+        a.size.push_back(floordiv(room, a.stride[k]) + Dim(1));
+        continue;
+      }
       const int64_t window = checked_add(checked_mul(w.dim(i + 2).value() - 1, a.dilation[k]), 1);
       a.size.push_back(window_positions(c, spread, a.padding[k], a.padding[k], window, a.stride[k]));
     }

@@ -30,6 +30,10 @@ namespace {
 
 // Columns pair up one by one: without this a broadcast or a cut in the wrong place would go unnoticed.
 void require_alike(Expr up_w, Expr gate_w) {
+  for (int axis = 0; axis < std::min(up_w.rank(), gate_w.rank()); ++axis) {
+    if (!decide_equal(up_w.dim(axis), gate_w.dim(axis)))
+      up_w.graph->assume_equal(up_w.dim(axis), gate_w.dim(axis));
+  }
   if (up_w.shape() != gate_w.shape())
     throw invalid("swiglu_ffn: up_w: ", up_w.shape(), " and gate_w: ", gate_w.shape(),
                   " differ; they must be alike");

@@ -30,16 +30,18 @@ Shapes QConv2d::infer(Infer& c, Attrs& a) {
   c.require_rank(0, 4);
   c.require_rank(1, 4);
   const Shape &x = c.in(0), &w = c.in(1);
-  if (!w.is_static()) c.fail("w: ", w, " has a symbolic size; a kernel has known sizes");
+  if (!w.dim(2).is_static() || !w.dim(3).is_static())
+    c.fail("w: ", w, " has a symbolic kernel size; a kernel has known sizes");
   const std::vector<int64_t> kernel = {w.dim(2).value(), w.dim(3).value()};
   if (a.kernel_size.empty()) a.kernel_size = kernel;
   if (a.kernel_size != kernel) c.fail("kernel_size ", a.kernel_size, " is not that of w: ", w);
   fill_pair(c, "stride", a.stride, 1, 1);
   fill_pair(c, "padding", a.padding, 0, 0);
   fill_pair(c, "dilation", a.dilation, 1, 1);
-  const int64_t out = w.dim(0).value();
-  if (a.groups < 1 || out % a.groups != 0)
+  const Dim out = w.dim(0);
+  if (a.groups < 1 || decide_equal(mod(out, a.groups), 0) == false)
     c.fail("groups ", a.groups, " does not divide the ", out, " channels of w: ", w);
+  c.same(mod(out, a.groups), 0, "channels of w modulo groups and 0");
   if (decide_equal(x.dim(1), w.dim(1) * Dim(a.groups)) == false)
     c.fail("channels differ, x: ", x, " and w: ", w, " with ", a.groups, " groups");
   c.same(x.dim(1), w.dim(1) * Dim(a.groups), "channels");

@@ -1,6 +1,7 @@
 #include "rlx/ops/reduce/cumulative.h"
 
 #include <complex>
+#include <utility>
 
 #include "rlx/ir/leaves.h"
 #include "rlx/ops/elementwise/binary.h"
@@ -61,15 +62,13 @@ std::vector<OpSample<CumulativeAttrs>> cumulative_samples() {
 }
 
 // x moved by one place against the direction of running, so that place i holds x[i+1]; `fill` enters at the
-// end.
+// end. The edge is put on before the other end is cut off, so that an axis of length 0 stays one.
 Expr shift_back(Expr x, int axis, bool reverse, double fill) {
   Dims dims = x.shape().dims();
-  const Dim n = dims[size_t(axis)];
-  if (n == Dim(0)) return x;
-  dims[size_t(axis)] = 1;
+  const Dim n = std::exchange(dims[size_t(axis)], Dim(1));
   const Expr edge = full(*x.graph, Shape(x.dtype(), dims), fill);
-  if (reverse) return concat({edge, narrow(x, axis, 0, n - Dim(1))}, axis);
-  return concat({narrow(x, axis, 1, n - Dim(1)), edge}, axis);
+  if (reverse) return narrow(concat({edge, x}, axis), axis, 0, n);
+  return narrow(concat({x, edge}, axis), axis, 1, n);
 }
 
 }  // namespace

@@ -135,6 +135,11 @@ Exprs DynamicUpdateSlice::vmap(const Vmap& c, const Attrs&) {
   for (int k = 1; k < x.rank(); ++k) {
     const Dim size = x.dim(k), box = update.dim(k);
     if (box == Dim(0)) return {x};
+    if (!box.is_static()) {  // it may be 0: something to gather from where nothing is a hit
+      Dims edge = update.shape().dims();
+      edge[size_t(k)] = 1;
+      update = concat({update, full(c.graph, Shape(update.dtype(), edge), 0)}, k);
+    }
     const Expr offset =
         iota(c.graph, Shape(DType::i64, {1, size}), 1) - limited_start(c.in(2), k - 1, size, box);
     Dims dims(size_t(x.rank()), Dim(1));
