@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "rlx/ops/table.h"
 
@@ -31,6 +32,11 @@ std::vector<const ir::Node*> made_in_a_row(const ir::Graph& g, const ir::Node& n
   return out;
 }
 
+void sort_by_place(std::vector<const ir::Node*>::iterator first,
+                   std::vector<const ir::Node*>::iterator last) {
+  std::sort(first, last, [](const ir::Node* a, const ir::Node* b) { return place_of(*a) < place_of(*b); });
+}
+
 // Leaves move to the front only, which keeps every operand before its users.
 void arrange(ir::Graph& g, const std::vector<const ir::Node*>& leaves) {
   const auto place = [&](const ir::Node* n) {
@@ -44,22 +50,23 @@ void arrange(ir::Graph& g, const std::vector<const ir::Node*>& leaves) {
 
 }  // namespace
 
-// By line and column; in the order made where a place was met twice, which means a loop.
+// By line and column within a round: a place that is met again, in a loop or by another call of the function,
+// starts the next one, and rounds stand in the order they were made.
 Value LeafBuilder::placed(Value leaf) {
   const ir::Node& newest = node(leaf);
   if (!newest.origin || newest.origin->function == nullptr) return leaf;
   std::vector<const ir::Node*> leaves = made_in_a_row(*this, newest);
-  const bool last = std::all_of(leaves.begin(), leaves.end() - 1,
-                                [&](const ir::Node* n) { return place_of(*n) < place_of(newest); });
-  if (last) return leaf;
-  std::vector<const ir::Node*> by_place = leaves;
-  std::stable_sort(by_place.begin(), by_place.end(),
-                   [](const ir::Node* a, const ir::Node* b) { return place_of(*a) < place_of(*b); });
-  const bool twice =
-      std::adjacent_find(by_place.begin(), by_place.end(), [](const ir::Node* a, const ir::Node* b) {
-        return place_of(*a) == place_of(*b);
-      }) != by_place.end();
-  arrange(*this, twice ? leaves : by_place);
+  auto round = leaves.begin();
+  std::set<Place> met;
+  for (auto it = leaves.begin(); it != leaves.end(); ++it) {
+    if (met.insert(place_of(**it)).second) continue;
+    sort_by_place(round, it);
+    round = it;
+    met = {place_of(**it)};
+  }
+  if (*met.rbegin() == place_of(newest)) return leaf;  // the last of its round is where it belongs
+  sort_by_place(round, leaves.end());
+  arrange(*this, leaves);
   return leaf;
 }
 
