@@ -46,7 +46,7 @@ std::pair<int64_t, int64_t> extent(const Plan::Place& p) {
   int64_t low = 0, high = 0;
   for (int i = 0; i < p.shape.rank(); ++i) {
     const int64_t size = p.shape.dim(i).value();
-    if (size == 0) return {p.offset, p.offset};
+    if (size == 0) return {0, 0};
     const int64_t reach = (size - 1) * p.layout.strides[size_t(i)];
     (reach < 0 ? low : high) += reach;
   }
