@@ -50,8 +50,7 @@ struct NormBackward {
 size_t norm_backward_workspace(const NormBackward&);
 void norm_backward(Team, const NormBackward&, std::byte* workspace);
 
-/// y = softmax(scale * x), scale > 0, or its logarithm. A row of -inf only gives zeros (softmax) or -inf
-/// (logarithm).
+/// y = softmax(scale * x), scale > 0, or its logarithm. A row of -inf only gives NaN: 0 / 0.
 struct Softmax {
   int64_t rows = 0, n = 0;
   const float* x = nullptr;

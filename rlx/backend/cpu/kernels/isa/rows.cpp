@@ -169,13 +169,12 @@ RLX_INLINE float row_max(const float* x, int64_t n) {
   return reduce_max(
       gather_row(n, lowest, Max{}, [&](int64_t i, int l) { return fetch_or(x + i, l, lowest); }));
 }
-/// Without regard to NaN, which the exponentials pass on; only a maximum of -inf is looked at again.
+/// Without regard to NaN, which the exponentials pass on. A maximum of -inf makes them all NaN, as it should.
 RLX_INLINE float row_max_of_numbers(const float* x, int64_t n) {
   const F32 lowest = set1(-__builtin_inff());
-  const float top = reduce_max(gather_row(
+  return reduce_max(gather_row(
       n, lowest, [](F32 a, F32 b) { return max(b, a); },
       [&](int64_t i, int l) { return fetch_or(x + i, l, lowest); }));
-  return top == -__builtin_inff() ? row_max(x, n) : top;
 }
 
 /// 2^t for t <= 0 or a little above, 2 ulp and what rounding t costs.
@@ -214,14 +213,12 @@ void softmax_streamed(const Softmax& p, int64_t begin, int64_t end) {
     const float* before = kept[(row + 1) % 2];
     float* e = kept[row % 2];
     const float top = row_max_of_numbers(x, p.n) * p.scale;
-    const bool nothing = top == -__builtin_inff();
-    const float shift = nothing ? 0 : top;
-    const float sum = last == nullptr ? exponentials(x, e, p.n, p.scale, shift, [](int64_t, int) {})
-                                      : exponentials(x, e, p.n, p.scale, shift, [&](int64_t i, int l) {
+    const float sum = last == nullptr ? exponentials(x, e, p.n, p.scale, top, [](int64_t, int) {})
+                                      : exponentials(x, e, p.n, p.scale, top, [&](int64_t i, int l) {
                                           __builtin_prefetch(ahead + i);
                                           put_result<true>(last + i, fetch(before + i, l) * inverse, l);
                                         });
-    inverse = set1(nothing ? 0.0f : 1.0f / sum);
+    inverse = set1(1.0f / sum);
     last = p.y + row * p.y_stride;
   }
   if (last != nullptr) {
@@ -237,9 +234,7 @@ void softmax_rows(const Softmax& p, int64_t begin, int64_t end) {
     const float* x = p.x + row * p.x_stride;
     float* y = p.y + row * p.y_stride;
     const float top = row_max_of_numbers(x, p.n) * p.scale;
-    if (top == -__builtin_inff()) {
-      each(p.n, [&](int64_t i, int l) { put(y + i, p.logarithm ? set1(-__builtin_inff()) : F32{}, l); });
-    } else if (p.logarithm) {
+    if (p.logarithm) {
       const F32 t = set1(-top);
       const float sum = sum_row(p.n, [&](int64_t i, int l) {
         const F32 e = exp(fma(fetch(x + i, l), s, t));
