@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "rlx/backend/cpu/kernels/gemm.h"
@@ -56,14 +57,22 @@ class ConvPlan {
 /// w in the order a plan's kernels read it, for the passes that read weights.
 class PackedConvWeights {
  public:
+  static size_t bytes(const ConvPlan&);
+  /// What the order depends on: plans of the same text read one packed form.
+  static std::string form(const ConvPlan&);
+
   explicit PackedConvWeights(const ConvPlan&);
-  /// May be called again with new weights.
-  void pack(Team, const float* w);
-  const float* data() const { return reinterpret_cast<const float*>(bytes_.get()); }
+  /// In memory of the caller, of that many bytes and 64-byte alignment.
+  PackedConvWeights(const ConvPlan&, std::byte* memory);
+  /// May be called again with new weights. `swapped`: the channels of each group stand in the other order,
+  /// [Ci, Co / groups, kernel..] with Co and Ci as the plan has them.
+  void pack(Team, const float* w, bool swapped = false);
+  const float* data() const { return data_; }
 
  private:
   const ConvPlan* plan_;
   AlignedBytes bytes_;
+  float* data_;
 };
 
 struct Conv {

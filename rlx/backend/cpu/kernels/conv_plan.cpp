@@ -7,6 +7,7 @@
 #include "rlx/backend/cpu/kernels/conv_weights.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/base/error.h"
+#include "rlx/base/text.h"
 
 namespace rlx::cpu {
 
@@ -268,9 +269,38 @@ ConvPlan::~ConvPlan() = default;
 ConvPlan::ConvPlan(ConvPlan&&) noexcept = default;
 ConvPlan& ConvPlan::operator=(ConvPlan&&) noexcept = default;
 
+size_t PackedConvWeights::bytes(const ConvPlan& plan) {
+  return size_t(plan.geometry().weight_elements) * sizeof(float);
+}
+
 PackedConvWeights::PackedConvWeights(const ConvPlan& plan)
-    : plan_(&plan), bytes_(allocate_aligned(size_t(plan.geometry().weight_elements) * sizeof(float))) {
+    : plan_(&plan), bytes_(allocate_aligned(bytes(plan))), data_(reinterpret_cast<float*>(bytes_.get())) {
   RLX_CHECK(plan.pass() != ConvPass::backward_weights, "the gradient of the weights reads no weights");
+}
+
+PackedConvWeights::PackedConvWeights(const ConvPlan& plan, std::byte* memory)
+    : plan_(&plan), data_(reinterpret_cast<float*>(memory)) {
+  RLX_CHECK(plan.pass() != ConvPass::backward_weights, "the gradient of the weights reads no weights");
+}
+
+std::string PackedConvWeights::form(const ConvPlan& plan) {
+  const ConvGeometry& g = plan.geometry();
+  const ConvShape& s = plan.shape();
+  std::string out = cat(plan.pass() == ConvPass::forward ? "forward " : "backward ", s.groups, " groups of ",
+                        s.in_channels / s.groups, "x", s.out_channels / s.groups);
+  if (g.by_rows.used) {
+    out += cat(", rows of ", g.by_rows.lanes, " in blocks of ", g.by_rows.block, ", panels");
+    for (const ConvRowPlan::Panel& panel : g.by_rows.panels) out += cat(" ", panel.vectors);
+    out += ", taps";
+    for (const ConvTap& tap : g.by_rows.taps) out += cat(" ", tap.index);
+    return out;
+  }
+  out += g.depthwise ? std::string(", depthwise") : cat(", tiles of ", g.rows);
+  for (const ConvPhase& phase : g.phases) {
+    out += ", taps";
+    for (const int64_t index : phase.kernel_index) out += cat(" ", index);
+  }
+  return out;
 }
 
 namespace {
@@ -305,13 +335,14 @@ void pack_by_rows(Team team, const ConvGeometry& g, int64_t groups, const float*
 
 // A phase's weights: for each group tiles of rows (result channels), each [tap][source channel][row]. Without
 // a matrix product: [channel][tap].
-void PackedConvWeights::pack(Team team, const float* w) {
+void PackedConvWeights::pack(Team team, const float* w, bool swapped) {
   const ConvGeometry& g = plan_->geometry();
   const ConvShape& s = plan_->shape();
-  float* out = reinterpret_cast<float*>(bytes_.get());
+  float* out = data_;
   const int64_t taps = volume(s.kernel), in = s.in_channels / s.groups, per = s.out_channels / s.groups;
+  const int64_t of_out = swapped ? taps : in * taps, of_in = swapped ? per * taps : taps;
   const bool back = plan_->pass() == ConvPass::backward_data;
-  const int64_t row_stride = back ? taps : in * taps, channel_stride = back ? in * taps : taps;
+  const int64_t row_stride = back ? of_in : of_out, channel_stride = back ? of_out : of_in;
   if (g.by_rows.used)
     return pack_by_rows(team, g, s.groups, w, per * in * taps, row_stride, channel_stride, out);
   for (const ConvPhase& phase : g.phases) {
