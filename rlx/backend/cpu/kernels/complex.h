@@ -1,0 +1,31 @@
+// Arithmetic of complex numbers c64, two f32 with the real part first.
+#pragma once
+
+#include "rlx/backend/cpu/kernels/binary.h"
+
+namespace rlx::cpu {
+
+enum class ComplexBinary : uint8_t {
+  add,
+  sub,
+  mul,
+  div,   // through f64, which neither overflows nor loses the smaller part
+  make,  // a + i b of two real arrays
+};
+
+/// y = op(a, b), y contiguous; strides of the box in elements of a and b.
+struct ComplexMap {
+  ComplexBinary op = ComplexBinary::add;
+  Broadcast box;
+  const void* a = nullptr;
+  const void* b = nullptr;
+  void* y = nullptr;
+};
+void complex_binary(Team, const ComplexMap&);
+
+enum class ComplexUnary : uint8_t { conjugate, negative, norm_squared, real, imaginary };
+
+/// y[i] = op(x[i]) for n contiguous numbers; the last three give f32. y may be x where both are complex.
+void complex_unary(Team, ComplexUnary, const void* x, void* y, int64_t n);
+
+}  // namespace rlx::cpu
