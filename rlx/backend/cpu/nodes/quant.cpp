@@ -1,0 +1,198 @@
+// Products with quantised weights, which stay packed.
+//
+// Weights are multiplied in the exact form: the operators promise the product with the decoded weights.
+#include <cstring>
+
+#include "rlx/backend/cpu/isa.h"
+#include "rlx/backend/cpu/kernels/gemm_int8.h"
+#include "rlx/backend/cpu/kernels/quant_product.h"
+#include "rlx/backend/cpu/kernels/sizes.h"
+#include "rlx/backend/cpu/nodes/families.h"
+#include "rlx/ops/quant/dequant_matmul.h"
+#include "rlx/ops/quant/q_matmul.h"
+
+namespace rlx::cpu {
+namespace {
+
+// What both products of blocks need: x and y in f32, fixed blocks of a format with a packed product.
+Support accepts_blocks(const Request& r, const std::string& text) {
+  const auto scheme = quant::scheme_from_text(text);
+  if (!scheme || !scheme->is_gguf()) return Support::no(text, " keeps scales beside its codes");
+  if (QuantMatrix::kind_of(*scheme->format) == nullptr) return Support::no(text, " has no packed product");
+  if (r.in[0].dtype() != DType::f32) return Support::no("x is ", r.in[0].dtype());
+  if (!r.in[1].fixed) return Support::no("the weights are not fixed");
+  if (const Support s = none_empty(r); !s) return s;
+  return all_row_major(r);
+}
+
+Packing packing_of(const std::string& text, int64_t slabs, int64_t n, int64_t k) {
+  const quant::Scheme scheme = *quant::scheme_from_text(text);
+  const int64_t slab = quant::code_bytes(scheme, k, n);
+  Packing packing{.operand = 1};
+  packing.form = cat("blocks ", isa_name(current_isa()), " ", text, " ", slabs, "x", n, "x", k);
+  packing.bytes = slabs * slab;
+  packing.make = [scheme, slabs, slab, n, k](Team team,
+                                             const std::byte* data) -> std::shared_ptr<const void> {
+    auto made = std::make_shared<std::vector<QuantMatrix>>();
+    for (int64_t i = 0; i < slabs; ++i)
+      made->push_back(QuantMatrix::pack(team, *scheme.format, data + i * slab, n, k));
+    return {made, made->data()};
+  };
+  return packing;
+}
+
+QuantProduct product_of(const Request& r) {
+  const int64_t k = r.in[0].shape.dim(-1).value(), n = r.out[0].shape.dim(-1).value();
+  QuantProduct p{.m = r.in[0].shape.elements() / k, .x_stride = k};
+  p.y_stride = n;
+  p.exact = true;
+  return p;
+}
+
+Support accepts_matmul(const Request& r) { return accepts_blocks(r, r.node.as<ops::DequantMatmul>().scheme); }
+
+std::unique_ptr<Step> prepare_matmul(const Request& r) {
+  const QuantProduct p = product_of(r);
+  auto step = make_step(
+      [p](const Launch& l) {
+        QuantProduct now = p;
+        now.x = reinterpret_cast<const float*>(l.in[0]);
+        now.w = static_cast<const QuantMatrix*>(l.packed[0]);
+        now.y = reinterpret_cast<float*>(l.out[0]);
+        quant_product(l.team, now, l.workspace);
+      },
+      0, {packing_of(r.node.as<ops::DequantMatmul>().scheme, 1, p.y_stride, p.x_stride)});
+  step->note = "packed blocks";
+  return step;
+}
+
+// ---- rows with an expert each ----
+
+Support accepts_grouped(const Request& r) {
+  const DType t = r.in[2].dtype();
+  if (t != DType::i32 && t != DType::i64) return Support::no("experts are ", t);
+  return accepts_blocks(r, r.node.as<ops::DequantGroupedMatmul>().scheme);
+}
+
+// Rows are brought together by expert, so that the blocks of an expert are read once for all its rows.
+struct GroupedRows {
+  QuantProduct product;
+  int64_t experts = 0;
+  bool wide = false;
+
+  size_t starts_bytes() const { return round_up(size_t(experts + 1) * sizeof(int64_t)); }
+  size_t order_bytes() const { return round_up(size_t(product.m) * sizeof(int64_t)); }
+  size_t x_bytes() const { return round_up(size_t(product.m * product.x_stride) * sizeof(float)); }
+  size_t y_bytes() const { return round_up(size_t(product.m * product.y_stride) * sizeof(float)); }
+
+  int64_t expert(const std::byte* data, int64_t i) const {
+    const int64_t e =
+        wide ? reinterpret_cast<const int64_t*>(data)[i] : int64_t(reinterpret_cast<const int32_t*>(data)[i]);
+    if (e < 0 || e >= experts) {
+      throw invalid("dequant_grouped_matmul: element ", i, " of experts is ", e,
+                    "; it must be at least 0 and below ", experts);
+    }
+    return e;
+  }
+
+  /// order = rows sorted by expert, those of expert e from starts[e] on.
+  void sort_rows(const std::byte* ids, int64_t* starts, int64_t* order) const {
+    std::fill_n(starts, experts + 1, int64_t(0));
+    for (int64_t i = 0; i < product.m; ++i) ++starts[expert(ids, i) + 1];
+    for (int64_t e = 0; e < experts; ++e) starts[e + 1] += starts[e];
+    for (int64_t i = 0; i < product.m; ++i) order[starts[expert(ids, i)]++] = i;
+    for (int64_t e = experts; e > 0; --e) starts[e] = starts[e - 1];
+    starts[0] = 0;
+  }
+
+  void run(const Launch& l) const {
+    auto* starts = reinterpret_cast<int64_t*>(l.workspace);
+    auto* order = reinterpret_cast<int64_t*>(l.workspace + starts_bytes());
+    auto* x = reinterpret_cast<float*>(l.workspace + starts_bytes() + order_bytes());
+    auto* y = reinterpret_cast<float*>(l.workspace + starts_bytes() + order_bytes() + x_bytes());
+    sort_rows(l.in[2], starts, order);
+    const int64_t k = product.x_stride, n = product.y_stride;
+    const auto* from = reinterpret_cast<const float*>(l.in[0]);
+    auto* to = reinterpret_cast<float*>(l.out[0]);
+    for (int64_t i = 0; i < product.m; ++i)
+      std::memcpy(x + i * k, from + order[i] * k, size_t(k) * sizeof(float));
+    for (int64_t e = 0; e < experts; ++e) {
+      QuantProduct now = product;
+      now.m = starts[e + 1] - starts[e];
+      now.x = x + starts[e] * k;
+      now.w = static_cast<const QuantMatrix*>(l.packed[0]) + e;
+      now.y = y + starts[e] * n;
+      quant_product(l.team, now, nullptr);
+    }
+    for (int64_t i = 0; i < product.m; ++i)
+      std::memcpy(to + order[i] * n, y + i * n, size_t(n) * sizeof(float));
+  }
+};
+
+std::unique_ptr<Step> prepare_grouped(const Request& r) {
+  const auto& a = r.node.as<ops::DequantGroupedMatmul>();
+  const GroupedRows rows{product_of(r), a.num_experts.value(), r.in[2].dtype() == DType::i64};
+  auto step = make_step([rows](const Launch& l) { rows.run(l); },
+                        rows.starts_bytes() + rows.order_bytes() + rows.x_bytes() + rows.y_bytes(),
+                        {packing_of(a.scheme, rows.experts, rows.product.y_stride, rows.product.x_stride)});
+  step->note = cat(rows.experts, " experts of packed blocks");
+  return step;
+}
+
+// ---- codes of 8 bits ----
+
+Support accepts_codes(const Request& r) {
+  if (!r.in[1].fixed) return Support::no("the weights are not fixed");
+  if (const Support s = none_empty(r); !s) return s;
+  return all_row_major(r);
+}
+
+std::unique_ptr<Step> prepare_codes(const Request& r) {
+  const auto& a = r.node.as<ops::QMatmul>();
+  GemmInt8 g;
+  g.k = r.in[0].shape.dim(-1).value();
+  g.n = r.out[0].shape.dim(-1).value();
+  g.m = r.in[0].shape.elements() / g.k;
+  g.a = {nullptr, DType::i8, g.k, 1};
+  g.a_zero = int32_t(a.x_zp);
+  g.c_dtype = DType::i8;
+  g.c_row_stride = g.n;
+  g.requantize = {.multiplier = a.mult,
+                  .zero_point = int32_t(a.out_zp),
+                  .half_away = a.rounding == ops::Rounding::half_away};
+  const auto zero = int32_t(a.w_zp);
+  Packing packing{.operand = 1};
+  packing.form = cat("codes ", isa_name(current_isa()), " ", g.k, "x", g.n, " zero ", zero);
+  packing.bytes = g.k * g.n;
+  packing.make = [k = g.k, n = g.n, zero](Team team, const std::byte* data) -> std::shared_ptr<const void> {
+    return std::make_shared<const PackedInt8>(PackedInt8::pack(team, {data, DType::i8, n, 1}, k, n, zero));
+  };
+  // One code with this zero point: whether there is one decides what the product needs.
+  const int8_t code = 0;
+  const PackedInt8 like = PackedInt8::pack(Team(default_pool(), 1), {&code, DType::i8, 1, 1}, 1, 1, zero);
+  GemmInt8 sized = g;
+  sized.b = &like;
+  auto step = make_step(
+      [g](const Launch& l) {
+        GemmInt8 now = g;
+        now.a.data = l.in[0];
+        now.b = static_cast<const PackedInt8*>(l.packed[0]);
+        now.bias = reinterpret_cast<const int32_t*>(l.in[2]);
+        now.c = l.out[0];
+        gemm_int8(l.team, now, l.workspace);
+      },
+      gemm_int8_workspace(sized, r.threads), {packing});
+  step->note = "packed codes";
+  return step;
+}
+
+}  // namespace
+
+void add_quant(KernelTable& table) {
+  table.add<ops::DequantMatmul>({"dequant_matmul_blocks_f32", accepts_matmul, prepare_matmul});
+  table.add<ops::DequantGroupedMatmul>(
+      {"dequant_grouped_matmul_blocks_f32", accepts_grouped, prepare_grouped});
+  table.add<ops::QMatmul>({"q_matmul_codes_i8", accepts_codes, prepare_codes});
+}
+
+}  // namespace rlx::cpu
