@@ -2,7 +2,10 @@
 #include "rlx/ops/reduce/reduce.h"
 
 #include "rlx/backend/cpu/kernels/reduce.h"
-#include "rlx/backend/cpu/nodes/families.h"
+#include "rlx/backend/cpu/nodes/wide.h"
+#include "rlx/ops/reduce/any_all.h"
+#include "rlx/ops/reduce/softmax.h"
+#include "rlx/ops/reduce/variance.h"
 
 namespace rlx::cpu {
 namespace {
@@ -10,28 +13,28 @@ namespace {
 constexpr Reduction kKinds[] = {Reduction::sum, Reduction::mean, Reduction::max, Reduction::min,
                                 Reduction::prod};
 
-Support accepts(const Request& r) {
+// `mean` is any kind that divides or takes logarithms.
+Support accepts_kind(const Request& r, bool extreme, bool mean) {
   const DType t = r.in[0].dtype();
-  const ops::ReduceOp kind = r.node.as<ops::Reduce>().kind;
-  if (t != DType::f32 && t != DType::f64 && t != DType::i32 && t != DType::i64)
-    return Support::no("no sums of ", t);
-  if (kind == ops::ReduceOp::mean && !is_float(t)) return Support::no("no mean of ", t);
+  const bool bytes = extreme && (t == DType::u8 || t == DType::bool_);
+  if (t != DType::f32 && t != DType::f64 && t != DType::i32 && t != DType::i64 && !bytes)
+    return Support::no("no such reduction of ", t);
+  if (mean && !is_float(t)) return Support::no("no mean of ", t);
   if (r.in[0].shape.rank() > Reduce::kMaxRank) return Support::no("more than ", Reduce::kMaxRank, " axes");
   return Support::yes();
 }
 
-std::unique_ptr<Step> prepare(const Request& r) {
-  const auto& attrs = r.node.as<ops::Reduce>();
-  const Arg& x = r.in[0];
-  Reduce p;
-  p.kind = kKinds[size_t(attrs.kind)];
-  p.dtype = x.dtype();
-  p.rank = x.shape.rank();
+Reduce describe(const Arg& x, Reduction kind, const std::vector<int>& axes) {
+  Reduce p{.kind = kind, .dtype = x.dtype(), .rank = x.shape.rank()};
   for (int i = 0; i < p.rank; ++i) {
     p.size[i] = x.shape.dim(i).value();
     p.stride[i] = x.layout.strides[size_t(i)];
   }
-  for (const int axis : attrs.axes) p.reduced[axis] = true;
+  for (const int axis : axes) p.reduced[axis] = true;
+  return p;
+}
+
+std::unique_ptr<Step> prepare_step(const Reduce& p) {
   return make_step(
       [p](const Launch& l) {
         Reduce now = p;
@@ -42,8 +45,46 @@ std::unique_ptr<Step> prepare(const Request& r) {
       reduce_workspace(p));
 }
 
+Support accepts(const Request& r) {
+  const ops::ReduceOp kind = r.node.as<ops::Reduce>().kind;
+  return accepts_kind(r, kind == ops::ReduceOp::max || kind == ops::ReduceOp::min,
+                      kind == ops::ReduceOp::mean);
+}
+
+std::unique_ptr<Step> prepare(const Request& r) {
+  const auto& a = r.node.as<ops::Reduce>();
+  return prepare_step(describe(r.in[0], kKinds[size_t(a.kind)], a.axes));
+}
+
+Support accepts_conditions(const Request& r) { return accepts_kind(r, true, false); }
+
+template <class Op, Reduction Kind>
+std::unique_ptr<Step> prepare_conditions(const Request& r) {
+  return prepare_step(describe(r.in[0], Kind, r.node.as<Op>().axes));
+}
+
+Support accepts_float(const Request& r) { return accepts_kind(r, false, true); }
+
+std::unique_ptr<Step> prepare_logsumexp(const Request& r) {
+  return prepare_step(describe(r.in[0], Reduction::log_sum_exp, r.node.as<ops::Logsumexp>().axes));
+}
+
+std::unique_ptr<Step> prepare_variance(const Request& r) {
+  const auto& a = r.node.as<ops::Variance>();
+  Reduce p = describe(r.in[0], Reduction::variance, a.axes);
+  p.correction = a.correction;
+  return prepare_step(p);
+}
+
 }  // namespace
 
-void add_reduce(KernelTable& table) { table.add<ops::Reduce>({"reduce_strided", accepts, prepare}); }
+void add_reduce(KernelTable& table) {
+  table.add<ops::Reduce>({"reduce_strided", accepts, prepare});
+  table.add<ops::Reduce>(wide_kernel<accepts, prepare>("reduce_wide"));
+  table.add<ops::AnyOf>({"any_strided", accepts_conditions, prepare_conditions<ops::AnyOf, Reduction::max>});
+  table.add<ops::AllOf>({"all_strided", accepts_conditions, prepare_conditions<ops::AllOf, Reduction::min>});
+  table.add<ops::Logsumexp>({"logsumexp_strided", accepts_float, prepare_logsumexp});
+  table.add<ops::Variance>({"variance_strided", accepts_float, prepare_variance});
+}
 
 }  // namespace rlx::cpu

@@ -1,0 +1,119 @@
+// Norms of a residual sum, and the gradients of layer norm and RMS norm over the last axis, in f32.
+#include "rlx/backend/cpu/kernels/rows.h"
+#include "rlx/backend/cpu/kernels/sizes.h"
+#include "rlx/backend/cpu/nodes/families.h"
+#include "rlx/ops/norm/axis_norm_backward.h"
+#include "rlx/ops/norm/residual_norm.h"
+
+namespace rlx::cpu {
+namespace {
+
+const float* f32(const Launch& l, size_t i) { return reinterpret_cast<const float*>(l.in[i]); }
+float* f32_out(const Launch& l, size_t i) { return reinterpret_cast<float*>(l.out[i]); }
+
+Support accepts_rows(const Request& r) {
+  if (const Support s = all_of(r, DType::f32); !s) return s;
+  if (const Support s = none_empty(r); !s) return s;
+  return all_row_major(r);
+}
+
+// ---- x + residual and its norm ----
+
+template <class Op>
+Support accepts_residual(const Request& r) {
+  if (r.node.as<Op>().has_bias) return Support::no("a bias in the sum");
+  return accepts_rows(r);
+}
+
+template <class Op, NormKind Kind>
+std::unique_ptr<Step> prepare_residual(const Request& r) {
+  Norm p{.kind = Kind, .n = r.in[0].shape.dim(-1).value(), .epsilon = float(r.node.as<Op>().eps)};
+  p.rows = r.in[0].shape.elements() / p.n;
+  p.x_stride = p.y_stride = p.n;
+  return make_step([p](const Launch& l) {
+    Norm now = p;
+    now.x = f32(l, 0);
+    now.residual = f32(l, 1);
+    now.gamma = f32(l, 2);
+    now.beta = f32(l, 3);
+    now.y = f32_out(l, 0);
+    now.sum = f32_out(l, 1);
+    norm(l.team, now);
+  });
+}
+
+// ---- gradients ----
+
+template <class Op>
+Support accepts_gradient(const Request& r) {
+  if (r.node.as<Op>().axis != r.in[0].shape.rank() - 1)
+    return Support::no("axis ", r.node.as<Op>().axis, " is not the last");
+  return accepts_rows(r);
+}
+
+template <class Op, NormKind Kind>
+NormBackward describe(const Request& r) {
+  NormBackward p{.kind = Kind, .n = r.in[0].shape.dim(-1).value(), .epsilon = float(r.node.as<Op>().eps)};
+  p.rows = r.in[0].shape.elements() / p.n;
+  return p;
+}
+
+// dy is the last operand, gamma the second.
+template <class Op, NormKind Kind>
+std::unique_ptr<Step> prepare_input_gradient(const Request& r) {
+  const NormBackward p = describe<Op, Kind>(r);
+  auto step = make_step(
+      [p, dy = r.in.size() - 1](const Launch& l) {
+        NormBackward now = p;
+        now.x = f32(l, 0);
+        now.gamma = f32(l, 1);
+        now.dy = f32(l, dy);
+        now.dx = f32_out(l, 0);
+        norm_backward(l.team, now, l.workspace);
+      },
+      norm_backward_workspace(p));
+  return step;
+}
+
+// The gradient of x comes along and is dropped.
+template <class Op, NormKind Kind>
+std::unique_ptr<Step> prepare_gamma_gradient(const Request& r) {
+  const NormBackward p = describe<Op, Kind>(r);
+  const size_t dropped = round_up(size_t(r.in[0].shape.size_bytes()));
+  return make_step(
+      [p, dropped, dy = r.in.size() - 1](const Launch& l) {
+        NormBackward now = p;
+        now.x = f32(l, 0);
+        now.dy = f32(l, dy);
+        now.dx = reinterpret_cast<float*>(l.workspace);
+        now.dgamma = f32_out(l, 0);
+        norm_backward(l.team, now, l.workspace + dropped);
+      },
+      dropped + norm_backward_workspace(p));
+}
+
+template <class Op, NormKind Kind>
+void add_residual(KernelTable& table) {
+  table.add<Op>({"residual_norm_rows_f32", accepts_residual<Op>, prepare_residual<Op, Kind>});
+}
+template <class Op, NormKind Kind>
+void add_input_gradient(KernelTable& table) {
+  table.add<Op>({"norm_backward_rows_f32", accepts_gradient<Op>, prepare_input_gradient<Op, Kind>});
+}
+template <class Op, NormKind Kind>
+void add_gamma_gradient(KernelTable& table) {
+  table.add<Op>({"norm_backward_gamma_rows_f32", accepts_gradient<Op>, prepare_gamma_gradient<Op, Kind>});
+}
+
+}  // namespace
+
+void add_norm_gradients(KernelTable& table) {
+  add_residual<ops::FusedResidualLn, NormKind::layer>(table);
+  add_residual<ops::FusedResidualRmsNorm, NormKind::rms>(table);
+  add_input_gradient<ops::LayerNormBackwardInput, NormKind::layer>(table);
+  add_input_gradient<ops::RmsNormBackwardInput, NormKind::rms>(table);
+  add_gamma_gradient<ops::LayerNormBackwardGamma, NormKind::layer>(table);
+  add_gamma_gradient<ops::RmsNormBackwardGamma, NormKind::rms>(table);
+}
+
+}  // namespace rlx::cpu
