@@ -1,9 +1,15 @@
-// Every operator x every sample x {ref, cpu}: built and run, equal to the interpreter.
+// Every operator x every sample x {ref, cpu}: built and run, equal to the interpreter, as it stands, decomposed and fused, and
+// its gradients, at every level of the machine.
 #include <gtest/gtest.h>
 
+#include "rlx/backend/cpu/isa.h"
 #include "rlx/backend/cpu/nodes/device.h"
 #include "rlx/backend/reference.h"
+#include "rlx/ir/leaves.h"
 #include "rlx/ops/all.h"
+#include "rlx/passes/fuse.h"
+#include "rlx/passes/legalise.h"
+#include "rlx/transform/transform.h"
 #include "tests/support/compare.h"
 #include "tests/support/run_on.h"
 #include "tests/support/samples.h"
@@ -11,15 +17,42 @@
 namespace rlx::backend {
 namespace {
 
-// Of results that carry a few roundings of sums over at most some dozens of terms.
-double tolerance(const Literals& results) {
+// Of results that carry a few roundings of sums over at most some dozens of terms, in the narrowest type of operands and
+// results; `factor` of them for chains.
+double tolerance(const Literals& operands, const Literals& results, double factor = 1) {
   double out = 1e-9;
-  for (const Literal& l : results) {
-    if (l.dtype() == DType::f32 || l.dtype() == DType::c64) out = std::max(out, 2e-5);
-    if (l.dtype() == DType::f16) out = std::max(out, 2e-3);
-    if (l.dtype() == DType::bf16) out = std::max(out, 2e-2);
+  for (const Literals* list : {&operands, &results}) {
+    for (const Literal& l : *list) {
+      if (l.dtype() == DType::f32 || l.dtype() == DType::c64) out = std::max(out, 2e-5);
+      if (l.dtype() == DType::f16) out = std::max(out, 2e-3);
+      if (l.dtype() == DType::bf16) out = std::max(out, 2e-2);
+    }
   }
-  return out;
+  return factor * out;
+}
+
+/// Runs the body at every level this machine has, the best one last, and goes back to the one before.
+template <class Body>
+void at_every_level(Body body) {
+  const cpu::Isa before = cpu::current_isa();
+  for (const cpu::Isa isa : cpu::available_isas()) {
+    SCOPED_TRACE(cat("level ", cpu::isa_name(isa)));
+    cpu::use_isa(isa);
+    body(isa == cpu::available_isas().back());
+  }
+  cpu::use_isa(before);
+}
+
+void expect_on_cpu(const ir::Graph& g, const Literals& leaves, const Literals& want, double tolerance,
+                   std::initializer_list<int> team_sizes) {
+  for (const int threads : team_sizes) {
+    for (const bool fixed : {false, true}) {
+      SCOPED_TRACE(cat(threads, " threads, ", fixed ? "weights" : "inputs"));
+      const Literals got = test::run_on(
+          cpu::device(), g, leaves, {.threads = threads, .fixed = std::vector<bool>(leaves.size(), fixed)});
+      test::expect_close(got, want, tolerance);
+    }
+  }
 }
 
 class EveryOperator : public testing::TestWithParam<const ir::OpDef*> {};
@@ -41,17 +74,65 @@ TEST_P(EveryOperator, runs_on_the_cpu) {
   if (op.traits.leaf) return;
   for (size_t i = 0; i < op.samples().size(); ++i) {
     const auto c = test::make_case(op, i);
+    SCOPED_TRACE(cat("sample ", i, "\n", c.graph));
     const Literals want = ir::interpret(c.graph, c.leaves);
-    for (const int threads : {1, 2, 3}) {
-      for (const bool fixed : {false, true}) {
-        SCOPED_TRACE(
-            cat("sample ", i, ", ", threads, " threads, ", fixed ? "weights" : "inputs", "\n", c.graph));
-        const Literals got =
-            test::run_on(cpu::device(), c.graph, c.leaves,
-                         {.threads = threads, .fixed = std::vector<bool>(c.leaves.size(), fixed)});
-        test::expect_close(got, want, tolerance(want));
+    at_every_level([&](bool best) {
+      if (best) {
+        expect_on_cpu(c.graph, c.leaves, want, tolerance(c.leaves, want), {1, 2, 3});
+      } else {
+        expect_on_cpu(c.graph, c.leaves, want, tolerance(c.leaves, want), {2});
       }
-    }
+    });
+  }
+}
+
+// Blocks are lowered before anything is compiled.
+bool is_block(const ir::OpDef& op) { return op.traits.block; }
+
+TEST_P(EveryOperator, runs_on_the_cpu_decomposed_and_fused) {
+  const ir::OpDef& op = *GetParam();
+  if (op.traits.leaf || is_block(op)) return;
+  for (size_t i = 0; i < op.samples().size(); ++i) {
+    const auto c = test::make_case(op, i);
+    const Literals want = ir::interpret(c.graph, c.leaves);
+    at_every_level([&](bool) {
+      const ir::Graph plain = passes::legalise(c.graph, cpu::device()).graph;
+      const ir::Graph fused = passes::fuse(plain, cpu::device()).graph;
+      SCOPED_TRACE(cat("sample ", i, "\n", plain, "\n", fused));
+      expect_on_cpu(plain, c.leaves, want, tolerance(c.leaves, want, 4), {2});
+      expect_on_cpu(fused, c.leaves, want, tolerance(c.leaves, want, 4), {2});
+    });
+  }
+}
+
+// A graph that gives the gradients of all outputs in all leaves, and values for its leaves; none where there are none.
+std::optional<test::SampleCase> gradient_case(const test::SampleCase& c) {
+  std::vector<std::string> wrt;
+  for (const ir::NodeId id : c.graph.leaves()) {
+    const ir::Node& n = c.graph.node(id);
+    if (is_differentiable(n.shapes[0].dtype()))
+      wrt.push_back(static_cast<const ir::NamedLeaf*>(n.attrs.get())->name);
+  }
+  bool any = false;
+  for (const ir::Value v : c.graph.outputs()) any = any || is_differentiable(c.graph.shape(v).dtype());
+  if (wrt.empty() || !any || c.graph.has_dynamic_dims()) return std::nullopt;
+  test::SampleCase out{transform::grad(c.graph, wrt, {.cotangent_inputs = true}), c.leaves};
+  const auto leaves = out.graph.leaves();
+  for (size_t i = c.leaves.size(); i < leaves.size(); ++i)
+    out.leaves.push_back(ir::sample_literal(cat(out.graph.node(leaves[i]).shapes[0]), 500 + i));
+  return out;
+}
+
+TEST_P(EveryOperator, has_gradients_that_run_on_the_cpu) {
+  const ir::OpDef& op = *GetParam();
+  if (op.traits.leaf || is_block(op) || op.traits.zero_gradient) return;
+  for (size_t i = 0; i < op.samples().size(); ++i) {
+    const auto c = gradient_case(test::make_case(op, i));
+    if (!c) continue;
+    SCOPED_TRACE(cat("sample ", i, "\n", c->graph));
+    const Literals want = ir::interpret(c->graph, c->leaves);
+    const ir::Graph plain = passes::legalise(c->graph, cpu::device()).graph;
+    expect_on_cpu(plain, c->leaves, want, tolerance(c->leaves, want, 50), {2});
   }
 }
 

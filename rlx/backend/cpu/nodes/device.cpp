@@ -12,12 +12,36 @@ class Device final : public backend::Backend {
   Device() {
     backend::add_control(kernels_);
     add_attention(kernels_);
+    add_conv(kernels_);
+    add_cumulative(kernels_);
+    add_dequantize(kernels_);
+    add_dot_general(kernels_);
+    add_factorize(kernels_);
+    add_fft(kernels_);
     add_fused_products(kernels_);
+    add_group_norm(kernels_);
+    add_grouped(kernels_);
     add_index(kernels_);
+    add_loss(kernels_);
     add_matmul(kernels_);
+    add_integer_products(kernels_);
+    add_norm_gradients(kernels_);
+    add_order(kernels_);
+    add_pool(kernels_);
+    add_quant(kernels_);
+    add_quant_conv(kernels_);
+    add_random(kernels_);
     add_reduce(kernels_);
     add_regions(kernels_);
+    add_resize(kernels_);
+    add_rope(kernels_);
     add_rows(kernels_);
+    add_sequence(kernels_);
+    add_shape(kernels_);
+    add_solve(kernels_);
+    add_splat(kernels_);
+    add_windows(kernels_);
+    add_complex(kernels_);  // after regions, which take everything else that is elementwise
     kernels_.add_last_resort(backend::reference_kernel());
   }
 
@@ -48,6 +72,16 @@ Support all_of(const Request& r, DType dtype) {
   for (size_t i = 0; i < r.out.size(); ++i) {
     if (r.out[i].dtype() != dtype)
       return Support::no("result ", i, " is ", r.out[i].dtype(), ", not ", dtype);
+  }
+  return Support::yes();
+}
+
+Support none_empty(const Request& r) {
+  for (size_t i = 0; i < r.in.size(); ++i) {
+    if (r.in[i].shape.elements() == 0) return Support::no("operand ", i, " is empty");
+  }
+  for (size_t i = 0; i < r.out.size(); ++i) {
+    if (r.out[i].shape.elements() == 0) return Support::no("result ", i, " is empty");
   }
   return Support::yes();
 }

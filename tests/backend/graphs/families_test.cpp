@@ -1,0 +1,245 @@
+// Families of kernels at sizes beyond those of the samples: threads share work, vectors have tails, caches have ends.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "rlx/backend/cpu/nodes/device.h"
+#include "rlx/ir/sample.h"
+#include "tests/support/compare.h"
+#include "tests/support/graphs.h"
+#include "tests/support/run_on.h"
+
+namespace rlx::backend {
+namespace {
+
+struct Case {
+  std::string text;
+  std::vector<std::string> kernels;  // in the order of the steps
+  std::vector<bool> weights = {};
+  double tolerance = 1e-4;
+  std::vector<std::string> fills = {};  // per leaf, behind its type: "<9"
+};
+
+void expect_family(const Case& c) {
+  const ir::Graph g = test::graph(c.text);
+  SCOPED_TRACE(cat(g));
+  const auto program = Builder(cpu::device(), 3).build(g, {.fixed = c.weights});
+  std::vector<std::string> have;
+  for (const Plan::Step& s : program->plan().steps) have.push_back(s.kernel);
+  EXPECT_EQ(have, c.kernels) << program->plan().text();
+  Literals leaves;
+  for (const ir::NodeId id : g.leaves()) {
+    const size_t i = leaves.size();
+    const std::string fill = i < c.fills.size() ? " " + c.fills[i] : "";
+    leaves.push_back(ir::sample_literal(cat(g.node(id).shapes[0], fill), 11 + i));
+  }
+  const Literals want = ir::interpret(g, leaves);
+  for (const int threads : {1, 3}) {
+    SCOPED_TRACE(cat(threads, " threads"));
+    test::expect_close(test::run_on(cpu::device(), g, leaves, {.threads = threads, .fixed = c.weights}), want,
+                       c.tolerance);
+  }
+}
+
+TEST(Families, of_indices_pick_and_write_rows) {
+  expect_family({.text = R"(graph @g(t: f32[3,50,70], i: i64[3,40]) {
+    y = batched_gather(t, i, axis=1, batch_dims=1)
+    return y
+  })",
+                 .kernels = {"batched_gather_rows"},
+                 .fills = {"", "<50"}});
+  expect_family({.text = R"(graph @g(t: f32[20,50,7], i: f32[20,30,7]) {
+    y = take_along(t, i, axis=1)
+    return y
+  })",
+                 .kernels = {"take_along_elements"},
+                 .fills = {"", "<50"}});
+  expect_family({.text = R"(graph @g(b: f32[60,70], i: u8[300], u: f32[300,70]) {
+    y = scatter(b, i, u, kind=add)
+    return y
+  })",
+                 .kernels = {"scatter_rows"},
+                 .fills = {"", "<60", ""}});
+  expect_family({.text = R"(graph @g(dy: f32[3,200,17], i: i32[200]) {
+    y = gather_backward(dy, i, table_shape=(3,40,17), axis=1)
+    return y
+  })",
+                 .kernels = {"gather_backward_rows"},
+                 .fills = {"", "<40"}});
+}
+
+TEST(Families, of_indices_refuse_numbers_that_are_none) {
+  const ir::Graph g = test::graph("graph @g(t: f32[4], i: f32[2]) { y = gather(t, i, axis=0) return y }");
+  const Literal t = Literal::of<float>({4}, {1, 2, 3, 4});
+  for (const float bad : {0.5f, -1.0f, 4.0f, std::nanf("")}) {
+    const Literal i = Literal::of<float>({2}, {1, bad});
+    EXPECT_THROW(test::run_on(cpu::device(), g, {t, i}), Error) << bad;
+  }
+  const Literal whole = Literal::of<float>({2}, {3, 0});
+  EXPECT_EQ(test::run_on(cpu::device(), g, {t, whole})[0], Literal::of<float>({2}, {4, 1}));
+}
+
+TEST(Families, of_experts_sort_rows_and_bring_them_back) {
+  const std::string text = R"(graph @moe(x: f32[90,40], w: f32[7,40,50], e: i32[90]) {
+    y = grouped_matmul(x, w, e)
+    return y
+  })";
+  expect_family({.text = text, .kernels = {"grouped_matmul_gemm"}, .fills = {"", "", "<7"}});
+  expect_family({.text = text,
+                 .kernels = {"grouped_matmul_gemm"},
+                 .weights = {false, true, false},
+                 .fills = {"", "", "<7"}});
+  // Some experts have no row.
+  expect_family({.text = R"(graph @outer(x: f32[60,33], y: f32[60,21], e: i64[60]) {
+    w = grouped_outer(x, y, e, experts=9)
+    return w
+  })",
+                 .kernels = {"grouped_outer_gemm"},
+                 .fills = {"", "", "<5"}});
+}
+
+TEST(Families, of_contractions_join_axes_or_copy_them) {
+  expect_family({.text = R"(graph @joined(a: f32[5,12,7,8], b: f32[5,7,8,30]) {
+    y = dot_general(a, b, lhs_contracting=[2,3], rhs_contracting=[1,2], lhs_batch=[0], rhs_batch=[0])
+    return y
+  })",
+                 .kernels = {"dot_general_gemm"}});
+  expect_family({.text = R"(graph @copied(a: f32[12,7,5,8], b: f32[8,30,7,5]) {
+    y = dot_general(a, b, lhs_contracting=[1,3], rhs_contracting=[2,0], lhs_batch=[2], rhs_batch=[3])
+    return y
+  })",
+                 .kernels = {"dot_general_gemm"},
+                 .weights = {false, true}});
+}
+
+TEST(Families, of_windows_are_transposes_of_each_other) {
+  expect_family({.text = R"(graph @windows(x: f32[6,19,23]) {
+    w = windows(x, kernel_size=[3,4], stride=[2,1], padding=[1,2])
+    y = windows_sum(w, size=(19,23), stride=[2,1], padding=[1,2])
+    return w, y
+  })",
+                 .kernels = {"windows_copy", "windows_sum_planes"}});
+}
+
+TEST(Families, of_matrices_have_determinants) {
+  expect_family({.text = R"(graph @det(a: f64[20,17,17]) {
+    d = det(a)
+    s:2 = slogdet(a)
+    return d, s, s#1
+  })",
+                 .kernels = {"det_elimination", "slogdet_elimination"},
+                 .tolerance = 1e-9,
+                 .fills = {"solvable"}});
+}
+
+TEST(Families, of_recurrences_run_along_any_axis) {
+  for (const std::string axis : {"0", "1", "2"}) {
+    expect_family(
+        {.text = "graph @h(a: f32[40,30,50], b: f32[40,30,50]) { y = linear_recurrence(a, b, axis=" + axis +
+                 ", reverse=true) return y }",
+         .kernels = {"linear_recurrence_runs"},
+         .fills = {"in -0.9..0.9", ""}});
+  }
+}
+
+TEST(Families, of_integers_multiply_exactly) {
+  expect_family({.text = R"(graph @ints(a: i32[9,41], b: i32[41,70]) {
+    y = matmul(a, b)
+    return y
+  })",
+                 .kernels = {"matmul_integers"},
+                 .tolerance = 0});
+  expect_family({.text = R"(graph @bytes(a: u8[4,30,41], b: i8[41,70]) {
+    y = matmul(a, b)
+    return y
+  })",
+                 .kernels = {"matmul_codes_i8"},
+                 .weights = {false, true},
+                 .tolerance = 0});
+  expect_family({.text = R"(graph @both(a: u8[3,30,41], b: i8[3,41,20]) {
+    y = matmul(a, b)
+    return y
+  })",
+                 .kernels = {"matmul_integers_wide"},
+                 .tolerance = 0});
+}
+
+TEST(Families, of_complex_numbers_broadcast) {
+  expect_family(
+      {.text = R"(graph @complex(a: c64[30,1,50], b: c64[40,50]) {
+    s = add(a, b)
+    m = mul(s, b)
+    q = div(m, a)
+    n = complex_norm_sq(q)
+    return q, n
+  })",
+       .kernels = {"complex_binary_c64", "complex_binary_c64", "complex_binary_c64", "complex_unary_c64"},
+       .tolerance = 1e-3});
+}
+
+TEST(Families, of_narrow_types_compute_in_wide_ones) {
+  expect_family({.text = R"(graph @half(x: f16[2,8,20,20], w: f16[12,8,3,3]) {
+    y = conv2d(x, w, kernel_size=[3,3])
+    return y
+  })",
+                 .kernels = {"conv_wide"},
+                 .weights = {false, true},
+                 .tolerance = 4e-3});
+  expect_family({.text = R"(graph @sum(x: bf16[40,300]) {
+    y = reduce(x, kind=sum, axes=[1])
+    return y
+  })",
+                 .kernels = {"reduce_wide"},
+                 .tolerance = 2e-2});
+}
+
+TEST(Families, of_codes_convolve) {
+  expect_family({.text = R"(graph @codes(x: i8[2,12,15,17], w: i8[20,6,3,3], b: i32[20]) {
+    y = q_conv2d(x, w, b, stride=[2,1], padding=[1,2], groups=2, x_zp=3, w_zp=-2, out_zp=5, mult=0.002)
+    return y
+  })",
+                 .kernels = {"q_conv2d_codes_i8"},
+                 .weights = {false, true, false},
+                 .tolerance = 0});
+}
+
+TEST(Families, of_losses_take_rows) {
+  expect_family({.text = R"(graph @loss(x: f32[33,517], t: i32[33], d: f32[33]) {
+    l = softmax_cross_entropy_with_logits(x, t)
+    g = softmax_cross_entropy_backward(x, t, d)
+    return l, g
+  })",
+                 .kernels = {"cross_entropy_rows_f32", "cross_entropy_backward_rows_f32"},
+                 .fills = {"", "<517", ""}});
+}
+
+TEST(Families, of_attention_read_a_cache_up_to_its_length) {
+  // Keys behind the last allowed one may hold anything, NaN included.
+  const ir::Graph g =
+      test::graph(R"(graph @decode(q: f32[1,1,64], k: f32[1,600,32], v: f32[1,600,32], m: f32[1,600]) {
+    y:2 = attention(q, k, v, m, num_heads=4, num_kv_heads=2, has_mask=true)
+    return y
+  })");
+  Literals leaves;
+  for (const ir::NodeId id : g.leaves())
+    leaves.push_back(ir::sample_literal(cat(g.node(id).shapes[0]), 7 + leaves.size()));
+  auto mask = leaves[3].mutable_data<float>();
+  for (size_t i = 0; i < mask.size(); ++i) mask[i] = i < 333 ? 1.0f : 0.0f;
+  const Literals want = ir::interpret(g, leaves);
+  auto keys = leaves[1].mutable_data<float>(), values = leaves[2].mutable_data<float>();
+  for (size_t i = 333 * 32; i < keys.size(); ++i) keys[i] = values[i] = std::nanf("");
+  for (const int threads : {1, 3})
+    test::expect_close(test::run_on(cpu::device(), g, leaves, {.threads = threads}), want, 1e-4);
+}
+
+TEST(Families, of_attention_keep_a_narrow_cache) {
+  for (const std::string type : {"f16", "bf16"}) {
+    expect_family({.text = "graph @decode(q: " + type + "[1,1,64], k: " + type + "[1,300,32], v: " + type +
+                           "[1,300,32]) { y:2 = attention(q, k, v, num_heads=4, num_kv_heads=2) return y }",
+                   .kernels = {"attention_narrow_cache"},
+                   .tolerance = type == "f16" ? 4e-3 : 3e-2});
+  }
+}
+
+}  // namespace
+}  // namespace rlx::backend
