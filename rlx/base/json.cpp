@@ -16,7 +16,7 @@ constexpr std::string_view kKindNames[] = {"null",     "a boolean", "an integer"
 
 }  // namespace
 
-const detail::JsonNode JsonView::kNull;
+const detail::JsonNode JsonView::kNull{};
 
 Json Json::parse(std::string text, std::string_view source, JsonRules rules) {
   const auto tree = std::make_shared<detail::JsonTree>();
