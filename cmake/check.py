@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """./dev check: layers, formatting, file sizes, headers alone, kernels for another machine, attacks, named tests,
-refusals, generated documents. Exit 1 when something must change.
+links, refusals, generated documents. Exit 1 when something must change.
 
     check.py [BUILD] [--quick]
 
@@ -67,7 +67,7 @@ def formatting():
         raise Skipped("clang-format-19 is not installed")
     files = [str(p) for p in tracked("*.h", "*.cpp")]
     result = subprocess.run(["clang-format-19", "--dry-run", "-Werror", *files], cwd=ROOT, text=True, capture_output=True)
-    names = sorted({line.split(":")[0] for line in result.stderr.splitlines() if "error:" in line})
+    names = sorted(set(re.findall(r"^(/[^:]+):\d+:\d+: error:", result.stderr, re.M)))
     return [f"{pathlib.Path(name).relative_to(ROOT)}: not formatted; run ./dev fmt" for name in names]
 
 
@@ -167,6 +167,17 @@ def named_tests():
     return errors
 
 
+def links():
+    """Every link of a document to a file of the tree leads somewhere."""
+    errors = []
+    for path in tracked("*.md"):
+        for line_number, line in enumerate(path.read_text().splitlines(), 1):
+            for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", line):
+                if "://" not in target and not (path.parent / target).exists():
+                    errors.append(f"{path.relative_to(ROOT)}:{line_number}: there is no {target}")
+    return errors
+
+
 def documents(build):
     result = subprocess.run([sys.executable, str(ROOT / "docs/generate.py"), build, "--check"], text=True,
                             capture_output=True)
@@ -188,7 +199,7 @@ def main():
     for name, compiles, check in (
             ("layers", False, layers), ("formatting", False, formatting), ("sizes", False, sizes), ("first includes", False, twins),
             ("headers alone", True, lambda: headers(build)), ("AArch64", True, other_machines), ("attacks", False, attacks),
-            ("named tests", False, named_tests), ("refusals", False, lambda: refusals(build)),
+            ("named tests", False, named_tests), ("links", False, links), ("refusals", False, lambda: refusals(build)),
             ("documents", False, lambda: documents(build))):
         if quick and compiles:
             continue
