@@ -16,6 +16,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MAX_LINES, REPORT_LINES = 1000, 600
+BACKENDS = ("cpu", "cuda")  # folders of rlx/backend that do not know each other
 
 
 def tracked(*patterns):
@@ -51,7 +52,8 @@ def layers():
                 continue
             other = target.split("/")[1]
             if other == room:
-                if room == "backend" and target.split("/")[2] != parts[1] and len(target.split("/")) > 3:
+                folder = target.split("/")[2]
+                if room == "backend" and folder in BACKENDS and folder != parts[1]:
                     errors.append(f"{where}: backend/{parts[1]} includes {target}")
             elif number.get(other, 99) >= number[room]:
                 errors.append(f"{where}: room {room} ({number[room]}) includes {target} ({number.get(other, '?')})")
