@@ -103,12 +103,12 @@ TEST(Families, of_contractions_join_axes_or_copy_them) {
     y = dot_general(a, b, lhs_contracting=[2,3], rhs_contracting=[1,2], lhs_batch=[0], rhs_batch=[0])
     return y
   })",
-                 .kernels = {"dot_general_gemm"}});
+                 .kernels = {"dot_general_products"}});
   expect_family({.text = R"(graph @copied(a: f32[12,7,5,8], b: f32[8,30,7,5]) {
     y = dot_general(a, b, lhs_contracting=[1,3], rhs_contracting=[2,0], lhs_batch=[2], rhs_batch=[3])
     return y
   })",
-                 .kernels = {"dot_general_gemm"},
+                 .kernels = {"dot_general_products"},
                  .weights = {false, true}});
 }
 

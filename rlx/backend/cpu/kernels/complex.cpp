@@ -1,5 +1,6 @@
 #include "rlx/backend/cpu/kernels/complex.h"
 
+#include <cmath>
 #include <complex>
 
 #include "rlx/base/error.h"
@@ -43,6 +44,10 @@ void walk(Team team, const ComplexMap& p, Op op) {
   });
 }
 
+using Wide = std::complex<double>;
+bool finite(Complex z) { return std::isfinite(z.real()) && std::isfinite(z.imag()); }
+bool nan(Complex z) { return std::isnan(z.real()) || std::isnan(z.imag()); }
+
 template <class To, class Op>
 void map(Team team, const void* x, void* y, int64_t n, Op op) {
   team.parallel_for(n, kSerialElements, [&](int64_t begin, int64_t end) {
@@ -73,6 +78,16 @@ void complex_unary(Team team, ComplexUnary op, const void* x, void* y, int64_t n
       return map<Complex>(team, x, y, n, [](Complex z) { return std::conj(z); });
     case ComplexUnary::negative:
       return map<Complex>(team, x, y, n, [](Complex z) { return -z; });
+    case ComplexUnary::exp:
+      return map<Complex>(team, x, y, n, [](Complex z) { return Complex(std::exp(Wide(z))); });
+    case ComplexUnary::log:
+      return map<Complex>(team, x, y, n, [](Complex z) { return Complex(std::log(Wide(z))); });
+    case ComplexUnary::sqrt:
+      return map<Complex>(team, x, y, n, [](Complex z) { return Complex(std::sqrt(Wide(z))); });
+    case ComplexUnary::is_finite:
+      return map<uint8_t>(team, x, y, n, [](Complex z) { return uint8_t(finite(z)); });
+    case ComplexUnary::is_nan:
+      return map<uint8_t>(team, x, y, n, [](Complex z) { return uint8_t(nan(z)); });
     case ComplexUnary::norm_squared:
       return map<float>(team, x, y, n, [](Complex z) { return std::norm(z); });
     case ComplexUnary::real:

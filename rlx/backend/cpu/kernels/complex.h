@@ -23,9 +23,20 @@ struct ComplexMap {
 };
 void complex_binary(Team, const ComplexMap&);
 
-enum class ComplexUnary : uint8_t { conjugate, negative, norm_squared, real, imaginary };
+enum class ComplexUnary : uint8_t {
+  conjugate,
+  negative,
+  exp,  // this and the next two through f64, principal values
+  log,
+  sqrt,
+  norm_squared,  // from here on f32
+  real,
+  imaginary,
+  is_finite,  // these two give bytes 0 or 1
+  is_nan,
+};
 
-/// y[i] = op(x[i]) for n contiguous numbers; the last three give f32. y may be x where both are complex.
+/// y[i] = op(x[i]) for n contiguous numbers. y may be x where both are complex.
 void complex_unary(Team, ComplexUnary, const void* x, void* y, int64_t n);
 
 }  // namespace rlx::cpu

@@ -14,7 +14,7 @@ template <class T>
 void multiply_row(const IntegerProduct& p, int64_t row) {
   const T* a = static_cast<const T*>(p.a) + row * p.a_row;
   const T* b = static_cast<const T*>(p.b);
-  T* c = static_cast<T*>(p.c) + row * p.n;
+  T* c = static_cast<T*>(p.c) + row * p.c_row;
   for (int64_t first = 0; first < p.n; first += kColumns) {
     const int64_t width = std::min(kColumns, p.n - first);
     T sums[kColumns] = {};

@@ -1,4 +1,4 @@
-// C[m, n] = A[m, k] B[k, n] in i32 or i64, sums modulo their width. A and B have any strides, C has contiguous rows.
+// C[m, n] = A[m, k] B[k, n] in i32 or i64, sums modulo their width. A and B have any strides, the elements of a row of C are neighbours.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace rlx::cpu {
 struct IntegerProduct {
   DType dtype = DType::i32;  // i32 or i64
   int64_t m = 0, n = 0, k = 0;
-  int64_t a_row = 0, a_column = 1, b_row = 0, b_column = 1;  // strides in elements
+  int64_t a_row = 0, a_column = 1, b_row = 0, b_column = 1, c_row = 0;  // strides in elements
   const void* a = nullptr;
   const void* b = nullptr;
   void* c = nullptr;

@@ -5,6 +5,8 @@
 
 #include "rlx/backend/cpu/nodes/families.h"
 #include "rlx/ops/elementwise/binary.h"
+#include "rlx/ops/elementwise/cast.h"
+#include "rlx/ops/elementwise/classify.h"
 #include "rlx/ops/elementwise/complex.h"
 #include "rlx/ops/elementwise/math.h"
 #include "rlx/ops/elementwise/select.h"
@@ -71,6 +73,11 @@ std::unique_ptr<Step> prepare_binary(const Request& r) {
 std::optional<ComplexUnary> unary_of(const ir::Node& n) {
   if (n.is<ops::Conjugate>()) return ComplexUnary::conjugate;
   if (n.is<ops::Neg>()) return ComplexUnary::negative;
+  if (n.is<ops::Exp>()) return ComplexUnary::exp;
+  if (n.is<ops::Log>()) return ComplexUnary::log;
+  if (n.is<ops::Sqrt>()) return ComplexUnary::sqrt;
+  if (n.is<ops::IsFinite>()) return ComplexUnary::is_finite;
+  if (n.is<ops::IsNan>()) return ComplexUnary::is_nan;
   if (n.is<ops::ComplexNormSq>()) return ComplexUnary::norm_squared;
   if (n.is<ops::RealPart>()) return ComplexUnary::real;
   if (n.is<ops::ImagPart>()) return ComplexUnary::imaginary;
@@ -89,6 +96,23 @@ std::unique_ptr<Step> prepare_unary(const Request& r) {
   });
   if (r.out[0].dtype() == DType::c64) step->in_place = {0};
   return step;
+}
+
+// ---- real numbers as complex ones ----
+
+Support accepts_cast(const Request& r) {
+  if (!r.node.is<ops::Cast>()) return Support::no("not among its operators");
+  if (r.in[0].dtype() != DType::f32 || r.out[0].dtype() != DType::c64)
+    return Support::no("from ", r.in[0].dtype(), " to ", r.out[0].dtype());
+  return few_axes(r);
+}
+
+std::unique_ptr<Step> prepare_cast(const Request& r) {
+  Broadcast box = box_of(r);  // the imaginary part is one zero for all
+  return make_step([box, any = r.out[0].shape.elements() > 0](const Launch& l) {
+    static constexpr float kZero = 0;
+    if (any) complex_binary(l.team, {ComplexBinary::make, box, l.in[0], &kZero, l.out[0]});
+  });
 }
 
 // ---- a choice between two arrays, whatever they hold ----
@@ -120,6 +144,7 @@ std::unique_ptr<Step> prepare_choice(const Request& r) {
 void add_complex(KernelTable& table) {
   table.add_general({"complex_binary_c64", accepts_binary, prepare_binary});
   table.add_general({"complex_unary_c64", accepts_unary, prepare_unary});
+  table.add_general({"complex_of_real_f32", accepts_cast, prepare_cast});
   table.add_general({"select_bytes", accepts_choice, prepare_choice});
 }
 

@@ -50,6 +50,22 @@ std::unique_ptr<Step> prepare_extreme(const Request& r) {
   return prepare_step(r, p);
 }
 
+// Running sums of complex numbers are those of their parts, which lie side by side.
+Support accepts_complex(const Request& r) {
+  if (r.in[0].dtype() != DType::c64) return Support::no("x is ", r.in[0].dtype());
+  return all_row_major(r);
+}
+
+std::unique_ptr<Step> prepare_complex(const Request& r) {
+  const auto& a = r.node.as<ops::Cumsum>();
+  Cumulative p = describe(r, Running::sum, a.axis);
+  p.dtype = DType::f32;
+  p.inner *= 2;
+  p.exclusive = a.exclusive;
+  p.reverse = a.reverse;
+  return prepare_step(r, p);
+}
+
 std::unique_ptr<Step> prepare_gradient(const Request& r) {
   const auto& a = r.node.as<ops::CumsumBackward>();
   Cumulative p = describe(r, Running::sum, a.axis);
@@ -89,6 +105,7 @@ void add_cumulative(KernelTable& table) {
   table.add<ops::Cumprod>({"cumulative_product", accepts, prepare_sum<ops::Cumprod, Running::prod>});
   table.add<ops::CumsumBackward>({"cumulative_sum", accepts, prepare_gradient});
   table.add<ops::Cumsum>(wide_kernel<accepts, prepare_sum<ops::Cumsum, Running::sum>>("cumulative_sum_wide"));
+  table.add<ops::Cumsum>({"cumulative_sum_c64", accepts_complex, prepare_complex});
   table.add<ops::Cumprod>(
       wide_kernel<accepts, prepare_sum<ops::Cumprod, Running::prod>>("cumulative_product_wide"));
   table.add<ops::LinearRecurrence>({"linear_recurrence_runs", accepts_recurrence, prepare_recurrence});

@@ -13,6 +13,7 @@ class Device final : public backend::Backend {
     backend::add_control(kernels_);
     add_attention(kernels_);
     add_conv(kernels_);
+    add_conv_gathered(kernels_);
     add_cumulative(kernels_);
     add_dequantize(kernels_);
     add_dot_general(kernels_);

@@ -6,7 +6,9 @@
 
 #include "rlx/backend/cpu/kernels/copy.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
+#include "rlx/backend/cpu/nodes/integer_products.h"
 #include "rlx/backend/cpu/nodes/products.h"
+#include "rlx/backend/cpu/nodes/wide.h"
 
 namespace rlx::cpu {
 namespace {
@@ -106,7 +108,8 @@ Support accepts(const Request& r) {
       return Support::no(x.shape.rank(), " axes, more than ", StridedCopy::kMaxRank);
   }
   if (const Support s = none_empty(r); !s) return s;
-  return accepts_product(r.in[0], r.in[1], r.out[0]);
+  const Support real = accepts_product(r.in[0], r.in[1], r.out[0]);
+  return real ? real : accepts_integers(r);
 }
 
 // The product's own step runs on the operands, or their copies at the start of the workspace.
@@ -116,7 +119,8 @@ class DotStep final : public Step {
     const Arg in[] = {s.a.arg, s.b.arg};
     const Request product{
         .node = r.node, .in = in, .out = {&s.c, 1}, .threads = r.threads, .builder = r.builder};
-    step_ = prepare_product(product, describe_product(s.a.arg, s.b.arg, s.c), {});
+    step_ = accepts_integers(r) ? prepare_integers(product)
+                                : prepare_product(product, describe_product(s.a.arg, s.b.arg, s.c), {});
     before_ = a_bytes_ + s.b.bytes();
     workspace = before_ + step_->workspace;
     packings = step_->packings;
@@ -151,7 +155,8 @@ std::unique_ptr<Step> prepare(const Request& r) { return std::make_unique<DotSte
 }  // namespace
 
 void add_dot_general(KernelTable& table) {
-  table.add<ops::DotGeneral>({"dot_general_gemm", accepts, prepare});
+  table.add<ops::DotGeneral>({"dot_general_products", accepts, prepare});
+  table.add<ops::DotGeneral>(wide_kernel<accepts, prepare>("dot_general_wide"));
 }
 
 }  // namespace rlx::cpu

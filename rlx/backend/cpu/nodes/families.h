@@ -21,6 +21,7 @@ using backend::Support;
 void add_attention(KernelTable&);
 void add_complex(KernelTable&);
 void add_conv(KernelTable&);
+void add_conv_gathered(KernelTable&);
 void add_cumulative(KernelTable&);
 void add_dequantize(KernelTable&);
 void add_dot_general(KernelTable&);

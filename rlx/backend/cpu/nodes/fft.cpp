@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "rlx/backend/cpu/nodes/families.h"
+#include "rlx/backend/cpu/nodes/wide.h"
 #include "rlx/ops/fft/fft.h"
 
 namespace rlx::cpu {
@@ -51,6 +51,9 @@ std::unique_ptr<Step> prepare(const Request& r) {
 
 }  // namespace
 
-void add_fft(KernelTable& table) { table.add<ops::Fft>({"fft_rows", accepts, prepare}); }
+void add_fft(KernelTable& table) {
+  table.add<ops::Fft>({"fft_rows", accepts, prepare});
+  table.add<ops::Fft>(wide_kernel<accepts, prepare>("fft_wide"));
+}
 
 }  // namespace rlx::cpu

@@ -1,11 +1,11 @@
 // Matrix products of integers, exact modulo the width of the result.
-#include "rlx/backend/cpu/kernels/gemm_int8.h"
+#include "rlx/backend/cpu/nodes/integer_products.h"
 
 #include "rlx/backend/cpu/isa.h"
+#include "rlx/backend/cpu/kernels/gemm_int8.h"
 #include "rlx/backend/cpu/kernels/integer_product.h"
 #include "rlx/backend/cpu/nodes/products.h"
 #include "rlx/backend/cpu/nodes/wide.h"
-#include "rlx/ops/linalg/dot_general.h"
 #include "rlx/ops/linalg/matmul.h"
 
 namespace rlx::cpu {
@@ -55,6 +55,8 @@ std::unique_ptr<Step> prepare_codes(const Request& r) {
   return step;
 }
 
+}  // namespace
+
 // ---- i32 and i64, any strides ----
 
 Support accepts_integers(const Request& r) {
@@ -68,6 +70,7 @@ std::unique_ptr<Step> prepare_integers(const Request& r) {
   IntegerProduct q{.dtype = r.out[0].dtype(), .m = p.gemm.m, .n = p.gemm.n, .k = p.gemm.k};
   q.a_row = p.gemm.a.row_stride, q.a_column = p.gemm.a.column_stride;
   q.b_row = p.gemm.b.row_stride, q.b_column = p.gemm.b.column_stride;
+  q.c_row = q.n;
   std::vector<BatchAxis> axes = p.outer;
   if (p.gemm.batch > 1)
     axes.insert(axes.begin(),
@@ -91,8 +94,6 @@ std::unique_ptr<Step> prepare_integers(const Request& r) {
     }
   });
 }
-
-}  // namespace
 
 void add_integer_products(KernelTable& table) {
   table.add<ops::Matmul>({"matmul_codes_i8", accepts_codes, prepare_codes});

@@ -81,15 +81,40 @@ std::unique_ptr<Step> prepare_rows(const Request& r) {
 }
 
 Support accepts_extreme(const Request& r) {
-  const DType x = r.in[0].dtype(), y = r.out[0].dtype();
+  const DType x = r.in[0].dtype();
   if (x != DType::f32 && x != DType::f64 && x != DType::i32 && x != DType::i64)
     return Support::no("no extreme of ", x);
-  if (y != DType::i32 && y != DType::i64) return Support::no("positions are ", y);
   if (const Support s = none_empty(r); !s) return s;
   return all_row_major(r);
 }
 
-// The kernel counts in 64 bits; narrower positions are converted.
+template <class T>
+void store_places(const int64_t* from, std::byte* to, int64_t count) {
+  std::copy_n(from, count, reinterpret_cast<T*>(to));
+}
+using StorePlaces = void (*)(const int64_t*, std::byte*, int64_t);
+StorePlaces store_as(DType t) {
+  switch (t) {
+    case DType::u8:
+      return store_places<uint8_t>;
+    case DType::i8:
+      return store_places<int8_t>;
+    case DType::i16:
+      return store_places<int16_t>;
+    case DType::i32:
+      return store_places<int32_t>;
+    case DType::u32:
+      return store_places<uint32_t>;
+    case DType::f32:
+      return store_places<float>;
+    case DType::f64:
+      return store_places<double>;
+    default:
+      return nullptr;
+  }
+}
+
+// The kernel counts in 64 bits; positions of another type are converted.
 template <class Op, bool Largest>
 std::unique_ptr<Step> prepare_extreme(const Request& r) {
   const ops::ArgExtremeAttrs& a = r.node.as<Op>();
@@ -97,16 +122,16 @@ std::unique_ptr<Step> prepare_extreme(const Request& r) {
   ArgExtreme p{.largest = Largest, .dtype = r.in[0].dtype()};
   p.outer = view.outer, p.n = view.length, p.inner = view.inner;
   const int64_t count = r.out[0].shape.elements();
-  const bool narrow = r.out[0].dtype() == DType::i32;
+  const StorePlaces store = store_as(r.out[0].dtype());
   return make_step(
-      [p, count, narrow](const Launch& l) {
+      [p, count, store](const Launch& l) {
         ArgExtreme now = p;
         now.x = l.in[0];
-        now.y = reinterpret_cast<int64_t*>(narrow ? l.workspace : l.out[0]);
+        now.y = reinterpret_cast<int64_t*>(store != nullptr ? l.workspace : l.out[0]);
         arg_extreme(l.team, now);
-        for (int64_t i = 0; narrow && i < count; ++i) places(l, 0)[i] = int32_t(now.y[i]);
+        if (store != nullptr) store(now.y, l.out[0], count);
       },
-      narrow ? size_t(count) * sizeof(int64_t) : 0);
+      store != nullptr ? size_t(count) * sizeof(int64_t) : 0);
 }
 
 }  // namespace

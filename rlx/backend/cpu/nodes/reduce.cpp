@@ -56,6 +56,27 @@ std::unique_ptr<Step> prepare(const Request& r) {
   return prepare_step(describe(r.in[0], kKinds[size_t(a.kind)], a.axes));
 }
 
+// Sums and means of complex numbers: those of pairs, along whose axis nothing is reduced.
+Support accepts_complex(const Request& r) {
+  const ops::ReduceOp kind = r.node.as<ops::Reduce>().kind;
+  if (r.in[0].dtype() != DType::c64) return Support::no("x is ", r.in[0].dtype());
+  if (kind != ops::ReduceOp::sum && kind != ops::ReduceOp::mean)
+    return Support::no("neither a sum nor a mean");
+  if (r.in[0].shape.rank() >= Reduce::kMaxRank)
+    return Support::no("more than ", Reduce::kMaxRank - 1, " axes");
+  return Support::yes();
+}
+
+std::unique_ptr<Step> prepare_complex(const Request& r) {
+  const auto& a = r.node.as<ops::Reduce>();
+  Reduce p = describe(r.in[0], kKinds[size_t(a.kind)], a.axes);
+  p.dtype = DType::f32;
+  for (int i = 0; i < p.rank; ++i) p.stride[i] *= 2;
+  p.size[p.rank] = 2;
+  p.stride[p.rank++] = 1;
+  return prepare_step(p);
+}
+
 Support accepts_conditions(const Request& r) { return accepts_kind(r, true, false); }
 
 template <class Op, Reduction Kind>
@@ -81,6 +102,7 @@ std::unique_ptr<Step> prepare_variance(const Request& r) {
 void add_reduce(KernelTable& table) {
   table.add<ops::Reduce>({"reduce_strided", accepts, prepare});
   table.add<ops::Reduce>(wide_kernel<accepts, prepare>("reduce_wide"));
+  table.add<ops::Reduce>({"reduce_pairs_c64", accepts_complex, prepare_complex});
   table.add<ops::AnyOf>({"any_strided", accepts_conditions, prepare_conditions<ops::AnyOf, Reduction::max>});
   table.add<ops::AllOf>({"all_strided", accepts_conditions, prepare_conditions<ops::AllOf, Reduction::min>});
   table.add<ops::Logsumexp>({"logsumexp_strided", accepts_float, prepare_logsumexp});

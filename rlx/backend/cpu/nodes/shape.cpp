@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "rlx/backend/cpu/kernels/copy.h"
-#include "rlx/backend/cpu/nodes/families.h"
+#include "rlx/backend/cpu/nodes/whole_numbers.h"
 #include "rlx/ops/shape/concat.h"
 #include "rlx/ops/shape/dynamic_slice.h"
 #include "rlx/ops/shape/iota.h"
@@ -126,8 +126,7 @@ struct Starts {
   int64_t offset(const std::byte* data) const {
     int64_t out = 0;
     for (size_t i = 0; i < most.size(); ++i) {
-      const int64_t at = dtype == DType::i32 ? reinterpret_cast<const int32_t*>(data)[i]
-                                             : reinterpret_cast<const int64_t*>(data)[i];
+      const int64_t at = integer_at(dtype, data, int64_t(i));
       out += std::clamp<int64_t>(at, 0, most[i]) * stride[i];
     }
     return out;
@@ -144,8 +143,7 @@ Starts starts_of(const Arg& starts, const Arg& large, const std::vector<int64_t>
 }
 
 Support accepts_starts(const Request& r, const Arg& starts) {
-  if (starts.dtype() != DType::i32 && starts.dtype() != DType::i64)
-    return Support::no("starts are ", starts.dtype());
+  if (!is_integer(starts.dtype())) return Support::no("starts are ", starts.dtype());
   if (!starts.is_row_major()) return Support::no("starts are strided");
   return few_axes(r.in[0]);
 }
@@ -214,7 +212,7 @@ std::unique_ptr<Step> prepare_iota(const Request& r) {
 
 Support accepts_one_hot(const Request& r) {
   const Arg& x = r.in[0];
-  if (x.dtype() != DType::i32 && x.dtype() != DType::i64) return Support::no("indices are ", x.dtype());
+  if (!is_integer(x.dtype())) return Support::no("indices are ", x.dtype());
   return all_row_major(r);
 }
 
@@ -224,11 +222,10 @@ std::unique_ptr<Step> prepare_one_hot(const Request& r) {
   const Literal one = Literal::scalar(y.dtype(), 1);
   const auto element = int64_t(dtype_size(y.dtype()));
   const auto bytes = size_t(y.shape.size_bytes());
-  return make_step([view, one, element, bytes, wide = r.in[0].dtype() == DType::i64](const Launch& l) {
+  return make_step([view, one, element, bytes, from = r.in[0].dtype()](const Launch& l) {
     std::memset(l.out[0], 0, bytes);
     for (int64_t i = 0; i < view.outer * view.inner; ++i) {
-      const int64_t d =
-          wide ? reinterpret_cast<const int64_t*>(l.in[0])[i] : reinterpret_cast<const int32_t*>(l.in[0])[i];
+      const int64_t d = integer_at(from, l.in[0], i);
       if (d < 0 || d >= view.length) continue;
       const int64_t at = (i / view.inner * view.length + d) * view.inner + i % view.inner;
       std::memcpy(l.out[0] + at * element, one.bytes().data(), size_t(element));

@@ -40,11 +40,32 @@ WideArgs widened(const Request& r, unsigned kept) {
   return w;
 }
 
-// One operand or result that is converted, and where its wide form lies in the workspace.
+// Integers keep their low bits: sums that wrapped in the wide type are what they would be in the narrow one.
+template <class From, class To>
+void cut(Team team, const std::byte* from, std::byte* to, int64_t count) {
+  team.parallel_for(count, 16384, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      reinterpret_cast<To*>(to)[i] = To(reinterpret_cast<const From*>(from)[i]);
+  });
+}
+void cut_integers(Team team, DType to_dtype, const std::byte* from, std::byte* to, int64_t count) {
+  switch (to_dtype) {
+    case DType::u32:
+      return cut<int64_t, uint32_t>(team, from, to, count);
+    case DType::i16:
+      return cut<int32_t, int16_t>(team, from, to, count);
+    default:
+      return cut<int32_t, uint8_t>(team, from, to, count);  // i8, u8, bool
+  }
+}
+
+// One operand or result that is converted, and where its wide form lies in the workspace. Without a program a result is
+// cut off.
 struct Converted {
   size_t index;
   std::shared_ptr<const RegionProgram> program;
   size_t offset;
+  Shape to;
 };
 
 class WideStep final : public Step {
@@ -64,8 +85,9 @@ class WideStep final : public Step {
     }
     scratch_ = workspace;
     for (const auto* list : {&in_, &out_}) {
-      for (const Converted& c : *list)
-        workspace = std::max(workspace, scratch_ + c.program->workspace(r.threads));
+      for (const Converted& c : *list) {
+        if (c.program) workspace = std::max(workspace, scratch_ + c.program->workspace(r.threads));
+      }
     }
     workspace = std::max(workspace, scratch_ + inner_->workspace);
     for (const Packing& p : inner_->packings) packings.push_back(widened_packing(p, r, w));
@@ -93,10 +115,13 @@ class WideStep final : public Step {
   Converted converted(size_t index, const Shape& from, const Shape& to) {
     const size_t at = workspace;
     workspace += round_up(size_t(std::max(from.size_bytes(), to.size_bytes())));
-    return {index, std::make_shared<const RegionProgram>(conversion(from, to.dtype())), at};
+    const bool cuts = !is_float(to.dtype()) && dtype_size(to.dtype()) < dtype_size(from.dtype());
+    return {index, cuts ? nullptr : std::make_shared<const RegionProgram>(conversion(from, to.dtype())), at,
+            to};
   }
 
   void convert(const Launch& l, const Converted& c, std::byte* from, std::byte* to) const {
+    if (!c.program) return cut_integers(l.team, c.to.dtype(), from, to, c.to.elements());
     std::byte* const arguments[] = {from, to};
     c.program->run(l.team, arguments, l.workspace + scratch_);
   }
@@ -149,11 +174,6 @@ Support accepts_wide(const Request& r, Accepts accepts, unsigned kept) {
   for (size_t i = 0; i < r.in.size(); ++i) {
     if (w.in[i].dtype() != r.in[i].dtype() && !r.in[i].is_row_major())
       return Support::no("operand ", i, " is strided");
-  }
-  // Integers that wrap would have to be cut off, which a conversion does not do.
-  for (size_t i = 0; i < r.out.size(); ++i) {
-    if (w.out[i].dtype() != r.out[i].dtype() && !is_float(r.out[i].dtype()))
-      return Support::no("result ", i, " is ", r.out[i].dtype());
   }
   if (const Support s = none_empty(r); !s) return s;
   return accepts({.node = r.node, .in = w.in, .out = w.out, .threads = r.threads, .builder = r.builder});
