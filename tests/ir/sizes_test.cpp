@@ -264,6 +264,38 @@ TEST(Positions, a_dtype_holds_those_of_its_axis_or_is_refused) {
             "argmax: dtype u8 does not hold the positions of an axis of 300; it is exact up to 255");
 }
 
+TEST(Sizes, attributes_tell_what_a_symbol_is) {
+  const Graph heads = graph(R"(graph(q: f32[b,s,c], k: f32[b,t,d], v: f32[b,t,4]) {
+    y:2 = attention(q, k, v, num_heads=2, head_dim=3)
+    return y
+  })");
+  EXPECT_EQ(type(heads, "q"), "f32[b,s,6]");
+  EXPECT_EQ(type(heads, "k"), "f32[b,t,6]");
+  EXPECT_EQ(output_type(heads), "f32[b,s,4]");
+  expect_forms_read_back(heads);
+  const Graph tables =
+      graph("graph(x: f32[b,s,8], c: f32[r,h], d: f32[r,i]) { return rope(x, c, d, head_dim=4) }");
+  EXPECT_EQ(type(tables, "c"), "f32[r,2]");
+  EXPECT_EQ(type(tables, "d"), "f32[r,2]");
+  const Graph net = graph(R"(graph(x: f32[b,s,w], up: f32[u,f], gate: f32[g,h], down: f32[k,4]) {
+    return swiglu_ffn(x, up, gate, down)
+  })");
+  EXPECT_EQ(type(net, "gate"), type(net, "up"));
+  EXPECT_EQ(
+      error_of([] {
+        graph("graph(q: f32[2,n], k: f32[2,4], v: f32[2,4]) { return attention(q, k, v, num_heads=2) }");
+      }),
+      "attention: q: f32[2,n] does not divide into 2 heads; its last axis is heads * head_dim");
+}
+
+TEST(Sizes, a_kernel_of_symbolic_size_gives_a_result_of_symbolic_size) {
+  const Graph g =
+      graph("graph(x: f64[1,1,n], w: f64[1,1,k]) { return conv(x, w, stride=[2], dilation=[3]) }");
+  const auto ones = [](int64_t n) { return Literal::full(Shape(DType::f64, {1, 1, n}), 1); };
+  EXPECT_EQ(cat(interpret(g, Literals{ones(9), ones(2)})[0]), "f64[1,1,3]{2.0, 2.0, 2.0}");
+  EXPECT_EQ(cat(interpret(g, Literals{ones(9), ones(3)})[0]), "f64[1,1,2]{3.0, 3.0}");
+}
+
 TEST(Interpreter, a_cycle_is_the_users_error) {
   Graph g = graph("graph @f(x: f32[2]) { a = exp(x) b = sin(a) return b }");
   const NodeId b = g.outputs()[0].node, a = g.node(b).inputs[0].node;
