@@ -285,7 +285,7 @@ TEST(Sizes, attributes_tell_what_a_symbol_is) {
       error_of([] {
         graph("graph(q: f32[2,n], k: f32[2,4], v: f32[2,4]) { return attention(q, k, v, num_heads=2) }");
       }),
-      "attention: q: f32[2,n] does not divide into 2 heads; its last axis is heads * head_dim");
+      "parse: attention: q: f32[2,n] does not divide into 2 heads; its last axis is heads * head_dim");
 }
 
 TEST(Sizes, a_kernel_of_symbolic_size_gives_a_result_of_symbolic_size) {
