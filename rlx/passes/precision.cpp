@@ -1,0 +1,216 @@
+#include "rlx/passes/precision.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "rlx/ir/bodies.h"
+#include "rlx/ir/clone.h"
+#include "rlx/ir/leaves.h"
+#include "rlx/ops/attention/rope.h"
+#include "rlx/ops/elementwise/cast.h"
+#include "rlx/ops/index/gather.h"
+#include "rlx/ops/index/take_along.h"
+#include "rlx/ops/norm/axis_norm.h"
+#include "rlx/ops/norm/group_norm.h"
+#include "rlx/ops/norm/residual_norm.h"
+#include "rlx/ops/reduce/cumulative.h"
+#include "rlx/ops/reduce/reduce.h"
+#include "rlx/ops/reduce/softmax.h"
+#include "rlx/ops/reduce/variance.h"
+#include "rlx/ops/shape/concat.h"
+#include "rlx/ops/shape/pad.h"
+
+namespace rlx::passes {
+namespace {
+
+constexpr double kLargestHalf = 65504;
+
+enum class Class : uint8_t { none, compute, reduction, elementwise, movement };
+
+/// Operators whose class no trait tells.
+Class listed_class(const ir::OpDef* op) {
+  using ir::def;
+  static const std::map<const ir::OpDef*, Class> classes = {
+      {&def<ops::Rope>(), Class::elementwise},          {&def<ops::Reduce>(), Class::reduction},
+      {&def<ops::Softmax>(), Class::reduction},         {&def<ops::LogSoftmax>(), Class::reduction},
+      {&def<ops::Logsumexp>(), Class::reduction},       {&def<ops::Variance>(), Class::reduction},
+      {&def<ops::Cumsum>(), Class::reduction},          {&def<ops::LayerNorm>(), Class::reduction},
+      {&def<ops::RmsNorm>(), Class::reduction},         {&def<ops::GroupNorm>(), Class::reduction},
+      {&def<ops::FusedResidualLn>(), Class::reduction}, {&def<ops::FusedResidualRmsNorm>(), Class::reduction},
+      {&def<ops::Concat>(), Class::movement},           {&def<ops::Pad>(), Class::movement},
+      {&def<ops::Gather>(), Class::movement},           {&def<ops::TakeAlong>(), Class::movement},
+  };
+  const auto it = classes.find(op);
+  return it == classes.end() ? Class::none : it->second;
+}
+
+Class class_of(const ir::Node& n) {
+  if (n.is<ops::Cast>() || n.op->traits.leaf || n.inputs.empty() || !n.op->traits.pure) return Class::none;
+  if (const Class c = listed_class(n.op); c != Class::none) return c;
+  if (n.op->traits.contraction) return Class::compute;
+  if (n.op->view != nullptr) return Class::movement;
+  return n.op->traits.elementwise ? Class::elementwise : Class::none;
+}
+
+/// The type for results of the node; f32 when it belongs to no class.
+DType stored_as(const ir::Node& n, const PrecisionPolicy& p) {
+  if (std::find(p.keep.begin(), p.keep.end(), n.op->name) != p.keep.end()) return DType::f32;
+  switch (class_of(n)) {
+    case Class::compute:
+      return p.compute;
+    case Class::reduction:
+      return p.reduction;
+    case Class::elementwise:
+      return p.elementwise;
+    case Class::movement:
+      return p.movement;
+    case Class::none:
+      return DType::f32;
+  }
+  return DType::f32;
+}
+
+Shapes infer(const ir::Node& n, const Shapes& in) {
+  const std::shared_ptr<void> attrs = n.op->copy_attrs(n.attrs.get());
+  std::vector<ir::Constraint> equations;
+  ir::Infer context(*n.op, in, &equations);
+  return n.op->infer(context, attrs.get());
+}
+
+// An operand is an index when an integer may stand in its place without changing the results: operators take whole
+// numbers in f32 there, and 16 bits could not hold them.
+bool is_index(const ir::Graph& g, const ir::Node& n, size_t operand) {
+  Shapes in;
+  for (const ir::Value v : n.inputs) in.push_back(g.shape(v));
+  if (in[operand].dtype() != DType::f32) return false;
+  in[operand] = in[operand].with_dtype(DType::i32);
+  try {
+    return infer(n, in) == n.shapes;
+  } catch (const Error& e) {
+    if (e.kind() == ErrorKind::internal) throw;
+    return false;
+  }
+}
+
+class Precision {
+ public:
+  Precision(const ir::Graph& g, const PrecisionPolicy& policy)
+      : g_(g), policy_(policy), out_(g.name()), copy_(out_), exact_(g.next_id(), false) {
+    out_.assume_sizes_of(g);
+    const auto nodes = g.nodes();
+    for (size_t i = nodes.size(); i-- > 0;) {
+      const ir::Node& n = *nodes[i];
+      for (size_t k = 0; k < n.inputs.size(); ++k) {
+        if (exact_[n.id] || is_index(g, n, k)) exact_[n.inputs[k].node] = true;
+      }
+    }
+  }
+
+  ir::Graph run() {
+    for (const ir::Node* n : g_.nodes()) add(*n);
+    ir::Values outputs;
+    for (const ir::Value v : g_.outputs()) outputs.push_back(as(v, g_.shape(v).dtype()));
+    out_.set_outputs(outputs, g_.output_names());
+    return std::move(out_);
+  }
+
+ private:
+  void add(const ir::Node& n) {
+    const DType wanted = exact_[n.id] ? DType::f32 : stored_as(n, policy_);
+    if (wanted != DType::f32 && add_as(n, wanted)) return;
+    ir::Values operands;
+    for (const ir::Value v : n.inputs) operands.push_back(as(v, g_.shape(v).dtype()));
+    append(n, operands, ir::map_bodies(n, [&](const ir::FieldInfo&, const ir::GraphRef& body) {
+             return std::make_shared<const ir::Graph>(apply_precision(*body, policy_));
+           }));
+  }
+
+  bool add_as(const ir::Node& n, DType wanted) {
+    if (types_as(n, wanted).empty()) return false;
+    ir::Values operands;
+    for (size_t i = 0; i < n.inputs.size(); ++i) {
+      const DType declared = g_.shape(n.inputs[i]).dtype();
+      operands.push_back(as(n.inputs[i], changes(n, i) ? wanted : declared));
+    }
+    append(n, operands, n.attrs);
+    return true;
+  }
+
+  bool changes(const ir::Node& n, size_t operand) const {
+    return g_.shape(n.inputs[operand]).dtype() == DType::f32 && !is_index(g_, n, operand);
+  }
+
+  // Result types on operands of the wanted type; none when the operator refuses them or gives other types than the same
+  // ones with f32 replaced.
+  Shapes types_as(const ir::Node& n, DType wanted) const {
+    Shapes in, expected;
+    bool any = false;
+    for (size_t i = 0; i < n.inputs.size(); ++i) {
+      in.push_back(g_.shape(n.inputs[i]));
+      if (!changes(n, i)) continue;
+      in.back() = in.back().with_dtype(wanted);
+      any = true;
+    }
+    for (const Shape& s : n.shapes) expected.push_back(s.dtype() == DType::f32 ? s.with_dtype(wanted) : s);
+    if (!any) return {};
+    try {
+      Shapes got = infer(n, in);
+      return got == expected ? got : Shapes{};
+    } catch (const Error& e) {
+      if (e.kind() == ErrorKind::internal) throw;
+      return {};
+    }
+  }
+
+  void append(const ir::Node& n, const ir::Values& operands, const ir::AttrsRef& attrs) {
+    if (n.op->traits.leaf) {
+      copy_.copy(n);
+      return;
+    }
+    const ir::OriginScope scope(out_, n.origin ? n.origin : out_.current_origin());
+    const ir::NodeId id = out_.append(*n.op, attrs, operands, n.name);
+    for (uint32_t i = 0; i < n.shapes.size(); ++i) copy_.set(n.result(i), out_.value(id, i));
+  }
+
+  // The value in this type; one cast for all who want the same.
+  ir::Value as(ir::Value v, DType t) {
+    const ir::Value stored = copy_.at(v);
+    if (out_.shape(stored).dtype() == t) return stored;
+    auto [it, is_new] = casts_.try_emplace({stored.node, stored.index, t});
+    if (is_new)
+      it->second = within_range(stored, t) ? ir::Value(ops::cast({&out_, stored}, t)) : saturated(stored);
+    return it->second;
+  }
+
+  // A fill beyond the largest half, as masks are written, would become infinite and sums with it NaN.
+  bool within_range(ir::Value v, DType t) const {
+    const ir::Node& n = out_.node(v);
+    return t != DType::f16 || !n.is<ir::Full>() || std::fabs(n.as<ir::Full>().value) <= kLargestHalf ||
+           !std::isfinite(n.as<ir::Full>().value);
+  }
+  ir::Value saturated(ir::Value v) {
+    const auto& fill = out_.node(v).as<ir::Full>();
+    return ir::full(out_, fill.shape.with_dtype(DType::f16), std::copysign(kLargestHalf, fill.value));
+  }
+
+  const ir::Graph& g_;
+  const PrecisionPolicy& policy_;
+  ir::Graph out_;
+  ir::Cloner copy_;
+  std::vector<bool> exact_;  // an index is made of it
+  std::map<std::tuple<ir::NodeId, uint16_t, DType>, ir::Value> casts_;
+};
+
+}  // namespace
+
+ir::Graph apply_precision(const ir::Graph& g, const PrecisionPolicy& policy) {
+  for (const DType t : {policy.compute, policy.reduction, policy.elementwise, policy.movement}) {
+    if (t != DType::f32 && t != DType::f16 && t != DType::bf16)
+      throw invalid("precision: values cannot be stored as ", t, "; f32, f16 or bf16 expected");
+  }
+  if (policy.changes_nothing()) return g;
+  return Precision(g, policy).run();
+}
+
+}  // namespace rlx::passes

@@ -1,0 +1,119 @@
+#include "rlx/passes/precision.h"
+
+#include <gtest/gtest.h>
+
+#include "rlx/ir/sample.h"
+#include "tests/support/graphs.h"
+
+namespace rlx::passes {
+namespace {
+
+using test::graph;
+
+Literals samples(const ir::Graph& g) {
+  Literals out;
+  for (const ir::NodeId id : g.leaves())
+    out.push_back(ir::sample_literal(cat(g.node(id).shapes[0]), 5 + out.size()));
+  return out;
+}
+
+TEST(Precision, of_f32_changes_nothing) {
+  const ir::Graph g = graph("graph @g(x: f32[2,3], w: f32[3,2]) { y = matmul(x, w) return y }");
+  EXPECT_EQ(apply_precision(g, PrecisionPolicy::always_f32()), g);
+}
+
+TEST(Precision, casts_operands_once_and_outputs_back) {
+  const ir::Graph g =
+      graph("graph @g(x: f32[2,2], param w: f32[2,2]) { h = matmul(x, w) y = matmul(h, w) return y, h }");
+  const ir::Graph after = apply_precision(g, PrecisionPolicy::auto_mixed());
+  EXPECT_EQ(after, graph(R"(graph @g(x: f32[2,2], param w: f32[2,2]) {
+    a = cast(x, to=f16)
+    b = cast(w, to=f16)
+    h = matmul(a, b)
+    y = matmul(h, b)
+    c = cast(y, to=f32)
+    d = cast(h, to=f32)
+    return y=c, h=d
+  })"))
+      << cat(after);
+  test::expect_close(ir::interpret(after, samples(g)), ir::interpret(g, samples(g)), 1e-2);
+}
+
+// reference/compile.md 5.5: token ids up to 200k survive; bool, int and f64 are untouched; declared types are kept.
+TEST(Precision, leaves_indices_integers_booleans_and_f64_alone) {
+  const ir::Graph g =
+      graph(R"(graph @g(ids: f32[3], table: f32[200001,2], p: bool[3,2], d: f64[2], k: i32[2]) {
+    shifted = reshape(ids, shape=(1,3))
+    flat = reshape(shifted, shape=(3))
+    rows = gather(table, flat, axis=0)
+    y = where(p, rows, rows)
+    e = add(d, d)
+    j = add(k, k)
+    return y, e, j
+  })");
+  for (const PrecisionPolicy& policy : {PrecisionPolicy::always_f16(), PrecisionPolicy::auto_mixed_bf16()}) {
+    const ir::Graph after = apply_precision(g, policy);
+    EXPECT_TRUE(after.verify().empty());
+    for (size_t i = 0; i < 3; ++i) EXPECT_EQ(after.shape(after.outputs()[i]), g.shape(g.outputs()[i]));
+    Literals in = samples(g);
+    in[0] = Literal::of<float>({3}, {200000, 131073, 65537});
+    const Literals got = ir::interpret(after, in), want = ir::interpret(g, in);
+    test::expect_close(got[0], want[0], 1e-2);
+    EXPECT_EQ(got[1], want[1]);
+    EXPECT_EQ(got[2], want[2]);
+  }
+}
+
+TEST(Precision, keeps_reductions_and_listed_operators_in_f32) {
+  const ir::Graph g =
+      graph("graph @g(x: f32[4,8]) { a = exp(x) s = softmax(a, axis=1) y = tanh(s) return y }");
+  const auto type_of = [](const ir::Graph& h, std::string_view op) {
+    for (const ir::Node* n : h.nodes()) {
+      if (n->op->name == op) return n->shapes[0].dtype();
+    }
+    return DType::i8;
+  };
+  const ir::Graph mixed = apply_precision(g, PrecisionPolicy::auto_mixed_conservative());
+  EXPECT_EQ(type_of(mixed, "softmax"), DType::f32);
+  EXPECT_EQ(type_of(mixed, "exp"), DType::f16);
+  PrecisionPolicy policy = PrecisionPolicy::auto_mixed_bf16();
+  policy.keep = {"exp"};
+  const ir::Graph kept = apply_precision(g, policy);
+  EXPECT_EQ(type_of(kept, "exp"), DType::f32);
+  EXPECT_EQ(type_of(kept, "softmax"), DType::bf16);
+}
+
+TEST(Precision, saturates_fills_beyond_the_range_of_halves) {
+  const ir::Graph g = graph(R"(graph @g(x: f32[2]) {
+    m = full(shape=f32[2], value=-1e9)
+    a = add(x, m)
+    y = sub(a, a)
+    return y
+  })");
+  for (const double v :
+       ir::interpret(apply_precision(g, PrecisionPolicy::always_f16()), samples(g))[0].to_reals())
+    EXPECT_EQ(v, 0);
+}
+
+TEST(Precision, descends_into_bodies_and_keeps_their_types) {
+  const ir::Graph g = graph(R"(graph @g(c: f32[4], xs: f32[3,4]) {
+    r = scan(c, xs, body=graph @step(c: f32[4], x: f32[4]) {
+      s = mul(c, x)
+      n = tanh(s)
+      return n
+    }, length=3, carries=1)
+    return r
+  })");
+  const ir::Graph after = apply_precision(g, PrecisionPolicy::auto_mixed());
+  EXPECT_TRUE(after.verify().empty());
+  EXPECT_NE(cat(after).find("f16[4]"), std::string::npos);
+  test::expect_close(ir::interpret(after, samples(g)), ir::interpret(g, samples(g)), 1e-2);
+}
+
+TEST(Precision, refuses_types_that_are_no_short_floats) {
+  EXPECT_EQ(test::error_of([] { apply_precision(ir::Graph("g"), PrecisionPolicy::all(DType::i8)); }),
+            "precision: values cannot be stored as i8; f32, f16 or bf16 expected");
+}
+
+}  // namespace
+}  // namespace rlx::passes
