@@ -1,0 +1,82 @@
+// Operators that exporters of transformers emit beside ONNX's own.
+#include <cmath>
+#include <limits>
+
+#include "rlx/lang/operators.h"
+#include "rlx/onnx/product.h"
+#include "rlx/onnx/table.h"
+
+namespace rlx::onnx {
+namespace {
+
+// The last two axes swapped, or of transBatch the axes in front of them: only the former is written by exporters.
+Items fused_matmul(Call& c) {
+  Tensor a = c.in(0), b = c.in(1);
+  if (c.flag("transBatchA") || c.flag("transBatchB")) c.unsupported("a product that moves the batch axis");
+  if (c.flag("transA")) a = a.t();
+  if (c.flag("transB")) b = b.t();
+  const double alpha = c.real("alpha", 1);
+  const Tensor y = product_of(a, b);
+  return {alpha == 1 ? y : y * alpha};
+}
+
+Items gelu(Call& c) { return {rlx::gelu(c.in(0))}; }
+Items bias_gelu(Call& c) { return {rlx::gelu(c.in(0) + c.in(1))}; }
+Items fast_gelu(Call& c) { return {rlx::gelu_approx(c.has(1) ? c.in(0) + c.in(1) : c.in(0))}; }
+
+Items quick_gelu(Call& c) {
+  const Tensor x = c.in(0);
+  return {x * rlx::sigmoid(c.real("alpha", 1.702) * x)};
+}
+
+// Sum of input, skip and bias, and its norm; the sum is output 3.
+template <bool kCentred>
+Items skip_norm(Call& c) {
+  const int bias = kCentred ? 4 : 3;
+  Tensor sum = c.in(0) + c.in(1);
+  if (c.has(bias)) sum = sum + c.in(bias);
+  const double eps = c.real("epsilon", 1e-5);
+  const Tensor y = kCentred ? rlx::layer_norm(sum, c.in(2), c.in_or_empty(3), {.axis = -1, .eps = eps})
+                            : rlx::rms_norm(sum, c.in(2), {}, {.axis = -1, .eps = eps});
+  return {y, Item(), Item(), sum};
+}
+
+// Sum of the embeddings of words, positions and segments, normalised.
+Items embed_norm(Call& c) {
+  const Tensor ids = c.in(0);
+  Tensor sum = rlx::gather(c.in(2), ids);
+  if (c.has(8)) {
+    sum = sum + rlx::gather(c.in(3), c.in(8));
+  } else {
+    sum = sum + c.in(3).narrow(0, 0, ids.dim(1));
+  }
+  if (c.has(1)) sum = sum + rlx::gather(c.in(4), c.in(1));
+  c.ignore("mask_index_type");
+  const Tensor y = rlx::layer_norm(sum, c.in(5), c.in(6), {.axis = -1, .eps = c.real("epsilon", 1e-12)});
+  Items out{y};
+  if (c.node().outputs.size() > 1) {
+    out.emplace_back(c.has(7) ? c.in(7).cast(DType::i32).sum({1}) : c.full({ids.dim(0)}, DType::i32, 0));
+    out.emplace_back(sum);
+  }
+  return out;
+}
+
+constexpr auto kFree = BoundsRule::elementwise;
+
+}  // namespace
+
+std::span<const Entry> contrib_entries() {
+  static const std::vector<Entry> kEntries{
+      {"BiasGelu", 1, bias_gelu, kFree},
+      {"EmbedLayerNormalization", 1, embed_norm},
+      {"FastGelu", 1, fast_gelu, kFree},
+      {"FusedMatMul", 1, fused_matmul},
+      {"Gelu", 1, gelu, kFree},
+      {"QuickGelu", 1, quick_gelu, kFree},
+      {"SkipLayerNormalization", 1, skip_norm<true>},
+      {"SkipSimplifiedLayerNormalization", 1, skip_norm<false>},
+  };
+  return kEntries;
+}
+
+}  // namespace rlx::onnx

@@ -1,0 +1,100 @@
+// Writing by index.
+#include "rlx/lang/control.h"
+#include "rlx/lang/operators.h"
+#include "rlx/onnx/places.h"
+#include "rlx/onnx/table.h"
+
+namespace rlx::onnx {
+namespace {
+
+// Products have no scatter of their own: one update after the other multiplies its row.
+Tensor scatter_products(const Call& c, const Tensor& base, const Tensor& at, const Tensor& updates) {
+  Dims row = base.shape().dims();
+  row[0] = 1;
+  const Tensor rest = c.full({int64_t(base.rank() - 1)}, DType::i64, 0);
+  return rlx::scan(Tensors{base}, {.consts = {rest}, .xs = {at, updates}},
+                   [&](Tensor y, Tensor zeros, Tensor i, Tensor u) {
+                     const Tensor start = base.rank() == 1
+                                              ? i.reshape({1})
+                                              : rlx::concat({i.reshape({1}), zeros}, {.axis = 0});
+                     const Tensor now = rlx::dynamic_slice(y, start, {.sizes = row});
+                     return rlx::dynamic_update_slice(y, now * u.reshape(row), start);
+                   })[0];
+}
+
+Tensor scattered(const Call& c, const std::string& kind, const Tensor& base, const Tensor& at,
+                 const Tensor& updates) {
+  using ops::ScatterKind;
+  if (kind == "mul") return scatter_products(c, base, at, updates);
+  const ScatterKind how = kind == "none"  ? ScatterKind::set
+                          : kind == "add" ? ScatterKind::add
+                          : kind == "max" ? ScatterKind::max
+                                          : ScatterKind::min;
+  if (how == ScatterKind::min && kind != "min") throw c.wrong("reduction is '", kind, "'");
+  return rlx::scatter(base, at, updates, {.kind = how});
+}
+
+Items scatter_elements(Call& c) {
+  const Tensor x = c.in(0), updates = c.in(2);
+  const int axis = c.axis(c.integer("axis", 0), x.rank());
+  const Tensor indices = wrapped(c, c.in(1), x.dim(axis));
+  const Shape places(DType::i64, indices.shape().dims());
+  Tensor flat = c.full(places.dims(), DType::i64, 0);
+  for (int i = 0; i < x.rank(); ++i)
+    flat = flat * c.dim_value(x.dim(i)) + (i == axis ? indices : c.iota(places, i));
+  const Dim count = indices.shape().num_elements();
+  const Tensor y = scattered(c, c.text("reduction", "none"), x.reshape({x.shape().num_elements()}),
+                             flat.reshape({count}), updates.reshape({count}));
+  return {y.reshape(x.shape().dims())};
+}
+
+Items scatter_nd(Call& c) {
+  const Tensor x = c.in(0), indices = c.in(1), updates = c.in(2);
+  const int depth = int(indices.dim(-1).value());
+  if (depth > x.rank()) throw c.wrong("indices of ", depth, " entries for ", x.shape());
+  const Dims& dims = x.shape().dims();
+  const Dims extents(dims.begin(), dims.begin() + depth);
+  Dims rest(dims.begin() + depth, dims.end()), rows = rest, writes = rest;
+  const Tensor flat = flat_places(c, indices, extents);
+  const Dim count = flat.shape().num_elements();
+  rows.insert(rows.begin(), product(extents));
+  writes.insert(writes.begin(), count);
+  const Tensor y = scattered(c, c.text("reduction", "none"), x.reshape(rows), flat.reshape({count}),
+                             updates.reshape(writes));
+  return {y.reshape(dims)};
+}
+
+// A cache [batch, .., length, ..] and rows written from a place of its own for each batch entry.
+Items tensor_scatter(Call& c) {
+  const Tensor cache = c.in(0), update = c.in(1);
+  const int axis = c.axis(c.integer("axis", -2), cache.rank());
+  const bool circular = c.text("mode", "linear") == "circular";
+  if (axis == 0) throw c.wrong("axis 0 is that of the batch");
+  const Shape places(DType::i64, update.shape().dims());
+  Dims per_batch(size_t(cache.rank()), 1);
+  per_batch[0] = cache.dim(0);
+  Tensor at = c.iota(places, axis);
+  if (c.has(2)) at = at + c.in(2).cast(DType::i64).reshape(per_batch);
+  if (circular) at = rlx::rem(at, c.dim_value(cache.dim(axis)));
+  Tensor flat = c.full(places.dims(), DType::i64, 0);
+  for (int i = 0; i < cache.rank(); ++i)
+    flat = flat * c.dim_value(cache.dim(i)) + (i == axis ? at : c.iota(places, i));
+  const Dim count = update.shape().num_elements();
+  return {rlx::scatter(cache.reshape({cache.shape().num_elements()}), flat.reshape({count}),
+                       update.reshape({count}))
+              .reshape(cache.shape().dims())};
+}
+
+}  // namespace
+
+std::span<const Entry> scatter_entries() {
+  static const std::vector<Entry> kEntries{
+      {"Scatter", 9, scatter_elements},
+      {"ScatterElements", 11, scatter_elements},
+      {"ScatterND", 11, scatter_nd},
+      {"TensorScatter", 24, tensor_scatter},
+  };
+  return kEntries;
+}
+
+}  // namespace rlx::onnx

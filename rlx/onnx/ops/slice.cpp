@@ -1,0 +1,195 @@
+// Boxes of tensors and borders around them.
+#include <algorithm>
+#include <limits>
+
+#include "rlx/lang/operators.h"
+#include "rlx/onnx/follow.h"
+#include "rlx/onnx/table.h"
+
+namespace rlx::onnx {
+namespace {
+
+// The part start:end:step of one axis.
+struct Part {
+  Dim start = 0, limit = 0;
+  int64_t step = 1;
+  bool flip = false;
+};
+
+// A place on an axis of size n, counted from the end when it is negative. Numbers are cut to the axis where that can be
+// decided; symbolic places are taken to lie inside, which running the graph checks.
+Dim place(const Call& c, const Size& at, Dim n, int64_t least, Dim most) {
+  Size s = at;
+  if (s.number() && *s.number() < 0) {
+    const auto from_end = plus(Size(n), s);
+    if (!from_end) throw c.wrong("place ", *s.number(), " of an axis of size ", n);
+    s = *from_end;
+  }
+  if (s.number() && *s.number() < least) s = Size(least);
+  if (const auto beyond = less(Size(most), s); beyond && *beyond) s = Size(most);
+  if (s.number() && *s.number() > (int64_t(1) << 40)) s = Size(most);
+  const auto d = s.dim();
+  if (!d) throw c.wrong("a place of ", *s.number());
+  return *d;
+}
+
+Part part_of(const Call& c, const Size& start, const Size& end, int64_t step, Dim n) {
+  if (step == 0) throw c.wrong("a step is 0");
+  if (step > 0) {
+    Part p{place(c, start, n, 0, n), place(c, end, n, 0, n), step, false};
+    if (const auto empty = less(Size(p.limit), Size(p.start)); empty && *empty) p.limit = p.start;
+    return p;
+  }
+  // Backwards: the axis is reversed, and places count from its other end.
+  const auto mirrored = [&](const Size& at, bool is_end) -> Dim {
+    if (at.number() && *at.number() < 0) {
+      const int64_t k = -*at.number() - 1;  // -1 is the first of the reversed axis
+      if (n.is_static()) return Dim(std::min(k, n.value()));
+      return k > (int64_t(1) << 40) ? n : Dim(k);
+    }
+    if (n.is_static() && at.number()) return Dim(std::max<int64_t>(0, n.value() - 1 - *at.number()));
+    if (at.number() && *at.number() > (int64_t(1) << 40)) return Dim(0);
+    const auto d = minus(Size(n - Dim(1)), at);
+    if (!d || !d->dim())
+      c.unsupported(cat("a slice backwards ", is_end ? "to" : "from", " a symbolic place"));
+    return *d->dim();
+  };
+  Part p{mirrored(start, false), mirrored(end, true), -step, true};
+  if (const auto empty = less(Size(p.limit), Size(p.start)); empty && *empty) p.limit = p.start;
+  return p;
+}
+
+Items slice(Call& c) {
+  Tensor x = c.in(0);
+  std::vector<Size> starts, ends;
+  std::vector<int64_t> axes, steps;
+  if (c.opset() < 10) {
+    for (const int64_t v : c.integers("starts")) starts.emplace_back(v);
+    for (const int64_t v : c.integers("ends")) ends.emplace_back(v);
+    axes = c.integers("axes");
+  } else {
+    starts = c.sizes(1, "the starts of the slice"), ends = c.sizes(2, "the ends of the slice");
+    if (c.has(3)) axes = c.known_ints(3, "the axes of the slice");
+    if (c.has(4)) steps = c.known_ints(4, "the steps of the slice");
+  }
+  if (axes.empty()) {
+    for (size_t i = 0; i < starts.size(); ++i) axes.push_back(int64_t(i));
+  }
+  steps.resize(starts.size(), 1);
+  if (ends.size() != starts.size() || axes.size() != starts.size())
+    throw c.wrong(starts.size(), " starts, ", ends.size(), " ends and ", axes.size(), " axes");
+  ops::Slice::Attrs box;
+  for (int i = 0; i < x.rank(); ++i) {
+    box.start.push_back(0);
+    box.limit.push_back(x.dim(i));
+    box.stride.push_back(1);
+  }
+  std::vector<int> flipped;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const int axis = c.axis(axes[i], x.rank());
+    for (const Bound& b : c.item(0).bounds) {
+      if (b.axis == axis) c.unsupported("a slice of an axis whose size depends on data");
+    }
+    const Part p = part_of(c, starts[i], ends[i], steps[i], x.dim(axis));
+    box.start[size_t(axis)] = p.start;
+    box.limit[size_t(axis)] = p.limit;
+    box.stride[size_t(axis)] = p.step;
+    if (p.flip) flipped.push_back(axis);
+  }
+  if (!flipped.empty()) x = rlx::flip(x, {.axes = flipped});
+  Item out(rlx::slice(x, box));
+  out.bounds = c.item(0).bounds;
+  return {std::move(out)};
+}
+
+// Positions of an axis with a border, folded back into 0 .. n - 1.
+Tensor folded_places(const Call& c, const std::string& mode, Dim n, Dim low, Dim high) {
+  const Tensor at = c.iota(Shape(DType::i64, {n + low + high}), 0) - c.dim_value(low);
+  const Tensor last = c.dim_value(n - Dim(1));
+  if (mode == "edge") return at.max(0).min(last);
+  if (mode == "wrap") {
+    const Tensor size = c.dim_value(n);
+    return rlx::rem(rlx::rem(at, size) + size, size);
+  }
+  // Reflection: a saw of period 2 (n - 1).
+  if (n == Dim(1)) return at * 0.0;
+  const Tensor period = c.dim_value(Dim(2) * (n - Dim(1)));
+  const Tensor phase = rlx::rem(rlx::rem(at, period) + period, period);
+  return last - rlx::abs(last - phase);
+}
+
+Items pad(Call& c) {
+  Tensor x = c.in(0);
+  const std::string mode = c.text("mode", "constant");
+  std::vector<Size> pads;
+  double value = 0;
+  if (c.opset() < 11) {
+    for (const int64_t v : c.has_attr("pads") ? c.integers("pads") : c.integers("paddings"))
+      pads.emplace_back(v);
+    value = c.real("value", 0);
+  } else {
+    pads = c.sizes(1, "the widths of the border");
+    if (c.has(2)) value = c.known_real(2, "the value of the border");
+  }
+  std::vector<int> axes;
+  if (c.has(3)) {
+    for (const int64_t a : c.known_ints(3, "the axes")) axes.push_back(c.axis(a, x.rank()));
+  } else {
+    for (int i = 0; i < x.rank(); ++i) axes.push_back(i);
+  }
+  if (pads.size() != 2 * axes.size()) throw c.wrong(pads.size(), " widths for ", axes.size(), " axes");
+  Dims low(size_t(x.rank()), 0), high(size_t(x.rank()), 0);
+  // Negative widths cut; the rest is added.
+  for (size_t i = 0; i < axes.size(); ++i) {
+    Size before = pads[i], after = pads[i + axes.size()];
+    const int64_t cut_before = before.number() ? std::max<int64_t>(0, -*before.number()) : 0;
+    const int64_t cut_after = after.number() ? std::max<int64_t>(0, -*after.number()) : 0;
+    if (cut_before + cut_after > 0)
+      x = x.narrow(axes[i], cut_before, x.dim(axes[i]) - Dim(cut_before + cut_after));
+    low[size_t(axes[i])] = cut_before > 0 ? Dim(0) : *before.dim();
+    high[size_t(axes[i])] = cut_after > 0 ? Dim(0) : *after.dim();
+  }
+  if (mode == "constant") return {rlx::pad(x, {.low = low, .high = high, .value = value})};
+  if (mode != "edge" && mode != "reflect" && mode != "wrap") throw c.wrong("mode is '", mode, "'");
+  for (int i = 0; i < x.rank(); ++i) {
+    if (low[size_t(i)] == Dim(0) && high[size_t(i)] == Dim(0)) continue;
+    x = rlx::gather(x, folded_places(c, mode, x.dim(i), low[size_t(i)], high[size_t(i)]), {.axis = i});
+  }
+  return {x};
+}
+
+Items center_crop_pad(Call& c) {
+  Tensor x = c.in(0);
+  const Dims to = c.dims(1, "the new sizes");
+  std::vector<int> axes;
+  for (const int64_t a : c.integers("axes")) axes.push_back(c.axis(a, x.rank()));
+  if (axes.empty()) {
+    for (int i = 0; i < x.rank(); ++i) axes.push_back(i);
+  }
+  if (axes.size() != to.size()) throw c.wrong(to.size(), " sizes for ", axes.size(), " axes");
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const int64_t n = x.dim(axes[i]).value(), m = to[i].value();
+    if (m <= n) {
+      x = x.narrow(axes[i], (n - m) / 2, m);
+    } else {
+      Dims low(size_t(x.rank()), 0), high(size_t(x.rank()), 0);
+      low[size_t(axes[i])] = (m - n) / 2;
+      high[size_t(axes[i])] = m - n - (m - n) / 2;
+      x = rlx::pad(x, {.low = low, .high = high});
+    }
+  }
+  return {x};
+}
+
+}  // namespace
+
+std::span<const Entry> slice_entries() {
+  static const std::vector<Entry> kEntries{
+      {"CenterCropPad", 18, center_crop_pad},
+      {"Pad", 1, pad},
+      {"Slice", 1, slice, BoundsRule::by_hand, follow_slice},
+  };
+  return kEntries;
+}
+
+}  // namespace rlx::onnx

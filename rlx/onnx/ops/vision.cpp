@@ -1,0 +1,252 @@
+// Reading pictures at places that the graph computes.
+#include <cmath>
+
+#include "rlx/lang/functions.h"
+#include "rlx/lang/operators.h"
+#include "rlx/onnx/sample.h"
+#include "rlx/onnx/table.h"
+#include "rlx/onnx/window.h"
+
+namespace rlx::onnx {
+namespace {
+
+struct Grid {
+  std::string mode, padding;
+  bool align = false;
+};
+
+// Reflected at both borders as often as needed: a saw of period twice the range.
+Tensor reflected(const Tensor& x, double low, double high) {
+  const double range = high - low;
+  if (range <= 0) return x * 0.0 + low;
+  const Tensor shifted = x - low;
+  const Tensor t = shifted - rlx::floor(shifted / (2 * range)) * (2 * range);
+  return low + (t > range).where(2 * range - t, t);
+}
+
+// A whole place after padding; zeros are left to the reader.
+Tensor padded_place(const Grid& g, const Tensor& i, double low, double high, int64_t n) {
+  if (g.padding == "border") return i.clamp(0, double(n - 1));
+  if (g.padding == "reflection") {
+    // The place is cut towards zero after reflection.
+    const Tensor r = reflected(i, low, high);
+    return r.clamp(0, double(n - 1));
+  }
+  return i;
+}
+
+Tensor cubic_weight(const Tensor& distance, bool inner) {
+  const double a = -0.75;
+  const Tensor t = distance;
+  if (inner) return ((a + 2) * t - (a + 3)) * t * t + 1.0;
+  return ((a * t - 5 * a) * t + 8 * a) * t - 4 * a;
+}
+
+Items grid_sample(Call& c) {
+  const Tensor x = c.in(0);
+  const Tensor grid = c.in(1);
+  Grid g{c.text("mode", c.opset() < 20 ? "bilinear" : "linear"), c.text("padding_mode", "zeros"),
+         c.flag("align_corners")};
+  if (g.mode == "bilinear") g.mode = "linear";
+  if (g.mode == "bicubic") g.mode = "cubic";
+  const int axes = x.rank() - 2;
+  const Dims out_dims(grid.shape().dims().begin() + 1, grid.shape().dims().end() - 1);
+  const Dim points = product(out_dims);
+  const Tensor flat = grid.reshape({x.dim(0), points, axes});
+  const Dims extents(x.shape().dims().begin() + 2, x.shape().dims().end());
+  Tensors places;  // real places, one tensor per spatial axis
+  std::vector<std::pair<double, double>> borders;
+  for (int i = 0; i < axes; ++i) {
+    const double n = double(extents[size_t(i)].value());
+    const Tensor at = flat.narrow(2, axes - 1 - i, 1).squeeze(2);
+    Tensor p = g.align ? (at + 1.0) * ((n - 1) / 2) : ((at + 1.0) * n - 1.0) * 0.5;
+    const double low = g.align ? 0 : -0.5, high = g.align ? n - 1 : n - 0.5;
+    borders.emplace_back(low, high);
+    if (g.mode == "nearest") p = rlx::round(p);
+    if (g.padding == "border") p = p.clamp(0, n - 1);
+    if (g.padding == "reflection")
+      p = rlx::where(rlx::logical_or(p<low, p> high), reflected(p, low, high), p);
+    places.push_back(p);
+  }
+  const Tensor rows = pixel_rows(x);
+  const auto read = [&](const Tensors& whole) {
+    Tensors at;
+    for (int i = 0; i < axes; ++i) {
+      const auto [low, high] = borders[size_t(i)];
+      at.push_back(padded_place(g, whole[size_t(i)], low, high, extents[size_t(i)].value()).cast(DType::i64));
+    }
+    return pixels_or_zero(c, rows, extents, at);
+  };
+  Tensor y;
+  if (g.mode == "nearest") {
+    Tensors whole;
+    for (const Tensor& p : places) whole.push_back(rlx::round(p));
+    y = read(whole);
+  } else {
+    const int taps = g.mode == "cubic" ? 4 : 2, first = g.mode == "cubic" ? -1 : 0;
+    Tensors base, part;
+    for (const Tensor& p : places) {
+      base.push_back(rlx::floor(p));
+      part.push_back(p - base.back());
+    }
+    int64_t combinations = 1;
+    for (int i = 0; i < axes; ++i) combinations *= taps;
+    for (int64_t k = 0; k < combinations; ++k) {
+      Tensors at;
+      Tensor weight;
+      int64_t rest = k;
+      for (int i = 0; i < axes; ++i) {
+        const int tap = int(rest % taps) + first;
+        rest /= taps;
+        at.push_back(base[size_t(i)] + double(tap));
+        const Tensor& t = part[size_t(i)];
+        Tensor w;
+        if (taps == 2) {
+          w = tap == 0 ? 1.0 - t : t;
+        } else {
+          const Tensor distance = tap <= 0 ? t + double(-tap) : double(tap) - t;
+          w = cubic_weight(distance, tap == 0 || tap == 1);
+        }
+        weight = weight.is_empty() ? w : weight * w;
+      }
+      const Tensor term = read(at) * weight.unsqueeze(2);
+      y = y.is_empty() ? term : y + term;
+    }
+  }
+  Dims to{x.dim(0), x.dim(1)};
+  to.insert(to.end(), out_dims.begin(), out_dims.end());
+  return {y.transpose({0, 2, 1}).reshape(to)};
+}
+
+Items affine_grid(Call& c) {
+  const Tensor theta = c.in(0);
+  const auto size = c.known_ints(1, "the size of the picture");
+  const bool align = c.flag("align_corners");
+  const int axes = int(size.size()) - 2;
+  if (axes != 2 && axes != 3) throw c.wrong("a picture of ", axes, " axes; it must have 2 or 3");
+  int64_t points = 1;
+  for (int i = 0; i < axes; ++i) points *= size[size_t(i) + 2];
+  // Columns x, y (, z), 1 of all places.
+  std::vector<double> base;
+  for (int64_t p = 0; p < points; ++p) {
+    std::vector<double> at;
+    int64_t rest = p;
+    for (int i = axes - 1; i >= 0; --i) {
+      const int64_t n = size[size_t(i) + 2], k = rest % n;
+      rest /= n;
+      at.push_back(align ? (n == 1 ? -1.0 : -1 + 2 * double(k) / double(n - 1))
+                         : -1 + (2 * double(k) + 1) / double(n));
+    }
+    base.insert(base.end(), at.begin(), at.end());
+    base.push_back(1);
+  }
+  const Tensor places = c.constant(Literal::reals(Shape(theta.dtype(), {1, points, axes + 1}), base));
+  Dims to{size[0]};
+  for (int i = 0; i < axes; ++i) to.push_back(size[size_t(i) + 2]);
+  to.push_back(axes);
+  return {rlx::matmul(places.expand({theta.dim(0), points, axes + 1}), theta.t()).reshape(to)};
+}
+
+// Boxes of feature maps, each averaged (or maximised) over a grid of interpolated places.
+Items roi_align(Call& c) {
+  const Tensor x = c.in(0), rois = c.in(1);
+  const std::string mode = c.text("mode", "avg");
+  const bool half = c.text("coordinate_transformation_mode",
+                           c.opset() < 16 ? "output_half_pixel" : "half_pixel") == "half_pixel";
+  const int64_t oh = c.integer("output_height", 1), ow = c.integer("output_width", 1),
+                ratio = c.integer("sampling_ratio", 0);
+  const double scale = c.real("spatial_scale", 1), offset = half ? 0.5 : 0;
+  if (ratio < 1) c.unsupported("a number of places that depends on the size of each box (sampling_ratio 0)");
+  const int64_t h = x.dim(2).value(), w = x.dim(3).value();
+  const Dim count = rois.dim(0);
+  const auto edge = [&](int64_t k) { return rois.narrow(1, k, 1) * scale - offset; };  // [boxes, 1]
+  const Tensor x1 = edge(0), y1 = edge(1);
+  Tensor width = edge(2) - x1, height = edge(3) - y1;
+  if (!half) width = width.max(1.0), height = height.max(1.0);
+  // Places of samples along an axis: [boxes, out * ratio].
+  const auto samples = [&](const Tensor& start, const Tensor& size, int64_t out) {
+    std::vector<double> at;
+    for (int64_t i = 0; i < out * ratio; ++i) at.push_back((double(i) + 0.5) / double(out * ratio));
+    return start + size * c.constant(Literal::reals(Shape(x.dtype(), {1, out * ratio}), at));
+  };
+  const int64_t rows = oh * ratio, columns = ow * ratio;
+  const auto spread = [&](const Tensor& t, bool vertical) {
+    return (vertical ? t.unsqueeze(2) : t.unsqueeze(1))
+        .expand({count, rows, columns})
+        .reshape({count, rows * columns});
+  };
+  const Tensor ys = spread(samples(y1, height, oh), true), xs = spread(samples(x1, width, ow), false);
+  const Tensor outside =
+      rlx::logical_or(rlx::logical_or(ys<-1.0, ys> double(h)), rlx::logical_or(xs<-1.0, xs> double(w)));
+  const Tensor yc = ys.clamp(0, double(h - 1)), xc = xs.clamp(0, double(w - 1));
+  const Tensor maps = rlx::gather(pixel_rows(x), c.in(2).cast(DType::i64));  // [boxes, h * w, channels]
+  const Tensor y0 = rlx::floor(yc), x0 = rlx::floor(xc), fy = yc - y0, fx = xc - x0;
+  const Dims extents{h, w};
+  Tensor value;
+  for (int corner = 0; corner < 4; ++corner) {
+    const bool down = (corner & 1) != 0, right = (corner & 2) != 0;
+    const Tensor at_y = (down ? (y0 + 1.0).min(double(h - 1)) : y0).cast(DType::i64);
+    const Tensor at_x = (right ? (x0 + 1.0).min(double(w - 1)) : x0).cast(DType::i64);
+    const Tensor weight = (down ? fy : 1.0 - fy) * (right ? fx : 1.0 - fx);
+    const Tensor term = pixels_or_zero(c, maps, extents, {at_y, at_x}) * weight.unsqueeze(2);
+    value = value.is_empty() ? term : mode == "max" ? value.max(term) : value + term;
+  }
+  value = outside.unsqueeze(2).where(0.0, value);
+  const Tensor cells = value.reshape({count, oh, ratio, ow, ratio, x.dim(1)});
+  const Tensor joined = cells.reduce(mode == "max" ? ops::ReduceOp::max : ops::ReduceOp::mean, {2, 4});
+  return {joined.transpose({0, 3, 1, 2})};
+}
+
+// A convolution whose taps are moved by offsets and weighted by a mask.
+Items deform_conv(Call& c) {
+  const Tensor x = c.in(0), w = c.in(1), offset = c.in(2);
+  std::vector<int64_t> kernel;
+  for (int i = 2; i < w.rank(); ++i) kernel.push_back(w.dim(i).value());
+  if (kernel.size() != 2) c.unsupported("a convolution with offsets over other than 2 axes");
+  const WindowSpec s = read_window(c, x.shape(), c.integers("kernel_shape", kernel));
+  const int64_t groups = c.integer("group", 1), parts = c.integer("offset_group", 1);
+  const int64_t n = x.dim(0).value(), channels = x.dim(1).value(), h = x.dim(2).value(),
+                wd = x.dim(3).value();
+  const int64_t oh = offset.dim(2).value(), ow = offset.dim(3).value(), taps = kernel[0] * kernel[1],
+                places = oh * ow;
+  // [n * parts, taps, 2, places]
+  const Tensor moves = offset.reshape({n * parts, taps, 2, places});
+  std::vector<double> base_y, base_x;
+  for (int64_t t = 0; t < taps; ++t) {
+    for (int64_t o = 0; o < places; ++o) {
+      base_y.push_back(double(o / ow * s.stride[0] - s.low[0] + t / kernel[1] * s.dilation[0]));
+      base_x.push_back(double(o % ow * s.stride[1] - s.low[1] + t % kernel[1] * s.dilation[1]));
+    }
+  }
+  const auto at = [&](const std::vector<double>& base, int64_t k) {
+    const Tensor move = moves.narrow(2, k, 1).reshape({n * parts, taps * places});
+    return move + c.constant(Literal::reals(Shape(x.dtype(), {1, taps * places}), base));
+  };
+  const Tensor rows = pixel_rows(x.reshape({n * parts, channels / parts, h, wd}));
+  Tensor columns = linear_sample(
+      c, rows, {h, wd}, {at(base_y, 0), at(base_x, 1)});  // [n * parts, taps * places, channels / parts]
+  if (c.has(4)) columns = columns * c.in(4).reshape({n * parts, taps * places, 1});
+  const int64_t each = channels / groups, out = w.dim(0).value();
+  const Tensor by_group = columns.reshape({n, parts, taps, places, channels / parts})
+                              .transpose({0, 1, 4, 2, 3})
+                              .reshape({n, groups, each * taps, places});
+  const Tensor kernels = w.reshape({1, groups, out / groups, each * taps});
+  Tensor y =
+      rlx::matmul(kernels.expand({n, groups, out / groups, each * taps}), by_group).reshape({n, out, oh, ow});
+  if (c.has(3)) y = y + c.in(3).reshape({1, out, 1, 1});
+  return {y};
+}
+
+}  // namespace
+
+std::span<const Entry> vision_entries() {
+  static const std::vector<Entry> kEntries{
+      {"AffineGrid", 20, affine_grid},
+      {"DeformConv", 19, deform_conv},
+      {"GridSample", 16, grid_sample},
+      {"RoiAlign", 10, roi_align},
+  };
+  return kEntries;
+}
+
+}  // namespace rlx::onnx

@@ -1,0 +1,55 @@
+// Integers that a model computes from the sizes of tensors, known while the graph is built.
+//
+// Exporters write `Shape -> Gather -> Mul -> Concat -> Reshape`. Followed with these, the extents of the reshape
+// stay expressions over the symbols of the inputs, and nothing of it is left in the graph.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "rlx/base/dim.h"
+#include "rlx/base/dtype.h"
+
+namespace rlx::onnx {
+
+/// A number, which may be negative, or an expression over symbols.
+class Size {
+ public:
+  Size(int64_t number = 0) : value_(number) {}  // NOLINT: sizes are written as numbers
+  Size(Dim dim);                                // NOLINT
+
+  bool is_number() const { return value_.index() == 0; }
+  std::optional<int64_t> number() const;
+  /// As an extent; nothing when it is a negative number other than -1.
+  std::optional<Dim> dim() const;
+
+  friend bool operator==(const Size&, const Size&) = default;
+
+ private:
+  std::variant<int64_t, Dim> value_;
+};
+
+/// Nothing where the result has no expression.
+std::optional<Size> plus(const Size& a, const Size& b);
+std::optional<Size> minus(const Size& a, const Size& b);
+std::optional<Size> times(const Size& a, const Size& b);
+std::optional<Size> quotient(const Size& a, const Size& b);  // of sizes that are not negative
+std::optional<Size> remainder(const Size& a, const Size& b);
+std::optional<Size> larger(const Size& a, const Size& b);
+std::optional<Size> smaller(const Size& a, const Size& b);
+std::optional<bool> equal(const Size& a, const Size& b);
+/// a < b, where that holds for every size of the symbols, which are 1 or more; or for none.
+std::optional<bool> less(const Size& a, const Size& b);
+
+/// A small integer tensor of such numbers, row-major.
+struct Sizes {
+  std::vector<int64_t> dims;
+  std::vector<Size> values;
+  DType dtype = DType::i64;
+
+  bool all_numbers() const;
+};
+
+}  // namespace rlx::onnx
