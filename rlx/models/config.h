@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,7 +38,7 @@ struct Rope {
   // llama3
   double low_frequency_factor = 1, high_frequency_factor = 4;
   // longrope: frequencies are divided by these, by length of the text
-  std::vector<double> short_factors, long_factors;
+  std::vector<double> short_factors = {}, long_factors = {};
   double magnitude = 1;  // cosines and sines are multiplied by it
 };
 
@@ -50,7 +51,7 @@ struct Experts {
   int64_t groups = 1, groups_chosen = 1;  // experts come from the best groups alone
   int64_t group_top = 1;                  // a group counts as the sum of its best so many
   double scale = 1;
-  std::vector<bool> layers;  // which layers have experts
+  std::vector<bool> layers = {};  // which layers have experts
 };
 
 /// Latent attention: keys and values come from a short vector for each token.
@@ -62,9 +63,10 @@ struct Latent {
 /// State-space layers.
 struct StateSpace {
   int64_t inner = 0, state = 0, conv = 0, dt_rank = 0;
-  int64_t heads = 0, groups = 0;   // Mamba 2
-  double dt_low = 0, dt_high = 0;  // limits of the step; equal: none
+  int64_t heads = 0, groups = 0;                                         // Mamba 2
+  double dt_low = 0, dt_high = std::numeric_limits<double>::infinity();  // limits of the step
   bool gated_norm = true, norm_before_gate = false;
+  int64_t norm_groups = 1;  // parts of a token that are normed by themselves
 };
 
 /// Layers of the gated delta rule.

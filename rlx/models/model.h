@@ -61,6 +61,9 @@ struct GraphOptions {
   DType cache_type = DType::f32;  // of keys and values: f32, f16 or bf16
   bool mask = false;              // the form without states has the input `mask`
   bool last_only = false;         // logits of the last token alone
+  /// For products with packed weights: round to 8 bits a block, as llama.cpp does, whose results are then met; false keeps f32, which
+  /// is closer to the weights and has gradients.
+  bool round_activations = true;
   bool hidden = false;  // a further output `hidden` [batch, seq, hidden]: what the head of logits reads
   LinearHook linear;
   AttentionHook attention;
@@ -77,7 +80,7 @@ struct ModelGraph {
   std::vector<State> states;
 };
 
-class Architecture;
+struct Architecture;
 
 class Model {
  public:

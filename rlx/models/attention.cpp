@@ -1,0 +1,83 @@
+#include <cmath>
+
+#include "rlx/models/layers.h"
+
+namespace rlx::models {
+
+Heads heads_of(const Net& net) {
+  const Config& c = net.c;
+  return {.heads = c.heads,
+          .kv_heads = c.kv_heads,
+          .lanes = c.head_dim,
+          .window = net.mixer() == Mixer::window ? c.window : 0,
+          .scale = c.attention_scale,
+          .softcap = c.attention_softcap};
+}
+
+const Rope& rope_of(const Net& net) {
+  const bool own = net.mixer() == Mixer::window && net.c.window_rope.kind != Rope::Kind::none;
+  return own ? net.c.window_rope : net.c.rope;
+}
+
+Tensor attend(Net& net, const Tensor& q, const Tensor& new_k, const Tensor& new_v, const Heads& h) {
+  const double scale = h.scale != 0 ? h.scale : 1 / std::sqrt(double(h.lanes));
+  Tensor k = new_k, v = new_v;
+  if (net.cached()) {
+    k = net.remember(cat("layer.", net.layer, ".k"), new_k);
+    v = net.remember(cat("layer.", net.layer, ".v"), new_v);
+  }
+  if (net.options.attention) {
+    const Tensor y = net.options.attention({net.layer, h.heads, h.kv_heads, h.lanes, scale, h.softcap}, q, k,
+                                           v, net.seen_keys(h.window));
+    if (!y.is_empty()) return y;
+  }
+  ops::AttentionAttrs a;
+  a.num_heads = h.heads;
+  a.num_kv_heads = h.kv_heads;
+  a.head_dim = h.lanes;
+  a.score_scale = scale;
+  if (h.softcap != 0) a.attn_logit_softcap = h.softcap;
+  Tensor mask;
+  if (net.cached()) {
+    mask = net.seen_keys(h.window);
+  } else {
+    a.mask_kind = h.window > 0 ? ops::MaskKind::sliding_window : ops::MaskKind::causal;
+    a.window = h.window > 0 ? h.window - 1 : 0;  // the operator does not count the token itself
+    mask = net.mask();
+  }
+  a.has_mask = !mask.is_empty();
+  return attention(q, k, v, mask, {}, a)[0];
+}
+
+Tensor norm_heads(Net& net, std::string_view key, const Tensor& x, int64_t heads) {
+  const Dims packed = x.shape().dims();
+  const Dim lanes = packed[2].value() / heads;
+  return net.rms_norm(key, x.reshape({packed[0], packed[1], heads, lanes})).reshape(packed);
+}
+
+Tensor self_attention(Net& net, const Tensor& x) {
+  const Config& c = net.c;
+  const int64_t wide = c.heads * c.head_dim, narrow = c.kv_heads * c.head_dim;
+  Tensor q, k, v;
+  if (net.has("qkv")) {
+    const Tensor all = net.linear("qkv", x, wide + 2 * narrow);
+    q = all.narrow(2, 0, wide);
+    k = all.narrow(2, wide, narrow);
+    v = all.narrow(2, wide + narrow, narrow);
+  } else {
+    q = net.linear("q", x, wide);
+    k = net.linear("k", x, narrow);
+    v = net.linear("v", x, narrow);
+  }
+  if (net.has("q_norm")) {
+    q = norm_heads(net, "q_norm", q, c.heads);
+    k = norm_heads(net, "k_norm", k, c.kv_heads);
+  }
+  const Rope& r = rope_of(net);
+  const RopeTables& tables = net.rope(r);
+  q = turn(q, tables, r, c.head_dim);
+  k = turn(k, tables, r, c.head_dim);
+  return net.linear("o", attend(net, q, k, v, heads_of(net)), c.hidden);
+}
+
+}  // namespace rlx::models

@@ -1,0 +1,206 @@
+// DeepSeek V2 and V3: latent attention. Keys and values of all heads come from one short vector a token, beside one rotary key that
+// all heads share; experts are chosen from the best groups, beside some for every token.
+//
+//   latent = norm(x Wa)      k_h = (latent Wk_h, turned x Wr)     v_h = latent Wv_h
+//
+// A cache holds (latent, turned key) alone: q_h . k_h = (q_h Wk_h^T) . latent + .., so with states heads attend in the latent space
+// and Wv_h comes after the sum.
+#include <cmath>
+
+#include "rlx/models/architecture.h"
+#include "rlx/models/layers.h"
+
+namespace rlx::models {
+namespace {
+
+constexpr double kLatentEps = 1e-6;  // of the norms inside attention, whatever the configuration says
+
+constexpr WeightName kNames[] = {
+    {"embed", "@embed_tokens.weight"},
+    {"norm", "@norm.weight"},
+    {"head", "lm_head.weight"},
+    {"attn_norm", "@layers.{}.input_layernorm.weight"},
+    {"q", "@layers.{}.self_attn.q_proj.weight"},
+    {"q_a", "@layers.{}.self_attn.q_a_proj.weight"},
+    {"q_a_norm", "@layers.{}.self_attn.q_a_layernorm.weight"},
+    {"q_b", "@layers.{}.self_attn.q_b_proj.weight"},
+    {"kv_a", "@layers.{}.self_attn.kv_a_proj_with_mqa.weight"},
+    {"kv_a_norm", "@layers.{}.self_attn.kv_a_layernorm.weight"},
+    {"kv_b", "@layers.{}.self_attn.kv_b_proj.weight"},
+    {"o", "@layers.{}.self_attn.o_proj.weight"},
+    {"ffn_norm", "@layers.{}.post_attention_layernorm.weight"},
+    {"gate", "@layers.{}.mlp.gate_proj.weight"},
+    {"up", "@layers.{}.mlp.up_proj.weight"},
+    {"gate_up", ""},
+    {"down", "@layers.{}.mlp.down_proj.weight"},
+    {"router", "@layers.{}.mlp.gate.weight"},
+    {"router_correction", "@layers.{}.mlp.gate.e_score_correction_bias"},
+    {"expert_gate", "@layers.{}.mlp.experts.{e}.gate_proj.weight"},
+    {"expert_up", "@layers.{}.mlp.experts.{e}.up_proj.weight"},
+    {"expert_down", "@layers.{}.mlp.experts.{e}.down_proj.weight"},
+    {"shared_gate", "@layers.{}.mlp.shared_experts.gate_proj.weight"},
+    {"shared_up", "@layers.{}.mlp.shared_experts.up_proj.weight"},
+    {"shared_down", "@layers.{}.mlp.shared_experts.down_proj.weight"},
+};
+
+void read_latent(ConfigSource& s, Config& c) {
+  c.latent = {.q_rank = s.find_integer({"q_lora_rank"}).value_or(0),
+              .kv_rank = s.integer({"kv_lora_rank"}),
+              .plain_lanes = s.integer({"qk_nope_head_dim"}),
+              .rope_lanes = s.integer({"qk_rope_head_dim"}),
+              .value_lanes = s.integer({"v_head_dim"})};
+  s.ignore("qk_head_dim");
+  c.head_dim = c.latent.plain_lanes + c.latent.rope_lanes;
+  c.kv_heads = c.heads;
+  c.rope = read_rope(s, c, c.latent.rope_lanes);
+  c.rope.interleaved = s.find_flag({"rope_interleave"}).value_or(true);
+  c.attention_scale = 1 / std::sqrt(double(c.head_dim));
+  // A stretched text also sharpens the scores.
+  auto scaling = s.object("rope_parameters");
+  if (!scaling) scaling = s.object("rope_scaling");
+  if (scaling && c.rope.kind == Rope::Kind::yarn) {
+    if (const auto v = scaling->find("mscale_all_dim"); v && v->real() != 0)
+      c.attention_scale *= std::pow(yarn_magnitude(c.rope.factor, v->real()), 2);
+  }
+}
+
+void read_experts(ConfigSource& s, Config& c) {
+  const int64_t width = s.integer({"moe_intermediate_size"});
+  const int64_t first = s.find_integer({"first_k_dense_replace"}).value_or(0);
+  const int64_t step = s.find_integer({"moe_layer_freq"}).value_or(1);
+  c.moe = {.experts = s.find_integer({"n_routed_experts|num_local_experts"}).value_or(0),
+           .chosen = s.integer({"num_experts_per_tok"}),
+           .width = width,
+           .shared_width = width * s.find_integer({"n_shared_experts"}).value_or(0),
+           .groups = s.find_integer({"n_group"}).value_or(1),
+           .groups_chosen = s.find_integer({"topk_group"}).value_or(1),
+           .scale = s.find_real({"routed_scaling_factor"}).value_or(1)};
+  if (step < 1 || c.moe.groups < 1 || c.moe.experts % c.moe.groups != 0 || c.moe.chosen > c.moe.experts)
+    throw invalid(s.where(), c.moe.chosen, " of ", c.moe.experts, " experts in ", c.moe.groups,
+                  " groups, every ", step, " layers, cannot be");
+  for (int64_t i = 0; i < c.layers; ++i) c.moe.layers.push_back(i >= first && i % step == 0);
+}
+
+void configure2(ConfigSource& s, Config& c) {
+  read_decoder(s, c);
+  read_latent(s, c);
+  read_experts(s, c);
+  s.require({"norm_topk_prob"}, false);
+  s.require({"scoring_func"}, "softmax");
+  const std::string method = s.find_text({"topk_method"}).value_or("greedy");
+  if (method == "greedy") {
+    c.moe.groups = 1;
+  } else if (method != "group_limited_greedy") {
+    throw invalid(s.where(), "topk_method '", method, "' is not known; known: greedy, group_limited_greedy");
+  }
+}
+
+void configure3(ConfigSource& s, Config& c) {
+  read_decoder(s, c);
+  read_latent(s, c);
+  read_experts(s, c);
+  s.require({"scoring_func"}, "sigmoid");
+  s.require({"topk_method"}, "noaux_tc");
+  c.moe.sigmoid = true;
+  c.moe.group_top = 2;
+  c.moe.normalised = s.find_flag({"norm_topk_prob"}).value_or(true);
+  c.draft_layers = s.find_integer({"num_nextn_predict_layers"}).value_or(0);
+}
+
+// ---- latent attention ----
+
+Tensor small_norm(Net& net, std::string_view key, const Tensor& x) {
+  return x.rms_norm(net.weight(key, {x.dim(-1)}), kLatentEps);
+}
+
+// x [batch, seq, heads, in], for each head times w [heads, in, out]: [batch, seq, heads, out].
+Tensor by_head(Net& net, const Tensor& x, const Tensor& w) {
+  const Dim heads = x.dim(2), rows = net.batch * net.seq;
+  const Tensor y = x.reshape({rows, heads, x.dim(3)}).transpose({1, 0, 2}).matmul(w);
+  return y.transpose({1, 0, 2}).reshape({net.batch, net.seq, heads, w.dim(2)});
+}
+
+struct LatentParts {
+  Tensor q;       // [batch, seq, heads, plain + rope], turned
+  Tensor latent;  // [batch, seq, rank], normed
+  Tensor key;     // [batch, seq, rope], turned
+};
+
+// Keys and values of every head, written out.
+Tensor attend_plain(Net& net, const LatentParts& p) {
+  const Config& c = net.c;
+  const Latent& l = c.latent;
+  const Tensor kv = net.linear("kv_b", p.latent, c.heads * (l.plain_lanes + l.value_lanes))
+                        .reshape({net.batch, net.seq, c.heads, l.plain_lanes + l.value_lanes});
+  const Tensor shared = p.key.unsqueeze(2).expand({net.batch, net.seq, c.heads, l.rope_lanes});
+  const Tensor k = concat({kv.narrow(3, 0, l.plain_lanes), shared}, {.axis = 3});
+  const auto packed = [&](const Tensor& x) {
+    return x.reshape({net.batch, net.seq, Dim(c.heads) * x.dim(3)});
+  };
+  return attend(net, packed(p.q), packed(k), packed(kv.narrow(3, l.plain_lanes, l.value_lanes)),
+                heads_of(net));
+}
+
+// All heads over the one latent key of a token, which is its value too.
+Tensor attend_latent(Net& net, const LatentParts& p) {
+  const Config& c = net.c;
+  const Latent& l = c.latent;
+  const Tensor w = net.weight("kv_b", {c.heads * (l.plain_lanes + l.value_lanes), l.kv_rank})
+                       .reshape({c.heads, l.plain_lanes + l.value_lanes, l.kv_rank});
+  const Tensor q = concat({by_head(net, p.q.narrow(3, 0, l.plain_lanes), w.narrow(1, 0, l.plain_lanes)),
+                           p.q.narrow(3, l.plain_lanes, l.rope_lanes)},
+                          {.axis = 3});
+  const Tensor rows =
+      net.remember(cat("layer.", net.layer, ".latent"), concat({p.latent, p.key}, {.axis = 2}));
+  const int64_t lanes = l.kv_rank + l.rope_lanes;
+  ops::AttentionAttrs a;
+  a.num_heads = c.heads;
+  a.num_kv_heads = 1;
+  a.head_dim = lanes;
+  a.has_mask = true;
+  a.score_scale = c.attention_scale;
+  const Tensor y = attention(q.reshape({net.batch, net.seq, c.heads * lanes}), rows,
+                             rows.narrow(2, 0, l.kv_rank), net.seen_keys(0), {}, a)[0];
+  const Tensor out = by_head(net, y.reshape({net.batch, net.seq, c.heads, l.kv_rank}),
+                             w.narrow(1, l.plain_lanes, l.value_lanes).t());
+  return out.reshape({net.batch, net.seq, c.heads * l.value_lanes});
+}
+
+Tensor latent_attention(Net& net, const Tensor& x) {
+  const Config& c = net.c;
+  const Latent& l = c.latent;
+  const Tensor flat = l.q_rank > 0
+                          ? net.linear("q_b", small_norm(net, "q_a_norm", net.linear("q_a", x, l.q_rank)),
+                                       c.heads * c.head_dim)
+                          : net.linear("q", x, c.heads * c.head_dim);
+  const Tensor q = flat.reshape({net.batch, net.seq, c.heads, c.head_dim});
+  const Tensor a = net.linear("kv_a", x, l.kv_rank + l.rope_lanes);
+  const RopeTables& tables = net.rope(c.rope);
+  const Tensor q_turned =
+      turn(q.narrow(3, l.plain_lanes, l.rope_lanes).reshape({net.batch, net.seq, c.heads * l.rope_lanes}),
+           tables, c.rope, l.rope_lanes)
+          .reshape({net.batch, net.seq, c.heads, l.rope_lanes});
+  const LatentParts parts{concat({q.narrow(3, 0, l.plain_lanes), q_turned}, {.axis = 3}),
+                          small_norm(net, "kv_a_norm", a.narrow(2, 0, l.kv_rank)),
+                          turn(a.narrow(2, l.kv_rank, l.rope_lanes), tables, c.rope, l.rope_lanes)};
+  const bool plain = !net.cached() || net.options.attention || net.options.linear;
+  return net.linear("o", plain ? attend_plain(net, parts) : attend_latent(net, parts), c.hidden);
+}
+
+void build(Net& net) {
+  Tensor x = net.embed();
+  for (net.layer = 0; net.layer < net.c.layers; ++net.layer) {
+    x = x + latent_attention(net, net.rms_norm("attn_norm", x));
+    x = x + feed_forward(net, net.rms_norm("ffn_norm", x));
+  }
+  net.finish_decoder(net.rms_norm("norm", x));
+}
+
+constexpr std::string_view k2Hf[] = {"deepseek_v2"}, k3Hf[] = {"deepseek_v3"}, kPrefixes[] = {"model.", ""};
+
+}  // namespace
+
+constexpr Architecture kDeepseek2{"deepseek_v2", k2Hf, {}, kNames, kPrefixes, configure2, build};
+constexpr Architecture kDeepseek3{"deepseek_v3", k3Hf, {}, kNames, kPrefixes, configure3, build};
+
+}  // namespace rlx::models

@@ -1,0 +1,41 @@
+#include "rlx/models/encoder.h"
+
+#include <cmath>
+
+namespace rlx::models {
+
+Tensor attend_all(Net& net, const Tensor& q, const Tensor& k, const Tensor& v, int64_t reach) {
+  const Config& c = net.c;
+  const double scale = 1 / std::sqrt(double(c.head_dim));
+  Tensor mask = net.mask();
+  if (reach >= 0 || net.options.attention) {
+    const Tensor places = net.t.arange(net.seq);
+    const Tensor apart = (places.unsqueeze(1) - places.unsqueeze(0)).abs();
+    Tensor near = (reach >= 0 ? apart <= reach : apart >= 0).reshape({1, 1, net.seq, net.seq});
+    if (!mask.is_empty()) near = logical_and(near, mask.reshape({net.batch, 1, 1, net.seq}) > 0.5);
+    mask = near;
+  }
+  if (net.options.attention) {
+    const Tensor y =
+        net.options.attention({net.layer, c.heads, c.heads, c.head_dim, scale, 0}, q, k, v, mask);
+    if (!y.is_empty()) return y;
+  }
+  ops::AttentionAttrs a;
+  a.num_heads = c.heads;
+  a.head_dim = c.head_dim;
+  a.has_mask = !mask.is_empty();
+  a.score_scale = scale;
+  return attention(q, k, v, mask, {}, a)[0];
+}
+
+void finish_encoder(Net& net, const Tensor& hidden) {
+  net.output("last_hidden_state", hidden);
+  if (net.mask().is_empty()) {
+    net.output("mean_pooled", hidden.mean({1}));
+    return;
+  }
+  const Tensor real = net.mask().unsqueeze(2);
+  net.output("mean_pooled", (hidden * real).sum({1}) / real.sum({1}).max(1e-9));
+}
+
+}  // namespace rlx::models

@@ -1,0 +1,13 @@
+// What encoders share: every token sees every other, and the results are hidden states.
+#pragma once
+
+#include "rlx/models/net.h"
+
+namespace rlx::models {
+
+/// Attention of packed heads over all tokens that the mask allows; with a window only those at most `reach` places away.
+Tensor attend_all(Net&, const Tensor& q, const Tensor& k, const Tensor& v, int64_t reach = -1);
+/// Outputs last_hidden_state [batch, seq, hidden] and mean_pooled [batch, hidden], the mean over tokens that are no padding.
+void finish_encoder(Net&, const Tensor& hidden);
+
+}  // namespace rlx::models

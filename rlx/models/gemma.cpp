@@ -1,0 +1,94 @@
+// Gemma 2 and 3: norms before and after each part, embeddings times sqrt(hidden), tied logits. Gemma 2 caps scores and logits and
+// alternates windows with full attention; Gemma 3 norms the heads of q and k and has five windows to one full layer, each
+// kind with rotary positions of its own.
+#include <cmath>
+
+#include "rlx/models/architecture.h"
+#include "rlx/models/layers.h"
+
+namespace rlx::models {
+namespace {
+
+constexpr WeightName kNames[] = {
+    {"embed", "@embed_tokens.weight", "token_embd.weight"},
+    {"norm", "@norm.weight", "output_norm.weight"},
+    {"head", "lm_head.weight", "output.weight"},
+    {"attn_norm", "@layers.{}.input_layernorm.weight", "blk.{}.attn_norm.weight"},
+    {"q", "@layers.{}.self_attn.q_proj.weight", "blk.{}.attn_q.weight"},
+    {"k", "@layers.{}.self_attn.k_proj.weight", "blk.{}.attn_k.weight"},
+    {"v", "@layers.{}.self_attn.v_proj.weight", "blk.{}.attn_v.weight"},
+    {"qkv", ""},
+    {"q_norm", "@layers.{}.self_attn.q_norm.weight", "blk.{}.attn_q_norm.weight"},
+    {"k_norm", "@layers.{}.self_attn.k_norm.weight", "blk.{}.attn_k_norm.weight"},
+    {"o", "@layers.{}.self_attn.o_proj.weight", "blk.{}.attn_output.weight"},
+    {"attn_post_norm", "@layers.{}.post_attention_layernorm.weight", "blk.{}.post_attention_norm.weight"},
+    {"ffn_norm", "@layers.{}.pre_feedforward_layernorm.weight", "blk.{}.ffn_norm.weight"},
+    {"gate", "@layers.{}.mlp.gate_proj.weight", "blk.{}.ffn_gate.weight"},
+    {"up", "@layers.{}.mlp.up_proj.weight", "blk.{}.ffn_up.weight"},
+    {"gate_up", ""},
+    {"down", "@layers.{}.mlp.down_proj.weight", "blk.{}.ffn_down.weight"},
+    {"ffn_post_norm", "@layers.{}.post_feedforward_layernorm.weight", "blk.{}.post_ffw_norm.weight"},
+};
+
+// `pattern` layers, of which the last sees all.
+void configure(ConfigSource& s, Config& c, int64_t pattern) {
+  c.activation = ops::Activation::gelu_approx;
+  c.norm_eps = 1e-6;
+  read_decoder(s, c);
+  if (!s.is_gguf() && !s.find_flag({"tie_word_embeddings"})) c.tied = true;
+  c.norm_plus_one = true;
+  c.embedding_scale = std::sqrt(double(c.hidden));
+  s.require({"use_bidirectional_attention"}, false);
+  c.attention_softcap = s.find_real({"attn_logit_softcapping", "attn_logit_softcapping"}).value_or(0);
+  c.logit_softcap = s.find_real({"final_logit_softcapping", "final_logit_softcapping"}).value_or(0);
+  c.window = s.find_integer({"sliding_window", "attention.sliding_window"}).value_or(0);
+  const int64_t every =
+      s.find_integer({"sliding_window_pattern|_sliding_window_pattern", "attention.sliding_window_pattern"})
+          .value_or(pattern);
+  if (every < 1) throw invalid(s.where(), "a pattern of ", every, " layers; 1 or more expected");
+  read_layer_types(s, c);
+  if (s.texts({"layer_types"}).empty()) {
+    for (int64_t i = 0; i < c.layers; ++i)
+      c.mixers[size_t(i)] = (i + 1) % every == 0 ? Mixer::attention : Mixer::window;
+  }
+}
+
+void configure2(ConfigSource& s, Config& c) {
+  configure(s, c, 2);
+  c.attention_scale = 1 / std::sqrt(s.find_real({"query_pre_attn_scalar"}).value_or(double(c.head_dim)));
+  c.rope = read_rope(s, c, c.head_dim);
+}
+
+void configure3(ConfigSource& s, Config& c) {
+  configure(s, c, 6);
+  // GGUF does not tell the scale: the 27B model, of 62 layers, has one of its own.
+  const bool large = s.is_gguf() && c.layers == 62;
+  const double scalar = double(large ? c.hidden / c.heads : c.head_dim);
+  c.attention_scale = 1 / std::sqrt(s.find_real({"query_pre_attn_scalar"}).value_or(scalar));
+  c.rope = read_rope(s, c, c.head_dim, "full_attention");
+  c.window_rope = {.kind = Rope::Kind::plain, .theta = 10000, .lanes = c.head_dim};
+  const auto object = s.object("rope_parameters");
+  if (object && object->find("sliding_attention"))
+    c.window_rope = read_rope(s, c, c.head_dim, "sliding_attention");
+  if (const auto v = s.find_real({"rope_local_base_freq", "rope.freq_base_swa"})) c.window_rope.theta = *v;
+}
+
+void build(Net& net) {
+  const Config& c = net.c;
+  Tensor x = net.embed() * c.embedding_scale;
+  for (net.layer = 0; net.layer < c.layers; ++net.layer) {
+    x = x + net.rms_norm("attn_post_norm", self_attention(net, net.rms_norm("attn_norm", x)));
+    x = x + net.rms_norm("ffn_post_norm", gated_ffn(net, net.rms_norm("ffn_norm", x), c.intermediate));
+  }
+  net.finish_decoder(net.rms_norm("norm", x));
+}
+
+constexpr std::string_view k2Hf[] = {"gemma2"}, k3Hf[] = {"gemma3_text"}, k3Gguf[] = {"gemma3"},
+                           kPrefixes[] = {"model.", "language_model.model.", "model.language_model.", ""};
+
+}  // namespace
+
+constexpr Architecture kGemma2{"gemma2", k2Hf, {}, kNames, kPrefixes, configure2, build};
+constexpr Architecture kGemma3{"gemma3", k3Hf, k3Gguf, kNames, kPrefixes, configure3, build};
+
+}  // namespace rlx::models

@@ -1,0 +1,65 @@
+// GPT-NeoX: rotary positions on a part of each head, q, k, v of a head beside each other in one weight, attention and feed-forward net
+// side by side.
+#include "rlx/models/architecture.h"
+#include "rlx/models/layers.h"
+
+namespace rlx::models {
+namespace {
+
+constexpr WeightName kNames[] = {
+    {"embed", "@embed_in.weight"},
+    {"norm", "@final_layer_norm.weight"},
+    {"head", "embed_out.weight"},
+    {"attn_norm", "@layers.{}.input_layernorm.weight"},
+    {"qkv", "@layers.{}.attention.query_key_value.weight"},
+    {"o", "@layers.{}.attention.dense.weight"},
+    {"ffn_norm", "@layers.{}.post_attention_layernorm.weight"},
+    {"up", "@layers.{}.mlp.dense_h_to_4h.weight"},
+    {"down", "@layers.{}.mlp.dense_4h_to_h.weight"},
+};
+
+void configure(ConfigSource& s, Config& c) {
+  c.activation = ops::Activation::gelu;
+  read_decoder(s, c);
+  c.tied = s.find_flag({"tie_word_embeddings"}).value_or(!s.has_tensor("embed_out.weight"));
+  c.parallel_residual = s.find_flag({"use_parallel_residual"}).value_or(true);
+  const auto lanes = int64_t(double(c.head_dim) * partial_rotary_factor(s));
+  c.rope = read_rope(s, c, lanes);
+  if (const auto v = s.find_real({"rotary_emb_base"})) c.rope.theta = *v;
+  s.require({"is_decoder"}, false);  // a word of encoders
+}
+
+Tensor neox_attention(Net& net, const Tensor& x) {
+  const Config& c = net.c;
+  const Tensor all =
+      net.linear("qkv", x, 3 * c.hidden).reshape({net.batch, net.seq, c.heads, 3 * c.head_dim});
+  const auto part = [&](int64_t i) {
+    return all.narrow(3, i * c.head_dim, c.head_dim).reshape({net.batch, net.seq, c.hidden});
+  };
+  const RopeTables& tables = net.rope(c.rope);
+  const Tensor q = turn(part(0), tables, c.rope, c.head_dim), k = turn(part(1), tables, c.rope, c.head_dim);
+  return net.linear("o", attend(net, q, k, part(2), heads_of(net)), c.hidden);
+}
+
+Tensor neox_ffn(Net& net, const Tensor& x) {
+  return net.linear("down", net.linear("up", x, net.c.intermediate).activation(net.c.activation),
+                    net.c.hidden);
+}
+
+void build(Net& net) {
+  Tensor x = net.embed();
+  for (net.layer = 0; net.layer < net.c.layers; ++net.layer) {
+    const Tensor y = x + neox_attention(net, net.layer_norm("attn_norm", x));
+    x = y + neox_ffn(net, net.layer_norm("ffn_norm", net.c.parallel_residual ? x : y));
+  }
+  net.finish_decoder(net.layer_norm("norm", x));
+}
+
+constexpr std::string_view kHf[] = {"gpt_neox"}, kPrefixes[] = {"gpt_neox.", ""},
+                           kUnread[] = {".attention.bias", ".attention.masked_bias"};
+
+}  // namespace
+
+constexpr Architecture kGptNeox{"gpt_neox", kHf, {}, kNames, kPrefixes, configure, build, kUnread};
+
+}  // namespace rlx::models

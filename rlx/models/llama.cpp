@@ -1,0 +1,30 @@
+// Llama 2 and 3, SmolLM2: pre-norm decoder with rotary positions, grouped queries and a gated feed-forward net.
+#include "rlx/models/architecture.h"
+#include "rlx/models/layers.h"
+#include "rlx/models/llama_names.h"
+
+namespace rlx::models {
+namespace {
+
+void configure(ConfigSource& s, Config& c) {
+  read_decoder(s, c);
+  c.rope = read_rope(s, c, s.find_integer({"", "rope.dimension_count"}).value_or(c.head_dim));
+  c.rope.interleaved = s.is_gguf();  // whose rows of q and k are in another order
+}
+
+constexpr std::string_view kHf[] = {"llama"}, kGguf[] = {"llama"};
+
+}  // namespace
+
+void build_llama(Net& net) {
+  Tensor x = net.embed();
+  for (net.layer = 0; net.layer < net.c.layers; ++net.layer) {
+    x = x + self_attention(net, net.rms_norm("attn_norm", x));
+    x = x + feed_forward(net, net.rms_norm("ffn_norm", x));
+  }
+  net.finish_decoder(net.rms_norm("norm", x));
+}
+
+constexpr Architecture kLlama{"llama", kHf, kGguf, kLlamaNames, kDecoderPrefixes, configure, build_llama};
+
+}  // namespace rlx::models

@@ -1,0 +1,347 @@
+#include "rlx/models/net.h"
+
+#include <algorithm>
+
+#include "rlx/io/literal.h"
+#include "rlx/models/architecture.h"
+#include "rlx/models/rounding.h"
+#include "rlx/ops/index/indices.h"
+
+namespace rlx::models {
+namespace {
+
+bool is_blocks(const io::TensorView& t) { return t.type.format != nullptr && !t.type.format->is_plain(); }
+
+std::string scheme_of(const io::TensorView& t) { return cat("gguf_", t.type.name); }
+
+Dims dims_of(const std::vector<int64_t>& dims) { return Dims(dims.begin(), dims.end()); }
+
+// Rows of blocks as bytes: [.., bytes of a row].
+Literal packed_literal(const io::TensorView& tensor) {
+  const io::TensorView t = io::unpacked(tensor);
+  Dims dims = dims_of(t.dims);
+  dims.back() = quant::encoded_bytes(*t.type.format, t.dims.back());
+  return Literal::borrow(Shape(DType::u8, dims), t.bytes, t.owner);
+}
+
+void replace(std::string& text, std::string_view from, std::string_view to) {
+  const size_t at = text.find(from);
+  if (at != std::string::npos) text.replace(at, from.size(), to);
+}
+
+std::string bias_name(std::string name) {
+  if (!name.ends_with("weight")) return {};
+  name.replace(name.size() - 6, 6, "bias");
+  return name;
+}
+
+}  // namespace
+
+Net::Net(const io::ModelFile& file, const Architecture& architecture, const Config& config,
+         const GraphOptions& options)
+    : c(config),
+      options(options),
+      graph(config.architecture),
+      t(graph),
+      batch(cached() ? Dim(options.batch) : Dim::batch()),
+      seq(Dim::seq()),
+      keys(cached() ? Dim::symbol("keys") : Dim::seq()),
+      file_(file),
+      architecture_(architecture) {
+  for (const io::TensorView& tensor : file.tensors) tensors_.emplace(tensor.name, &tensor);
+  choose_prefix();
+  ids = t.input("input_ids", {batch, seq}, DType::i32);
+  if (cached()) {
+    token_positions_ = t.input("positions", {batch, seq}, DType::i32);
+    start_ = t.input("start", {1}, DType::i32);
+    key_positions_ = t.input("key_positions", {batch, keys}, DType::i32);
+    if (depends_on_length(c.rope)) length_ = t.input("context_length", {1}, DType::i32).reshape({});
+  } else {
+    if (options.mask) mask_ = t.input("mask", {batch, seq}, DType::i32).cast(DType::f32);
+    if (depends_on_length(c.rope)) length_ = ops::dim_value(graph, seq);
+  }
+}
+
+// ---- weights ----
+
+void Net::choose_prefix() {
+  if (gguf()) return;
+  for (const std::string_view candidate : architecture_.prefixes) {
+    prefix_ = candidate;
+    if (has("embed")) return;
+  }
+}
+
+// Names have alternatives, separated by '|'.
+std::string Net::expand(std::string_view pattern, int64_t expert) const {
+  std::string name(pattern);
+  replace(name, "@", prefix_);
+  replace(name, "{}", cat(layer));
+  replace(name, "{e}", cat(expert));
+  return name;
+}
+
+Net::Found Net::find(std::string_view key, int64_t expert) const {
+  const auto line = std::find_if(architecture_.names.begin(), architecture_.names.end(),
+                                 [&](const WeightName& n) { return n.key == key; });
+  RLX_CHECK(line != architecture_.names.end(), "architecture ", architecture_.name, " has no name for ", key);
+  Found out{nullptr, expand(line->hf.substr(0, line->hf.find('|')), expert), expand(line->gguf, expert)};
+  std::string_view patterns = gguf() ? line->gguf : line->hf;
+  while (!patterns.empty() && out.tensor == nullptr) {
+    const size_t at = patterns.find('|');
+    const std::string name = expand(patterns.substr(0, at), expert);
+    patterns = at == std::string_view::npos ? std::string_view() : patterns.substr(at + 1);
+    if (const auto it = tensors_.find(name); it != tensors_.end()) {
+      out.tensor = it->second;
+      (gguf() ? out.gguf : out.hf) = name;
+    }
+  }
+  return out;
+}
+
+bool Net::has(std::string_view key) const { return find(key).tensor != nullptr; }
+
+Net::Found Net::require(std::string_view key, int64_t expert) const {
+  const Found found = find(key, expert);
+  if (found.tensor == nullptr) {
+    const std::string& name = gguf() ? found.gguf : found.hf;
+    if (name.empty())
+      throw invalid("model '", file_.path, "': ", architecture_.name, " has no name for '", key, "' in ",
+                    gguf() ? "GGUF" : "folders");
+    throw io::missing_tensor(cat("model '", file_.path, "'"), name, file_.tensors);
+  }
+  return found;
+}
+
+Tensor Net::param(const io::TensorView& tensor, bool packed) {
+  const std::string name = is_blocks(tensor) && !packed ? tensor.name + ":f32" : tensor.name;
+  if (const auto it = params_.find(name); it != params_.end()) return it->second;
+  const Literal value = packed ? packed_literal(tensor) : io::to_literal(tensor);
+  const Tensor p = t.param(name, value.shape().dims(), value.dtype());
+  weights_.emplace(name, value);
+  return params_.emplace(name, p).first->second;
+}
+
+Tensor Net::plain(const io::TensorView& tensor) {
+  const Tensor p = param(tensor, false);
+  return p.dtype() == DType::f32 ? p : p.cast(DType::f32);
+}
+
+void Net::check_dims(const io::TensorView& tensor, const Dims& dims) const {
+  const Dims have = dims_of(tensor.dims);
+  if (have == dims) return;
+  throw invalid("model '", file_.path, "': tensor '", tensor.name, "' is ", have,
+                "; the configuration asks for ", dims);
+}
+
+Tensor Net::weight(std::string_view key, const Dims& dims) {
+  const Found found = require(key);
+  // Sizes of 1 may be missing, as those of convolutions are in GGUF.
+  Dims have = dims_of(found.tensor->dims), bare = dims;
+  std::erase(have, Dim(1));
+  std::erase(bare, Dim(1));
+  if (have != bare) check_dims(*found.tensor, dims);
+  return plain(*found.tensor).reshape(dims);
+}
+
+Tensor Net::bias(std::string_view key, int64_t size) {
+  const Found found = require(key);
+  const auto it = tensors_.find(bias_name(found.tensor->name));
+  if (it == tensors_.end()) return {};
+  check_dims(*it->second, {size});
+  return plain(*it->second);
+}
+
+Tensor Net::hook(const Found& found, const Tensor& x, const Tensor& y, int64_t out) const {
+  if (!options.linear) return y;
+  return options.linear({found.hf, found.gguf, x.dim(-1).value(), out}, x, y);
+}
+
+Tensor Net::with_bias(std::string_view key, const Tensor& y, int64_t out) {
+  const Tensor b = bias(key, out);
+  return b.is_empty() ? y : y + b;
+}
+
+Tensor Net::packed_product(const io::TensorView& tensor, const Tensor& x) {
+  const auto product = [&](const Tensor& rows) {
+    return dequant_matmul(rows, param(tensor, true), {}, {}, {.scheme = scheme_of(tensor)});
+  };
+  if (!options.round_activations) return product(x);
+  const Rounded r = round_activations(x, *tensor.type.format);
+  if (r.minima_error.is_empty()) return product(r.x);
+  const std::string name = tensor.name + ":minima";
+  const auto [it, made] = weights_.try_emplace(name);
+  if (made) {
+    it->second = block_minima(tensor);
+    params_.emplace(name, t.param(name, it->second.shape().dims()));
+  }
+  return product(r.x) + r.minima_error.matmul(params_.at(name).t());
+}
+
+Tensor Net::linear(std::string_view key, const Tensor& x, int64_t out) {
+  const Found found = require(key);
+  check_dims(*found.tensor, {Dim(out), x.dim(-1)});
+  const Tensor y =
+      is_blocks(*found.tensor) ? packed_product(*found.tensor, x) : x.matmul(plain(*found.tensor).t());
+  return with_bias(key, hook(found, x, y, out), out);
+}
+
+Tensor Net::linear_transposed(std::string_view key, const Tensor& x, int64_t out) {
+  if (gguf()) return linear(key, x, out);
+  const Found found = require(key);
+  check_dims(*found.tensor, {x.dim(-1), Dim(out)});
+  return with_bias(key, hook(found, x, x.matmul(plain(*found.tensor)), out), out);
+}
+
+Tensor Net::expert_linear(std::string_view key, const Tensor& x, const Tensor& expert, int64_t out) {
+  const int64_t count = c.moe.experts;
+  const Dim in = x.dim(-1);
+  if (gguf()) {
+    const Found found = require(key);
+    check_dims(*found.tensor, {count, out, in});
+    if (is_blocks(*found.tensor))
+      return dequant_grouped_matmul(
+          options.round_activations ? round_activations(x, *found.tensor->type.format).x : x,
+          param(*found.tensor, true), expert, {.scheme = scheme_of(*found.tensor), .num_experts = count});
+    return grouped_matmul(x, plain(*found.tensor).t(), expert);
+  }
+  Tensors matrices;
+  for (int64_t e = 0; e < count; ++e) {
+    const Found found = require(key, e);
+    check_dims(*found.tensor, {Dim(out), in});
+    matrices.push_back(plain(*found.tensor));
+  }
+  const Tensor all = concat(matrices, {.axis = 0}).reshape({count, out, in});
+  return grouped_matmul(x, all.t(), expert);
+}
+
+Tensor Net::lookup(std::string_view key, const Tensor& indices, int64_t rows, int64_t width) {
+  const Found found = require(key);
+  check_dims(*found.tensor, {rows, width});
+  if (!is_blocks(*found.tensor)) {
+    const Tensor y = param(*found.tensor, false).gather(indices);
+    return y.dtype() == DType::f32 ? y : y.cast(DType::f32);
+  }
+  const Tensor packed = param(*found.tensor, true).gather(indices);
+  const Dim count = indices.shape().num_elements();
+  Dims dims = indices.shape().dims();
+  dims.push_back(width);
+  return dequantize_blocks(packed, {.scheme = scheme_of(*found.tensor), .shape = {count, width, 1}})
+      .reshape(dims);
+}
+
+Tensor Net::rms_norm(std::string_view key, const Tensor& x) {
+  Tensor gamma = weight(key, {x.dim(-1)});
+  if (c.norm_plus_one && !gguf()) gamma = gamma + 1;  // GGUF files hold the sum
+  return x.rms_norm(gamma, c.norm_eps);
+}
+
+Tensor Net::layer_norm(std::string_view key, const Tensor& x) {
+  const int64_t size = x.dim(-1).value();
+  const Tensor gamma = weight(key, {size}), beta = bias(key, size);
+  return rlx::layer_norm(x, gamma, beta, {.eps = c.norm_eps});
+}
+
+// ---- tokens ----
+
+Tensor Net::positions() {
+  if (!positions_.is_empty()) return positions_;
+  positions_ = cached() ? token_positions_.max(0) : t.arange(seq).reshape({1, seq});
+  return positions_;
+}
+
+Tensor Net::real_tokens() {
+  if (cached()) return (token_positions_ >= 0).cast(DType::f32).unsqueeze(2);
+  return mask_.is_empty() ? Tensor() : mask_.unsqueeze(2);
+}
+
+const RopeTables& Net::rope(const Rope& r) {
+  for (const auto& [known, tables] : ropes_) {
+    if (known == &r) return tables;
+  }
+  const bool alike = !cached() || batch == Dim(1);
+  const Dim rows = alike ? seq : batch * seq;
+  RopeTables tables = rope_tables(r, positions().cast(DType::f32).reshape({rows}), length_);
+  if (!alike) tables.rows = t.arange(rows).reshape({batch, seq});
+  return ropes_.emplace_back(&r, tables).second;
+}
+
+// ---- states ----
+
+Tensor Net::state(const std::string& name, const Shape& shape) {
+  states_.push_back({name, name + ".next", shape});
+  return t.input(name, shape.dims(), shape.dtype());
+}
+
+void Net::set_state(const std::string& name, const Tensor& next) {
+  RLX_CHECK(next_states_.emplace(name, next).second, "state ", name, " is set twice");
+}
+
+Tensor Net::remember(const std::string& name, const Tensor& rows) {
+  const Dim width = rows.dim(2);
+  const Tensor before = state(name, Shape(options.cache_type, {batch, options.capacity, width}));
+  const Tensor zero = t.zeros({1}, DType::i32);
+  const Tensor after =
+      dynamic_update_slice(before, rows.cast(options.cache_type), concat({zero, start_, zero}, {.axis = 0}));
+  set_state(name, after);
+  return after.narrow(1, 0, keys).cast(DType::f32);
+}
+
+Tensor Net::seen_keys(int64_t window) {
+  if (const auto it = seen_.find(window); it != seen_.end()) return it->second;
+  const Dim rows = cached() ? batch : Dim(1);
+  const Tensor key = (cached() ? key_positions_ : positions()).reshape({rows, 1, 1, keys});
+  const Tensor query = (cached() ? token_positions_ : positions()).reshape({rows, 1, seq, 1});
+  Tensor seen = key <= query;
+  if (cached()) seen = logical_and(key >= 0, seen);
+  if (!mask_.is_empty()) seen = logical_and(seen, mask_.reshape({batch, 1, 1, seq}) > 0.5);
+  if (window > 0) seen = logical_and(seen, query - key < window);
+  return seen_[window] = seen;
+}
+
+// ---- results ----
+
+void Net::output(const std::string& name, const Tensor& value) { outputs_.emplace_back(name, value); }
+
+void Net::finish_decoder(const Tensor& hidden) {
+  if (options.hidden) output("hidden", hidden);
+  const Tensor x = options.last_only ? hidden.narrow(1, seq - 1, 1) : hidden;
+  Tensor y = linear(c.tied ? "embed" : "head", x, c.vocab);
+  if (c.logit_scale != 1) y = y * c.logit_scale;
+  if (c.logit_softcap != 0) y = (y / c.logit_softcap).tanh() * c.logit_softcap;
+  output("logits", y);
+}
+
+void Net::refuse_unread() const {
+  constexpr std::string_view kNeverRead[] = {"rotary_emb.inv_freq", "position_ids", "rope_freqs.weight",
+                                             "rope_factors_"};
+  std::vector<std::string> unread;
+  for (const auto& [name, tensor] : tensors_) {
+    if (params_.contains(name) || params_.contains(name + ":f32")) continue;
+    if (c.tied && (name == "lm_head.weight" || name == "embed_out.weight")) continue;
+    const auto part = [&](std::string_view p) { return name.find(p) != std::string::npos; };
+    if (std::any_of(std::begin(kNeverRead), std::end(kNeverRead), part)) continue;
+    if (std::any_of(architecture_.unread.begin(), architecture_.unread.end(), part)) continue;
+    unread.push_back(name);
+  }
+  if (unread.empty()) return;
+  const size_t count = unread.size();
+  if (count > 4) unread.resize(4);
+  throw invalid("model '", file_.path, "': ", count, " tensors have no place in architecture '",
+                architecture_.name, "': ", join(unread), count > 4 ? ", .." : "");
+}
+
+ModelGraph Net::take() {
+  refuse_unread();
+  for (const State& s : states_) output(s.output, next_states_.at(s.input));
+  Values values;
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : outputs_) {
+    values.push_back(tensor);
+    names.push_back(name);
+  }
+  graph.set_outputs(values, names);
+  return {std::move(graph), std::move(weights_), std::move(states_)};
+}
+
+}  // namespace rlx::models

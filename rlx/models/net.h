@@ -1,0 +1,121 @@
+// A graph while an architecture builds it: weights by the words of its table, positions, caches, what all layers share.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "rlx/lang/operators.h"
+#include "rlx/lang/trace.h"
+#include "rlx/models/model.h"
+#include "rlx/models/rope.h"
+
+namespace rlx::models {
+
+/// One line of a table of names: what an architecture calls a weight, and where it is. In names, {} stands for the layer, {e} for
+/// the expert, and '@' for what stands before all names of a folder. The bias of a weight has its name with "bias" for "weight".
+struct WeightName {
+  std::string_view key, hf, gguf = {};
+};
+
+class Net {
+ public:
+  Net(const io::ModelFile& file, const Architecture& architecture, const Config& config,
+      const GraphOptions& options);
+
+  const Config& c;
+  const GraphOptions& options;
+  Graph graph;
+  Tracer t;
+  int64_t layer = 0;  // the one being built: {} in names
+  Dim batch, seq, keys;
+  Tensor ids;
+
+  bool gguf() const { return file_.gguf.has_value(); }
+  bool cached() const { return options.capacity > 0; }
+  Mixer mixer() const { return c.mixers[size_t(layer)]; }
+
+  // ---- weights ----
+
+  bool has(std::string_view key) const;
+  /// f32 with these extents; other plain types are cast, blocks decoded.
+  Tensor weight(std::string_view key, const Dims& dims);
+  Tensor bias(std::string_view key, int64_t size);  // empty where the file has none
+  /// x [.., in] times the weight [out, in], plus its bias where there is one. Blocks stay packed.
+  Tensor linear(std::string_view key, const Tensor& x, int64_t out);
+  /// As linear, of a weight stored as [in, out].
+  Tensor linear_transposed(std::string_view key, const Tensor& x, int64_t out);
+  /// Rows of x [m, in], each times the matrix of its expert: [m, out].
+  Tensor expert_linear(std::string_view key, const Tensor& x, const Tensor& expert, int64_t out);
+  /// Rows of a table [rows, width].
+  Tensor lookup(std::string_view key, const Tensor& indices, int64_t rows, int64_t width);
+  Tensor rms_norm(std::string_view key, const Tensor& x);
+  Tensor layer_norm(std::string_view key, const Tensor& x);
+
+  // ---- tokens ----
+
+  /// f32 [batch, seq, hidden]
+  Tensor embed() { return lookup("embed", ids, c.vocab, c.hidden); }
+  /// i32 [batch, seq], padding at 0; [1, seq] where all rows are alike.
+  Tensor positions();
+  /// f32 [batch, seq, 1], 0 for padding; empty where there is none.
+  Tensor real_tokens();
+  const RopeTables& rope(const Rope& r);
+
+  // ---- states ----
+
+  /// A state of zeros at first; `next` is to become its value. Returns its present value.
+  Tensor state(const std::string& name, const Shape& shape);
+  void set_state(const std::string& name, const Tensor& next);
+  /// New rows put into a cache [batch, capacity, width]; returns rows 0 .. keys - 1 in f32.
+  Tensor remember(const std::string& name, const Tensor& rows);
+  /// bool [batch or 1, 1, seq, keys]: the keys each token sees; a window of 0 is none.
+  Tensor seen_keys(int64_t window);
+
+  // ---- results ----
+
+  void output(const std::string& name, const Tensor& value);
+  /// The hidden states that the head of logits reads, then logits = softcap(scale * x W).
+  void finish_decoder(const Tensor& x);
+
+  ModelGraph take();
+
+ private:
+  struct Found {
+    const io::TensorView* tensor;
+    std::string hf, gguf;
+  };
+  std::string expand(std::string_view pattern, int64_t expert) const;
+  Found find(std::string_view key, int64_t expert = -1) const;
+  Found require(std::string_view key, int64_t expert = -1) const;
+  Tensor param(const io::TensorView&, bool packed);
+  Tensor plain(const io::TensorView&);
+  Tensor packed_product(const io::TensorView&, const Tensor& x);
+  void check_dims(const io::TensorView&, const Dims&) const;
+  Tensor hook(const Found&, const Tensor& x, const Tensor& y, int64_t out) const;
+  Tensor with_bias(std::string_view key, const Tensor& y, int64_t out);
+  void choose_prefix();
+  void refuse_unread() const;
+
+  const io::ModelFile& file_;
+  const Architecture& architecture_;
+  std::map<std::string, const io::TensorView*, std::less<>> tensors_;
+  std::string prefix_;
+  std::map<std::string, Tensor, std::less<>> params_;
+  ir::NamedLiterals weights_;
+  std::vector<State> states_;
+  std::map<std::string, Tensor> next_states_;
+  NamedTensors outputs_;
+  Tensor token_positions_, start_, key_positions_, length_, mask_, positions_;
+  std::map<int64_t, Tensor> seen_;
+  std::vector<std::pair<const Rope*, RopeTables>> ropes_;
+
+ public:
+  /// The input `mask` as f32 [batch, seq]; empty without one.
+  Tensor mask() const { return mask_; }
+};
+
+}  // namespace rlx::models

@@ -1,0 +1,56 @@
+// OLMo 2: norms stand behind attention and feed-forward net, none before; q and k are normed over all heads at once.
+#include "rlx/models/architecture.h"
+#include "rlx/models/layers.h"
+
+namespace rlx::models {
+namespace {
+
+constexpr WeightName kNames[] = {
+    {"embed", "@embed_tokens.weight"},
+    {"norm", "@norm.weight"},
+    {"head", "lm_head.weight"},
+    {"q", "@layers.{}.self_attn.q_proj.weight"},
+    {"k", "@layers.{}.self_attn.k_proj.weight"},
+    {"v", "@layers.{}.self_attn.v_proj.weight"},
+    {"q_norm", "@layers.{}.self_attn.q_norm.weight"},
+    {"k_norm", "@layers.{}.self_attn.k_norm.weight"},
+    {"o", "@layers.{}.self_attn.o_proj.weight"},
+    {"attn_norm", "@layers.{}.post_attention_layernorm.weight"},
+    {"gate", "@layers.{}.mlp.gate_proj.weight"},
+    {"up", "@layers.{}.mlp.up_proj.weight"},
+    {"down", "@layers.{}.mlp.down_proj.weight"},
+    {"ffn_norm", "@layers.{}.post_feedforward_layernorm.weight"},
+    {"gate_up", ""},
+};
+
+void configure(ConfigSource& s, Config& c) {
+  read_decoder(s, c);
+  c.rope = read_rope(s, c, c.head_dim);
+}
+
+Tensor olmo_attention(Net& net, const Tensor& x) {
+  const Config& c = net.c;
+  const int64_t wide = c.heads * c.head_dim, narrow = c.kv_heads * c.head_dim;
+  const RopeTables& tables = net.rope(c.rope);
+  const Tensor q = turn(net.rms_norm("q_norm", net.linear("q", x, wide)), tables, c.rope, c.head_dim);
+  const Tensor k = turn(net.rms_norm("k_norm", net.linear("k", x, narrow)), tables, c.rope, c.head_dim);
+  const Tensor v = net.linear("v", x, narrow);
+  return net.linear("o", attend(net, q, k, v, heads_of(net)), c.hidden);
+}
+
+void build(Net& net) {
+  Tensor x = net.embed();
+  for (net.layer = 0; net.layer < net.c.layers; ++net.layer) {
+    x = x + net.rms_norm("attn_norm", olmo_attention(net, x));
+    x = x + net.rms_norm("ffn_norm", gated_ffn(net, x, net.c.intermediate));
+  }
+  net.finish_decoder(net.rms_norm("norm", x));
+}
+
+constexpr std::string_view kHf[] = {"olmo2"}, kPrefixes[] = {"model.", ""};
+
+}  // namespace
+
+constexpr Architecture kOlmo2{"olmo2", kHf, {}, kNames, kPrefixes, configure, build};
+
+}  // namespace rlx::models

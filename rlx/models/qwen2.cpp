@@ -1,0 +1,66 @@
+// Qwen2 and 2.5: Llama with biases on q, k, v; Qwen3: without biases, with norms of the heads of q and k. The MoE forms have
+// experts in all layers but those that the configuration names; Qwen2-MoE has a gated expert for all tokens beside them.
+#include <algorithm>
+
+#include "rlx/models/architecture.h"
+#include "rlx/models/layers.h"
+#include "rlx/models/llama_names.h"
+#include "rlx/models/qwen.h"
+
+namespace rlx::models {
+namespace {
+
+// Windows in the layers from max_window_layers on, unless layer_types tells.
+void read_windows(ConfigSource& s, Config& c) {
+  const bool on = s.find_flag({"use_sliding_window"}).value_or(false);
+  const auto window = s.find_integer({"sliding_window"});
+  const int64_t first = s.find_integer({"max_window_layers"}).value_or(28);
+  c.window = on ? window.value_or(0) : 0;
+  if (!on || !s.texts({"layer_types"}).empty()) return read_layer_types(s, c);
+  for (int64_t i = first; i < c.layers; ++i) c.mixers[size_t(i)] = Mixer::window;
+}
+
+void configure_dense(ConfigSource& s, Config& c) {
+  read_decoder(s, c);
+  c.rope = read_rope(s, c, c.head_dim);
+  read_windows(s, c);
+}
+
+void configure_moe(ConfigSource& s, Config& c) {
+  configure_dense(s, c);
+  read_qwen_experts(s, c);
+}
+
+constexpr std::string_view kQwen2Hf[] = {"qwen2"}, kQwen2Gguf[] = {"qwen2"}, kQwen3Hf[] = {"qwen3"},
+                           kQwen3Gguf[] = {"qwen3"}, kQwen2MoeHf[] = {"qwen2_moe"},
+                           kQwen3MoeHf[] = {"qwen3_moe"};
+
+}  // namespace
+
+void read_qwen_experts(ConfigSource& s, Config& c) {
+  const int64_t step = s.find_integer({"decoder_sparse_step"}).value_or(1);
+  c.moe = {.experts = s.find_integer({"num_experts|num_local_experts"}).value_or(0),
+           .chosen = s.find_integer({"num_experts_per_tok"}).value_or(0),
+           .width = s.find_integer({"moe_intermediate_size"}).value_or(0),
+           .shared_width = s.find_integer({"shared_expert_intermediate_size"}).value_or(0),
+           .normalised = s.find_flag({"norm_topk_prob"}).value_or(false),
+           .shared_gate = true};
+  const auto dense = s.integers({"mlp_only_layers"});
+  for (int64_t i = 0; i < c.layers; ++i) {
+    const bool named = std::find(dense.begin(), dense.end(), i) != dense.end();
+    c.moe.layers.push_back(!named && step > 0 && (i + 1) % step == 0);
+  }
+  if (c.moe.experts > 0 && (c.moe.chosen < 1 || c.moe.chosen > c.moe.experts))
+    throw invalid(s.where(), c.moe.chosen, " of ", c.moe.experts, " experts are chosen for a token");
+}
+
+constexpr Architecture kQwen2{"qwen2",          kQwen2Hf,        kQwen2Gguf, kLlamaNames,
+                              kDecoderPrefixes, configure_dense, build_llama};
+constexpr Architecture kQwen3{"qwen3",          kQwen3Hf,        kQwen3Gguf, kLlamaNames,
+                              kDecoderPrefixes, configure_dense, build_llama};
+constexpr Architecture kQwen2Moe{"qwen2_moe",      kQwen2MoeHf,   {},         kLlamaNames,
+                                 kDecoderPrefixes, configure_moe, build_llama};
+constexpr Architecture kQwen3Moe{"qwen3_moe",      kQwen3MoeHf,   {},         kLlamaNames,
+                                 kDecoderPrefixes, configure_moe, build_llama};
+
+}  // namespace rlx::models

@@ -1,0 +1,189 @@
+// Qwen3-Next and Qwen3.5: three layers of the gated delta rule to one of gated attention. A delta layer keeps a matrix for each head
+// that forgets by a gate and is corrected towards the values; before it a short causal convolution mixes neighbours.
+//
+//   q, k, v = silu(conv(x W)),  z = x Wz,  beta = sigmoid(x Wb),  g = -e^A softplus(x Wa + dt)
+//   S = e^g S;  S = S + k (beta (v - S^T k))^T;  y = S^T q / sqrt(n);  out = (norm(y) * silu(z)) Wo
+#include <algorithm>
+#include <cmath>
+
+#include "rlx/lang/functions.h"
+#include "rlx/models/architecture.h"
+#include "rlx/models/convolution.h"
+#include "rlx/models/layers.h"
+#include "rlx/models/llama_names.h"
+#include "rlx/models/qwen.h"
+
+namespace rlx::models {
+namespace {
+
+constexpr WeightName kNames[] = {
+    {"embed", "@embed_tokens.weight"},
+    {"norm", "@norm.weight"},
+    {"head", "lm_head.weight"},
+    {"attn_norm", "@layers.{}.input_layernorm.weight"},
+    {"q", "@layers.{}.self_attn.q_proj.weight"},
+    {"k", "@layers.{}.self_attn.k_proj.weight"},
+    {"v", "@layers.{}.self_attn.v_proj.weight"},
+    {"q_norm", "@layers.{}.self_attn.q_norm.weight"},
+    {"k_norm", "@layers.{}.self_attn.k_norm.weight"},
+    {"o", "@layers.{}.self_attn.o_proj.weight"},
+    {"in_qkvz", "@layers.{}.linear_attn.in_proj_qkvz.weight"},
+    {"in_ba", "@layers.{}.linear_attn.in_proj_ba.weight"},
+    {"in_qkv", "@layers.{}.linear_attn.in_proj_qkv.weight"},
+    {"in_z", "@layers.{}.linear_attn.in_proj_z.weight"},
+    {"in_b", "@layers.{}.linear_attn.in_proj_b.weight"},
+    {"in_a", "@layers.{}.linear_attn.in_proj_a.weight"},
+    {"conv", "@layers.{}.linear_attn.conv1d.weight"},
+    {"a_log", "@layers.{}.linear_attn.A_log"},
+    {"dt_bias", "@layers.{}.linear_attn.dt_bias"},
+    {"delta_norm", "@layers.{}.linear_attn.norm.weight"},
+    {"delta_out", "@layers.{}.linear_attn.out_proj.weight"},
+    {"ffn_norm", "@layers.{}.post_attention_layernorm.weight"},
+    {"gate", "@layers.{}.mlp.gate_proj.weight"},
+    {"up", "@layers.{}.mlp.up_proj.weight"},
+    {"gate_up", ""},
+    {"down", "@layers.{}.mlp.down_proj.weight"},
+    {"router", "@layers.{}.mlp.gate.weight"},
+    {"router_correction", ""},
+    {"expert_gate", "@layers.{}.mlp.experts.{e}.gate_proj.weight"},
+    {"expert_up", "@layers.{}.mlp.experts.{e}.up_proj.weight"},
+    {"expert_down", "@layers.{}.mlp.experts.{e}.down_proj.weight"},
+    {"shared_router", "@layers.{}.mlp.shared_expert_gate.weight"},
+    {"shared_gate", "@layers.{}.mlp.shared_expert.gate_proj.weight"},
+    {"shared_up", "@layers.{}.mlp.shared_expert.up_proj.weight"},
+    {"shared_down", "@layers.{}.mlp.shared_expert.down_proj.weight"},
+};
+
+void configure(ConfigSource& s, Config& c) {
+  read_decoder(s, c);
+  c.norm_plus_one = true;
+  const auto lanes = int64_t(double(c.head_dim) * partial_rotary_factor(s));
+  c.rope = read_rope(s, c, lanes);
+  c.delta = {.key_heads = s.integer({"linear_num_key_heads"}),
+             .value_heads = s.integer({"linear_num_value_heads"}),
+             .key_lanes = s.integer({"linear_key_head_dim"}),
+             .value_lanes = s.integer({"linear_value_head_dim"}),
+             .conv = s.integer({"linear_conv_kernel_dim"})};
+  const int64_t every = s.find_integer({"full_attention_interval"}).value_or(4);
+  read_layer_types(s, c);
+  if (s.texts({"layer_types"}).empty()) {
+    for (int64_t i = 0; i < c.layers; ++i) {
+      if (every <= 0 || (i + 1) % every != 0) c.mixers[size_t(i)] = Mixer::linear;
+    }
+  }
+  read_qwen_experts(s, c);
+  c.draft_layers = s.find_integer({"mtp_num_hidden_layers|num_nextn_predict_layers"}).value_or(0);
+}
+
+// ---- the delta rule ----
+
+struct DeltaInputs {
+  Tensor mixed;    // q, k, v beside each other: [batch, seq, 2 keys + values]
+  Tensor z, b, a;  // [batch, seq, values], [batch, seq, value heads]
+};
+
+// Qwen3-Next stores the projections by key head: q, k, then v and z of its value heads.
+DeltaInputs project_by_head(Net& net, const Tensor& x) {
+  const DeltaNet& d = net.c.delta;
+  const int64_t share = d.value_heads / d.key_heads, values = d.value_heads * d.value_lanes;
+  const int64_t keys = d.key_heads * d.key_lanes, v = share * d.value_lanes;
+  const Tensor qkvz = net.linear("in_qkvz", x, 2 * keys + 2 * values)
+                          .reshape({net.batch, net.seq, d.key_heads, 2 * d.key_lanes + 2 * v});
+  const Tensor ba =
+      net.linear("in_ba", x, 2 * d.value_heads).reshape({net.batch, net.seq, d.key_heads, 2 * share});
+  const auto part = [&](const Tensor& of, int64_t start, int64_t size) {
+    return of.narrow(3, start, size).reshape({net.batch, net.seq, d.key_heads * size});
+  };
+  const Tensor mixed = concat(
+      {part(qkvz, 0, d.key_lanes), part(qkvz, d.key_lanes, d.key_lanes), part(qkvz, 2 * d.key_lanes, v)},
+      {.axis = 2});
+  return {mixed, part(qkvz, 2 * d.key_lanes + v, v), part(ba, 0, share), part(ba, share, share)};
+}
+
+DeltaInputs project(Net& net, const Tensor& x) {
+  if (net.has("in_qkvz")) return project_by_head(net, x);
+  const DeltaNet& d = net.c.delta;
+  const int64_t values = d.value_heads * d.value_lanes, keys = d.key_heads * d.key_lanes;
+  return {net.linear("in_qkv", x, 2 * keys + values), net.linear("in_z", x, values),
+          net.linear("in_b", x, d.value_heads), net.linear("in_a", x, d.value_heads)};
+}
+
+// [batch, seq, heads * lanes] as one head for each value head, with `size` lanes.
+Tensor spread(Net& net, const Tensor& x, int64_t heads, int64_t lanes, int64_t size) {
+  const int64_t share = net.c.delta.value_heads / heads;
+  Tensor y = x.reshape({net.batch, net.seq, heads, 1, lanes})
+                 .expand({net.batch, net.seq, heads, share, lanes})
+                 .reshape({net.batch, net.seq, heads * share, lanes});
+  return size > lanes ? y.pad({0, 0, 0, 0}, {0, 0, 0, size - lanes}) : y;
+}
+
+Tensor unit_length(const Tensor& x) { return x * ((x * x).sum({3}, true) + 1e-6).rsqrt(); }
+
+Tensor delta_layer(Net& net, const Tensor& input) {
+  const DeltaNet& d = net.c.delta;
+  const int64_t keys = d.key_heads * d.key_lanes, values = d.value_heads * d.value_lanes;
+  const int64_t n = std::max(d.key_lanes, d.value_lanes);
+  const Tensor real = net.real_tokens();
+  const DeltaInputs in = project(net, real.is_empty() ? input : input * real);
+  const Tensor mixed = causal_convolution(net, "conv", in.mixed, d.conv).silu();
+  // The operator divides by sqrt(n); heads are as long as their keys.
+  const Tensor q = unit_length(spread(net, mixed.narrow(2, 0, keys), d.key_heads, d.key_lanes, n)) *
+                   std::sqrt(double(n) / double(d.key_lanes));
+  const Tensor k = unit_length(spread(net, mixed.narrow(2, keys, keys), d.key_heads, d.key_lanes, n));
+  const Tensor v = spread(net, mixed.narrow(2, 2 * keys, values), d.value_heads, d.value_lanes, n);
+  const Tensor decay = net.weight("a_log", {d.value_heads}).exp();
+  const Tensor g = -((in.a + net.weight("dt_bias", {d.value_heads})).softplus() * decay);
+  const Tensor beta = in.b.sigmoid();
+  Tensor y;
+  if (net.cached()) {
+    const std::string name = cat("layer.", net.layer, ".delta");
+    const Tensor before = net.state(name, Shape(DType::f32, {net.batch, d.value_heads, n, n}));
+    const auto [out, after] = gated_delta_net_carry(q, k, v, g, beta, before);
+    net.set_state(name, after);
+    y = out;
+  } else {
+    y = gated_delta_net(q, k, v, g, beta)[0];
+  }
+  y = y.narrow(3, 0, d.value_lanes).rms_norm(net.weight("delta_norm", {d.value_lanes}), net.c.norm_eps);
+  y = y.reshape({net.batch, net.seq, values}) * in.z.silu();
+  return net.linear("delta_out", y, net.c.hidden);
+}
+
+// ---- gated attention ----
+
+// The projection of q holds for each head its query, then its gate.
+Tensor gated_attention(Net& net, const Tensor& x) {
+  const Config& c = net.c;
+  const int64_t wide = c.heads * c.head_dim, narrow = c.kv_heads * c.head_dim;
+  const Tensor both = net.linear("q", x, 2 * wide).reshape({net.batch, net.seq, c.heads, 2 * c.head_dim});
+  const auto half = [&](int64_t start) {
+    return both.narrow(3, start, c.head_dim).reshape({net.batch, net.seq, wide});
+  };
+  const RopeTables& tables = net.rope(c.rope);
+  const Tensor q = turn(norm_heads(net, "q_norm", half(0), c.heads), tables, c.rope, c.head_dim);
+  const Tensor k =
+      turn(norm_heads(net, "k_norm", net.linear("k", x, narrow), c.kv_heads), tables, c.rope, c.head_dim);
+  const Tensor y = attend(net, q, k, net.linear("v", x, narrow), heads_of(net));
+  return net.linear("o", y * half(c.head_dim).sigmoid(), c.hidden);
+}
+
+void build(Net& net) {
+  Tensor x = net.embed();
+  for (net.layer = 0; net.layer < net.c.layers; ++net.layer) {
+    const Tensor h = net.rms_norm("attn_norm", x);
+    x = x + (net.mixer() == Mixer::linear ? delta_layer(net, h) : gated_attention(net, h));
+    x = x + feed_forward(net, net.rms_norm("ffn_norm", x));
+  }
+  net.finish_decoder(net.rms_norm("norm", x));
+}
+
+constexpr std::string_view kNextHf[] = {"qwen3_next"}, k35Hf[] = {"qwen3_5_text", "qwen3_5_moe_text"},
+                           kUnread[] = {"mtp."};
+
+}  // namespace
+
+constexpr Architecture kQwen3Next{"qwen3_next",     kNextHf,   {},    kNames,
+                                  kDecoderPrefixes, configure, build, kUnread};
+constexpr Architecture kQwen35{"qwen3_5", k35Hf, {}, kNames, kDecoderPrefixes, configure, build, kUnread};
+
+}  // namespace rlx::models
