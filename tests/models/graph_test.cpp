@@ -1,0 +1,127 @@
+// The forms of a graph: parts of its results, hooks, caches in 16 bits, ropes that depend on the length.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "rlx/lang/operators.h"
+#include "tests/models/session.h"
+#include "tests/models/tiny.h"
+#include "tests/support/compare.h"
+
+namespace rlx::test {
+namespace {
+
+const Tokens kText{3, 1, 4, 15, 9, 2, 6, 5, 3, 5, 8, 9};
+
+Literal logits_of(const models::Model& model, const Tokens& text, const models::GraphOptions& options = {},
+                  const char* name = "logits") {
+  const models::ModelGraph g = model.graph(options);
+  const Literal ids = Literal::of<int32_t>({1, int64_t(text.size())}, text);
+  return compile(g.graph, g.weights).run({{"input_ids", ids}}).at(name);
+}
+
+models::Model open_tiny(const Scratch& scratch, const std::string& rope = {}, double theta = 10000) {
+  TinyLlama tiny;
+  if (!rope.empty()) tiny.config["rope_scaling"] = rope;
+  tiny.config["rope_theta"] = cat(theta);
+  return models::open_model(tiny.write(scratch));
+}
+
+TEST(Graphs, last_token_alone) {
+  const Scratch scratch;
+  const models::Model model = open_tiny(scratch);
+  const Literal all = logits_of(model, kText), last = logits_of(model, kText, {.last_only = true});
+  EXPECT_EQ(cat(last.shape()), "f32[1,1,16]");
+  EXPECT_LT(largest_difference(last, 0, all, int64_t(kText.size()) - 1, 1), 1e-6);
+}
+
+// Logits are the hidden states times the table of embeddings.
+TEST(Graphs, hidden_states_before_the_head) {
+  const Scratch scratch;
+  const models::Model model = open_tiny(scratch);
+  const Literal h = logits_of(model, kText, {.hidden = true}, "hidden");
+  const Literal y = logits_of(model, kText);
+  const Literal table = io::to_literal(*model.file().tensors.data());
+  ASSERT_EQ(model.file().tensors[0].name, "model.embed_tokens.weight");
+  for (int64_t token = 0; token < 16; ++token) {
+    double sum = 0;
+    for (int64_t i = 0; i < 8; ++i) sum += h.real_at(i) * table.real_at(token * 8 + i);
+    EXPECT_NEAR(sum, y.real_at(token), 1e-5);
+  }
+}
+
+TEST(Graphs, a_hook_at_every_product) {
+  const Scratch scratch;
+  const models::Model model = open_tiny(scratch);
+  std::vector<std::string> names;
+  const auto without_q = [&](const models::LinearSite& site, const Tensor&, const Tensor& y) {
+    names.push_back(site.hf);
+    return site.gguf == "blk.0.attn_q.weight" ? y * 0 : y;
+  };
+  const Literal changed = logits_of(model, kText, {.linear = without_q});
+  EXPECT_EQ(names, (std::vector<std::string>{
+                       "model.layers.0.self_attn.q_proj.weight", "model.layers.0.self_attn.k_proj.weight",
+                       "model.layers.0.self_attn.v_proj.weight", "model.layers.0.self_attn.o_proj.weight",
+                       "model.layers.0.mlp.gate_proj.weight", "model.layers.0.mlp.up_proj.weight",
+                       "model.layers.0.mlp.down_proj.weight", "model.embed_tokens.weight"}));
+  // Without queries every key counts the same.
+  const Literal uniform = logits_of(model, kText,
+                                    {.attention = [](const models::AttentionSite& site, const Tensor& q,
+                                                     const Tensor& k, const Tensor& v, const Tensor& mask) {
+                                      EXPECT_EQ(site.heads, 2);
+                                      const Tensor seen =
+                                          mask.cast(DType::f32).reshape({1, q.dim(1), k.dim(1)});
+                                      return seen.matmul(v) / seen.sum({2}, true);
+                                    }});
+  expect_close(changed, uniform, 1e-5);
+}
+
+TEST(Graphs, caches_in_16_bits_are_close) {
+  const Scratch scratch;
+  const models::Model model = open_tiny(scratch);
+  const Literal want = logits_of(model, kText);
+  const double tolerances[] = {1e-5, 5e-3, 5e-2};
+  const DType types[] = {DType::f32, DType::f16, DType::bf16};
+  for (int i = 0; i < 3; ++i) {
+    Session session(model, 1, 16, 0, {.cache_type = types[i]});
+    double most = 0;
+    for (size_t at = 0; at < kText.size(); ++at)
+      most = std::max(most, largest_difference(session.step({{kText[at]}}), 0, want, int64_t(at), 1));
+    EXPECT_LT(most, tolerances[i]) << cat(types[i]);
+    if (i > 0) {
+      EXPECT_GT(most, 1e-5) << cat(types[i]);
+    }
+  }
+}
+
+// Positions divided by the factor: a rope of half the speed.
+TEST(Ropes, linear_stretches_positions) {
+  const models::Rope plain{.kind = models::Rope::Kind::plain, .lanes = 8};
+  models::Rope linear = plain;
+  linear.kind = models::Rope::Kind::linear;
+  linear.factor = 4;
+  const auto a = models::rope_frequencies(plain), b = models::rope_frequencies(linear);
+  ASSERT_EQ(a.size(), 4u);
+  EXPECT_EQ(a[0], 1);
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(b[i], a[i] / 4, 1e-15);
+}
+
+// Texts no longer than the model was made for are as without it; longer ones as with a larger base.
+TEST(Ropes, dynamic_grows_with_the_text) {
+  const Scratch first, second, third;
+  const models::Model dynamic = open_tiny(first, R"({"rope_type": "dynamic", "factor": 2.0})");
+  const models::Model plain = open_tiny(second);
+  const Tokens brief(kText.begin(), kText.begin() + 8);
+  expect_close(logits_of(dynamic, brief), logits_of(plain, brief), 1e-5);
+  const double length = double(kText.size()), growth = 2 * length / 8 - 1, lanes = 4;
+  const models::Model larger = open_tiny(third, {}, 10000 * std::pow(growth, lanes / (lanes - 2)));
+  expect_close(logits_of(dynamic, kText), logits_of(larger, kText), 1e-5);
+  EXPECT_GT(largest_difference(logits_of(dynamic, kText), 1, logits_of(plain, kText), 1, 11), 1e-4);
+  const Literal whole = logits_of(dynamic, kText);
+  Session session(dynamic, 1, 12, int64_t(kText.size()));
+  for (size_t at = 0; at < kText.size(); ++at)
+    EXPECT_LT(largest_difference(session.step({{kText[at]}}), 0, whole, int64_t(at), 1), 1e-5);
+}
+
+}  // namespace
+}  // namespace rlx::test
