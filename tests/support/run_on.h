@@ -1,6 +1,8 @@
 // Running a static graph on a backend, without sessions.
 #pragma once
 
+#include <algorithm>
+
 #include "rlx/backend/builder.h"
 #include "rlx/base/aligned.h"
 
@@ -23,7 +25,12 @@ inline Literals run_on(const backend::Backend& backend, const ir::Graph& g, cons
   Literals in = leaves, out;
   std::vector<std::byte*> in_bytes, out_bytes;
   for (Literal& l : in) in_bytes.push_back(l.mutable_bytes().data());
-  for (const ir::Value v : g.outputs()) out.push_back(Literal::zeros(g.shape(v)));
+  // Results must be written whole: what they and the arena held before is NaN.
+  for (const ir::Value v : g.outputs()) {
+    out.push_back(Literal::zeros(g.shape(v)));
+    const auto bytes = out.back().mutable_bytes();
+    std::fill(bytes.begin(), bytes.end(), std::byte(0xff));
+  }
   for (Literal& l : out) out_bytes.push_back(l.mutable_bytes().data());
   for (const backend::Donation& d : options.donated) out_bytes[size_t(d.output)] = in_bytes[size_t(d.leaf)];
   std::vector<std::shared_ptr<const void>> forms;
@@ -36,6 +43,7 @@ inline Literals run_on(const backend::Backend& backend, const ir::Graph& g, cons
     if (!program->reads_leaf(i)) in_bytes[i] = nullptr;  // what is only read packed needs no address
   }
   const AlignedBytes arena = allocate_aligned(program->arena_bytes());
+  std::fill_n(arena.get(), program->arena_bytes(), std::byte(0xff));
   program->run({.team = team,
                 .leaves = in_bytes.data(),
                 .outputs = out_bytes.data(),

@@ -130,6 +130,12 @@ TEST(Kernels, of_convolution_take_the_forms_that_derivatives_write) {
     return y
   })",
                  {"conv_general_f32"});
+  // Stride and dilation share a factor: most positions meet no tap.
+  expect_kernels(R"(graph @gaps(dy: f32[2,4,4,6], w: f32[6,2,4,1]) {
+    y = conv(dy, w, stride=[1,1], padding=[-1,-1], dilation=[-2,-2], input_dilation=[2,2], groups=2, size=(11,9))
+    return y
+  })",
+                 {"conv_general_f32"});
   // The gradient in w: batch and channels exchanged in x and dy.
   expect_kernels(R"(graph @dw(x: f32[3,8,18,22], dy: f32[3,12,9,11]) {
     s = transpose(x, perm=[1,0,2,3])

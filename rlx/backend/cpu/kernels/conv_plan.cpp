@@ -225,6 +225,11 @@ ConvPlan::ConvPlan(const ConvShape& given, ConvPass pass)
     }
   }
   if (lowest[0] > highest[0]) lowest = highest = {0, 0, 0};  // no tap meets any position
+  // Positions that no tap meets have their places in the plane too.
+  for (size_t i = 0; i < g.phases.size(); ++i) {
+    for (size_t a = 0; a < 3 && taps[i].empty(); ++a)
+      highest[a] = std::max(highest[a], lowest[a] + (g.phases[i].count[a] - 1) * g.step[a]);
+  }
   g.framed = g.depthwise || pass == ConvPass::backward_weights;
   for (size_t a = 0; a < 3; ++a) g.framed = g.framed || lowest[a] < 0 || highest[a] >= g.source[a];
   for (size_t a = 0; a < 3; ++a) {
