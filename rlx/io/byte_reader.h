@@ -1,6 +1,7 @@
 // A cursor over the bytes of a file that never reads past the end and says where it stopped.
 #pragma once
 
+#include <cstdint>
 #include <cstring>
 #include <span>
 #include <string>
