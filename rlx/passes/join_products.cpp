@@ -1,0 +1,152 @@
+#include "rlx/passes/join_products.h"
+
+#include <algorithm>
+#include <map>
+
+#include "rlx/ops/elementwise/binary.h"
+#include "rlx/ops/linalg/matmul.h"
+#include "rlx/ops/shape/concat.h"
+#include "rlx/ops/shape/narrow.h"
+
+namespace rlx::passes {
+namespace {
+
+using ir::Expr;
+
+// Whether a value depends on params alone; its sizes are known then.
+std::vector<bool> made_of_params(const ir::Graph& g) {
+  std::vector<bool> out;
+  for (const ir::Node* n : g.nodes()) {
+    if (n->id >= out.size()) out.resize(n->id + 1, false);
+    if (n->op->traits.leaf) {
+      out[n->id] = n->is<ir::Param>();
+      continue;
+    }
+    const bool sized =
+        std::all_of(n->shapes.begin(), n->shapes.end(), [](const Shape& s) { return s.is_static(); });
+    out[n->id] = sized && n->op->traits.pure && !n->inputs.empty() &&
+                 std::all_of(n->inputs.begin(), n->inputs.end(), [&](ir::Value v) { return out[v.node]; });
+  }
+  return out;
+}
+
+struct Bias {
+  const ir::Node* sum = nullptr;  // add(product, bias)
+  ir::Value value;
+};
+
+/// One product of a group, with the bias behind it.
+struct Part {
+  const ir::Node* product = nullptr;
+  Bias bias;
+};
+
+class Joiner {
+ public:
+  explicit Joiner(const ir::Graph& g) : g_(g), fixed_(made_of_params(g)) {
+    for (const ir::Node* n : g.nodes()) order_[n->id] = order_.size();
+    std::map<std::pair<ir::NodeId, uint16_t>, std::vector<Part>> by_input;
+    for (const ir::Node* n : g.nodes()) {
+      if (!n->is<ops::Matmul>() || fixed_[n->inputs[0].node] || !fixed_[n->inputs[1].node]) continue;
+      const Shape& w = g.shape(n->inputs[1]);
+      if (w.rank() != 2 || !w.is_static() || w.elements() == 0) continue;
+      by_input[{n->inputs[0].node, n->inputs[0].index}].push_back({n, bias_of(*n)});
+    }
+    for (auto& [input, parts] : by_input) keep_joinable(parts);
+  }
+
+  ir::Rewritten run() {
+    ir::Rewritten out{ir::Graph(g_.name()), 0};
+    ir::Cloner copy(out.graph);
+    for (const ir::NodeId id : g_.leaves()) copy.copy(g_.node(id));
+    for (const ir::Node* n : g_.nodes()) {
+      if (n->op->traits.leaf) continue;
+      const auto group = first_.find(n->id);
+      if (group != first_.end()) {
+        out.changes += groups_[group->second].size();
+        emit(copy, groups_[group->second]);
+      }
+      if (!copy.has(n->result())) copy.copy(*n);
+    }
+    copy.copy_outputs(g_);
+    out.graph.erase_dead();
+    return out;
+  }
+
+ private:
+  // The bias of a product whose only user adds one: a vector of weights over its columns.
+  Bias bias_of(const ir::Node& product) const {
+    if (product.uses.size() != 1 || product.uses[0].user == ir::kNoNode) return {};
+    const ir::Node& sum = g_.node(product.uses[0].user);
+    if (!sum.is<ops::Add>()) return {};
+    const ir::Value other = sum.inputs[1 - product.uses[0].operand];
+    const Shape& b = g_.shape(other);
+    const bool vector = b.rank() == 1 && b.dim(0) == product.shapes[0].dim(-1) && fixed_[other.node];
+    return vector ? Bias{&sum, other} : Bias{};
+  }
+
+  // Products of one input are joined where all have a bias or none has; weights must stand before the first of them.
+  void keep_joinable(std::vector<Part>& parts) {
+    for (const bool with_bias : {true, false}) {
+      std::map<DType, std::vector<Part>> groups;
+      for (const Part& p : parts) {
+        if (with_bias != (p.bias.sum != nullptr)) continue;
+        groups[g_.shape(p.product->inputs[1]).dtype()].push_back(p);
+      }
+      for (auto& [dtype, group] : groups) {
+        if (group.size() < 2 || !operands_stand_before(group)) continue;
+        first_[group.front().product->id] = groups_.size();
+        groups_.push_back(group);
+      }
+    }
+  }
+
+  bool operands_stand_before(const std::vector<Part>& group) const {
+    const size_t first = order_.at(group.front().product->id);
+    const auto before = [&](ir::Value v) { return g_.node(v).op->traits.leaf || order_.at(v.node) < first; };
+    return std::all_of(group.begin(), group.end(), [&](const Part& p) {
+      return before(p.product->inputs[1]) && (!p.bias.sum || before(p.bias.value));
+    });
+  }
+
+  static Expr join(ir::Graph& g, const std::vector<Expr>& parts, int axis) {
+    ir::Values values(parts.begin(), parts.end());
+    const auto attrs = std::make_shared<ops::Concat::Attrs>(ops::Concat::Attrs{axis});
+    return {&g, g.value(g.append(ir::def<ops::Concat>(), attrs, values))};
+  }
+
+  void emit(ir::Cloner& copy, const std::vector<Part>& group) const {
+    ir::Graph& g = copy.to();
+    const ir::OriginScope scope(
+        g, ir::noted_origin(*group.front().product, cat("joined ", group.size(), " products")));
+    const auto at = [&](ir::Value v) { return Expr{&g, copy.at(v)}; };
+    std::vector<Expr> weights, biases;
+    for (const Part& p : group) {
+      weights.push_back(at(p.product->inputs[1]));
+      if (p.bias.sum) biases.push_back(at(p.bias.value));
+    }
+    Expr wide = ops::matmul(at(group.front().product->inputs[0]), join(g, weights, 1));
+    if (!biases.empty()) wide = ops::add(wide, join(g, biases, 0));
+    Dim start = 0;
+    for (const Part& p : group) {
+      const ir::Node& replaced = p.bias.sum ? *p.bias.sum : *p.product;
+      const Dim columns = p.product->shapes[0].dim(-1);
+      const Expr part = ops::narrow(wide, wide.shape().rank() - 1, start, columns);
+      copy.set(replaced.result(), part);
+      if (p.bias.sum) copy.set(p.product->result(), part);  // nobody else reads the bare product
+      start = start + columns;
+    }
+  }
+
+  const ir::Graph& g_;
+  std::vector<bool> fixed_;
+  std::map<ir::NodeId, size_t> order_;
+  std::vector<std::vector<Part>> groups_;
+  std::map<ir::NodeId, size_t> first_;  // the first product of a group, to its group
+};
+
+}  // namespace
+
+ir::Rewritten join_products(const ir::Graph& graph) { return Joiner(graph).run(); }
+
+}  // namespace rlx::passes

@@ -1,0 +1,14 @@
+// Products of one input with several weights become one product.
+#pragma once
+
+#include "rlx/ir/rewrite.h"
+
+namespace rlx::passes {
+
+/// Joins the weights of products that read one input; the parts of the wide result are views.
+///   q = matmul(x, wq); k = matmul(x, wk)   =>   y = matmul(x, concat(wq, wk)); q = narrow(y); k = narrow(y)
+/// A bias behind every one of them is joined too. Weights are matrices of one type, params or made of params alone, so that
+/// the prologue joins them once. The input is then read once, and what is left over by tiles is left over once.
+ir::Rewritten join_products(const ir::Graph&);
+
+}  // namespace rlx::passes
