@@ -78,6 +78,7 @@ def documents(build):
             yield name, refreshed(build, (ROOT / name).read_text())
     yield "docs/ops.md", HEAD + "# Operators\n\n" + rlx(build, "ops", "--markdown")
     yield "docs/derivatives-coverage.md", HEAD + rlx(build, "ops", "--derivatives")
+    yield "docs/coverage.md", HEAD + rlx(build, "ops", "--coverage")
 
 
 def main():

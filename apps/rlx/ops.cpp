@@ -2,6 +2,8 @@
 
 #include "apps/rlx/command.h"
 #include "apps/rlx/output.h"
+#include "rlx/backend/coverage.h"
+#include "rlx/backend/cpu/nodes/device.h"
 #include "rlx/base/json_write.h"
 #include "rlx/ir/text.h"
 #include "rlx/ops/all.h"
@@ -101,11 +103,31 @@ std::string derivatives_table() {
   return out;
 }
 
+// One row per operator: what runs its samples on the CPU.
+std::string coverage_table() {
+  std::string out =
+      "# What runs every operator on the CPU\n\n"
+      "Found by building the samples of each operator that have elements, operands as weights. kernel: it has one of its\n"
+      "own; decomposition: kernels run what it is made of; view: nothing is moved; reference: the plain rule runs the types\n"
+      "listed at the end of the row, and the report of a run names the step. Control flow runs its bodies' kernels.\n\n"
+      "| operator | runs as | kernels | by the reference rule |\n|---|---|---|---|\n";
+  size_t reference = 0;
+  for (const auto& [name, op] : ops::table().all()) {
+    if (op->traits.leaf) continue;
+    const backend::Coverage c = backend::coverage(*op, cpu::device());
+    if (c.samples == 0) continue;
+    reference += !c.reference.empty();
+    out += cat("| `", name, "` | ", c.kind(), " | ", join(c.kernels, ", "), " | ", join(c.reference, "<br>"),
+               " |\n");
+  }
+  return cat(out, "\n", reference, " operators have samples that the reference rule runs.\n");
+}
+
 }  // namespace
 
 void add_ops(CLI::App& app) {
   struct Options {
-    bool json = false, markdown = false, derivatives = false;
+    bool json = false, markdown = false, derivatives = false, coverage = false;
     std::string name;
   };
   CLI::App* command = app.add_subcommand("ops", "list the operators, or explain one");
@@ -113,10 +135,15 @@ void add_ops(CLI::App& app) {
   auto* json = command->add_flag("--json", o->json, "as JSON");
   command->add_flag("--markdown", o->markdown, "as the document docs/ops.md")->excludes(json);
   command->add_flag("--derivatives", o->derivatives, "a table of how each is differentiated and batched");
+  command->add_flag("--coverage", o->coverage, "a table of what runs each on the CPU");
   command->add_option("NAME", o->name, "one operator");
   command->callback([o] {
     if (o->derivatives) {
       print(derivatives_table());
+      return;
+    }
+    if (o->coverage) {
+      print(coverage_table());
       return;
     }
     std::vector<const OpDef*> shown;
