@@ -16,11 +16,12 @@ def numbers(array):
     return array.numpy()
 
 
-def close(test, got, expected, label):
+def close(test, got, expected, label, operands=()):
     test.assertEqual((got.dtype, got.shape), (expected.dtype, expected.shape), label)
     a, b = numbers(got), numbers(expected)
     if got.dtype in TOLERANCE:
-        np.testing.assert_allclose(a, b, rtol=TOLERANCE[got.dtype], atol=TOLERANCE[got.dtype], err_msg=label)
+        bound = max(TOLERANCE.get(d, 0) for d in [got.dtype] + [o.dtype for o in operands])
+        np.testing.assert_allclose(a, b, rtol=bound, atol=bound, err_msg=label)
     else:
         np.testing.assert_array_equal(a, b, err_msg=label)
 
@@ -37,7 +38,7 @@ class Operators(unittest.TestCase):
                     got = getattr(rlx.ops, name)(*operands, **keywords)
                     got = got if isinstance(got, tuple) else (got,)
                     for r, (g, e) in enumerate(zip(got, expected, strict=True)):
-                        close(self, g, e, f"{name} sample {i} result {r}")
+                        close(self, g, e, f"{name} sample {i} result {r}", operands)
                     seen += 1
         self.assertGreater(seen, 400)
 
