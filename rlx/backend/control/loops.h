@@ -8,5 +8,6 @@ namespace rlx::backend {
 std::unique_ptr<Step> prepare_scan(const Request&);
 std::unique_ptr<Step> prepare_while(const Request&);
 std::unique_ptr<Step> prepare_if(const Request&);
+std::unique_ptr<Step> prepare_call(const Request&);
 
 }  // namespace rlx::backend
