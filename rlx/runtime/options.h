@@ -1,10 +1,15 @@
 // How a graph is compiled.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "rlx/passes/precision.h"
+
 namespace rlx {
+
+using passes::PrecisionPolicy;
 
 /// A value that stays on the device between runs: an input and the output that becomes its next value. Both have one type
 /// and share memory.
@@ -17,6 +22,7 @@ struct CompileOptions {
   int threads = 0;             // 0: all that the process may use
   bool optimise = true;        // run the passes of the pipeline; false builds the graph as it is
   bool fuse = true;            // join elementwise regions; results do not depend on it
+  std::optional<PrecisionPolicy> precision;  // how f32 values are stored; none leaves them
   std::vector<StatePair> states;
   int64_t plans_kept = 16;  // plans of a graph with symbolic sizes, the least recently used goes first
 };

@@ -1,9 +1,15 @@
 #include "rlx/runtime/pipeline.h"
 
+#include <algorithm>
+
 #include "rlx/passes/algebra.h"
 #include "rlx/passes/cse.h"
 #include "rlx/passes/fold.h"
+#include "rlx/passes/hoist.h"
+#include "rlx/passes/join_products.h"
 #include "rlx/passes/legalise.h"
+#include "rlx/passes/precision.h"
+#include "rlx/passes/schedule.h"
 
 namespace rlx::runtime {
 namespace {
@@ -13,6 +19,8 @@ ir::Graph without_dead(ir::Graph g) {
   return g;
 }
 
+constexpr std::string_view kFuse = "fuse", kSchedule = "schedule";
+
 struct Pass {
   std::string_view name;
   ir::Graph (*run)(const ir::Graph&, const ir::Target*);
@@ -21,8 +29,10 @@ struct Pass {
 // On any sizes, once per compiled graph.
 constexpr Pass kGeneral[] = {
     {"fold_constants", [](const ir::Graph& g, const ir::Target*) { return passes::fold_constants(g).graph; }},
+    {"hoist", [](const ir::Graph& g, const ir::Target*) { return passes::hoist_invariants(g).graph; }},
     {"simplify", [](const ir::Graph& g, const ir::Target*) { return passes::simplify(g).graph; }},
     {"cse", [](const ir::Graph& g, const ir::Target*) { return passes::cse(g).graph; }},
+    {"join_products", [](const ir::Graph& g, const ir::Target*) { return passes::join_products(g).graph; }},
     {"dce", [](const ir::Graph& g, const ir::Target*) { return without_dead(g); }},
 };
 
@@ -36,9 +46,11 @@ constexpr Pass kSized[] = {
     {"dce", [](const ir::Graph& g, const ir::Target*) { return without_dead(g); }},
 };
 
-ir::Graph run(std::span<const Pass> list, ir::Graph g, const ir::Target* target) {
+ir::Graph run(std::span<const Pass> list, ir::Graph g, const ir::Target* target,
+              const PassListener& listener) {
   for (const Pass& pass : list) {
     g = pass.run(g, target);
+    if (listener) listener(pass.name, g);
 #ifndef NDEBUG
     if (const auto wrong = g.verify(); !wrong.empty())
       RLX_CHECK(false, "after ", pass.name, ": ", wrong.front());
@@ -49,18 +61,52 @@ ir::Graph run(std::span<const Pass> list, ir::Graph g, const ir::Target* target)
 
 }  // namespace
 
-ir::Graph optimise(const ir::Graph& graph, const CompileOptions& options) {
-  return options.optimise ? run(kGeneral, graph, nullptr) : graph;
+ir::Graph optimise(const ir::Graph& graph, const CompileOptions& options, const PassListener& listener) {
+  if (!options.precision) return options.optimise ? run(kGeneral, graph, nullptr, listener) : graph;
+  ir::Graph stored = passes::apply_precision(graph, *options.precision);
+  if (listener) listener("precision", stored);
+  return options.optimise ? run(kGeneral, std::move(stored), nullptr, listener) : stored;
 }
 
 ir::Graph specialise(const ir::Graph& graph, const ir::Target& target, const CompileOptions& options,
-                     std::vector<passes::Remark>& remarks) {
+                     std::vector<passes::Remark>& remarks, const PassListener& listener) {
   if (!options.optimise) return graph;
-  ir::Graph g = run(kSized, graph, &target);
-  if (!options.fuse) return g;
-  passes::Fused fused = passes::fuse(g, target);
-  remarks.insert(remarks.end(), fused.remarks.begin(), fused.remarks.end());
-  return std::move(fused.graph);
+  ir::Graph g = run(kSized, graph, &target, listener);
+  if (options.fuse) {
+    passes::Fused fused = passes::fuse(g, target);
+    remarks.insert(remarks.end(), fused.remarks.begin(), fused.remarks.end());
+    g = std::move(fused.graph);
+    if (listener) listener(kFuse, g);
+  }
+  g = passes::schedule(g).graph;
+  if (listener) listener(kSchedule, g);
+  return g;
+}
+
+std::vector<std::string> pass_names() {
+  std::vector<std::string> out;
+  const auto add = [&out](std::string_view name) {
+    if (std::find(out.begin(), out.end(), name) == out.end()) out.emplace_back(name);
+  };
+  for (const Pass& pass : kGeneral) add(pass.name);
+  for (const Pass& pass : kSized) add(pass.name);
+  add(kFuse);
+  add(kSchedule);
+  return out;
+}
+
+ir::Graph run_pass(std::string_view name, const ir::Graph& graph, const ir::Target& target) {
+  if (name == kFuse) return passes::fuse(graph, target).graph;
+  if (name == kSchedule) return passes::schedule(graph).graph;
+  for (const std::span<const Pass> list : {std::span<const Pass>(kGeneral), std::span<const Pass>(kSized)}) {
+    for (const Pass& pass : list) {
+      if (pass.name == name) return pass.run(graph, &target);
+    }
+  }
+  const auto known = pass_names();
+  const std::string near = nearest_name(name, known);
+  throw invalid("passes: unknown pass '", name, "'", near.empty() ? "" : cat("; did you mean '", near, "'"),
+                "; known: ", join(known));
 }
 
 }  // namespace rlx::runtime
