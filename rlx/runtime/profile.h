@@ -1,0 +1,64 @@
+// What a run spends its time on.
+//
+//   Profile profile(measure_limits(2));
+//   f.observe(&profile);
+//   for (int i = 0; i < 5; ++i) f.run(inputs);
+//   write_file("trace.json", profile.trace_json());  // for ui.perfetto.dev
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <unordered_map>
+
+#include "rlx/backend/executable.h"
+
+namespace rlx {
+
+/// What this machine reaches with our own kernels: a product of two matrices that lie in the cache, and a sum of tensors
+/// that do not.
+struct MachineLimits {
+  double operations_per_second = 0, bytes_per_second = 0;
+};
+/// Takes about a tenth of a second.
+MachineLimits measure_limits(int threads = 0);
+
+/// Time of a step at these limits over the time it took. Above 1 when operands stay in caches.
+double roofline_share(const MachineLimits&, const ir::Cost&, double seconds);
+
+class Profile final : public backend::Observer {
+ public:
+  explicit Profile(std::optional<MachineLimits> limits = std::nullopt) : limits_(limits) {}
+
+  void before(const backend::Plan::Step&, const backend::Launch&) override;
+  void after(const backend::Plan::Step&, const backend::Launch&) override;
+
+  const std::optional<MachineLimits>& limits() const { return limits_; }
+  /// Number of step runs seen.
+  size_t size() const { return spans_.size(); }
+  /// Median seconds of each step of the plan that ran, in its order. Fewer or more distinct steps than `steps` are a user
+  /// error: then several plans ran.
+  std::vector<double> medians(size_t steps) const;
+  /// Events in the trace format that Perfetto and chrome://tracing read: one span per step run, with operator, kernel, origin,
+  /// bytes, GFLOP/s and share of the roofline.
+  std::string trace_json() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct StepInfo {
+    ir::NodeId node;
+    std::string op, kernel, note, origin, result;
+    ir::Cost cost;
+  };
+  struct Span {
+    size_t step;
+    double begin, seconds;
+  };
+
+  std::optional<MachineLimits> limits_;
+  Clock::time_point start_ = Clock::now(), begin_;
+  std::unordered_map<const backend::Plan::Step*, size_t> known_;
+  std::vector<StepInfo> steps_;
+  std::vector<Span> spans_;
+};
+
+}  // namespace rlx
