@@ -1,0 +1,210 @@
+// Other forms of a run: by position, as bytes, with values that stay.
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+#include "rlx/runtime/attempt.h"
+#include "rlx/runtime/core.h"
+
+namespace rlx {
+namespace {
+
+bool is_short_real(DType t) { return t == DType::f16 || t == DType::bf16 || t == DType::f32; }
+
+// Bytes in a type of the caller's as a literal of the declared one.
+Literal declared_literal(std::string_view where, std::string_view name, std::span<const std::byte> bytes,
+                         DType dtype, const Shape& declared) {
+  if (!declared.is_static())
+    throw invalid(where, ": '", name, "' is ", declared, "; bytes alone do not tell its size");
+  if (dtype != declared.dtype() && !(is_short_real(dtype) && is_short_real(declared.dtype())))
+    throw invalid(where, ": '", name, "' is ", declared, ", the value is ", dtype,
+                  "; only f16, bf16 and f32 stand for each other");
+  const Shape given = declared.with_dtype(dtype);
+  if (int64_t(bytes.size()) != given.size_bytes())
+    throw invalid(where, ": '", name, "' is ", given, ", which is ", given.size_bytes(), " bytes; got ",
+                  bytes.size());
+  const Literal value = Literal::copy_of(given, bytes);
+  return dtype == declared.dtype() ? value : value.cast(declared.dtype());
+}
+
+const Port* find_port(const std::vector<Port>& ports, std::string_view name) {
+  const auto it = std::find_if(ports.begin(), ports.end(), [&](const Port& p) { return p.name == name; });
+  return it == ports.end() ? nullptr : &*it;
+}
+
+const Port& port_named(std::string_view where, std::string_view what, const std::vector<Port>& ports,
+                       std::string_view name) {
+  if (const Port* p = find_port(ports, name)) return *p;
+  std::vector<std::string> known;
+  for (const Port& p : ports) known.push_back(p.name);
+  const std::string near = nearest_name(name, known);
+  throw invalid(where, ": '", name, "' is not ", what, near.empty() ? "" : cat("; did you mean '", near, "'"),
+                "; known: ", known.empty() ? "none" : join(known));
+}
+
+// The output a handle is refreshed from: by name, or out0, out1, ..
+std::optional<size_t> output_of_handle(const std::vector<Port>& outputs, std::string_view name) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].name == name) return i;
+  }
+  size_t index = 0;
+  if (!name.starts_with("out")) return std::nullopt;
+  const auto [end, error] = std::from_chars(name.data() + 3, name.data() + name.size(), index);
+  if (error != std::errc() || end != name.data() + name.size() || index >= outputs.size())
+    return std::nullopt;
+  return index;
+}
+
+}  // namespace
+
+Outputs CompiledGraph::run_slots(std::span<const TensorView> values) {
+  const auto& ports = inputs();
+  if (values.size() != ports.size())
+    throw invalid("run_slots: ", values.size(), " values for ", ports.size(), " inputs of graph '",
+                  graph().name(), "'");
+  Input list[16];
+  if (values.size() > std::size(list)) {
+    std::vector<Input> many;
+    for (size_t i = 0; i < values.size(); ++i) many.push_back({ports[i].name, values[i]});
+    return run(std::span<const Input>(many));
+  }
+  for (size_t i = 0; i < values.size(); ++i) list[i] = {ports[i].name, values[i]};
+  return run(std::span<const Input>(list, values.size()));
+}
+
+std::vector<const std::byte*> CompiledGraph::run_raw(std::span<const Input> inputs) {
+  const Outputs out = run(inputs);
+  std::vector<const std::byte*> addresses;
+  for (size_t i = 0; i < out.size(); ++i) addresses.push_back(out[i].data);
+  return addresses;
+}
+
+std::vector<TypedBytes> CompiledGraph::run_typed(std::span<const TypedInput> values) {
+  std::vector<Literal> literals;
+  std::vector<Input> list;
+  literals.reserve(values.size());
+  for (const TypedInput& in : values) {
+    const Port& port = port_named("run_typed", "an input", inputs(), in.name);
+    literals.push_back(declared_literal("run_typed", in.name, in.bytes, in.dtype, port.shape));
+    list.push_back({in.name, view(literals.back())});
+  }
+  const Outputs out = run(std::span<const Input>(list));
+  std::vector<TypedBytes> results;
+  for (size_t i = 0; i < out.size(); ++i) {
+    TypedBytes& to = results.emplace_back();
+    to.dtype = out[i].dtype;
+    to.bytes.assign(out[i].data, out[i].data + out[i].bytes());
+  }
+  return results;
+}
+
+void CompiledGraph::set_param_typed(const std::string& name, std::span<const std::byte> bytes, DType dtype) {
+  const Port& port = port_named("set_param_typed", "a param", params(), name);
+  set_param(name, declared_literal("set_param_typed", name, bytes, dtype, port.shape));
+}
+
+Attempt<NamedLiterals> CompiledGraph::try_run(const NamedLiterals& inputs) {
+  return attempt([&] { return run(inputs); });
+}
+
+void CompiledGraph::bind_handle(const std::string& name, Literal value) {
+  const Port* input = find_port(inputs(), name);
+  const auto output = output_of_handle(outputs(), name);
+  if (!input && !output) {
+    std::vector<std::string> known;
+    for (const Port& p : inputs()) known.push_back(p.name);
+    for (const Port& p : outputs()) known.push_back(p.name);
+    throw invalid("bind_handle: '", name, "' is no input and no output of graph '", graph().name(),
+                  "'; it has ", join(known));
+  }
+  const Shape& declared = input ? input->shape : outputs()[*output].shape;
+  if (declared.is_static() && value.shape() != declared)
+    throw invalid("bind_handle: '", name, "' is ", declared, ", the value is ", value.shape());
+  handles_.insert_or_assign(name, std::move(value));
+}
+
+const Literal& CompiledGraph::read_handle(const std::string& name) const {
+  const auto it = handles_.find(name);
+  if (it == handles_.end()) throw invalid("read_handle: '", name, "' is not bound; bind it with bind_handle");
+  return it->second;
+}
+
+void CompiledGraph::release_handle(const std::string& name) {
+  if (handles_.erase(name) == 0) throw invalid("release_handle: '", name, "' is not bound");
+}
+
+// Inputs from handles where they are not given, cut to the rows that count; handles of outputs afterwards.
+Outputs CompiledGraph::run_extended(std::span<const Input> given) {
+  std::vector<Input> list(given.begin(), given.end());
+  for (const auto& [name, value] : handles_) {
+    const bool is_given =
+        std::any_of(given.begin(), given.end(), [&](const Input& in) { return in.name == name; });
+    if (!is_given && find_port(inputs(), name)) list.push_back({name, view(value)});
+  }
+  for (Input& in : list) {
+    const Port* port = find_port(inputs(), in.name);
+    if (!active_rows_ || !port || port->shape.rank() == 0 || in.value.rank == 0) continue;
+    const auto [actual, upper] = *active_rows_;
+    if (actual < 0 || actual > upper)
+      throw invalid("set_active_extent: ", actual, " of ", upper, " rows; 0 to ", upper, " expected");
+    if (!Shape(DType::f32, {port->shape.dim(0)}).is_static() && in.value.dims[0] == upper)
+      in.value.dims[0] = actual;
+  }
+  // The plain run, with what made this one special set aside.
+  struct Aside {
+    CompiledGraph& f;
+    decltype(handles_) handles;
+    decltype(active_rows_) rows;
+    explicit Aside(CompiledGraph& g)
+        : f(g), handles(std::exchange(g.handles_, {})), rows(std::exchange(g.active_rows_, {})) {}
+    ~Aside() { f.handles_ = std::move(handles), f.active_rows_ = rows; }
+  } aside(*this);
+  const Outputs out = run(std::span<const Input>(list));
+  for (auto& [name, value] : aside.handles) {
+    const auto output = output_of_handle(outputs(), name);
+    if (output) value = Literal::copy_of(out[*output].shape(), {out[*output].data, out[*output].bytes()});
+  }
+  return out;
+}
+
+NamedLiterals CompiledGraph::save_states() {
+  NamedLiterals out;
+  for (const Port& p : states()) {
+    const TensorView v = state(p.name);
+    out.emplace(p.name, Literal::copy_of(v.shape(), {v.data, v.bytes()}));
+  }
+  return out;
+}
+
+void CompiledGraph::load_states(const NamedLiterals& values) {
+  std::vector<std::string> problems;
+  for (const auto& [name, value] : values) {
+    const Port* port = find_port(states(), name);
+    if (!port) {
+      problems.push_back(cat("there is no state '", name, "'"));
+    } else if (value.shape() != port->shape) {
+      problems.push_back(cat("state '", name, "' is ", port->shape, ", the value is ", value.shape()));
+    }
+  }
+  if (!problems.empty()) throw invalid("load_states: ", join(problems, "; "));
+  for (const auto& [name, value] : values) {
+    if (!value.bytes().empty()) std::memcpy(state(name).data, value.bytes().data(), value.bytes().size());
+  }
+}
+
+void CompiledGraph::truncate_state(std::string_view name, int64_t rows, int axis) {
+  const TensorView v = state(name);
+  if (!normalize_axis(axis, v.rank))
+    throw invalid("truncate_state: axis ", axis, " of '", name, "', which is ", v.shape());
+  const AxisView around = axis_view(v.shape(), axis);
+  if (rows < 0 || rows > around.length)
+    throw invalid("truncate_state: ", rows, " rows of '", name, "', which is ", v.shape(), "; 0 to ",
+                  around.length, " expected");
+  const size_t row = size_t(around.inner) * dtype_size(v.dtype);
+  for (int64_t o = 0; o < around.outer; ++o) {
+    std::byte* const first = v.data + size_t(o * around.length + rows) * row;
+    if (rows < around.length) std::memset(first, 0, size_t(around.length - rows) * row);
+  }
+}
+
+}  // namespace rlx

@@ -1,0 +1,256 @@
+#include "rlx/runtime/session.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "rlx/ir/sample.h"
+#include "rlx/runtime/devices.h"
+#include "tests/support/graphs.h"
+
+namespace rlx {
+namespace {
+
+using test::error_of;
+using test::graph;
+
+ir::Graph linear() {
+  return graph(R"(graph @linear(x: f32[2,3], param w: f32[3,2]) {
+    y = matmul(x, w)
+    return y
+  })");
+}
+const Literal kX = Literal::of<float>({2, 3}, {1, 0, 0, 0, 1, 0});
+const Literal kW = Literal::of<float>({3, 2}, {1, 2, 3, 4, 5, 6});
+
+template <class T>
+std::span<const std::byte> bytes_of(const std::vector<T>& v) {
+  return std::as_bytes(std::span(v));
+}
+
+TEST(Session, knows_its_device_precision_and_policy) {
+  const Session plain;
+  EXPECT_NE(plain.device(), "auto");
+  EXPECT_NE(plain.device(), "ref");
+  EXPECT_EQ(plain.precision(), Precision::f32);
+  EXPECT_TRUE(plain.policy().changes_nothing());
+  EXPECT_EQ(Session("cpu", Precision::bf16).policy().compute, DType::bf16);
+  EXPECT_NE(error_of([] { Session("tpu"); }).find("unknown device 'tpu'"), std::string::npos);
+  EXPECT_EQ(available_devices().back(), "ref");
+}
+
+TEST(Session, compiles_graphs_programs_and_modules_to_the_same_numbers) {
+  const Session session("cpu");
+  const NamedLiterals weights = {{"w", kW}}, inputs = {{"x", kX}};
+  const Literal expected = session.compile(linear(), weights).run(inputs).at("y");
+  EXPECT_EQ(session.compile(Program{Graph(linear()), weights}).run(inputs).at("y"), expected);
+  EXPECT_EQ(compile(Program{Graph(linear()), weights}).run(inputs).at("y"), expected);
+  EXPECT_EQ(session.compile_with(linear(), weights, {.threads = 1}).run(inputs).at("y"), expected);
+  GraphModule m = GraphModule::hir("linear");
+  const auto x = m.input("x", parse_shape("f32[2,3]"));
+  const auto w = m.param("w", parse_shape("f32[3,2]"));
+  m.finish_hir(m.linear(x, w));
+  const auto only = [](const NamedLiterals& out) { return out.begin()->second; };
+  EXPECT_EQ(only(session.compile_module(m, weights).run(inputs)), expected);
+  EXPECT_EQ(only(session.compile_hir(m.into_hir(), weights).run(inputs)), expected);
+  EXPECT_EQ(only(session.compile_module(m.lower(), weights).run(inputs)), expected);
+}
+
+// The original dropped the session's policy when options were given.
+TEST(Session, honours_its_policy_in_compile_with) {
+  const Session halves("cpu", Precision::bf16);
+  const auto stores_halves = [](const CompiledGraph& f) {
+    for (const ir::Node* n : f.graph().nodes()) {
+      for (const Shape& s : n->shapes) {
+        if (s.dtype() == DType::bf16) return true;
+      }
+    }
+    return false;
+  };
+  EXPECT_TRUE(stores_halves(halves.compile(linear(), {{"w", kW}})));
+  EXPECT_TRUE(stores_halves(halves.compile_with(linear(), {{"w", kW}}, {.threads = 1})));
+  EXPECT_FALSE(stores_halves(halves.compile_with(linear(), {{"w", kW}}, {.precision = PrecisionPolicy{}})));
+  EXPECT_FALSE(stores_halves(Session("cpu").compile(linear(), {{"w", kW}})));
+  const Literal y = halves.compile(linear(), {{"w", kW}}).run({{"x", kX}}).at("y");
+  EXPECT_EQ(y.dtype(), DType::f32);
+  test::expect_close(y, Literal::of<float>({2, 2}, {1, 2, 3, 4}), 1e-2);
+}
+
+TEST(Session, gives_errors_as_values) {
+  Attempt<CompiledGraph> none = try_compile(ir::Graph("nothing"));
+  ASSERT_FALSE(none);
+  EXPECT_NE(none.error()->message().find("has no outputs"), std::string::npos);
+  EXPECT_THROW(none.value(), Error);
+  Attempt<CompiledGraph> some = try_compile(linear(), {{"w", kW}});
+  ASSERT_TRUE(some);
+  EXPECT_EQ(some.error(), nullptr);
+  EXPECT_FALSE(some->try_run({}));
+  Attempt<NamedLiterals> y = some->try_run({{"x", kX}});
+  ASSERT_TRUE(y);
+  EXPECT_EQ(y->at("y"), Literal::of<float>({2, 2}, {1, 2, 3, 4}));
+}
+
+TEST(PickDevice, takes_one_whose_kernels_run_everything) { EXPECT_NE(pick_device(linear()), "ref"); }
+
+// reference/runtime.md 10.1, 5: wrong length, unknown name, wrong dtype are errors and memory is untouched.
+TEST(TypedValues, of_wrong_length_name_or_type_are_refused_and_nothing_changes) {
+  CompiledGraph f = compile(linear(), {{"w", kW}});
+  const std::vector<float> five(5), six = {7, 7, 7, 7, 7, 7};
+  const std::vector<int32_t> integers(6);
+  EXPECT_EQ(error_of([&] { f.set_param_typed("w", bytes_of(five), DType::f32); }),
+            "set_param_typed: 'w' is f32[3,2], which is 24 bytes; got 20");
+  EXPECT_EQ(error_of([&] { f.set_param_typed("v", bytes_of(six), DType::f32); }),
+            "set_param_typed: 'v' is not a param; did you mean 'w'; known: w");
+  EXPECT_EQ(
+      error_of([&] { f.set_param_typed("w", bytes_of(integers), DType::i32); }),
+      "set_param_typed: 'w' is f32[3,2], the value is i32; only f16, bf16 and f32 stand for each other");
+  EXPECT_EQ(f.run({{"x", kX}}).at("y"), Literal::of<float>({2, 2}, {1, 2, 3, 4}));
+  f.set_param_typed("w", bytes_of(six), DType::f32);
+  EXPECT_EQ(f.run({{"x", kX}}).at("y"), Literal::of<float>({2, 2}, {7, 7, 7, 7}));
+}
+
+TEST(TypedValues, widen_halves_and_come_back_in_the_declared_type) {
+  CompiledGraph f = compile(linear(), {{"w", kW}});
+  const Literal half = kX.cast(DType::f16), brain = kW.cast(DType::bf16);
+  f.set_param_typed("w", brain.bytes(), DType::bf16);
+  const TypedInput in[] = {{"x", half.bytes(), DType::f16}};
+  const auto out = f.run_typed(in);
+  ASSERT_EQ(out.size(), 1u);
+  EXPECT_EQ(out[0].dtype, DType::f32);
+  const float expected[] = {1, 2, 3, 4};
+  ASSERT_EQ(out[0].bytes.size(), sizeof expected);
+  EXPECT_EQ(std::memcmp(out[0].bytes.data(), expected, sizeof expected), 0);
+  // A declared half takes f32.
+  CompiledGraph g = compile(graph("graph @g(x: f16[2]) { y = add(x, x) return y }"));
+  const std::vector<float> x = {1, 2};
+  const TypedInput wide[] = {{"x", bytes_of(x), DType::f32}};
+  EXPECT_EQ(g.run_typed(wide)[0].dtype, DType::f16);
+}
+
+TEST(TypedValues, keep_wide_and_whole_numbers_exact) {
+  CompiledGraph f =
+      compile(graph(R"(graph @g(a: f64[2], b: i64[2], c: i32[2], d: u32[2]) { return a, b, c, d })"));
+  const std::vector<double> a = {0.1, 1e300};
+  const std::vector<int64_t> b = {int64_t(1) << 62, -1};
+  const std::vector<int32_t> c = {-5, 7};
+  const std::vector<uint32_t> d = {4000000000u, 1};
+  const TypedInput in[] = {{"a", bytes_of(a), DType::f64},
+                           {"b", bytes_of(b), DType::i64},
+                           {"c", bytes_of(c), DType::i32},
+                           {"d", bytes_of(d), DType::u32}};
+  const auto out = f.run_typed(in);
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(out[i].dtype, in[i].dtype);
+    EXPECT_EQ(std::memcmp(out[i].bytes.data(), in[i].bytes.data(), in[i].bytes.size()), 0) << i;
+  }
+}
+
+TEST(RunSlots, takes_values_by_position) {
+  CompiledGraph f = compile(graph("graph @g(a: f32[2], b: f32[2]) { y = sub(a, b) return y }"));
+  const float a[] = {5, 6}, b[] = {1, 2};
+  const TensorView values[] = {view(a, {2}), view(b, {2})};
+  EXPECT_EQ(f.run_slots(values)[0].as<float>()[1], 4);
+  EXPECT_EQ(error_of([&] { f.run_slots(std::span(values, 1)); }),
+            "run_slots: 1 values for 2 inputs of graph 'g'");
+  const Input named[] = {{"a", values[0]}, {"b", values[1]}};
+  const auto raw = f.run_raw(named);
+  EXPECT_EQ(reinterpret_cast<const float*>(raw[0])[0], 4);
+}
+
+TEST(Handles, feed_inputs_and_follow_outputs) {
+  CompiledGraph f = compile(
+      graph("graph @g(x: f32[2], s: f32[2]) { s_next = add(s, x) y = mul(s_next, x) return y, s_next }"));
+  f.bind_handle("s", Literal::of<float>({2}, {10, 20}));
+  f.bind_handle("out1", Literal::of<float>({2}, {0, 0}));
+  const NamedLiterals x = {{"x", Literal::of<float>({2}, {1, 2})}};
+  EXPECT_EQ(f.run(x).at("y"), Literal::of<float>({2}, {11, 44}));
+  EXPECT_EQ(f.read_handle("out1"), Literal::of<float>({2}, {11, 22}));
+  // A value that is given comes before the handle.
+  NamedLiterals both = x;
+  both.emplace("s", Literal::of<float>({2}, {0, 0}));
+  EXPECT_EQ(f.run(both).at("y"), Literal::of<float>({2}, {1, 4}));
+  EXPECT_EQ(f.read_handle("s"), Literal::of<float>({2}, {10, 20}));
+  EXPECT_EQ(error_of([&] { f.bind_handle("nothing", kX); }),
+            "bind_handle: 'nothing' is no input and no output of graph 'g'; it has x, s, y, s_next");
+  EXPECT_EQ(error_of([&] { f.bind_handle("s", kX); }), "bind_handle: 's' is f32[2], the value is f32[2,3]");
+  f.release_handle("s");
+  EXPECT_NE(error_of([&] { f.run(x); }).find("input 's'"), std::string::npos);
+}
+
+TEST(ActiveExtent, runs_the_first_rows_of_symbolic_inputs_and_leaves_others_alone) {
+  CompiledGraph f = compile(graph(R"(graph @g(x: f32[n,2], b: f32[4]) {
+    h = reduce(b, kind=sum, axes=[0])
+    y = add(x, h)
+    return y
+  })"));
+  const Literal x = Literal::of<float>({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8}),
+                b = Literal::of<float>({4}, {1, 1, 1, 1});
+  f.set_active_extent(std::pair<int64_t, int64_t>{2, 4});
+  EXPECT_EQ(f.run({{"x", x}, {"b", b}}).at("y"), Literal::of<float>({2, 2}, {5, 6, 7, 8}));
+  f.set_active_extent(std::nullopt);
+  EXPECT_EQ(f.run({{"x", x}, {"b", b}}).at("y").shape(), parse_shape("f32[4,2]"));
+  f.set_active_extent(std::pair<int64_t, int64_t>{5, 4});
+  EXPECT_EQ(error_of([&] { f.run({{"x", x}, {"b", b}}); }),
+            "set_active_extent: 5 of 4 rows; 0 to 4 expected");
+}
+
+TEST(Background, runs_are_the_same_as_plain_ones) {
+  CompiledGraph f = compile(linear(), {{"w", kW}});
+  const NamedLiterals expected = f.run({{"x", kX}});
+  EXPECT_EQ(f.run_async({{"x", kX}}).get(), expected);
+  const NamedLiterals twice = {{"x", Literal::of<float>({2, 3}, {2, 0, 0, 0, 2, 0})}};
+  f.commit_no_wait({{"x", kX}});
+  f.commit_no_wait(twice);
+  const Literal last = f.sync_pending().at("y");
+  EXPECT_EQ(last, Literal::of<float>({2, 2}, {2, 4, 6, 8}));
+  EXPECT_EQ(error_of([&] { f.sync_pending(); }),
+            "sync_pending: nothing was queued; commit_no_wait queues a run");
+  const NamedLiterals sets[] = {{{"x", kX}}, twice, {{"x", kX}}};
+  const auto all = f.run_pipelined(sets);
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[1].at("y"), last);
+  EXPECT_EQ(all[2], expected);
+}
+
+TEST(Background, errors_come_where_results_are_asked_for) {
+  CompiledGraph f = compile(linear(), {{"w", kW}});
+  f.commit_no_wait({});
+  f.commit_no_wait({{"x", kX}});
+  EXPECT_NE(error_of([&] { f.sync_pending(); }).find("input 'x'"), std::string::npos);
+  EXPECT_EQ(f.run({{"x", kX}}).at("y"), Literal::of<float>({2, 2}, {1, 2, 3, 4}));
+}
+
+TEST(Background, stops_when_asked) {
+  CompiledGraph f = compile(linear(), {{"w", kW}});
+  std::stop_source stop;
+  stop.request_stop();
+  auto result = f.run_async({{"x", kX}}, stop.get_token());
+  EXPECT_NE(error_of([&] { result.get(); }).find("run_async: stopped before"), std::string::npos);
+  EXPECT_EQ(f.run({{"x", kX}}).at("y"), Literal::of<float>({2, 2}, {1, 2, 3, 4}));
+}
+
+TEST(States, are_saved_loaded_and_cut) {
+  CompiledGraph f =
+      compile(graph("graph @g(x: f32[2,2], s: f32[2,2]) { n = add(s, x) y = neg(n) return y, n }"), {},
+              {.states = {{"s", "n"}}});
+  const NamedLiterals x = {{"x", Literal::of<float>({2, 2}, {1, 2, 3, 4})}};
+  f.run(x);
+  const NamedLiterals saved = f.save_states();
+  f.run(x);
+  EXPECT_EQ(f.save_states().at("s"), Literal::of<float>({2, 2}, {2, 4, 6, 8}));
+  CompiledGraph other = f.clone();
+  other.load_states(saved);
+  EXPECT_EQ(other.run(x).at("y"), Literal::of<float>({2, 2}, {-2, -4, -6, -8}));
+  EXPECT_EQ(f.save_states().at("s"), Literal::of<float>({2, 2}, {2, 4, 6, 8}));
+  f.truncate_state("s", 1);
+  EXPECT_EQ(f.save_states().at("s"), Literal::of<float>({2, 2}, {2, 4, 0, 0}));
+  f.truncate_state("s", 1, 1);
+  EXPECT_EQ(f.save_states().at("s"), Literal::of<float>({2, 2}, {2, 0, 0, 0}));
+  EXPECT_EQ(error_of([&] { f.load_states({{"t", kX}, {"s", kX}}); }),
+            "load_states: state 's' is f32[2,2], the value is f32[2,3]; there is no state 't'");
+  EXPECT_EQ(error_of([&] { f.truncate_state("s", 3); }),
+            "truncate_state: 3 rows of 's', which is f32[2,2]; 0 to 2 expected");
+}
+
+}  // namespace
+}  // namespace rlx
