@@ -1,0 +1,187 @@
+#include "rlx/runtime/archive.h"
+
+#include <filesystem>
+
+#include "rlx/backend/cpu/isa.h"
+#include "rlx/base/file.h"
+#include "rlx/base/json.h"
+#include "rlx/base/json_write.h"
+#include "rlx/base/version.h"
+#include "rlx/io/literal.h"
+#include "rlx/io/safetensors.h"
+#include "rlx/ir/leaves.h"
+#include "rlx/ir/text.h"
+#include "rlx/ops/table.h"
+#include "rlx/runtime/compile_cache.h"
+#include "rlx/runtime/core.h"
+
+namespace rlx {
+namespace {
+
+constexpr std::string_view kConstantPrefix = "constant/", kWeightPrefix = "weight/";
+constexpr size_t kMaxInlineBytes = 256;
+
+/// What decides the bits of a run beside the graph.
+std::string machine_text(const CompileOptions& o) {
+  const std::string isa = o.device == "cpu" ? cat(" ", cpu::isa_name(cpu::current_isa())) : "";
+  return cat("rlx ", RLX_VERSION, ", ", o.device, isa);
+}
+
+std::string options_json(const CompileOptions& o, int threads) {
+  JsonWriter out;
+  out.begin_object();
+  out.member("device", o.device);
+  out.member("threads", threads);
+  out.member("fuse", o.fuse);
+  out.key("states");
+  out.begin_array();
+  for (const StatePair& s : o.states) out.value(std::vector<std::string>{s.input, s.output});
+  out.end_array();
+  out.end_object();
+  return out.take();
+}
+
+CompileOptions options_from(const Json& json) {
+  CompileOptions o;
+  o.device = json.at("device").string();
+  o.threads = int(json.at("threads").integer());
+  o.fuse = json.at("fuse").boolean();
+  for (const JsonView pair : json.at("states").items())
+    o.states.push_back({std::string(pair.at(size_t(0)).string()), std::string(pair.at(size_t(1)).string())});
+  return o;
+}
+
+const std::string& metadata(const io::SafetensorsFile& file, std::string_view key,
+                            const std::string& source) {
+  const std::string* value = file.find_metadata(key);
+  if (value == nullptr)
+    throw invalid(source, ": it has no '", key, "' in its metadata; not a compiled program");
+  return *value;
+}
+
+CompiledGraph from_file(const io::SafetensorsFile& file, const std::string& source) {
+  if (const std::string& format = metadata(file, "rlx.format", source); format != "program")
+    throw invalid(source, ": its format is '", format, "'; 'program' expected");
+  if (const std::string& version = metadata(file, "rlx.version", source);
+      version != std::to_string(kArchiveVersion))
+    throw invalid(source, ": version ", version, " is unknown; this library reads ", kArchiveVersion);
+  runtime::Prepared prepared;
+  prepared.options = options_from(Json::parse(metadata(file, "rlx.options", source), source));
+  const CompileOptions& o = prepared.options;
+  if (const std::string& machine = metadata(file, "rlx.machine", source); machine != machine_text(o))
+    throw invalid(source, ": it was compiled for ", machine, ", this is ", machine_text(o),
+                  "; compile it again");
+  if (o.threads > default_pool().threads())
+    throw invalid(source, ": it was compiled for ", o.threads, " threads, there are ",
+                  default_pool().threads(), "; compile it again");
+  const auto fetch = [&](const std::string& name) { return io::to_literal(file.tensor(name)); };
+  prepared.graph = ir::parse_module(metadata(file, "rlx.text", source), ops::table(), fetch).graph;
+  const Json programs = Json::parse(metadata(file, "rlx.programs", source), source);
+  for (const JsonView p : programs.items()) {
+    std::vector<Shape> leaves;
+    for (const JsonView s : p.at("leaves").items()) leaves.push_back(parse_shape(s.string()));
+    prepared.programs.emplace_back(std::move(leaves),
+                                   ir::parse_module(p.at("text").string(), ops::table(), fetch).graph);
+  }
+  for (const io::TensorView& t : file.tensors()) {
+    if (t.name.starts_with(kWeightPrefix))
+      prepared.weights.emplace(t.name.substr(kWeightPrefix.size()), io::to_literal(t));
+  }
+  return CompiledGraph(std::make_shared<runtime::Core>(std::move(prepared)));
+}
+
+Hash128 weights_hash(const NamedLiterals& weights) {
+  Hasher h;
+  for (const auto& [name, value] : weights) {
+    h.add(name);
+    h.add(cat(value.shape()));
+    h.add_bytes(value.bytes().data(), value.bytes().size());
+  }
+  return h.finish();
+}
+
+std::string hex(Hash128 h) {
+  char text[33];
+  std::snprintf(text, sizeof text, "%016llx%016llx", (unsigned long long)h.hi, (unsigned long long)h.lo);
+  return text;
+}
+
+}  // namespace
+
+void save_compiled(CompiledGraph& f, const std::string& path) {
+  runtime::Core& core = f.core();
+  const runtime::Prepared prepared = core.prepared();
+  std::vector<io::TensorView> tensors;
+  const auto store = [&](const Literal& value) -> std::string {
+    if (value.bytes().size() <= kMaxInlineBytes) return {};
+    std::string name = cat(kConstantPrefix, tensors.size());
+    tensors.push_back(io::to_view(name, value));
+    return name;
+  };
+  const std::string text = ir::to_text(prepared.graph, store);
+  JsonWriter programs;
+  programs.begin_array();
+  for (const auto& [leaves, graph] : prepared.programs) {
+    programs.begin_object();
+    programs.key("leaves");
+    programs.begin_array();
+    for (const Shape& s : leaves) programs.value(cat(s));
+    programs.end_array();
+    programs.member("text", ir::to_text(graph, store));
+    programs.end_object();
+  }
+  programs.end_array();
+  for (const auto& [name, value] : prepared.weights)
+    tensors.push_back(io::to_view(cat(kWeightPrefix, name), value));
+  io::write_safetensors(path, tensors,
+                        {{"rlx.format", "program"},
+                         {"rlx.version", std::to_string(kArchiveVersion)},
+                         {"rlx.machine", machine_text(core.options())},
+                         {"rlx.options", options_json(core.options(), core.builder().threads())},
+                         {"rlx.text", text},
+                         {"rlx.programs", programs.take()}});
+}
+
+CompiledGraph load_compiled(const std::string& path) {
+  return from_file(io::SafetensorsFile::open(path), path);
+}
+
+CompiledGraph load_compiled(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
+                            const std::string& name) {
+  return from_file(io::SafetensorsFile::parse(bytes, std::move(owner), name), name);
+}
+
+std::string AotCache::path_of(const ir::Graph& graph, const NamedLiterals& weights,
+                              const CompileOptions& options) const {
+  const Hash128 w = weights_hash(weights), g = compile_key(graph, options);
+  Hasher h;
+  for (const uint64_t part : {w.lo, w.hi, g.lo, g.hi}) h.add(part);
+  h.add(machine_text(options));
+  return cat(folder_, "/", hex(h.finish()), ".rlxp");
+}
+
+bool AotCache::contains(const ir::Graph& graph, const NamedLiterals& weights,
+                        const CompileOptions& options) const {
+  return path_kind(path_of(graph, weights, options)) == PathKind::file;
+}
+
+CompiledGraph AotCache::compile(const ir::Graph& graph, const NamedLiterals& weights,
+                                const CompileOptions& options) {
+  const std::string path = path_of(graph, weights, options);
+  if (path_kind(path) == PathKind::file) {
+    try {
+      CompiledGraph f = load_compiled(path);
+      ++loaded_;
+      return f;
+    } catch (const Error& e) {
+      if (e.kind() == ErrorKind::internal) throw;  // a file that does not fit is made anew
+    }
+  }
+  CompiledGraph f(graph, weights, options);
+  ++compiled_;
+  std::filesystem::create_directories(folder_);
+  save_compiled(f, path);
+  return f;
+}
+
+}  // namespace rlx

@@ -1,0 +1,45 @@
+// Compiled programs as files: what the passes made is kept, so loading runs none of them.
+//
+// A safetensors file. Its metadata holds the optimised graph as text, the graph of every size that was planned, the options, and what
+// it was made for: version of the library, device, instruction set, number of threads. Its tensors are the weights, those that the
+// prologue made included, and the larger constants. Kernels pack weights again when the program first runs.
+//
+//   save_compiled(f, "model.rlxp");
+//   CompiledGraph g = load_compiled("model.rlxp");   // the same bits on the same machine
+#pragma once
+
+#include "rlx/runtime/compiled_graph.h"
+
+namespace rlx {
+
+inline constexpr int kArchiveVersion = 1;
+
+/// Every param must have its value.
+void save_compiled(CompiledGraph&, const std::string& path);
+
+/// A file of another version, for another instruction set or another number of threads is refused with the reason: its numbers might
+/// differ. Weights of a loaded program cannot be set: what was made of them is in the file.
+CompiledGraph load_compiled(const std::string& path);
+/// As above, from bytes kept alive by `owner`; `name` starts messages.
+CompiledGraph load_compiled(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
+                            const std::string& name);
+
+/// A folder of compiled programs. The key is the graph, the options, the weights, the device and the version; what is found under it is
+/// checked against the same again before it is used, and made anew when it does not fit.
+class AotCache {
+ public:
+  /// The folder is made when something is first stored.
+  explicit AotCache(std::string folder) : folder_(std::move(folder)) {}
+
+  CompiledGraph compile(const ir::Graph&, const NamedLiterals& weights, const CompileOptions& = {});
+  bool contains(const ir::Graph&, const NamedLiterals& weights, const CompileOptions& = {}) const;
+  std::string path_of(const ir::Graph&, const NamedLiterals& weights, const CompileOptions& = {}) const;
+  size_t loaded() const { return loaded_; }
+  size_t compiled() const { return compiled_; }
+
+ private:
+  std::string folder_;
+  size_t loaded_ = 0, compiled_ = 0;
+};
+
+}  // namespace rlx

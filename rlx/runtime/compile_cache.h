@@ -1,0 +1,120 @@
+// Compiled graphs that are kept: by content, by size, by buckets of sizes.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <mutex>
+
+#include "rlx/base/hash.h"
+#include "rlx/runtime/compiled_graph.h"
+
+namespace rlx {
+
+/// Tells apart what is compiled differently: the graph, the options, the device and the version of this library. Weights do not
+/// count: entries of one graph share a program, and clones with other weights are other entries.
+Hash128 compile_key(const ir::Graph&, const CompileOptions&);
+
+/// The least recently used entry goes when there are more than `entries`, or when all together need more than `bytes`; the
+/// one just asked for stays. Several threads may use it at once: one of them compiles, the others wait for it.
+class CompileCache {
+ public:
+  struct Limits {
+    size_t entries = 64;
+    int64_t bytes = int64_t(1) << 40;
+  };
+  CompileCache() = default;
+  explicit CompileCache(Limits limits) : limits_(limits) {}
+
+  /// The program for a key of the caller's own, made by `build` when there is none. Callers get clones that share program and
+  /// weights; states are each caller's own.
+  CompiledGraph get_or_compile(uint64_t key, const std::function<CompiledGraph()>& build);
+  /// By content. Weights are set on the first compilation; later calls with other values for the same graph are a user error
+  /// unless they give none.
+  CompiledGraph compile(const ir::Graph&, const NamedLiterals& weights, const CompileOptions& = {});
+
+  bool contains(uint64_t key) const;
+  size_t size() const;
+  /// Weights, packed forms and constants of all entries; memory of runs belongs to the callers.
+  int64_t bytes() const;
+  size_t hits() const { return hits_; }
+  size_t misses() const { return misses_; }
+
+ private:
+  struct Entry {
+    Hash128 key;
+    std::unique_ptr<CompiledGraph> program;
+  };
+  CompiledGraph get(Hash128 key, const std::function<CompiledGraph()>& build);
+  void shrink();
+
+  Limits limits_;
+  mutable std::mutex mutex_;
+  std::list<Entry> entries_;  // the last used first
+  size_t hits_ = 0, misses_ = 0;
+};
+
+/// Sizes from `first` to `last`, both included, that run at size `last`.
+struct Bucket {
+  int64_t first = 0, last = 0;
+  friend bool operator==(const Bucket&, const Bucket&) = default;
+};
+
+/// Buckets that end at powers of two, from the first that holds `least` to the first that holds `most`: at most half of a run is
+/// padding.
+std::vector<Bucket> power_of_two_ladder(int64_t least, int64_t most);
+
+/// Rows behind the last become zeros, up to `rows`. More rows than that are a user error.
+Literal pad_rows(const Literal&, int64_t rows);
+/// The first `rows` rows.
+Literal slice_rows(const Literal&, int64_t rows);
+
+/// One program for each bucket of sizes, compiled when first asked for.
+class BucketedCompileCache {
+ public:
+  /// Makes the program of a bucket from its largest size.
+  using Build = std::function<CompiledGraph(int64_t rows)>;
+
+  /// Buckets may not be empty, reversed or overlap.
+  BucketedCompileCache(std::vector<Bucket> buckets, Build build);
+  static BucketedCompileCache ladder(int64_t least, int64_t most, Build build) {
+    return {power_of_two_ladder(least, most), std::move(build)};
+  }
+
+  const std::vector<Bucket>& buckets() const { return buckets_; }
+  /// The bucket of a size; none when it lies in no bucket.
+  std::optional<size_t> find(int64_t rows) const;
+  /// The program of that bucket; null, and nothing is compiled, when the size lies in none.
+  CompiledGraph* get(int64_t rows);
+  size_t compiled() const;
+
+  /// Pads the first axis of the inputs named (all when none are) to the size of the bucket, runs, and cuts outputs that have
+  /// that many rows back to `rows`. An output in `whole` is left as it is.
+  NamedLiterals run_padded(int64_t rows, const NamedLiterals& inputs,
+                           const std::vector<std::string>& padded = {},
+                           const std::vector<std::string>& whole = {});
+
+ private:
+  std::vector<Bucket> buckets_;
+  Build build_;
+  std::vector<std::unique_ptr<CompiledGraph>> programs_;
+};
+
+/// A graph with symbolic sizes that is optimised once; each binding gets a program of its own, and all share weights.
+class DynamicDimCompileCache {
+ public:
+  DynamicDimCompileCache(const ir::Graph&, const NamedLiterals& weights, const CompileOptions& = {},
+                         size_t bindings = 16);
+
+  /// A program whose plan for these sizes is made. Symbols that are missing or unknown are a user error.
+  CompiledGraph get(const DimBinding&);
+  bool contains(const DimBinding&) const;
+  size_t size() const { return known_.size(); }
+
+ private:
+  CompiledGraph template_;
+  ir::Graph graph_;
+  size_t limit_;
+  std::list<std::string> known_;  // bindings as text, the last used first
+};
+
+}  // namespace rlx

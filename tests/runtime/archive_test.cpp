@@ -1,0 +1,140 @@
+#include "rlx/runtime/archive.h"
+
+#include <gtest/gtest.h>
+
+#include "rlx/backend/cpu/isa.h"
+#include "rlx/base/file.h"
+#include "rlx/ir/sample.h"
+#include "rlx/runtime/core.h"
+#include "tests/support/graphs.h"
+#include "tests/support/scratch.h"
+
+namespace rlx {
+namespace {
+
+using test::error_of;
+using test::graph;
+
+// A prologue (the sum of weights), a larger constant, a loop, a symbol.
+ir::Graph model() {
+  return graph(R"(graph @model(x: f32[n,16], param w: f32[16,16], param v: f32[16,16], param b: f32[16]) {
+    sum = add(w, v)
+    h = matmul(x, sum)
+    table = constant(value=f32[16]{0.5 ...})
+    a = add(h, b)
+    c = mul(a, table)
+    y = gelu(c)
+    z = softmax(y, axis=1)
+    return z
+  })");
+}
+NamedLiterals weights() {
+  return {{"w", ir::sample_literal("f32[16,16]", 1)},
+          {"v", ir::sample_literal("f32[16,16]", 2)},
+          {"b", ir::sample_literal("f32[16]", 3)}};
+}
+
+// reference/runtime.md 10.1, 14: reload on the same machine is bit-identical.
+TEST(Archive, gives_the_same_bits_after_loading) {
+  const test::Scratch scratch;
+  CompiledGraph f = compile(model(), weights());
+  const NamedLiterals three = {{"x", ir::sample_literal("f32[3,16]", 5)}},
+                      five = {{"x", ir::sample_literal("f32[5,16]", 6)}};
+  const NamedLiterals expected = f.run(three);
+  save_compiled(f, scratch.path("model.rlxp"));
+  CompiledGraph g = load_compiled(scratch.path("model.rlxp"));
+  EXPECT_EQ(g.run(three), expected);
+  EXPECT_EQ(g.run(five), f.run(five));  // a size that the file has no program for
+  EXPECT_EQ(g.inputs().size(), 1u);
+  // What was loaded can be saved again.
+  save_compiled(g, scratch.path("again.rlxp"));
+  EXPECT_EQ(load_compiled(scratch.path("again.rlxp")).run(three), expected);
+}
+
+TEST(Archive, keeps_the_plan_of_the_sizes_that_were_run) {
+  const test::Scratch scratch;
+  CompiledGraph f = compile(model(), weights());
+  const NamedLiterals x = {{"x", ir::sample_literal("f32[3,16]", 5)}};
+  f.run(x);
+  save_compiled(f, scratch.path("model.rlxp"));
+  CompiledGraph g = load_compiled(scratch.path("model.rlxp"));
+  const std::map<std::string, Shape> sizes = {{"x", parse_shape("f32[3,16]")}};
+  ASSERT_EQ(f.plan(sizes).steps.size(), g.plan(sizes).steps.size());
+  for (size_t i = 0; i < f.plan(sizes).steps.size(); ++i)
+    EXPECT_EQ(f.plan(sizes).steps[i].kernel, g.plan(sizes).steps[i].kernel);
+  EXPECT_EQ(f.plan(sizes).arena_bytes, g.plan(sizes).arena_bytes);
+}
+
+TEST(Archive, keeps_states) {
+  const test::Scratch scratch;
+  const ir::Graph g = graph("graph @count(x: f32[2], s: f32[2]) { n = add(s, x) y = mul(n, x) return y, n }");
+  CompiledGraph f = compile(g, {}, {.states = {{"s", "n"}}});
+  save_compiled(f, scratch.path("state.rlxp"));
+  CompiledGraph loaded = load_compiled(scratch.path("state.rlxp"));
+  const NamedLiterals x = {{"x", Literal::of<float>({2}, {1, 2})}};
+  loaded.run(x);
+  EXPECT_EQ(loaded.run(x).at("y"), Literal::of<float>({2}, {2, 8}));
+}
+
+// 10.1, 14: a mismatched device, option or version is rejected, with the reason.
+TEST(Archive, refuses_what_does_not_fit) {
+  const test::Scratch scratch;
+  const std::string path = scratch.path("model.rlxp");
+  CompiledGraph f = compile(model(), weights());
+  save_compiled(f, path);
+  const std::string good = read_file(path);
+  const auto changed = [&](std::string_view from, std::string_view to) {
+    std::string text = good;
+    const size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+    write_file(path, std::string_view(text));
+    return error_of([&] { load_compiled(path); });
+  };
+  const std::string isa(cpu::isa_name(cpu::current_isa()));
+  EXPECT_NE(changed("cpu " + isa, "cpu " + std::string(isa.size(), 'z')).find("it was compiled for"),
+            std::string::npos);
+  EXPECT_NE(changed("rlx 0.", "rlx 9.").find("it was compiled for rlx 9."), std::string::npos);
+  write_file(path, std::string_view(good).substr(0, good.size() / 2));
+  EXPECT_NE(error_of([&] { load_compiled(path); }), "no error");
+}
+
+TEST(Archive, wants_all_weights_and_lets_none_be_set_afterwards) {
+  const test::Scratch scratch;
+  CompiledGraph bare = compile(model());
+  EXPECT_NE(error_of([&] { save_compiled(bare, scratch.path("x.rlxp")); }).find("no value for param"),
+            std::string::npos);
+  CompiledGraph f = compile(model(), weights());
+  save_compiled(f, scratch.path("model.rlxp"));
+  CompiledGraph g = load_compiled(scratch.path("model.rlxp"));
+  EXPECT_NE(error_of([&] { g.set_params(weights()); }).find("was loaded compiled"), std::string::npos);
+}
+
+TEST(AotCache, compiles_once_and_loads_afterwards) {
+  const test::Scratch scratch;
+  const NamedLiterals x = {{"x", ir::sample_literal("f32[3,16]", 5)}};
+  NamedLiterals expected;
+  {
+    AotCache cache(scratch.path("aot"));
+    EXPECT_FALSE(cache.contains(model(), weights()));
+    expected = cache.compile(model(), weights()).run(x);
+    EXPECT_EQ(cache.compiled(), 1u);
+    EXPECT_TRUE(cache.contains(model(), weights()));
+  }
+  AotCache cache(scratch.path("aot"));
+  EXPECT_EQ(cache.compile(model(), weights()).run(x), expected);
+  EXPECT_EQ(cache.loaded(), 1u);
+  EXPECT_EQ(cache.compiled(), 0u);
+  // Another option, other weights: other files.
+  EXPECT_FALSE(cache.contains(model(), weights(), {.fuse = false}));
+  NamedLiterals other = weights();
+  other.at("b") = ir::sample_literal("f32[16]", 9);
+  EXPECT_FALSE(cache.contains(model(), other));
+  // A damaged file is made anew.
+  write_file(cache.path_of(model(), weights()), std::string_view("nonsense"));
+  EXPECT_EQ(cache.compile(model(), weights()).run(x), expected);
+  EXPECT_EQ(cache.compiled(), 1u);
+}
+
+}  // namespace
+}  // namespace rlx
