@@ -1,0 +1,55 @@
+// Texts as vectors.
+//
+//   Embedder model = Embedder::open("all-MiniLM-L6-v2");
+//   std::vector<std::vector<float>> vectors = model.embed({"one text", "another"});
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rlx/models/model.h"
+#include "rlx/runtime/compiled_graph.h"
+#include "rlx/text/tokenizer.h"
+
+namespace rlx::llm {
+
+enum class Pooling : uint8_t { mean, first, last };  // of all tokens; the first (CLS); the last
+/// "mean", "cls" or "last"; another is a user error.
+Pooling pooling_named(std::string_view name);
+std::string_view pooling_name(Pooling);
+
+struct EmbedOptions {
+  std::optional<Pooling>
+      pooling;                  // else as the model's files say; else mean for encoders and last for decoders
+  bool normalise = true;        // to length 1
+  int64_t dimensions = 0;       // the first so many; 0: all
+  int64_t batch_tokens = 4096;  // texts of similar length are computed together, up to so many tokens
+  int64_t max_tokens = 0;       // of a text, the rest is cut off; 0: what the model takes
+  CompileOptions compile;
+};
+
+class Embedder {
+ public:
+  static Embedder open(const std::string& path, const EmbedOptions& options = {});
+  Embedder(std::shared_ptr<const models::Model>, EmbedOptions options = {});
+  ~Embedder();
+  Embedder(Embedder&&) noexcept;
+
+  int64_t dimensions() const;
+  Pooling pooling() const;
+  /// In the order of the texts.
+  std::vector<std::vector<float>> embed(std::span<const std::string> texts);
+  std::vector<std::vector<float>> embed_ids(std::span<const std::vector<text::TokenId>> ids);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// input_ids, mask [batch, seq] i32 -> embedding [batch, dimensions]: the model, pooling and normalisation in one graph.
+models::ModelGraph embedding_graph(const models::Model&, Pooling, bool normalise, int64_t dimensions);
+
+}  // namespace rlx::llm
