@@ -22,7 +22,11 @@ class Assembly {
   void add_node(const ir::Node&);
   void add_constant(const ir::Node&);
   void add_step(const ir::Node&);
+  void add_chosen(const ir::Node&, std::vector<Place> in, std::span<const Arg> args, const Choice&,
+                  std::vector<Declined>);
   bool add_view(const ir::Node&);
+  bool waits(const ir::Node& cast) const;
+  bool add_with_narrow_cache(const ir::Node& attention);
   /// A row-major copy of the value in a new buffer.
   Place add_copy(const Place& from, std::string_view name);
   void append_copy(const Place& from, const Place& to);

@@ -1,6 +1,10 @@
 // Assembly, first part: nodes become steps, views or constants.
+#include <algorithm>
+
 #include "rlx/backend/assembly.h"
 #include "rlx/ir/leaves.h"
+#include "rlx/ops/attention/attention.h"
+#include "rlx/ops/elementwise/cast.h"
 
 namespace rlx::backend {
 namespace {
@@ -34,7 +38,47 @@ Arg Assembly::arg(const Place& p) const {
 
 void Assembly::add_node(const ir::Node& n) {
   if (n.is<ir::Constant>() || n.is<ir::Full>()) return add_constant(n);
-  if (!add_view(n)) add_step(n);
+  if (waits(n) || add_view(n)) return;
+  if (!add_with_narrow_cache(n)) add_step(n);
+}
+
+// Keys and values of attention may be kept in fewer bits. A cast to f32 that nothing else reads waits until the kernels of
+// attention have been asked for the operand as it was.
+bool Assembly::waits(const ir::Node& n) const {
+  if (!n.is<ops::Cast>() || n.shapes[0].dtype() != DType::f32 || n.uses.empty()) return false;
+  const DType from = graph_.shape(n.inputs[0]).dtype();
+  if (from != DType::f16 && from != DType::bf16) return false;
+  for (const ir::Use& use : n.uses) {
+    if (!graph_.node(use.user).is<ops::Attention>() || (use.operand != 1 && use.operand != 2)) return false;
+  }
+  const auto& outputs = graph_.outputs();
+  return std::none_of(outputs.begin(), outputs.end(), [&](ir::Value v) { return v.node == n.id; });
+}
+
+bool Assembly::add_with_narrow_cache(const ir::Node& n) {
+  if (!n.is<ops::Attention>()) return false;
+  std::vector<Place> in;
+  std::vector<const ir::Node*> casts;
+  for (const ir::Value v : n.inputs) {
+    const ir::Node& from = graph_.node(v.node);
+    const bool waiting = places_.find(v) == places_.end();
+    if (waiting) casts.push_back(&from);
+    in.push_back(places_.at(waiting ? from.inputs[0] : v));
+  }
+  if (casts.empty()) return false;
+  std::vector<Arg> args, results;
+  for (const Place& p : in) args.push_back(arg(p));
+  for (const Shape& s : n.shapes) results.push_back({.shape = s, .layout = Layout::row_major(s.dims())});
+  const Choice choice = builder_.backend().choose(
+      {.node = n, .in = args, .out = results, .threads = builder_.threads(), .builder = &builder_}, false);
+  if (choice.kernel) {
+    add_chosen(n, std::move(in), args, choice, choice.declined);
+    return true;
+  }
+  for (const ir::Node* cast : casts) {
+    if (places_.find(cast->result()) == places_.end()) add_step(*cast);
+  }
+  return false;
 }
 
 // A fill is one element that every position reads.
@@ -78,21 +122,17 @@ void Assembly::refuse(const ir::Node& n, const Choice& choice) const {
 // Kernels are asked first on operands as they lie, then with a copy of one strided operand, then with copies of all of
 // them; the last resort comes last.
 void Assembly::add_step(const ir::Node& n) {
-  std::vector<Place> in, out;
+  std::vector<Place> in;
   for (const ir::Value v : n.inputs) in.push_back(places_.at(v));
-  for (uint32_t i = 0; i < n.shapes.size(); ++i) {
-    const std::string suffix = n.shapes.size() > 1 ? cat("#", i) : "";
-    out.push_back({.shape = n.shapes[i], .layout = Layout::row_major(n.shapes[i].dims())});
-    out.back().buffer = -1;
-  }
   std::vector<Arg> given, straight, results;
   for (const Place& p : in) {
     given.push_back(arg(p));
     straight.push_back(given.back());
     straight.back().layout = Layout::row_major(p.shape.dims());
     straight.back().constant = given.back().constant;
+    if (!given.back().is_row_major()) straight.back().fixed = false;  // a copy that every run makes
   }
-  for (const Place& p : out) results.push_back({.shape = p.shape, .layout = p.layout});
+  for (const Shape& s : n.shapes) results.push_back({.shape = s, .layout = Layout::row_major(s.dims())});
   const Backend& backend = builder_.backend();
   std::vector<Arg> args = given;
   const auto ask = [&](bool last_resort) {
@@ -123,10 +163,17 @@ void Assembly::add_step(const ir::Node& n) {
     if (args[i].layout == given[i].layout || given[i].is_row_major()) continue;
     in[i] = add_copy(in[i], cat(label(n), " operand ", i));
   }
-  for (size_t i = 0; i < out.size(); ++i) {
-    out[i].buffer = new_buffer(BufferKind::activation, n.shapes.size() > 1 ? cat(label(n), "#", i) : label(n),
-                               out[i].shape.size_bytes());
-    places_[n.result(uint32_t(i))] = out[i];
+  add_chosen(n, std::move(in), args, choice, std::move(declined));
+}
+
+void Assembly::add_chosen(const ir::Node& n, std::vector<Place> in, std::span<const Arg> args,
+                          const Choice& choice, std::vector<Declined> declined) {
+  std::vector<Place> out;
+  std::vector<Arg> results;
+  for (uint32_t i = 0; i < n.shapes.size(); ++i) {
+    out.push_back(fresh(n.shapes[i], n.shapes.size() > 1 ? cat(label(n), "#", i) : label(n)));
+    results.push_back({.shape = out[i].shape, .layout = out[i].layout});
+    places_[n.result(i)] = out[i];
   }
   Shapes types;
   for (const Place& p : in) types.push_back(p.shape);

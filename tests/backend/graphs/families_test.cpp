@@ -241,5 +241,42 @@ TEST(Families, of_attention_keep_a_narrow_cache) {
   }
 }
 
+TEST(Families, of_attention_read_keys_and_values_before_a_cast) {
+  // A step of decoding: new rows enter a cache in f16, of which a part is read in f32 arithmetic.
+  const std::string text =
+      R"(graph @decode(q: f32[1,1,64], k: f16[1,300,32], v: f16[1,300,32], r: f32[1,1,32], s: i32[3]) {
+    c = cast(r, to=f16)
+    a = dynamic_update_slice(k, c, s)
+    b = dynamic_update_slice(v, c, s)
+    kn = narrow(a, axis=1, start=0, len=200)
+    vn = narrow(b, axis=1, start=0, len=200)
+    kw = cast(kn, to=f32)
+    vw = cast(vn, to=f32)
+    y:2 = attention(q, kw, vw, num_heads=4, num_kv_heads=2)
+    return y, a, b
+  })";
+  expect_family({.text = text,
+                 .kernels = {"region", "dynamic_update_slice_strided", "dynamic_update_slice_strided",
+                             "attention_tiled_f32"},
+                 .fills = {"", "", "", "", "in 0..0"}});
+  // The caches are states: nothing of them is copied, as no step but those four exists.
+  const ir::Graph g = test::graph(text);
+  const auto program = Builder(cpu::device(), 2).build(g, {.donated = {{1, 1}, {2, 2}}});
+  EXPECT_TRUE(verify_plan(program->plan()).empty());
+  EXPECT_EQ(program->plan().steps.size(), 4u) << program->plan().text();
+  EXPECT_LT(program->plan().arena_bytes, 300 * 32 * 2) << program->plan().text();
+}
+
+TEST(Families, of_attention_cast_what_their_kernels_do_not_take) {
+  // Keys in f16 beside values in bf16.
+  expect_family({.text = R"(graph @mixed(q: f32[1,2,64], k: f16[1,30,64], v: bf16[1,30,64]) {
+    kw = cast(k, to=f32)
+    vw = cast(v, to=f32)
+    y:2 = attention(q, kw, vw, num_heads=4)
+    return y
+  })",
+                 .kernels = {"region", "region", "attention_tiled_f32"}});
+}
+
 }  // namespace
 }  // namespace rlx::backend

@@ -72,13 +72,11 @@ Support accepts_operands(const Request& r, const ops::AttentionAttrs& a, size_t 
   return Support::yes();
 }
 
-Support accepts(const Request& r) { return accepts_operands(r, r.node.as<ops::Attention>(), 3, 3); }
-
-// Keys and values in 16 bits are read where they lie; queries and results, which are few, are converted.
-Support accepts_narrow(const Request& r) {
-  const DType t = r.in[1].dtype();
-  if (t != DType::f16 && t != DType::bf16) return Support::no("keys are ", t);
-  return accepts_operands(r, r.node.as<ops::Attention>(), 3, 3, t);
+// Keys and values in 16 bits are read where they lie.
+Support accepts(const Request& r) {
+  const DType kept = r.in[1].dtype();
+  const bool narrow = kept == DType::f16 || kept == DType::bf16;
+  return accepts_operands(r, r.node.as<ops::Attention>(), 3, 3, narrow ? kept : DType::f32);
 }
 
 KvFormat format_of(DType t) {
@@ -173,7 +171,8 @@ std::unique_ptr<Step> prepare_backward(const Request& r) {
 void add_attention(KernelTable& table) {
   constexpr unsigned kKeysAndValues = 0b110;
   table.add<ops::Attention>({"attention_tiled_f32", accepts, prepare});
-  table.add<ops::Attention>(wide_kernel<accepts_narrow, prepare, kKeysAndValues>("attention_narrow_cache"));
+  // Queries and results in 16 bits, which are few, are converted.
+  table.add<ops::Attention>(wide_kernel<accepts, prepare, kKeysAndValues>("attention_narrow_cache"));
   table.add<ops::AttentionBackward>({"attention_backward_tiled_f32", accepts_backward, prepare_backward});
   table.add<ops::AttentionBackward>(
       wide_kernel<accepts_backward, prepare_backward>("attention_backward_wide"));
