@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "rlx/backend/kernel.h"
+#include "rlx/backend/memory.h"
 #include "rlx/ir/op_record.h"
 
 namespace rlx::backend {
@@ -50,6 +51,10 @@ class Backend : public ir::Target {
 
   /// Copies a value between places of one type.
   virtual std::unique_ptr<Step> prepare_copy(const Arg& from, const Arg& to, int threads) const = 0;
+
+  /// Where operands and results of steps lie.
+  virtual const Memory& memory() const { return host_memory(); }
+  virtual std::unique_ptr<Queue> make_queue() const { return make_host_queue(); }
 
  protected:
   KernelTable kernels_;

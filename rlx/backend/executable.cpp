@@ -2,15 +2,20 @@
 
 namespace rlx::backend {
 
+// Steps do not write to their operands, so the contents of the graph stay what they are.
+std::byte* Executable::constant(int index) const {
+  if (!constant_blocks_.empty()) return constant_blocks_[size_t(index)].get();
+  return const_cast<std::byte*>(constants_[size_t(index)].bytes().data());
+}
+
 std::byte* Executable::resolve(const Frame& f, const Address& a) const {
   switch (a.kind) {
     case BufferKind::leaf:
       return f.leaves[a.index] == nullptr ? nullptr : f.leaves[a.index] + a.offset;
     case BufferKind::output:
       return f.outputs[a.index] + a.offset;
-    // Steps do not write to their operands, so the contents of the graph stay what they are.
     case BufferKind::constant:
-      return const_cast<std::byte*>(constants_[size_t(a.index)].bytes().data()) + a.offset;
+      return constant(a.index) + a.offset;
     case BufferKind::activation:
     case BufferKind::workspace:
       return f.arena + a.offset;
@@ -19,7 +24,7 @@ std::byte* Executable::resolve(const Frame& f, const Address& a) const {
 }
 
 void Executable::run(const Frame& f) const {
-  auto** const addresses = reinterpret_cast<std::byte**>(f.arena + scratch_);
+  auto** const addresses = f.addresses ? f.addresses : reinterpret_cast<std::byte**>(f.arena + scratch_);
   size_t at = 0;
   try {
     for (; at < steps_.size(); ++at) {

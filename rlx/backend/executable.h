@@ -23,6 +23,8 @@ struct Frame {
   const void* const* packed = nullptr;  // in the order of Executable::packings()
   void* stream = nullptr;
   Observer* observer = nullptr;
+  /// Room on the host for Executable::addresses() addresses; null: behind the arena, which then is memory of the host.
+  std::byte** addresses = nullptr;
 };
 
 /// Immutable: any number of threads may run it, each with a frame of its own. A run allocates nothing.
@@ -39,6 +41,14 @@ class Executable {
   std::span<const WeightForm> packings() const { return weight_forms_; }
   /// Whether some step reads this leaf at its address.
   bool reads_leaf(size_t i) const { return reads_leaf_[i]; }
+  /// The most addresses that a step is given.
+  size_t addresses() const { return addresses_; }
+  size_t leaves() const { return reads_leaf_.size(); }
+  size_t outputs() const { return outputs_; }
+  /// Tells it from every other program of the process.
+  uint64_t number() const { return number_; }
+  /// Whether some step needs the host while it runs.
+  bool needs_host() const { return needs_host_; }
   void run(const Frame&) const;
 
  private:
@@ -56,15 +66,20 @@ class Executable {
   };
 
   std::byte* resolve(const Frame&, const Address&) const;
+  std::byte* constant(int index) const;
 
   Plan plan_;
   std::vector<Bound> steps_;
   std::vector<Literal> constants_;
+  std::vector<Block> constant_blocks_;  // their copies in the memory of the backend, where that is another
   std::vector<WeightForm> weight_forms_;
   std::vector<std::shared_ptr<const void>> constant_forms_;
   std::vector<bool> reads_leaf_;
   size_t arena_bytes_ = 0;
   int64_t scratch_ = 0;  // offset of the addresses of one step, behind the planned part of the arena
+  size_t addresses_ = 0, outputs_ = 0;
+  uint64_t number_ = 0;
+  bool needs_host_ = false;
 };
 
 }  // namespace rlx::backend

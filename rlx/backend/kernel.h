@@ -75,6 +75,8 @@ class Step {
   /// Operands of the type and layout of result 0 whose place it may take, when nobody reads them afterwards.
   std::vector<int> in_place;
   std::string note;  // how it will run, for the report: "6x16 tiles, packed weights"
+  /// The host takes part while it runs, so that a device cannot record it and repeat it alone.
+  bool needs_host = false;
 };
 
 /// A step made of a function; most kernels need no more.

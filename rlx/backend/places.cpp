@@ -1,5 +1,6 @@
 // Assembly, second part: outputs, lifetimes, sharing of places, offsets.
 #include <algorithm>
+#include <atomic>
 
 #include "rlx/backend/assembly.h"
 #include "rlx/ir/leaves.h"
@@ -212,6 +213,7 @@ void Assembly::bind_addresses() {
     Executable::Bound bound;
     bound.step = std::move(work_[s].step);
     bound.forms = std::move(work_[s].forms);
+    out_->needs_host_ = out_->needs_host_ || bound.step->needs_host;
     for (size_t i = 0; i < step.in.size(); ++i) {
       bound.in.push_back(address(step.in[i]));
       if (bound.in.back().kind == BufferKind::leaf && !step.packed[i])
@@ -223,6 +225,10 @@ void Assembly::bind_addresses() {
     out_->steps_.push_back(std::move(bound));
   }
   out_->scratch_ = plan_.arena_bytes;
+  out_->addresses_ = most;
+  out_->outputs_ = graph_.outputs().size();
+  static std::atomic<uint64_t> programs{0};
+  out_->number_ = ++programs;
   out_->arena_bytes_ = size_t(plan_.arena_bytes) + most * sizeof(void*);
 }
 

@@ -92,6 +92,11 @@ void Assembly::add_constant(const ir::Node& n) {
     p.layout.strides.assign(p.layout.strides.size(), 0);
   }
   const Literal& value = out_->constants_.back();
+  if (const Memory& memory = builder_.backend().memory(); !memory.on_host()) {
+    Block block(memory, value.bytes().size());
+    memory.upload(block.get(), value.bytes().data(), value.bytes().size());
+    out_->constant_blocks_.push_back(std::move(block));
+  }
   p.buffer = new_buffer(BufferKind::constant, label(n), int64_t(value.bytes().size()),
                         int(out_->constants_.size()) - 1);
   places_[n.result()] = std::move(p);
@@ -223,7 +228,7 @@ std::vector<int> Assembly::keep_packings(Plan::Step& s, const Step& step) {
     const Plan::Buffer& b = plan_.buffers[size_t(x.buffer)];
     s.packed[size_t(p.operand)] = true;
     if (b.kind == BufferKind::constant) {
-      const std::byte* data = out_->constants_[size_t(b.index)].bytes().data() + x.offset;
+      const std::byte* data = out_->constant(b.index) + x.offset;
       out_->constant_forms_.push_back(p.make(Team(default_pool(), builder_.threads()), data));
       forms.push_back(-int(out_->constant_forms_.size()));
       continue;

@@ -1,7 +1,6 @@
 #include "rlx/runtime/compiled_graph.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "rlx/runtime/core.h"
 
@@ -30,13 +29,17 @@ CompiledGraph::CompiledGraph(const ir::Graph& graph, const NamedLiterals& weight
                              const CompileOptions& options)
     : CompiledGraph(std::make_shared<runtime::Core>(graph, weights, options)) {}
 
-CompiledGraph::CompiledGraph(std::shared_ptr<runtime::Core> core) : core_(std::move(core)) {
+CompiledGraph::CompiledGraph(std::shared_ptr<runtime::Core> core)
+    : core_(std::move(core)), queue_(core_->builder().backend().make_queue()) {
   for (const Port& p : core_->states) {
-    states_.push_back(allocate_aligned(size_t(p.shape.size_bytes())));
-    std::memset(states_.back().get(), 0, size_t(p.shape.size_bytes()));
+    states_.emplace_back(memory(), size_t(p.shape.size_bytes()));
+    memory().clear(states_.back().get(), states_.back().size());
   }
+  state_copies_.resize(states_.size());
+  state_is_out_.resize(states_.size(), false);
   results_.resize(core_->outputs().size());
-  result_sizes_.resize(core_->outputs().size(), 0);
+  result_copies_.resize(core_->outputs().size());
+  inputs_.resize(core_->leaves().size());
   leaves_.resize(core_->leaves().size(), nullptr);
   places_.resize(core_->outputs().size(), nullptr);
 }
@@ -45,10 +48,18 @@ CompiledGraph::~CompiledGraph() = default;
 CompiledGraph::CompiledGraph(CompiledGraph&&) noexcept = default;
 CompiledGraph& CompiledGraph::operator=(CompiledGraph&&) noexcept = default;
 
+const backend::Memory& CompiledGraph::memory() const { return core_->builder().backend().memory(); }
+
 CompiledGraph CompiledGraph::clone() const {
   CompiledGraph out(core_);
-  for (size_t i = 0; i < states_.size(); ++i)
-    std::memcpy(out.states_[i].get(), states_[i].get(), size_t(core_->states[i].shape.size_bytes()));
+  for (size_t i = 0; i < states_.size(); ++i) {
+    const size_t bytes = states_[i].size();
+    if (state_is_out_[i]) {
+      memory().upload(out.states_[i].get(), state_copies_[i].get(), bytes);
+    } else {
+      memory().copy(out.states_[i].get(), states_[i].get(), bytes);
+    }
+  }
   return out;
 }
 
@@ -71,7 +82,11 @@ TensorView CompiledGraph::state(std::string_view name) {
     if (p.name != name) continue;
     std::vector<int64_t> dims;
     for (const Dim d : p.shape.dims()) dims.push_back(d.value());
-    return view_bytes(p.shape.dtype(), states_[i].get(), dims);
+    if (memory().on_host()) return view_bytes(p.shape.dtype(), states_[i].get(), dims);
+    if (!state_copies_[i]) state_copies_[i] = backend::Block(memory().staging(), states_[i].size());
+    if (!state_is_out_[i]) memory().download(state_copies_[i].get(), states_[i].get(), states_[i].size());
+    state_is_out_[i] = true;
+    return view_bytes(p.shape.dtype(), state_copies_[i].get(), dims);
   }
   throw invalid("state: there is no state '", name, "'; there are ", known.empty() ? "none" : join(known));
 }
@@ -144,21 +159,41 @@ void CompiledGraph::prepare(std::span<const Input> inputs) {
     for (const Input& in : inputs) shapes[*core_->find_leaf(in.name)] = in.value.shape();
     use(core_->instance(shapes));
   }
-  for (const Input& in : inputs) leaves_[*core_->find_leaf(in.name)] = in.value.data;
+  send_inputs(inputs);
+}
+
+// On the host inputs are read where they are; a device gets copies, and the states that the caller may have changed.
+void CompiledGraph::send_inputs(std::span<const Input> inputs) {
+  const bool on_host = memory().on_host();
+  for (const Input& in : inputs) {
+    const size_t leaf = *core_->find_leaf(in.name);
+    if (on_host) {
+      leaves_[leaf] = in.value.data;
+      continue;
+    }
+    const size_t bytes = in.value.bytes();
+    if (!inputs_[leaf] || bytes > inputs_[leaf].size()) inputs_[leaf] = backend::Block(memory(), bytes);
+    leaves_[leaf] = inputs_[leaf].get();
+    if (instance_->program->reads_leaf(leaf)) queue_->upload(leaves_[leaf], in.value.data, bytes);
+  }
+  for (size_t i = 0; i < states_.size(); ++i) {
+    if (!state_is_out_[i]) continue;
+    queue_->upload(states_[i].get(), state_copies_[i].get(), states_[i].size());
+    state_is_out_[i] = false;
+  }
 }
 
 void CompiledGraph::use(std::shared_ptr<const Instance> instance) {
   instance_ = std::move(instance);
-  if (const size_t bytes = instance_->program->arena_bytes(); bytes > arena_size_) {
-    arena_ = allocate_aligned(bytes);
-    arena_size_ = bytes;
+  if (const size_t bytes = instance_->program->arena_bytes(); !arena_ || bytes > arena_.size()) {
+    arena_ = {};
+    arena_ = backend::Block(memory(), bytes);
   }
   views_.clear();
   for (size_t i = 0; i < core_->leaves().size(); ++i) {
     const auto& leaf = core_->leaves()[i];
     // Steps do not write to their operands, so a borrowed weight stays as it is.
-    if (leaf.role == LeafRole::param)
-      leaves_[i] = const_cast<std::byte*>(instance_->weights[i].bytes().data());
+    if (leaf.role == LeafRole::param) leaves_[i] = const_cast<std::byte*>(instance_->weights[i].get());
     if (leaf.role == LeafRole::state) leaves_[i] = states_[size_t(leaf.state)].get();
   }
   for (size_t i = 0; i < core_->outputs().size(); ++i) {
@@ -168,31 +203,46 @@ void CompiledGraph::use(std::shared_ptr<const Instance> instance) {
       continue;
     }
     const Shape& shape = instance_->outputs[i];
-    if (const auto bytes = size_t(shape.size_bytes()); bytes > result_sizes_[i] || !results_[i]) {
-      results_[i] = allocate_aligned(std::max<size_t>(bytes, 1));
-      result_sizes_[i] = bytes;
+    const auto bytes = size_t(shape.size_bytes());
+    if (!results_[i] || bytes > results_[i].size()) results_[i] = backend::Block(memory(), bytes);
+    std::byte* seen = results_[i].get();
+    if (!memory().on_host()) {
+      if (!result_copies_[i] || bytes > result_copies_[i].size())
+        result_copies_[i] = backend::Block(memory().staging(), bytes);
+      seen = result_copies_[i].get();
     }
     std::vector<int64_t> dims;
     for (const Dim d : shape.dims()) dims.push_back(d.value());
-    views_.push_back(view_bytes(shape.dtype(), results_[i].get(), dims));
+    views_.push_back(view_bytes(shape.dtype(), seen, dims));
   }
 }
 
-void CompiledGraph::execute() {
-  instance_->program->run({.team = core_->team(),
-                           .leaves = leaves_.data(),
-                           .outputs = places_.data(),
-                           .arena = arena_.get(),
-                           .packed = instance_->packed.data(),
-                           .observer = observer_});
+// The host writes results where the caller wants them; a device into its own memory, from where they are fetched.
+void CompiledGraph::execute(std::span<const TensorView> results) {
+  const bool on_host = memory().on_host();
+  for (size_t i = 0, k = 0; i < places_.size(); ++i) {
+    if (core_->outputs()[i].state < 0) places_[i] = on_host ? results[k++].data : results_[i].get();
+  }
+  queue_->run(*instance_->program, {.team = core_->team(),
+                                    .leaves = leaves_.data(),
+                                    .outputs = places_.data(),
+                                    .arena = arena_.get(),
+                                    .packed = instance_->packed.data(),
+                                    .observer = observer_});
+  if (on_host) return;
+  for (size_t i = 0, k = 0; i < places_.size(); ++i) {
+    if (core_->outputs()[i].state >= 0) continue;
+    queue_->download(results[k].data, results_[i].get(), results[k].bytes());
+    ++k;
+  }
+  queue_->wait();
 }
 
 Outputs CompiledGraph::run(std::span<const Input> inputs) {
+  if (!handles_.empty() || active_rows_) [[unlikely]]
+    return run_extended(inputs);
   prepare(inputs);
-  for (size_t i = 0; i < places_.size(); ++i) {
-    if (core_->outputs()[i].state < 0) places_[i] = results_[i].get();
-  }
-  execute();
+  execute(views_);
   return {core_->results, views_};
 }
 
@@ -211,10 +261,7 @@ void CompiledGraph::run_into(std::span<const Input> inputs, std::span<const Tens
       throw invalid("run_into: output '", core_->results[i].name, "' is ", views_[i].shape(),
                     ", its place is ", results[i].shape());
   }
-  for (size_t i = 0, k = 0; i < places_.size(); ++i) {
-    if (core_->outputs()[i].state < 0) places_[i] = results[k++].data;
-  }
-  execute();
+  execute(results);
 }
 
 const backend::Plan& CompiledGraph::plan(const std::map<std::string, Shape>& inputs) {

@@ -9,9 +9,13 @@
 // again allocates nothing.
 #pragma once
 
+#include <functional>
+#include <future>
 #include <memory>
+#include <optional>
+#include <stop_token>
 
-#include "rlx/base/aligned.h"
+#include "rlx/backend/memory.h"
 #include "rlx/ir/interpreter.h"
 #include "rlx/runtime/options.h"
 #include "rlx/runtime/view.h"
@@ -29,6 +33,20 @@ struct Instance;
 }  // namespace runtime
 
 using ir::NamedLiterals;
+struct Report;
+template <class T>
+class Attempt;
+
+/// A value as bytes with its type beside them, for callers that have no tensors.
+struct TypedBytes {
+  DType dtype = DType::f32;
+  std::vector<std::byte> bytes;
+};
+struct TypedInput {
+  std::string_view name;
+  std::span<const std::byte> bytes;
+  DType dtype = DType::f32;
+};
 
 /// A named place of a compiled graph; sizes may be symbolic.
 struct Port {
@@ -81,32 +99,85 @@ class CompiledGraph {
   /// Results go to memory of the caller, in the order of outputs(); states are left out.
   void run_into(std::span<const Input> inputs, std::span<const TensorView> results);
 
-  /// The memory of a state: its value now, which may be written between runs.
+  // Other forms of a run (calls.cpp).
+
+  /// Values by position, in the order of inputs(): no name is looked up.
+  Outputs run_slots(std::span<const TensorView> values);
+  /// Where the results lie, in the order of outputs(), valid until the next run.
+  std::vector<const std::byte*> run_raw(std::span<const Input> inputs);
+  /// Values as bytes, of sizes that the graph declares. Reals of 16 and 32 bits become the declared one of these; any other
+  /// type must be the declared one. Results come in the declared types, in the order of outputs().
+  std::vector<TypedBytes> run_typed(std::span<const TypedInput> inputs);
+  void set_param_typed(const std::string& name, std::span<const std::byte> bytes, DType dtype);
+  /// The error instead of an exception (rlx/runtime/attempt.h); errors of this library's own making are still thrown.
+  Attempt<NamedLiterals> try_run(const NamedLiterals& inputs);
+
+  /// Values that stay: one whose name is an input feeds it whenever a run does not give it; one whose name is an
+  /// output, or `out0`, `out1`, .., takes its value after every run. Another name is a user error.
+  void bind_handle(const std::string& name, Literal value);
+  const Literal& read_handle(const std::string& name) const;
+  void release_handle(const std::string& name);
+
+  /// (actual, upper): of inputs that are `upper` long along a symbolic first axis only the first `actual` rows count, and the run
+  /// has that size. Without effect on inputs of fixed sizes. Stays until it is set again.
+  void set_active_extent(std::optional<std::pair<int64_t, int64_t>> rows) { active_rows_ = rows; }
+
+  // Runs in the background (background.cpp). Until they have ended, nothing else may be done with this object.
+
+  /// A stop that is asked for ends the run before its next step, with an error; states are then as that step left them.
+  std::future<NamedLiterals> run_async(NamedLiterals inputs, std::stop_token stop = {});
+  /// Queues a run behind those queued before; sync_pending waits for all and gives the results of the last. The first
+  /// error is thrown there.
+  void commit_no_wait(NamedLiterals inputs);
+  NamedLiterals sync_pending();
+  /// Results of every set of inputs, in order.
+  std::vector<NamedLiterals> run_pipelined(std::span<const NamedLiterals> sets);
+
+  /// The value of a state now, which may be written before the next run. On a device it is a copy, fetched by this
+  /// call and sent back by the next run.
   TensorView state(std::string_view name);
+  /// All states as they are now; a clone or another object of the same program may load them. Everything wrong is told
+  /// in one error, and nothing is changed then.
+  NamedLiterals save_states();
+  void load_states(const NamedLiterals& values);
+  /// Rows of a state from `rows` on, along `axis`, become zero: what a cache held behind them is forgotten.
+  void truncate_state(std::string_view name, int64_t rows, int axis = 0);
 
   /// The plan for inputs of these types; made if there is none yet.
   const backend::Plan& plan(const std::map<std::string, Shape>& inputs = {});
+  /// What was decided, and what it costs (rlx/runtime/report.h): for inputs of these types or, without any, for the sizes of
+  /// the last run.
+  Report report(const std::map<std::string, Shape>& inputs = {});
   /// Bytes of weights in forms of their own, shared by all clones.
   int64_t packed_weight_bytes() const;
   /// Called around the steps of later runs; null for none. It must outlive them.
   void observe(backend::Observer* observer) { observer_ = observer; }
 
   explicit CompiledGraph(std::shared_ptr<runtime::Core> core);
+  runtime::Core& core() const { return *core_; }
 
  private:
   void prepare(std::span<const Input> inputs);
   void use(std::shared_ptr<const runtime::Instance> instance);
-  void execute();
+  void send_inputs(std::span<const Input> inputs);
+  void execute(std::span<const TensorView> results);
+  const backend::Memory& memory() const;
+  Outputs run_extended(std::span<const Input> inputs);
 
   std::shared_ptr<runtime::Core> core_;
   std::shared_ptr<const runtime::Instance> instance_;
-  AlignedBytes arena_;
-  size_t arena_size_ = 0;
-  std::vector<AlignedBytes> results_, states_;  // by output, by state
-  std::vector<size_t> result_sizes_;
+  std::unique_ptr<backend::Queue> queue_;
+  backend::Block arena_;
+  std::vector<backend::Block> results_, states_;  // by output, by state
+  // On a device: its copies of inputs, and what the caller sees of results and states.
+  std::vector<backend::Block> inputs_, result_copies_, state_copies_;
+  std::vector<bool> state_is_out_;           // its copy may have been written
   std::vector<std::byte*> leaves_, places_;  // addresses of leaves and outputs
   std::vector<TensorView> views_;            // of outputs that are no states
   backend::Observer* observer_ = nullptr;
+  std::map<std::string, Literal, std::less<>> handles_;
+  std::optional<std::pair<int64_t, int64_t>> active_rows_;
+  std::shared_future<NamedLiterals> pending_;
 };
 
 CompiledGraph compile(const ir::Graph& graph, const NamedLiterals& weights = {},

@@ -36,6 +36,36 @@ Core::Core(const ir::Graph& graph, const NamedLiterals& weights, const CompileOp
   set_params(weights);
 }
 
+Core::Core(Prepared prepared)
+    : options_(prepared.options),
+      graph_(prepared.graph),
+      builder_(device_named(options_.device), thread_count(options_)),
+      weights_(builder_.backend().memory()) {
+  read_interface();
+  // Params that only the prologue read are no longer asked for.
+  std::erase_if(params, [&](const Port& p) { return graph_.users(*graph_.find_leaf(p.name)).empty(); });
+  set_params(prepared.weights);
+  prepared_ = std::move(prepared);
+}
+
+Prepared Core::prepared() {
+  const std::lock_guard lock(mutex_);
+  require_weights();
+  run_prologue();
+  Prepared out{graph_, {}, options_, {}};
+  if (prepared_) out.programs = prepared_->programs;
+  for (size_t i = 0; i < leaves_.size(); ++i) {
+    if (leaves_[i].role == LeafRole::param && !graph_.node(graph_.leaves()[i]).uses.empty())
+      out.weights.emplace(leaves_[i].name, *weights_.find(i));
+  }
+  for (const auto& made : instances_) {
+    const auto same = [&](const auto& p) { return p.first == made->leaves; };
+    if (std::none_of(out.programs.begin(), out.programs.end(), same))
+      out.programs.emplace_back(made->leaves, program_graph(made->leaves));
+  }
+  return out;
+}
+
 // What is made of weights is made again when they change.
 void Core::run_prologue() {
   if (!prologue_ || derived_at_ == version()) return;
@@ -98,6 +128,9 @@ std::optional<size_t> Core::find_leaf(std::string_view name) const {
 }
 
 void Core::set_params(const NamedLiterals& values) {
+  if (prepared_)
+    throw invalid("set_param: graph '", graph_.name(),
+                  "' was loaded compiled, with what was made of its weights; compile it again");
   std::vector<std::string> problems, known;
   for (const Port& p : params) known.push_back(p.name);
   for (const auto& [name, value] : values) {
@@ -115,6 +148,16 @@ void Core::set_params(const NamedLiterals& values) {
   if (!values.empty()) version_.fetch_add(1, std::memory_order_release);
 }
 
+bool Core::has_weights(const NamedLiterals& values) const {
+  for (const auto& [name, value] : values) {
+    const auto leaf = find_leaf(name);
+    const Literal* now = leaf ? weights_.find(*leaf) : nullptr;
+    if (now == nullptr) return false;
+    if (now->bytes().data() != value.bytes().data() && !(*now == value)) return false;
+  }
+  return true;
+}
+
 ir::Graph Core::bound(const std::vector<Shape>& shapes) const {
   if (!graph_.has_dynamic_dims()) return graph_;
   ir::Graph bound = graph_.bind(ir::solve_sizes(graph_, shapes));
@@ -124,6 +167,11 @@ ir::Graph Core::bound(const std::vector<Shape>& shapes) const {
 }
 
 ir::Graph Core::program_graph(const std::vector<Shape>& shapes, const PassListener& listener) const {
+  if (prepared_) {
+    for (const auto& [leaves, graph] : prepared_->programs) {
+      if (leaves == shapes) return graph;
+    }
+  }
   std::vector<passes::Remark> ignored;
   return specialise(bound(shapes), builder_.backend(), options_, ignored, listener);
 }
@@ -137,7 +185,16 @@ std::shared_ptr<const backend::Executable> Core::build(const std::vector<Shape>&
       if (outputs_[o].state == leaves_[i].state) interface.donated.push_back({int(i), int(o)});
     }
   }
+  if (prepared_) return builder_.build(program_graph(shapes), interface);
   return builder_.build(specialise(bound(shapes), builder_.backend(), options_, remarks_), interface);
+}
+
+void Core::require_weights() const {
+  std::vector<std::string> missing;
+  for (const Port& p : params) {
+    if (!weights_.find(*find_leaf(p.name))) missing.push_back(cat("'", p.name, "'"));
+  }
+  if (!missing.empty()) throw invalid("run: no value for param ", join(missing), "; set it with set_param");
 }
 
 std::shared_ptr<const Instance> Core::instance(const std::vector<Shape>& shapes) {
@@ -149,11 +206,7 @@ std::shared_ptr<const Instance> Core::instance(const std::vector<Shape>& shapes)
     instances_.splice(instances_.begin(), instances_, found);
     return instances_.front();
   }
-  std::vector<std::string> missing;
-  for (const Port& p : params) {
-    if (!weights_.find(*find_leaf(p.name))) missing.push_back(cat("'", p.name, "'"));
-  }
-  if (!missing.empty()) throw invalid("run: no value for param ", join(missing), "; set it with set_param");
+  require_weights();
   run_prologue();
   auto made = std::make_shared<Instance>();
   made->leaves = shapes;

@@ -8,6 +8,7 @@
 #include "rlx/backend/builder.h"
 #include "rlx/passes/fuse.h"
 #include "rlx/runtime/compiled_graph.h"
+#include "rlx/runtime/pipeline.h"
 #include "rlx/runtime/weights.h"
 
 namespace rlx::runtime {
@@ -20,16 +21,30 @@ struct Instance {
   uint64_t version = 0;
   std::vector<std::shared_ptr<const void>> forms;
   std::vector<const void*> packed;
-  std::vector<Literal> weights;  // by leaf; holds the memory that the program reads
+  std::vector<std::shared_ptr<const std::byte>> weights;  // by leaf; the memory that the program reads
 };
 
 enum class LeafRole : uint8_t { input, param, state };
+
+/// A compiled graph as data: what a file keeps (rlx/runtime/archive.h).
+struct Prepared {
+  ir::Graph graph;        // behind the passes on any sizes, without what depends on weights alone
+  NamedLiterals weights;  // of all its params
+  CompileOptions options;
+  std::vector<std::pair<std::vector<Shape>, ir::Graph>>
+      programs;  // for types of the leaves, behind all passes
+};
 
 class Core {
  public:
   /// With `split`, what depends on weights alone becomes a prologue that runs when they are set.
   Core(const ir::Graph& graph, const NamedLiterals& weights, const CompileOptions& options,
        bool split = true);
+
+  /// No pass runs for the sizes that it has programs for. Its weights stay.
+  explicit Core(Prepared);
+  /// With the sizes that were run. Weights that are missing are a user error.
+  Prepared prepared();
 
   struct Leaf {
     std::string name;
@@ -44,6 +59,13 @@ class Core {
   };
 
   const ir::Graph& graph() const { return graph_; }
+  const CompileOptions& options() const { return options_; }
+  const backend::Builder& builder() const { return builder_; }
+  /// What runs when weights are set; null when nothing depends on them alone.
+  CompiledGraph* prologue() const { return prologue_.get(); }
+  /// The graph that the program for these sizes is built from: steps of its plan name nodes of it. Made anew at each call,
+  /// for reports.
+  ir::Graph program_graph(const std::vector<Shape>& leaves, const PassListener& = {}) const;
   /// What the passes tried for the sizes run so far.
   std::vector<passes::Remark> remarks();
   const std::vector<Leaf>& leaves() const { return leaves_; }
@@ -52,9 +74,13 @@ class Core {
   Team team() const;
 
   void set_params(const NamedLiterals& values);
+  /// Whether these are the values set: the same memory, or equal bytes.
+  bool has_weights(const NamedLiterals& values) const;
   /// The instance for these leaf types, which fit the declared ones, with weights as they are now. Weights that are
   /// missing are a user error.
   std::shared_ptr<const Instance> instance(const std::vector<Shape>& leaves);
+  /// The program alone, without weights; made anew at each call.
+  std::shared_ptr<const backend::Executable> build(const std::vector<Shape>& leaves);
   /// Changes when weights are set.
   uint64_t version() const { return version_.load(std::memory_order_acquire); }
   int64_t packed_weight_bytes() const { return weights_.packed_bytes(); }
@@ -64,7 +90,8 @@ class Core {
  private:
   void read_interface();
   void run_prologue();
-  std::shared_ptr<const backend::Executable> build(const std::vector<Shape>& leaves);
+  void require_weights() const;
+  ir::Graph bound(const std::vector<Shape>& leaves) const;
 
   CompileOptions options_;
   ir::Graph graph_;
@@ -72,6 +99,7 @@ class Core {
   std::unique_ptr<CompiledGraph> prologue_;
   std::vector<std::string> derived_;  // params of the graph that the prologue makes
   uint64_t derived_at_ = 0;           // the version of the weights they were made of
+  std::optional<Prepared> prepared_;  // what it was made of
   std::vector<passes::Remark> remarks_;
   std::vector<Leaf> leaves_;
   std::vector<Output> outputs_;

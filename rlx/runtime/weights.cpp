@@ -5,6 +5,7 @@ namespace rlx {
 void WeightStore::set(size_t leaf, Literal value) {
   const std::lock_guard lock(mutex_);
   values_[leaf] = std::move(value);
+  resident_.erase(leaf);
   std::erase_if(forms_, [&](const auto& entry) { return entry.first.first == leaf; });
 }
 
@@ -14,6 +15,24 @@ const Literal* WeightStore::find(size_t leaf) const {
   return it == values_.end() ? nullptr : &it->second;
 }
 
+std::shared_ptr<const std::byte> WeightStore::resident(size_t leaf) {
+  const std::lock_guard lock(mutex_);
+  return resident_locked(leaf);
+}
+
+std::shared_ptr<const std::byte> WeightStore::resident_locked(size_t leaf) {
+  std::shared_ptr<const std::byte>& at = resident_[leaf];
+  if (at) return at;
+  const Literal& value = values_.at(leaf);
+  if (memory_.on_host()) {
+    const auto held = std::make_shared<const Literal>(value);
+    return at = {held, held->bytes().data()};
+  }
+  const auto block = std::make_shared<const backend::Block>(memory_, value.bytes().size());
+  memory_.upload(block->get(), value.bytes().data(), value.bytes().size());
+  return at = {block, block->get()};
+}
+
 std::vector<std::shared_ptr<const void>> WeightStore::forms_for(const backend::Executable& program,
                                                                 Team team) {
   const std::lock_guard lock(mutex_);
@@ -21,7 +40,7 @@ std::vector<std::shared_ptr<const void>> WeightStore::forms_for(const backend::E
   for (const auto& form : program.packings()) {
     Form& f = forms_[{size_t(form.leaf), form.packing.form}];
     if (!f.data) {
-      f.data = form.packing.make(team, values_.at(size_t(form.leaf)).bytes().data());
+      f.data = form.packing.make(team, resident_locked(size_t(form.leaf)).get());
       f.bytes = form.packing.bytes;
     }
     out.push_back(f.data);
