@@ -4,29 +4,17 @@
 #include "rlx/backend/cpu/nodes/families.h"
 #include "rlx/backend/cpu/vm/program.h"
 #include "rlx/ops/elementwise/cast.h"
-#include "rlx/region/from_graph.h"
+#include "rlx/region/of_node.h"
 
 namespace rlx::cpu {
 namespace {
 
-// The node alone, as the body of a region.
-ir::Graph body_of(const Request& r) {
-  ir::Graph body(std::string(r.node.op->name));
-  ir::Values operands;
-  for (const Arg& a : r.in) operands.push_back(body.input(cat("x", operands.size()), a.shape));
-  const ir::NodeId id = body.append(*r.node.op, r.node.attrs, operands);
-  ir::Values outputs;
-  for (uint32_t i = 0; i < r.out.size(); ++i) outputs.push_back(body.value(id, i));
-  body.set_outputs(outputs);
-  return body;
-}
-
 region::Built region_of(const Request& r) {
+  Shapes types;
   std::vector<region::Layout> in, out;
-  for (const Arg& a : r.in) in.push_back({a.layout.strides});
+  for (const Arg& a : r.in) types.push_back(a.shape), in.push_back({a.layout.strides});
   for (const Arg& a : r.out) out.push_back({a.layout.strides});
-  if (r.node.is<ops::Fused>()) return region::from_graph(*r.node.as<ops::Fused>().body, in, out);
-  return region::from_graph(body_of(r), in, out);
+  return region::of_node(r.node, types, in, out);
 }
 
 Support accepts(const Request& r) {
