@@ -1,0 +1,32 @@
+// Training data in memory: tensors whose first axis counts batches, handed out as borrowed slices.
+#pragma once
+
+#include "rlx/ir/graph.h"
+#include "rlx/runtime/compiled_graph.h"
+
+namespace rlx::train {
+
+class Batches {
+ public:
+  /// `data` has every input of the loss graph but those in `states`, with one axis more in front. Integers become the graph's
+  /// integers and floats its floats, where no integer changes. All that is wrong is told in one error.
+  Batches(const ir::Graph& loss, const NamedLiterals& data, int64_t accumulate = 1,
+          const std::vector<std::string>& states = {});
+
+  /// Steps until the data begins again.
+  int64_t steps() const { return steps_; }
+  /// The inputs of a step: batches step * accumulate and on, the whole round again after the last. Valid until the next call.
+  std::span<const Input> at(int64_t step);
+
+ private:
+  struct Tensor {
+    std::string name;
+    Literal all;
+    TensorView first;  // of step 0
+  };
+  std::vector<Tensor> tensors_;
+  std::vector<Input> inputs_;
+  int64_t steps_ = 0;
+};
+
+}  // namespace rlx::train

@@ -1,0 +1,271 @@
+#include "rlx/train/step_graph.h"
+
+#include <algorithm>
+
+#include "rlx/base/error.h"
+#include "rlx/ir/leaves.h"
+#include "rlx/lang/operators.h"
+#include "rlx/passes/precision.h"
+#include "rlx/train/gradients.h"
+#include "rlx/train/init.h"
+
+namespace rlx::train {
+namespace {
+
+bool matches_any(const std::vector<std::string>& patterns, std::string_view name) {
+  return std::any_of(patterns.begin(), patterns.end(), [&](const auto& p) { return matches(p, name); });
+}
+
+void require(bool condition, const std::string& message) {
+  if (!condition) throw invalid("train: ", message);
+}
+
+void check_options(const TrainOptions& o) {
+  require(o.accumulate >= 1, cat("gradients of ", o.accumulate, " batches; at least 1"));
+  require(!o.clip_value || *o.clip_value > 0, "the limit of gradients must be positive");
+  require(!o.clip_norm || *o.clip_norm > 0, "the limit of the gradients' norm must be positive");
+  require(!o.average || (*o.average >= 0 && *o.average < 1), "the decay of averaged weights lies in [0, 1)");
+  require(!o.mixed || *o.mixed == DType::bf16 || *o.mixed == DType::f16,
+          "mixed precision computes in bf16 or f16");
+  require(bool(o.optimizer.update), "the optimizer has no update");
+  require(bool(o.rate), "there is no learning rate");
+  if (o.activation_budget) {
+    require(*o.activation_budget >= 0, "a negative activation budget");
+    require(o.accumulate == 1, "an activation budget and gradients of several batches do not go together");
+    require(o.states.empty(), "an activation budget and states of the model do not go together");
+  }
+}
+
+// Products, what is done with elements and moves of them are narrow; losses, norms, softmax, sums and functions that need the
+// range or the digits of f32 are not.
+passes::PrecisionPolicy mixed_policy(DType narrow) {
+  passes::PrecisionPolicy p = passes::PrecisionPolicy::all(narrow);
+  p.reduction = DType::f32;
+  p.keep = {"exp", "expm1", "log", "log1p", "pow", "div", "sqrt", "rsqrt", "tan", "erf", "softplus"};
+  return p;
+}
+
+// The loss graph in the types it is computed in, and what is trained of it. Leaves stay f32, so gradients by them are f32.
+LossGraph read_loss(const ir::Graph& given, const TrainOptions& o) {
+  LossGraph l{.graph = o.mixed ? passes::apply_precision(given, mixed_policy(*o.mixed)) : given};
+  const auto names = given.output_names();
+  require(!names.empty(), cat("graph '", given.name(), "' has no outputs"));
+  l.loss = o.loss.empty() ? names[0] : o.loss;
+  std::vector<std::string> params;
+  for (const ir::NodeId id : given.params()) {
+    const std::string& name = ir::leaf_name(given.node(id));
+    params.push_back(name);
+    const Shape& shape = given.node(id).shapes[0];
+    if (!is_float(shape.dtype()) || matches_any(o.frozen, name)) continue;
+    require(shape.is_static(), cat("param '", name, "' is ", shape, "; bind its symbols first"));
+    l.trained.push_back(name);
+  }
+  for (const std::string& pattern : o.frozen)
+    require(std::any_of(params.begin(), params.end(), [&](const auto& p) { return matches(pattern, p); }),
+            cat("'", pattern, "' is to be frozen, but no param has that name; there are ", join(params)));
+  for (const WeightRule& rule : o.rules)
+    require(
+        std::any_of(params.begin(), params.end(), [&](const auto& p) { return matches(rule.names, p); }),
+        cat("there is a rule for '", rule.names, "', but no param has that name; there are ", join(params)));
+  require(!l.trained.empty(), cat("graph '", given.name(), "' has no params to train"));
+  for (const StatePair& s : o.states) {
+    l.carried.push_back(s.input);
+    l.left.push_back(s.output);
+    require(s.output != l.loss, cat("the loss '", l.loss, "' cannot be a state"));
+  }
+  return l;
+}
+
+class StepBuilder {
+ public:
+  StepBuilder(const ir::Graph& loss, const TrainOptions& options)
+      : options_(options), loss_(read_loss(loss, options)), out_{.graph = Graph(cat("train_", loss.name()))} {
+    if (options.loss_scale) scaling_ = options.loss_scale;
+    if (!scaling_ && options.mixed == DType::f16) scaling_ = LossScale();
+    out_.trained = loss_.trained;
+    out_.loss = loss_.loss;
+  }
+
+  StepGraph build() {
+    add_leaves();
+    Gradients g = add_gradients();
+    outputs_ = std::move(g.outputs);
+    prepare(g.gradients);
+    update(g.gradients);
+    for (size_t i = 0; i < g.carried.size(); ++i) next_state(loss_.carried[i], g.carried[i]);
+    if (scaling_) hold_back();
+    finish();
+    return std::move(out_);
+  }
+
+ private:
+  struct Held {
+    std::string leaf;
+    Tensor before, after;
+  };
+
+  Graph& graph() { return out_.graph; }
+  Tensor input(const std::string& name, const Shape& shape) {
+    return ir::Expr{&graph(), graph().ir::Graph::input(name, shape)};
+  }
+  Tensor new_state(const std::string& name, const Shape& shape, double initial, bool weight = false) {
+    const Tensor leaf = input(name, shape);
+    out_.states.push_back({name, initial, weight});
+    held_.push_back({name, leaf, {}});
+    return leaf;
+  }
+  void next_state(const std::string& name, const Tensor& after) {
+    for (Held& h : held_) {
+      if (h.leaf == name) h.after = after;
+    }
+  }
+
+  void add_leaves() {
+    const auto& trained = loss_.trained;
+    for (const ir::NodeId id : loss_.graph.leaves()) {
+      const ir::Node& leaf = loss_.graph.node(id);
+      const std::string& name = ir::leaf_name(leaf);
+      const Shape& shape = leaf.shapes[0];
+      if (std::find(trained.begin(), trained.end(), name) != trained.end()) {
+        leaves_.emplace(name, new_state(name, shape, 0, true));
+      } else if (leaf.is<ir::Param>()) {
+        leaves_.emplace(name, Tensor(ir::Expr{&graph(), graph().ir::Graph::param(name, shape)}));
+      } else if (std::find(loss_.carried.begin(), loss_.carried.end(), name) != loss_.carried.end()) {
+        leaves_.emplace(name, new_state(name, shape, 0));
+      } else {
+        leaves_.emplace(name, input(name, options_.accumulate > 1 ? several(shape) : shape));
+      }
+    }
+    rate_ = input("train/rate", Shape::scalar(DType::f64));
+    count_ = new_state("train/count", Shape::scalar(DType::f64), 0) + 1.0;
+    next_state("train/count", count_);
+    if (scaling_) scale_ = new_state("train/scale", Shape::scalar(DType::f32), scaling_->initial);
+  }
+
+  Shape several(const Shape& one) const {
+    Dims dims = {Dim(options_.accumulate)};
+    dims.insert(dims.end(), one.dims().begin(), one.dims().end());
+    return one.with_dims(dims);
+  }
+
+  Gradients add_gradients() {
+    const ir::LabelScope scope(graph(), "gradients");
+    if (options_.activation_budget) {
+      SplitGradients s = split_gradients_of(graph(), loss_, leaves_, scale_, *options_.activation_budget);
+      out_.forward = std::move(s.forward);
+      out_.saved = std::move(s.saved);
+      out_.saved_bytes = s.saved_bytes;
+      return {.outputs = {}, .gradients = std::move(s.gradients), .carried = {}};
+    }
+    return options_.accumulate > 1 ? mean_gradients_of(graph(), loss_, leaves_, scale_, options_.accumulate)
+                                   : gradients_of(graph(), loss_, leaves_, scale_);
+  }
+
+  // Unscaled, checked and limited.
+  void prepare(Tensors& gradients) {
+    const ir::LabelScope scope(graph(), "clip");
+    if (scaling_) {
+      finite_ = {};
+      for (Tensor& g : gradients) {
+        g = g * (1.0 / scale_).cast(g.dtype());
+        const Tensor good = all(is_finite(g));
+        finite_ = finite_.is_empty() ? good : logical_and(finite_, good);
+      }
+    }
+    if (options_.clip_value) {
+      for (Tensor& g : gradients) g = g.clamp(-*options_.clip_value, *options_.clip_value);
+    }
+    if (!options_.clip_norm) return;
+    Tensor square;
+    for (const Tensor& g : gradients) {
+      const Tensor part = (g * g).sum().cast(DType::f64);
+      square = square.is_empty() ? part : square + part;
+    }
+    const Tensor norm = square.sqrt();
+    const Tensor factor = (*options_.clip_norm / (norm + 1e-6)).min(1.0);
+    for (Tensor& g : gradients) g = g * factor.cast(g.dtype());
+    outputs_.emplace_back("train/grad_norm", norm);
+  }
+
+  void update(const Tensors& gradients) {
+    const ir::LabelScope scope(graph(), "optimizer");
+    std::vector<Trained> trained;
+    for (size_t i = 0; i < gradients.size(); ++i) {
+      const std::string& name = loss_.trained[i];
+      Trained p{.name = name, .value = leaves_.at(name), .gradient = gradients[i], .rate64 = rate_};
+      const auto rule = std::find_if(options_.rules.begin(), options_.rules.end(),
+                                     [&](const WeightRule& r) { return matches(r.names, name); });
+      if (rule != options_.rules.end()) {
+        if (rule->rate_factor != 1) p.rate64 = rate_ * rule->rate_factor;
+        p.weight_decay = rule->weight_decay;
+      }
+      p.rate = p.rate64.cast(p.value.dtype());
+      trained.push_back(std::move(p));
+    }
+    Update u(graph(), count_, std::move(trained));
+    options_.optimizer.update(u);
+    for (const Update::State& s : u.states()) {
+      const std::string leaf = cat("optimizer/", s.name);
+      out_.states.push_back({leaf, s.initial});
+      held_.push_back({leaf, s.before, s.after});
+    }
+    for (const Trained& p : u.trained()) {
+      if (p.next.is_empty() || p.next.shape() != p.value.shape())
+        throw invalid("train: optimizer '", options_.optimizer.name, "' gives ",
+                      p.next.is_empty() ? "no value" : cat(p.next.shape()), " for '", p.name, "', which is ",
+                      p.value.shape());
+      next_state(p.name, p.next);
+      if (options_.average) average(p);
+    }
+  }
+
+  // Starts at the weights themselves.
+  void average(const Trained& p) {
+    const std::string name = cat("average/", p.name);
+    const Tensor before = new_state(name, p.value.shape(), 0, true);
+    next_state(name, before * *options_.average + p.next * (1 - *options_.average));
+  }
+
+  // A step whose gradients are not finite leaves all as it was and lowers the scale.
+  void hold_back() {
+    for (Held& h : held_) {
+      if (h.leaf != "train/scale" && !h.after.is_empty()) h.after = finite_.where(h.after, h.before);
+    }
+    const Tensor good = new_state("train/good", Shape::scalar(DType::f32), 0) + 1.0;
+    const Tensor full = good >= double(scaling_->interval);
+    const Tensor grown = full.where(scale_ * scaling_->growth, scale_);
+    next_state("train/scale", finite_.where(grown, scale_ * scaling_->backoff));
+    next_state("train/good", logical_and(finite_, logical_not(full)).where(good, 0.0));
+    outputs_.emplace_back("train/finite", finite_);
+  }
+
+  void finish() {
+    Values values;
+    std::vector<std::string> names;
+    for (const auto& [name, tensor] : outputs_) values.push_back(tensor), names.push_back(name);
+    for (const Held& h : held_) {
+      values.push_back(h.after.is_empty() ? h.before : h.after);
+      names.push_back(cat("next/", h.leaf));
+    }
+    graph().set_outputs(values, names);
+    graph().erase_dead();
+  }
+
+  const TrainOptions& options_;
+  LossGraph loss_;
+  StepGraph out_;
+  std::optional<LossScale> scaling_;
+  Leaves leaves_;
+  Tensor rate_, count_, scale_, finite_;
+  NamedTensors outputs_;
+  std::vector<Held> held_;
+};
+
+}  // namespace
+
+StepGraph step_graph(const ir::Graph& loss, const TrainOptions& options) {
+  check_options(options);
+  return StepBuilder(loss, options).build();
+}
+
+}  // namespace rlx::train

@@ -1,0 +1,184 @@
+#include "rlx/train/trainer.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "rlx/base/error.h"
+#include "rlx/ir/leaves.h"
+#include "rlx/train/checkpoint.h"
+
+namespace rlx::train {
+namespace {
+
+double scalar_of(const TensorView& v) {
+  return Literal::borrow(v.shape(), {v.data, v.bytes()}, nullptr).real_at(0);
+}
+
+// Every param that is missing, unknown or of another type.
+void check_weights(const ir::Graph& loss, const NamedLiterals& weights) {
+  std::vector<std::string> problems, known;
+  for (const ir::NodeId id : loss.params()) {
+    const std::string& name = ir::leaf_name(loss.node(id));
+    known.push_back(name);
+    const auto it = weights.find(name);
+    if (it == weights.end()) {
+      problems.push_back(cat("param '", name, "' (", loss.node(id).shapes[0], ") has no value"));
+    } else if (it->second.shape() != loss.node(id).shapes[0]) {
+      problems.push_back(
+          cat("'", name, "' is ", loss.node(id).shapes[0], ", the value is ", it->second.shape()));
+    }
+  }
+  for (const auto& [name, value] : weights) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    const std::string near = nearest_name(name, known);
+    problems.push_back(
+        cat("'", name, "' is not a param", near.empty() ? "" : cat("; did you mean '", near, "'")));
+  }
+  if (!problems.empty()) throw invalid("train: ", join(problems, "; "));
+}
+
+CompileOptions with_states(CompileOptions options, const StepGraph& step) {
+  options.states.clear();
+  for (const StepGraph::State& s : step.states) options.states.push_back({s.name, cat("next/", s.name)});
+  return options;
+}
+
+NamedLiterals frozen_of(const ir::Graph& graph, const NamedLiterals& weights) {
+  NamedLiterals out;
+  for (const ir::NodeId id : graph.params())
+    out.emplace(ir::leaf_name(graph.node(id)), weights.at(ir::leaf_name(graph.node(id))));
+  return out;
+}
+
+CompileOptions without_states(CompileOptions options) {
+  options.states.clear();
+  return options;
+}
+
+}  // namespace
+
+struct Trainer::Impl {
+  Impl(const ir::Graph& loss, const NamedLiterals& weights, TrainOptions given)
+      : options(std::move(given)),
+        step(step_graph(loss, options)),
+        frozen(frozen_of(step.graph, weights)),
+        program(compile(step.graph, frozen, with_states(options.compile, step))) {
+    if (step.forward) forward.emplace(compile(*step.forward, {}, without_states(options.compile)));
+    for (const StepGraph::State& s : step.states) start(s, weights);
+    for (const Port& p : program.inputs()) {
+      if (p.name == "train/rate" ||
+          std::find(step.saved.begin(), step.saved.end(), p.name) != step.saved.end())
+        continue;
+      batch_names.push_back(p.name);
+    }
+  }
+
+  void start(const StepGraph::State& s, const NamedLiterals& weights) {
+    const TensorView place = program.state(s.name);
+    constexpr std::string_view kAverage = "average/";
+    const std::string weight = s.name.starts_with(kAverage) ? s.name.substr(kAverage.size()) : s.name;
+    const Literal value = s.weight ? weights.at(weight) : Literal::full(place.shape(), s.initial);
+    std::memcpy(place.data, value.bytes().data(), place.bytes());
+  }
+
+  // The first part, whose saved values become inputs of the second.
+  void run_forward(std::span<const Input> batch) {
+    first_inputs.assign(batch.begin(), batch.end());
+    for (const std::string& name : step.trained) first_inputs.push_back({name, program.state(name)});
+    for (const auto& [name, value] : frozen) first_inputs.push_back({name, view(value)});
+    first.emplace(forward->run(std::span<const Input>(first_inputs)));
+    for (const std::string& name : step.saved) inputs.push_back({name, first->view(name)});
+  }
+
+  TrainOptions options;
+  StepGraph step;
+  NamedLiterals frozen;
+  CompiledGraph program;
+  std::optional<CompiledGraph> forward;
+  std::vector<std::string> batch_names;
+  std::vector<Input> inputs, first_inputs;
+  std::optional<Outputs> first, last;
+  int64_t steps = 0;
+};
+
+Trainer::Trainer(const ir::Graph& loss, const NamedLiterals& weights, TrainOptions options) {
+  check_weights(loss, weights);
+  impl_ = std::make_unique<Impl>(loss, weights, std::move(options));
+}
+Trainer::~Trainer() = default;
+Trainer::Trainer(Trainer&&) noexcept = default;
+Trainer& Trainer::operator=(Trainer&&) noexcept = default;
+
+StepResult Trainer::step(std::span<const Input> batch) {
+  Impl& t = *impl_;
+  StepResult out{.step = t.steps, .rate = t.options.rate(t.steps)};
+  const bool scaled = std::any_of(t.step.states.begin(), t.step.states.end(),
+                                  [](const StepGraph::State& s) { return s.name == "train/scale"; });
+  if (scaled) out.scale = scalar_of(t.program.state("train/scale"));
+  t.inputs.assign(batch.begin(), batch.end());
+  if (t.forward) t.run_forward(batch);
+  t.inputs.push_back({"train/rate", view(&out.rate, {})});
+  t.last.emplace(t.program.run(std::span<const Input>(t.inputs)));
+  ++t.steps;
+  out.loss = scalar_of(output(t.step.loss));
+  if (t.options.clip_norm) out.grad_norm = scalar_of(t.last->view("train/grad_norm"));
+  if (scaled) out.skipped = scalar_of(t.last->view("train/finite")) == 0;
+  return out;
+}
+
+StepResult Trainer::step(const NamedLiterals& batch) {
+  std::vector<Input> list;
+  for (const auto& [name, value] : batch) list.push_back({name, view(value)});
+  return step(std::span<const Input>(list));
+}
+
+const TensorView& Trainer::output(std::string_view name) const {
+  const auto& from = impl_->forward ? impl_->first : impl_->last;
+  if (!from) throw invalid("train: there was no step yet that could have an output '", name, "'");
+  return from->view(name);
+}
+
+int64_t Trainer::steps() const { return impl_->steps; }
+const std::vector<std::string>& Trainer::trained() const { return impl_->step.trained; }
+CompiledGraph& Trainer::program() { return impl_->program; }
+CompiledGraph* Trainer::forward_program() { return impl_->forward ? &*impl_->forward : nullptr; }
+int64_t Trainer::saved_bytes() const { return impl_->step.saved_bytes; }
+
+NamedLiterals Trainer::weights(bool averaged) const {
+  Impl& t = *impl_;
+  NamedLiterals out = t.frozen;
+  for (const std::string& name : t.step.trained) {
+    const bool mean = averaged && t.options.average;
+    const TensorView v = t.program.state(mean ? cat("average/", name) : name);
+    out.emplace(name, Literal::copy_of(v.shape(), {v.data, v.bytes()}));
+  }
+  return out;
+}
+
+void Trainer::save_checkpoint(const std::string& path) const {
+  Impl& t = *impl_;
+  write_checkpoint(
+      path,
+      {.steps = t.steps, .optimizer = describe(t.options.optimizer), .states = t.program.save_states()});
+}
+
+void Trainer::load_checkpoint(const std::string& path) {
+  Impl& t = *impl_;
+  const Checkpoint c = read_checkpoint(path);
+  std::vector<std::string> problems;
+  if (const std::string own = describe(t.options.optimizer); c.optimizer != own)
+    problems.push_back(cat("it was made by ", c.optimizer, ", here is ", own));
+  for (const StepGraph::State& s : t.step.states) {
+    if (!c.states.contains(s.name)) problems.push_back(cat("it has no '", s.name, "'"));
+  }
+  if (!problems.empty()) throw invalid("checkpoint: '", path, "' does not fit: ", join(problems, "; "));
+  try {
+    t.program.load_states(c.states);
+  } catch (Error& e) {
+    e.set_message(cat("checkpoint: '", path, "' does not fit: ", e.message()));
+    throw;
+  }
+  t.steps = c.steps;
+}
+
+}  // namespace rlx::train
