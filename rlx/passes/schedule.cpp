@@ -1,7 +1,9 @@
 #include "rlx/passes/schedule.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
+#include <span>
 
 #include "rlx/ir/clone.h"
 #include "rlx/ir/leaves.h"
@@ -9,13 +11,15 @@
 namespace rlx::passes {
 namespace {
 
-constexpr size_t kMostCompared = 256;  // ready nodes that are looked at, the first ones: time stays linear
-
 /// Values in use while nodes run one after the other.
 class Liveness {
  public:
   explicit Liveness(const ir::Graph& g)
-      : owner_(g.next_id()), bytes_(g.next_id(), 0), readers_(g.next_id(), 0), operands_(g.next_id()) {
+      : owner_(g.next_id()),
+        bytes_(g.next_id(), 0),
+        readers_(g.next_id(), 0),
+        operands_(g.next_id()),
+        reading_(g.next_id()) {
     for (const ir::Node* n : g.nodes()) {
       const bool view = n->op->view != nullptr && n->shapes.size() == 1 && !n->inputs.empty();
       owner_[n->id] = view ? owner_[n->inputs[0].node] : n->id;
@@ -27,6 +31,7 @@ class Liveness {
         if (from == owner_[n->id] || std::find(operands.begin(), operands.end(), from) != operands.end())
           continue;
         operands.push_back(from);
+        reading_[from].push_back(n->id);
         ++readers_[from];
       }
     }
@@ -40,55 +45,80 @@ class Liveness {
     return change;
   }
 
-  void run(const ir::Node& n) {
+  /// Calls changed(id) for nodes whose growth may be another one now: the last readers of an operand.
+  template <class Changed>
+  void run(const ir::Node& n, Changed changed) {
     peak_ = std::max(peak_, now_ += bytes_[n.id]);
     for (const ir::NodeId from : operands_[n.id]) {
-      if (--readers_[from] == 0) now_ -= bytes_[from];
+      --readers_[from];
+      if (readers_[from] == 0) now_ -= bytes_[from];
+      for (size_t i = 0; readers_[from] == 1 && i < reading_[from].size(); ++i) changed(reading_[from][i]);
     }
     if (readers_[n.id] == 0) now_ -= bytes_[n.id];
+  }
+  void run(const ir::Node& n) {
+    run(n, [](ir::NodeId) {});
   }
   int64_t peak() const { return peak_; }
 
  private:
-  std::vector<ir::NodeId> owner_;                  // of a view: what it views
-  std::vector<int64_t> bytes_;                     // of owners
-  std::vector<int> readers_;                       // of owners, that have not run
-  std::vector<std::vector<ir::NodeId>> operands_;  // owners of what a node reads, each once
+  std::vector<ir::NodeId> owner_;  // of a view: what it views
+  std::vector<int64_t> bytes_;     // of owners
+  std::vector<int> readers_;       // of owners, that have not run
+  std::vector<std::vector<ir::NodeId>> operands_,
+      reading_;  // owners a node reads, each once; and the reverse
   int64_t now_ = 0, peak_ = 0;
 };
 
-std::vector<const ir::Node*> greedy_order(const ir::Graph& g, Liveness live) {
-  std::vector<int> missing(g.next_id(), 0);
-  std::vector<size_t> place(g.next_id(), 0);
-  std::vector<const ir::Node*> order;
-  std::set<size_t> ready;  // places in the given order
-  const auto nodes = g.nodes();
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    place[nodes[i]->id] = i;
-    missing[nodes[i]->id] = int(nodes[i]->inputs.size());
+/// Nodes whose operands are there, the one that leaves the least in use first.
+class Ready {
+ public:
+  Ready(const ir::Graph& g, const Liveness& live)
+      : live_(live), nodes_(g.nodes()), place_(g.next_id(), 0), key_(g.next_id()) {
+    for (size_t i = 0; i < nodes_.size(); ++i) place_[nodes_[i]->id] = i;
   }
+
+  void insert(ir::NodeId id) {
+    key_[id] = {live_.growth(*nodes_[place_[id]]), place_[id]};
+    ready_.insert(*key_[id]);
+  }
+  void update(ir::NodeId id) {
+    if (!key_[id] || ready_.erase(*key_[id]) == 0) return;
+    insert(id);
+  }
+  const ir::Node* take() {
+    if (ready_.empty()) return nullptr;
+    const ir::Node* n = nodes_[ready_.begin()->second];
+    ready_.erase(ready_.begin());
+    return n;
+  }
+
+ private:
+  using Key = std::pair<int64_t, size_t>;  // growth, then the place in the given order
+  const Liveness& live_;
+  std::span<const ir::Node* const> nodes_;
+  std::vector<size_t> place_;
+  std::vector<std::optional<Key>> key_;
+  std::set<Key> ready_;
+};
+
+std::vector<const ir::Node*> greedy_order(const ir::Graph& g) {
+  Liveness live(g);
+  Ready ready(g, live);
+  std::vector<int> missing(g.next_id(), 0);
+  for (const ir::Node* n : g.nodes()) missing[n->id] = int(n->inputs.size());
+  std::vector<const ir::Node*> order;
   const auto run = [&](const ir::Node& n) {
-    live.run(n);
+    live.run(n, [&](ir::NodeId id) { ready.update(id); });
     order.push_back(&n);
     for (const ir::Use& u : n.uses) {
-      if (u.user != ir::kNoNode && --missing[u.user] == 0) ready.insert(place[u.user]);
+      if (u.user != ir::kNoNode && --missing[u.user] == 0) ready.insert(u.user);
     }
   };
-  for (const ir::Node* n : nodes) {
+  for (const ir::Node* n : g.nodes()) {
     if (n->inputs.empty()) run(*n);
   }
-  while (!ready.empty()) {
-    auto best = ready.begin();
-    int64_t least = live.growth(*nodes[*best]);
-    size_t seen = 0;
-    for (auto it = ready.begin(); it != ready.end() && seen < kMostCompared; ++it, ++seen) {
-      const int64_t change = live.growth(*nodes[*it]);
-      if (change < least) best = it, least = change;
-    }
-    const ir::Node& n = *nodes[*best];
-    ready.erase(best);
-    run(n);
-  }
+  while (const ir::Node* n = ready.take()) run(*n);
   return order;
 }
 
@@ -102,7 +132,7 @@ int64_t peak_bytes(const ir::Graph& g) {
 
 Scheduled schedule(const ir::Graph& g) {
   const int64_t before = peak_bytes(g);
-  const auto order = greedy_order(g, Liveness(g));
+  const auto order = greedy_order(g);
   RLX_CHECK(order.size() == g.len(), "an order of ", order.size(), " for ", g.len(), " nodes");
   Liveness live(g);
   for (const ir::Node* n : order) live.run(*n);
