@@ -274,6 +274,7 @@ ir::Graph fuse_bodies(const ir::Graph& g, const ir::Target& target, Fused& out) 
     }));
   }
   copy.copy_outputs(g);
+  inside.erase_dead();  // bodies may hold nodes that nobody needs: no root of a piece
   return inside;
 }
 
