@@ -11,7 +11,7 @@ namespace rlx::onnx {
 namespace {
 
 constexpr int kDeepestCall = 64;
-constexpr int64_t kMostNodes = 1'000'000;
+constexpr int64_t kMostNodes = 250'000;
 constexpr int64_t kFoldElements = 1 << 16, kFoldedElements = 1 << 20;
 
 // Constants that stand for trained numbers: they become params, so that they can be set, saved and differentiated.
@@ -459,9 +459,14 @@ Imported Importer::run() {
   if (model_.has_training) note("the model's training information is not read");
   for (const std::string& text : model_.notes) note(text);
   add_initializers(model_.graph, scope);
+  // Before IR version 4 every initializer is an input too: its value is the default.
+  std::set<std::string> given;
+  for (const auto& [name, item] : scope.names) given.insert(name);
   for (const file::ValueInfo& input : model_.graph.inputs) {
-    // Before IR version 4 every initializer is an input too: its value is the default.
-    if (!scope.names.contains(input.name)) define(scope, input.name, input_item(input));
+    if (given.contains(input.name)) continue;
+    if (scope.names.contains(input.name))
+      throw invalid("onnx: the name '", input.name, "' is given twice in one graph");
+    define(scope, input.name, input_item(input));
   }
   run_nodes(model_.graph.nodes, scope);
   Imported out;

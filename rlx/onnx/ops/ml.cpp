@@ -426,21 +426,22 @@ Items svm_classifier(Call& c) {
   }
   c.ignore("classlabels_ints"), c.ignore("classlabels_strings");
   const std::string kind = c.text("post_transform", "NONE");
-  if (a.empty()) {
-    // Votes of the pairs; the first class wins a tie.
-    Tensors votes(static_cast<size_t>(k));
-    size_t pair = 0;
-    for (int64_t i = 0; i < k; ++i) {
-      for (int64_t j = i + 1; j < k; ++j, ++pair) {
-        const Tensor first = (scores[pair] > 0).cast(DType::f32);
-        const auto add = [&](int64_t who, const Tensor& v) {
-          votes[size_t(who)] = votes[size_t(who)].is_empty() ? v : votes[size_t(who)] + v;
-        };
-        add(i, first);
-        add(j, 1.0 - first);
-      }
+  // Votes of the pairs name the class; the first wins a tie.
+  Tensors votes(static_cast<size_t>(k));
+  size_t vote = 0;
+  for (int64_t i = 0; i < k; ++i) {
+    for (int64_t j = i + 1; j < k; ++j, ++vote) {
+      const Tensor first = (scores[vote] > 0).cast(DType::f32);
+      const auto add = [&](int64_t who, const Tensor& v) {
+        Tensor& sum = votes[size_t(who)];
+        sum = sum.is_empty() ? v : sum + v;
+      };
+      add(i, first);
+      add(j, 1.0 - first);
     }
-    const Tensor label = labels_at(c, best(rlx::concat(votes, {.axis = 1})));
+  }
+  const Tensor label = labels_at(c, best(rlx::concat(votes, {.axis = 1})));
+  if (a.empty()) {
     if (k == 2) c.unsupported("two classes without probabilities");
     return {label, transformed(c, rlx::concat(scores, {.axis = 1}), kind).cast(DType::f32)};
   }
@@ -455,7 +456,7 @@ Items svm_classifier(Call& c) {
     }
   }
   const Tensor p = coupled(c, r, k, x.dim(0), type);
-  return {labels_at(c, best(p)), transformed(c, p, kind).cast(DType::f32)};
+  return {label, transformed(c, p, kind).cast(DType::f32)};
 }
 
 Items svm_regressor(Call& c) {

@@ -1,0 +1,111 @@
+// What becomes of small models: types with symbols, sizes followed, inputs that decide sizes, bounds, functions, bodies.
+#include "rlx/onnx/import.h"
+
+#include <gtest/gtest.h>
+
+#include "rlx/io/onnx/read.h"
+#include "tests/onnx/model_bytes.h"
+#include "tests/support/errors.h"
+
+namespace rlx {
+namespace {
+
+using namespace test;
+
+onnx::Imported imported(const std::string& bytes, const NamedLiterals& values = {}) {
+  const auto owner = std::make_shared<std::string>(bytes);
+  return onnx::import_model(io::onnx::parse_model(std::as_bytes(std::span(*owner)), owner, "m.onnx"),
+                            {.values = values});
+}
+
+Shape output_type(const onnx::Imported& m, size_t i = 0) {
+  return m.program.graph.shape(m.program.graph.outputs()[i]);
+}
+
+TEST(OnnxImport, ShapeArithmeticLeavesNoNode) {
+  // y = reshape(x, [shape(x)[0] * shape(x)[1], 6])
+  const Message g = graph({node("Shape", {"x"}, {"s"}), node("Gather", {"s", "zero"}, {"b"}),
+                           node("Gather", {"s", "one"}, {"t"}), node("Mul", {"b", "t"}, {"bt"}),
+                           node("Concat", {"bt", "six"}, {"to"}, {attribute("axis", int64_t(0))}),
+                           node("Reshape", {"x", "to"}, {"y"})},
+                          {value("x", {"batch", "time", "6"})}, {value("y", {"n", "6"})},
+                          {ints("zero", {1}, {0}), ints("one", {1}, {1}), ints("six", {1}, {6})});
+  const onnx::Imported m = imported(model(g));
+  EXPECT_EQ(cat(output_type(m)), "f32[batch*time,6]");
+  EXPECT_EQ(m.program.graph.len(), 2u) << m.program.graph.to_text();
+}
+
+TEST(OnnxImport, AnInputThatDecidesASizeBecomesPartOfTheGraph) {
+  const Message g =
+      graph({node("Reshape", {"x", "to"}, {"y"})}, {value("x", {"6"}), value("to", {"2"}, ElementType::i64)},
+            {value("y", {"a", "b"})});
+  EXPECT_NE(message_of([&] { imported(model(g)); }).find("depends on the contents of input 'to'"),
+            std::string::npos);
+  const onnx::Imported m = imported(model(g), {{"to", Literal::of<int64_t>({2}, {3, 2})}});
+  EXPECT_EQ(cat(output_type(m)), "f32[3,2]");
+  EXPECT_EQ(m.fixed, std::vector<std::string>{"to"});
+}
+
+TEST(OnnxImport, SizesThatDependOnDataAreBoundedAndCounted) {
+  const Message g = graph({node("NonZero", {"x"}, {"y"})}, {value("x", {"2", "3"})},
+                          {value("y", {"2", "n"}, ElementType::i64)});
+  const onnx::Imported m = imported(model(g));
+  ASSERT_EQ(m.bounded.size(), 1u);
+  EXPECT_EQ(m.bounded[0].axis, 1);
+  const auto out = m.program.interpret({{"x", Literal::of<float>({2, 3}, {0, 1, 0, 2, 0, 3})}});
+  EXPECT_EQ(out.at(m.bounded[0].count).integer_at(0), 3);
+  EXPECT_EQ(out.at("y").to_integers(), (std::vector<int64_t>{0, 1, 1, 0, 0, 0, 1, 0, 2, 0, 0, 0}));
+}
+
+TEST(OnnxImport, FunctionsAreInlined) {
+  const Message twice = function("Twice", {"a"}, {"b"}, {node("Add", {"a", "a"}, {"b"})});
+  const Message g = graph({node("Twice", {"x"}, {"h"}, {}, "f"), node("Twice", {"h"}, {"y"}, {}, "f")},
+                          {value("x", {"2"})}, {value("y", {"2"})});
+  const auto out =
+      imported(model(g, 21, {twice})).program.interpret({{"x", Literal::of<float>({2}, {1, -3})}});
+  EXPECT_EQ(out.at("y").to_reals(), (std::vector<double>{4, -12}));
+}
+
+TEST(OnnxImport, BodiesSeeTheNamesAroundThem) {
+  const Message yes = graph({node("Mul", {"x", "w"}, {"a"})}, {}, {value("a", {"2"})});
+  const Message no = graph({node("Neg", {"x"}, {"a"})}, {}, {value("a", {"2"})});
+  const Message g = graph(
+      {node("ReduceSum", {"x"}, {"s"}, {attribute("keepdims", int64_t(0))}),
+       node("Greater", {"s", "zero"}, {"c"}),
+       node("If", {"c"}, {"y"}, {graph_attribute("then_branch", yes), graph_attribute("else_branch", no)})},
+      {value("x", {"2"})}, {value("y", {"2"})}, {floats("w", {2}, {2, 3}), floats("zero", {}, {0})});
+  const onnx::Imported m = imported(model(g));
+  EXPECT_EQ(m.program.interpret({{"x", Literal::of<float>({2}, {1, 1})}}).at("y").to_reals(),
+            (std::vector<double>{2, 3}));
+  EXPECT_EQ(m.program.interpret({{"x", Literal::of<float>({2}, {1, -4})}}).at("y").to_reals(),
+            (std::vector<double>{-1, 4}));
+}
+
+TEST(OnnxImport, WeightsBecomeParamsUnderTheirNames) {
+  std::vector<float> w(12);
+  for (size_t i = 0; i < w.size(); ++i) w[i] = float(i);
+  const Message g = graph({node("MatMul", {"x", "w"}, {"y"})}, {value("x", {"n", "3"})},
+                          {value("y", {"n", "4"})}, {floats("w", {3, 4}, w)});
+  const onnx::Imported m = imported(model(g));
+  ASSERT_TRUE(m.program.weights.contains("w"));
+  EXPECT_EQ(m.program.graph.params().size(), 1u);
+  EXPECT_EQ(cat(output_type(m)), "f32[n,4]");
+}
+
+TEST(OnnxImport, WhatCannotBeImportedNamesTheNode) {
+  const auto refusal = [](const Message& g) { return message_of([&] { imported(model(g)); }); };
+  EXPECT_EQ(
+      refusal(graph({node("Frobnicate", {"x"}, {"y"})}, {value("x", {"2"})}, {value("y", {"2"})})),
+      "onnx: Frobnicate that makes 'y': operator Frobnicate of version 21 is not supported; 'rlx onnx ops' lists those that are");
+  EXPECT_NE(refusal(graph({node("Relu", {"x"}, {"y"}, {attribute("slope", int64_t(1))})}, {value("x", {"2"})},
+                          {value("y", {"2"})}))
+                .find("attribute 'slope' is not one of Relu"),
+            std::string::npos);
+  EXPECT_NE(refusal(graph({node("Identity", {"x"}, {"y"})}, {value("x", {"2"}, ElementType::string)},
+                          {value("y", {"2"})}))
+                .find("input 'x' holds elements of type string"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace rlx
