@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "apps/rlx/command.h"
+#include "apps/rlx/open_program.h"
 #include "apps/rlx/output.h"
 #include "apps/rlx/progress.h"
 #include "rlx/io/convert.h"
@@ -25,6 +26,7 @@ void add_convert(CLI::App& app) {
   command->add_option("--progress", arguments->progress, "how far it is, on standard error")
       ->check(CLI::IsMember({"auto", "bar", "lines", "none"}));
   command->callback([arguments] {
+    if (convert_onnx(arguments->in, arguments->out)) return;
     Progress progress("convert", arguments->progress);
     io::ConvertOptions options{.deflate = arguments->deflate};
     if (!arguments->type.empty()) options.type = arguments->type;

@@ -1,5 +1,6 @@
 // rlx grad: the derivative or the batched form of a graph, as text.
 #include "apps/rlx/command.h"
+#include "apps/rlx/open_program.h"
 #include "apps/rlx/output.h"
 #include "rlx/base/error.h"
 #include "rlx/ir/text.h"
@@ -49,7 +50,7 @@ void print_report(const transform::Partition& cut) {
 }
 
 void run(const GradArguments& a) {
-  ir::Graph g = read_graph(a.path).graph;
+  ir::Graph g = a.path.ends_with(".onnx") ? ir::Graph(open_program(a.path).graph) : read_graph(a.path).graph;
   if (!a.policy.empty()) {
     const auto cut = transform::grad_partitioned(g, a.wrt, policy_of(a.policy),
                                                  a.budget >= 0 ? std::optional(a.budget) : std::nullopt);
