@@ -1,0 +1,127 @@
+#include "rlx/backend/cuda/compile/compiler.h"
+
+#include <vector>
+
+#include "rlx/backend/cuda/compile/cubin_cache.h"
+#include "rlx/backend/cuda/driver/library.h"
+#include "rlx/backend/cuda/kernels/prelude.h"
+#include "rlx/base/error.h"
+
+namespace rlx::cuda {
+namespace {
+
+struct Program_;
+
+/// As in nvrtc.h; 0 is success.
+struct Nvrtc {
+  int (*Version)(int* major, int* minor);
+  int (*CreateProgram)(Program_**, const char* text, const char* name, int headers, const char* const*,
+                       const char* const*);
+  int (*CompileProgram)(Program_*, int options, const char* const*);
+  int (*DestroyProgram)(Program_**);
+  int (*GetProgramLogSize)(Program_*, size_t*);
+  int (*GetProgramLog)(Program_*, char*);
+  int (*GetCUBINSize)(Program_*, size_t*);
+  int (*GetCUBIN)(Program_*, char*);
+  const char* (*GetErrorString)(int);
+};
+
+struct Opened {
+  Nvrtc functions{};
+  std::string problem, version;
+};
+
+const Opened& opened() {
+  static const Opened o = [] {
+    Opened made;
+    Nvrtc& f = made.functions;
+    const Library library({"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"});
+    if (!library.found()) {
+      made.problem = cat("no CUDA compiler: ", library.reason());
+      return made;
+    }
+    std::vector<std::string> missing;
+    library.load(f.Version, "nvrtcVersion", missing);
+    library.load(f.CreateProgram, "nvrtcCreateProgram", missing);
+    library.load(f.CompileProgram, "nvrtcCompileProgram", missing);
+    library.load(f.DestroyProgram, "nvrtcDestroyProgram", missing);
+    library.load(f.GetProgramLogSize, "nvrtcGetProgramLogSize", missing);
+    library.load(f.GetProgramLog, "nvrtcGetProgramLog", missing);
+    library.load(f.GetCUBINSize, "nvrtcGetCUBINSize", missing);
+    library.load(f.GetCUBIN, "nvrtcGetCUBIN", missing);
+    library.load(f.GetErrorString, "nvrtcGetErrorString", missing);
+    if (!missing.empty()) {
+      made.problem = cat("the CUDA compiler is too old: libnvrtc has no ", join(missing));
+      return made;
+    }
+    int major = 0, minor = 0;
+    f.Version(&major, &minor);
+    made.version = cat(major, ".", minor);
+    return made;
+  }();
+  return o;
+}
+
+const Nvrtc& nvrtc() {
+  if (!opened().problem.empty()) throw environment_error("cuda: ", opened().problem);
+  return opened().functions;
+}
+
+// Products and sums are not contracted: the bits of an element do not depend on what was fused with it. Kernels that want
+// a fused product and sum say fma.
+constexpr const char* kOptions[] = {"--std=c++17", "--fmad=false", "--device-as-default-execution-space"};
+
+struct Compiled {
+  std::string cubin, log;
+};
+
+Compiled run(const Source& source, const std::string& architecture, bool verbose) {
+  const Nvrtc& n = nvrtc();
+  const std::string text = std::string(kPrelude) + source.text;
+  const std::string arch = "--gpu-architecture=" + architecture;
+  std::vector<const char*> options(std::begin(kOptions), std::end(kOptions));
+  options.push_back(arch.c_str());
+  if (verbose) options.push_back("--ptxas-options=-v");
+  Program_* program = nullptr;
+  if (const int r =
+          n.CreateProgram(&program, text.c_str(), (source.entry + ".cu").c_str(), 0, nullptr, nullptr);
+      r != 0)
+    throw environment_error("cuda: the compiler failed: ", n.GetErrorString(r));
+  const int result = n.CompileProgram(program, int(options.size()), options.data());
+  Compiled out;
+  size_t size = 0;
+  n.GetProgramLogSize(program, &size);
+  out.log.resize(size);
+  if (size > 0) n.GetProgramLog(program, out.log.data());
+  if (result == 0) {
+    n.GetCUBINSize(program, &size);
+    out.cubin.resize(size);
+    n.GetCUBIN(program, out.cubin.data());
+  }
+  n.DestroyProgram(&program);
+  if (result != 0)
+    throw Error(ErrorKind::internal, cat("cuda: kernel '", source.entry, "' does not compile for ",
+                                         architecture, ": ", out.log, "\n", source.text));
+  return out;
+}
+
+}  // namespace
+
+std::string compiler_problem() { return opened().problem; }
+std::string compiler_version() { return opened().version; }
+
+std::string compile(const Source& source, const std::string& architecture) {
+  std::string key = cat(architecture, "\n", compiler_version(), "\n");
+  for (const char* option : kOptions) key += cat(option, "\n");
+  const std::string path = cubin_path(key + kPrelude + source.text);
+  if (auto kept = read_cubin(path)) return std::move(*kept);
+  Compiled made = run(source, architecture, false);
+  write_cubin(path, made.cubin);
+  return std::move(made.cubin);
+}
+
+std::string resource_report(const Source& source, const std::string& architecture) {
+  return run(source, architecture, true).log;
+}
+
+}  // namespace rlx::cuda

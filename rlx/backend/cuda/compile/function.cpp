@@ -1,0 +1,100 @@
+#include "rlx/backend/cuda/compile/function.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <thread>
+
+#include "rlx/base/error.h"
+
+namespace rlx::cuda {
+namespace {
+
+constexpr int kMaxDynamicShared = 8;  // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+
+}  // namespace
+
+void Function::launch(Stream_* stream, Grid grid, Grid block, size_t shared_bytes, void** parameters) const {
+  if (grid.x <= 0 || grid.y <= 0 || grid.z <= 0) return;
+  owner_.load(*this);
+  const Driver& d = owner_.gpu_->use();
+  if (shared_bytes > shared_bytes_) {
+    check(d.FuncSetAttribute(handle_, kMaxDynamicShared, int(shared_bytes)), "asking for shared memory");
+    shared_bytes_ = shared_bytes;
+  }
+  const Result r = d.LaunchKernel(handle_, unsigned(grid.x), unsigned(grid.y), unsigned(grid.z),
+                                  unsigned(block.x), unsigned(block.y), unsigned(block.z),
+                                  unsigned(shared_bytes), stream, parameters, nullptr);
+  if (r != 0) check(r, cat("the launch of ", source_.entry).c_str());
+}
+
+FunctionRef Functions::get(Source source) {
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<Function>& at = known_[source.entry + "\n" + source.text];
+  if (!at) {
+    at = std::make_shared<Function>(*this, std::move(source));
+    waiting_.push_back(at.get());
+  }
+  return at;
+}
+
+size_t Functions::compile_waiting() {
+  const std::lock_guard lock(mutex_);
+  return compile_locked();
+}
+
+size_t Functions::compile_locked() {
+  const std::vector<Function*> work = std::move(waiting_);
+  waiting_.clear();
+  std::vector<std::string> done(work.size());
+  std::vector<std::exception_ptr> failed(work.size());
+  std::atomic<size_t> next{0};
+  const auto compile_some = [&] {
+    for (size_t i; (i = next++) < work.size();) {
+      try {
+        done[i] = compile(work[i]->source_, architecture_);
+      } catch (...) {
+        failed[i] = std::current_exception();
+      }
+    }
+  };
+  const size_t threads = std::min<size_t>(work.size(), std::max(1u, std::thread::hardware_concurrency()));
+  std::vector<std::thread> others;
+  for (size_t i = 1; i < threads; ++i) others.emplace_back(compile_some);
+  compile_some();
+  for (std::thread& t : others) t.join();
+  std::exception_ptr first;
+  for (size_t i = 0; i < work.size(); ++i) {
+    if (!failed[i]) {
+      cubins_[work[i]] = std::move(done[i]);
+      continue;
+    }
+    waiting_.push_back(work[i]);
+    if (!first) first = failed[i];
+  }
+  if (first) std::rethrow_exception(first);
+  return work.size();
+}
+
+void Functions::load(const Function& f) {
+  const std::lock_guard lock(mutex_);
+  if (f.handle_) return;
+  RLX_CHECK(gpu_ != nullptr, "kernel ", f.source_.entry, " has no GPU to run on");
+  auto cubin = cubins_.find(&f);
+  if (cubin == cubins_.end()) {
+    try {
+      compile_locked();
+    } catch (const Error&) {
+      // Told when it is the one that is needed.
+      if (!cubins_.contains(&f)) throw;
+    }
+    cubin = cubins_.find(&f);
+  }
+  const Driver& d = gpu_->use();
+  Module_* module = nullptr;
+  check(d.ModuleLoadData(&module, cubin->second.data()), "loading a kernel");
+  check(d.ModuleGetFunction(&f.handle_, module, f.source_.entry.c_str()), "finding a kernel");
+  cubins_.erase(cubin);
+}
+
+}  // namespace rlx::cuda

@@ -1,0 +1,68 @@
+// Kernels that can be launched: compiled and loaded when one of them is first needed, all that wait at once.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "rlx/backend/cuda/compile/compiler.h"
+#include "rlx/backend/cuda/driver/gpu.h"
+
+namespace rlx::cuda {
+
+struct Grid {
+  int64_t x = 1, y = 1, z = 1;
+};
+
+class Functions;
+
+class Function {
+ public:
+  Function(Functions& owner, Source source) : owner_(owner), source_(std::move(source)) {}
+  const Source& source() const { return source_; }
+
+  /// Queues one run. Parameters are addresses of values, as the driver wants them. An empty grid is no work.
+  void launch(Stream_*, Grid grid, Grid block, size_t shared_bytes, void** parameters) const;
+  template <class... Values>
+  void operator()(Stream_* stream, Grid grid, Grid block, size_t shared_bytes, Values... values) const {
+    void* parameters[] = {static_cast<void*>(&values)..., nullptr};
+    launch(stream, grid, block, shared_bytes, parameters);
+  }
+
+ private:
+  friend class Functions;
+  Functions& owner_;
+  Source source_;
+  mutable Function_* handle_ = nullptr;  // set under the owner's lock, then constant
+  mutable size_t shared_bytes_ = 48 << 10;
+};
+
+using FunctionRef = std::shared_ptr<const Function>;
+
+/// The kernels of one architecture. Equal texts are one function.
+class Functions {
+ public:
+  /// Without a GPU functions are compiled only.
+  Functions(std::string architecture, const Gpu* gpu) : architecture_(std::move(architecture)), gpu_(gpu) {}
+
+  FunctionRef get(Source);
+  /// Compiles all that wait, on several threads; returns how many.
+  size_t compile_waiting();
+  const std::string& architecture() const { return architecture_; }
+
+ private:
+  friend class Function;
+  void load(const Function&);
+  size_t compile_locked();
+
+  std::string architecture_;
+  const Gpu* gpu_;
+  std::mutex mutex_;
+  std::unordered_map<std::string, std::shared_ptr<Function>> known_;
+  std::vector<Function*> waiting_;
+  std::unordered_map<const Function*, std::string> cubins_;  // compiled, not loaded yet
+};
+
+}  // namespace rlx::cuda

@@ -1,0 +1,99 @@
+#include "rlx/backend/cuda/driver/driver.h"
+
+#include "rlx/backend/cuda/driver/library.h"
+#include "rlx/base/error.h"
+
+namespace rlx::cuda {
+namespace {
+
+struct Opened {
+  Driver functions{};
+  std::string problem;
+};
+
+std::string load(Driver& d) {
+  const Library library({"libcuda.so.1"});
+  if (!library.found()) return cat("no NVIDIA driver: ", library.reason());
+  std::vector<std::string> missing;
+  const auto get = [&](auto& f, const char* name) { library.load(f, name, missing); };
+  get(d.Init, "cuInit");
+  get(d.DriverGetVersion, "cuDriverGetVersion");
+  get(d.GetErrorName, "cuGetErrorName");
+  get(d.GetErrorString, "cuGetErrorString");
+  get(d.DeviceGetCount, "cuDeviceGetCount");
+  get(d.DeviceGet, "cuDeviceGet");
+  get(d.DeviceGetName, "cuDeviceGetName");
+  get(d.DeviceGetAttribute, "cuDeviceGetAttribute");
+  get(d.DeviceTotalMem, "cuDeviceTotalMem_v2");
+  get(d.DevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain");
+  get(d.CtxSetCurrent, "cuCtxSetCurrent");
+  get(d.CtxSynchronize, "cuCtxSynchronize");
+  get(d.MemGetInfo, "cuMemGetInfo_v2");
+  get(d.MemAlloc, "cuMemAlloc_v2");
+  get(d.MemFree, "cuMemFree_v2");
+  get(d.MemHostAlloc, "cuMemHostAlloc");
+  get(d.MemFreeHost, "cuMemFreeHost");
+  get(d.MemcpyHtoD, "cuMemcpyHtoD_v2");
+  get(d.MemcpyDtoH, "cuMemcpyDtoH_v2");
+  get(d.MemcpyDtoD, "cuMemcpyDtoD_v2");
+  get(d.MemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2");
+  get(d.MemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2");
+  get(d.MemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2");
+  get(d.MemsetD8, "cuMemsetD8_v2");
+  get(d.MemsetD8Async, "cuMemsetD8Async");
+  get(d.StreamCreate, "cuStreamCreate");
+  get(d.StreamDestroy, "cuStreamDestroy_v2");
+  get(d.StreamSynchronize, "cuStreamSynchronize");
+  get(d.StreamBeginCapture, "cuStreamBeginCapture_v2");
+  get(d.StreamEndCapture, "cuStreamEndCapture");
+  get(d.GraphInstantiate, "cuGraphInstantiateWithFlags");
+  get(d.GraphLaunch, "cuGraphLaunch");
+  get(d.GraphExecDestroy, "cuGraphExecDestroy");
+  get(d.GraphDestroy, "cuGraphDestroy");
+  get(d.ModuleLoadData, "cuModuleLoadData");
+  get(d.ModuleGetFunction, "cuModuleGetFunction");
+  get(d.FuncSetAttribute, "cuFuncSetAttribute");
+  get(d.LaunchKernel, "cuLaunchKernel");
+  get(d.EventCreate, "cuEventCreate");
+  get(d.EventDestroy, "cuEventDestroy_v2");
+  get(d.EventRecord, "cuEventRecord");
+  get(d.EventElapsedTime, "cuEventElapsedTime");
+  if (!missing.empty())
+    return cat("the NVIDIA driver is too old: libcuda.so.1 has no ", join(missing),
+               "; CUDA 12 or newer is needed");
+  if (const Result r = d.Init(0); r != 0) {
+    const char* text = nullptr;
+    d.GetErrorString(r, &text);
+    return cat("the NVIDIA driver does not start: ", text ? text : "unknown error", " (", r, ")");
+  }
+  return "";
+}
+
+const Opened& opened() {
+  static const Opened o = [] {
+    Opened made;
+    made.problem = load(made.functions);
+    return made;
+  }();
+  return o;
+}
+
+}  // namespace
+
+std::string driver_problem() { return opened().problem; }
+
+const Driver& driver() {
+  if (!opened().problem.empty()) throw environment_error("cuda: no CUDA device: ", opened().problem);
+  return opened().functions;
+}
+
+void check(Result r, const char* what) {
+  if (r == 0) return;
+  const char *name = nullptr, *text = nullptr;
+  opened().functions.GetErrorName(r, &name);
+  opened().functions.GetErrorString(r, &text);
+  throw environment_error("cuda: ", what, " failed: ", name ? name : "unknown", " (", r, "), ",
+                          text ? text : "no description");
+}
+
+}  // namespace rlx::cuda

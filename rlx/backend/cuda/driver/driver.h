@@ -1,0 +1,76 @@
+// The functions of NVIDIA's driver that we use, declared here and looked up in libcuda.so.1 at run time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace rlx::cuda {
+
+using Result = int;  // CUresult; 0 is success
+using DevicePointer = unsigned long long;
+using DeviceNumber = int;
+struct Context_;
+struct Module_;
+struct Function_;
+struct Stream_;
+struct Event_;
+struct Graph_;
+struct GraphExec_;
+
+/// As in the driver's interface; names without their prefix "cu" and their version.
+struct Driver {
+  Result (*Init)(unsigned flags);
+  Result (*DriverGetVersion)(int* version);
+  Result (*GetErrorName)(Result, const char** text);
+  Result (*GetErrorString)(Result, const char** text);
+  Result (*DeviceGetCount)(int* count);
+  Result (*DeviceGet)(DeviceNumber*, int ordinal);
+  Result (*DeviceGetName)(char* name, int length, DeviceNumber);
+  Result (*DeviceGetAttribute)(int* value, int attribute, DeviceNumber);
+  Result (*DeviceTotalMem)(size_t* bytes, DeviceNumber);
+  Result (*DevicePrimaryCtxRetain)(Context_**, DeviceNumber);
+  Result (*CtxSetCurrent)(Context_*);
+  Result (*CtxSynchronize)();
+  Result (*MemGetInfo)(size_t* free, size_t* total);
+  Result (*MemAlloc)(DevicePointer*, size_t bytes);
+  Result (*MemFree)(DevicePointer);
+  Result (*MemHostAlloc)(void** p, size_t bytes, unsigned flags);
+  Result (*MemFreeHost)(void*);
+  Result (*MemcpyHtoD)(DevicePointer to, const void* from, size_t bytes);
+  Result (*MemcpyDtoH)(void* to, DevicePointer from, size_t bytes);
+  Result (*MemcpyDtoD)(DevicePointer to, DevicePointer from, size_t bytes);
+  Result (*MemcpyHtoDAsync)(DevicePointer to, const void* from, size_t bytes, Stream_*);
+  Result (*MemcpyDtoHAsync)(void* to, DevicePointer from, size_t bytes, Stream_*);
+  Result (*MemcpyDtoDAsync)(DevicePointer to, DevicePointer from, size_t bytes, Stream_*);
+  Result (*MemsetD8)(DevicePointer, unsigned char value, size_t bytes);
+  Result (*MemsetD8Async)(DevicePointer, unsigned char value, size_t bytes, Stream_*);
+  Result (*StreamCreate)(Stream_**, unsigned flags);
+  Result (*StreamDestroy)(Stream_*);
+  Result (*StreamSynchronize)(Stream_*);
+  Result (*StreamBeginCapture)(Stream_*, int mode);
+  Result (*StreamEndCapture)(Stream_*, Graph_**);
+  Result (*GraphInstantiate)(GraphExec_**, Graph_*, unsigned long long flags);
+  Result (*GraphLaunch)(GraphExec_*, Stream_*);
+  Result (*GraphExecDestroy)(GraphExec_*);
+  Result (*GraphDestroy)(Graph_*);
+  Result (*ModuleLoadData)(Module_**, const void* image);
+  Result (*ModuleGetFunction)(Function_**, Module_*, const char* name);
+  Result (*FuncSetAttribute)(Function_*, int attribute, int value);
+  Result (*LaunchKernel)(Function_*, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                         unsigned bz, unsigned shared_bytes, Stream_*, void** parameters, void** extra);
+  Result (*EventCreate)(Event_**, unsigned flags);
+  Result (*EventDestroy)(Event_*);
+  Result (*EventRecord)(Event_*, Stream_*);
+  Result (*EventElapsedTime)(float* milliseconds, Event_* from, Event_* to);
+};
+
+/// Why there is no driver, or nothing when there is one.
+std::string driver_problem();
+/// The driver, opened and initialised at the first call; an environment error that says why where it is not there.
+const Driver& driver();
+
+/// Throws an environment error `cuda: WHAT failed: NAME, TEXT` for anything but success.
+void check(Result, const char* what);
+
+}  // namespace rlx::cuda
