@@ -1,0 +1,531 @@
+#include "rlx/backend/cuda/region/printer.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "rlx/base/error.h"
+
+namespace rlx::cuda {
+
+using region::Argument;
+using region::Constant;
+using region::Instruction;
+using region::Lane;
+using region::Op;
+using region::Region;
+using region::Role;
+
+std::string_view memory_type(DType t) {
+  switch (t) {
+    case DType::bool_:
+      return "u8";
+    case DType::c64:
+      return "f64";  // moved, never computed with
+    case DType::f8e4m3:
+    case DType::f8e5m2:
+      return "u8";
+    default:
+      return dtype_name(t);
+  }
+}
+
+namespace {
+
+std::string_view lane_type(Lane lane) { return lane == Lane::mask ? "bool" : region::lane_name(lane); }
+
+std::string_view reduction_type(Op op) {
+  return op == Op::reduce_sum ? "Sum" : op == Op::reduce_prod ? "Prod" : op == Op::reduce_max ? "Max" : "Min";
+}
+
+std::string hex(uint64_t v) {
+  std::string out;
+  for (; v != 0 || out.empty(); v >>= 4) out.insert(out.begin(), "0123456789abcdef"[v & 15]);
+  return out;
+}
+
+std::string literal(Lane lane, const Constant& c) {
+  switch (lane) {
+    case Lane::mask:
+      return c.integer ? "true" : "false";
+    case Lane::i32:
+      return cat("i32(0x", hex(uint32_t(c.integer)), "u)");
+    case Lane::i64:
+      return cat("i64(0x", hex(uint64_t(c.integer)), "ull)");
+    case Lane::f32: {
+      const float v = float(c.real);
+      if (v == std::floor(v) && std::fabs(v) < 1e6f && !(v == 0 && std::signbit(v)))
+        return cat(int64_t(v), ".0f");
+      return cat("from_bits(0x", hex(std::bit_cast<uint32_t>(v)), "u)");
+    }
+    case Lane::f64:
+      return cat("from_bits(0x", hex(std::bit_cast<uint64_t>(c.real)), "ull)");
+  }
+  return "";
+}
+
+class Printer {
+ public:
+  Printer(const Region& r, const Schedule& s) : r_(r), s_(s) {
+    cut_phases();
+    int64_t most = r.rows() * std::max<int64_t>(r.columns(), 1);
+    for (const Argument& a : r.arguments) {
+      int64_t reach = 0;
+      for (size_t d = 0; d < r.dims.size(); ++d)
+        reach += std::abs(a.strides[d]) * std::max<int64_t>(r.dims[d] - 1, 0);
+      most = std::max(most, reach);
+    }
+    index_ = most < (int64_t(1) << 30) ? "i32" : "i64";
+  }
+
+  PrintedRegion run() {
+    PrintedRegion out;
+    out.schedule = s_;
+    if (s_.spread == Spread::elements) {
+      const int64_t each = int64_t(256) * s_.vector;
+      const int64_t count = r_.rows() * r_.columns();
+      out.kernels.push_back({{"region", elements()}, {(count + each - 1) / each}, {256}});
+      return out;
+    }
+    const int64_t blocks = (r_.rows() + s_.rows_per_block - 1) / s_.rows_per_block;
+    const Grid block = s_.threads_along_rows ? Grid{32, s_.lanes} : Grid{s_.threads};
+    if (s_.spread == Spread::split) {
+      out.workspace = size_t(partials_bytes());
+      out.kernels.push_back(
+          {{"region_parts", rows_kernel("region_parts", Stage::parts)}, {blocks, s_.splits}, block});
+      out.kernels.push_back(
+          {{"region_join", rows_kernel("region_join", Stage::join)}, {(r_.rows() + 3) / 4}, {128}});
+      return out;
+    }
+    out.workspace = s_.in_registers ? 0 : size_t(scratch_bytes());
+    out.kernels.push_back({{"region", rows_kernel("region", Stage::whole)}, {blocks}, block});
+    return out;
+  }
+
+ private:
+  enum class Stage : uint8_t { whole, parts, join };
+
+  struct Phase {
+    std::vector<int> rows, elements;  // instructions, in order
+  };
+
+  const Instruction& at(int n) const { return r_.code[size_t(n)]; }
+  const Argument& argument(const Instruction& i) const { return r_.arguments[size_t(i.argument)]; }
+
+  void cut_phases() {
+    phases_.emplace_back();
+    for (int n = 0; n < int(r_.code.size()); ++n) {
+      const Instruction& i = at(n);
+      if (i.op == Op::barrier) {
+        phases_.emplace_back();
+      } else if (i.per_row && !is_reduction(i.op)) {
+        phases_.back().rows.push_back(n);
+      } else {
+        phases_.back().elements.push_back(n);
+      }
+    }
+  }
+
+  // ---- expressions ----
+
+  std::string value(int n) const { return cat("v", n); }
+
+  std::string expression(const Instruction& i) const {
+    const auto operand = [&](int k) { return value(i.operands[size_t(k)]); };
+    if (i.op == Op::constant) return literal(i.lane, i.constant);
+    if (i.op == Op::select) return cat(operand(0), " ? ", operand(1), " : ", operand(2));
+    if (i.op == Op::convert) return cat("to_", region::lane_name(i.lane), "(", operand(0), ")");
+    static constexpr std::string_view kCompare[] = {"==", "!=", "<", "<=", ">", ">="};
+    if (is_comparison(i.op)) return cat(operand(0), " ", kCompare[int(i.op) - int(Op::eq)], " ", operand(1));
+    if (is_float(i.lane)) {
+      if (i.op == Op::add) return cat(operand(0), " + ", operand(1));
+      if (i.op == Op::sub) return cat(operand(0), " - ", operand(1));
+      if (i.op == Op::mul) return cat(operand(0), " * ", operand(1));
+      if (i.op == Op::div) return cat(operand(0), " / ", operand(1));
+    }
+    if (region::is_binary(i.op))
+      return cat("op_", region::op_name(i.op), "(", operand(0), ", ", operand(1), ")");
+    return cat(rounds_at_once(i) ? "fast_" : "op_", region::op_name(i.op), "(", operand(0), ")");
+  }
+
+  /// Whether the value is only used rounded to 16 bits, and the prelude has a function that is exact enough for that. It is the same with
+  /// and without fusion: a value that is rounded inside a region would be rounded by its store.
+  bool rounds_at_once(const Instruction& i) const {
+    switch (i.op) {
+      case Op::exp:
+      case Op::sigmoid:
+      case Op::tanh:
+      case Op::silu:
+      case Op::gelu:
+      case Op::gelu_tanh:
+      case Op::gelu_quick:
+        break;
+      default:
+        return false;
+    }
+    if (i.lane != Lane::f32) return false;
+    const int n = int(&i - r_.code.data());
+    for (const Instruction& user : r_.code) {
+      for (int k = 0; k < arity(user.op); ++k) {
+        if (user.operands[size_t(k)] != n) continue;
+        const bool rounds = user.op == Op::round_bf16 || user.op == Op::round_f16 ||
+                            (user.op == Op::store && dtype_size(argument(user).dtype) == 2);
+        if (!rounds) return false;
+      }
+    }
+    return true;
+  }
+
+  std::string read(const Instruction& i, const std::string& place) const {
+    return cat("as_", region::lane_name(i.lane), "(", place, ")");
+  }
+
+  void line(const std::string& indent, const std::string& text) { text_ += indent + text + "\n"; }
+  void define(const std::string& indent, int n, const std::string& e) {
+    line(indent, cat("const ", lane_type(at(n).lane), " ", value(n), " = ", e, ";"));
+  }
+
+  // ---- places ----
+
+  /// i0, i1, .. of dimensions [from, to) out of a number that counts their elements; only those that arguments need.
+  void print_indices(const std::string& indent, const std::string& name, const std::string& number,
+                     size_t from, size_t to) {
+    std::string rest = number;
+    for (size_t d = to; d-- > from;) {
+      const bool outermost = d == from;
+      line(indent, cat("const ", index_, " ", name, d, " = ", rest,
+                       outermost ? "" : cat(" % ", std::max<int64_t>(r_.dims[d], 1)), ";"));
+      if (outermost) break;
+      const std::string next = cat(name, "rest", d);
+      line(indent,
+           cat("const ", index_, " ", next, " = ", rest, " / ", std::max<int64_t>(r_.dims[d], 1), ";"));
+      rest = next;
+    }
+  }
+  std::string offset(const Argument& a, const std::string& name, size_t from, size_t to) const {
+    std::string out;
+    for (size_t d = from; d < to; ++d) {
+      if (a.strides[d] == 0 || r_.dims[d] <= 1) continue;
+      out += cat(out.empty() ? "" : " + ", name, d);
+      if (a.strides[d] != 1) out += cat(" * ", index_, "(", a.strides[d], ")");
+    }
+    return out.empty() ? "0" : out;
+  }
+  std::string name_of(size_t a) const { return cat("a", a); }
+
+  std::string signature(const std::string& entry, int threads) const {
+    std::string out = cat("extern \"C\" __global__ void __launch_bounds__(", threads, ") ", entry, "(");
+    for (size_t a = 0; a < r_.arguments.size(); ++a) {
+      const Argument& x = r_.arguments[a];
+      if (x.role == Role::scratch) continue;
+      out += cat(x.role == Role::in ? "const " : "", memory_type(x.dtype), "* ", name_of(a), ", ");
+    }
+    return out + "char* workspace) {\n";
+  }
+
+  // ---- elements ----
+
+  std::string elements() {
+    text_ = signature("region", 256);
+    const int64_t count = r_.rows() * r_.columns();
+    const size_t rank = r_.dims.size();
+    line("  ",
+         cat("const ", index_, " e = (", index_, "(blockIdx.x) * 256 + threadIdx.x) * ", s_.vector, ";"));
+    line("  ", cat("if (e >= ", count, ") return;"));
+    print_indices("  ", "i", "e", 0, rank);
+    for (size_t a = 0; a < r_.arguments.size(); ++a)
+      line("  ", cat("const ", index_, " o", a, " = ", offset(r_.arguments[a], "i", 0, rank), ";"));
+    std::vector<int> all;
+    for (const Phase& p : phases_) {
+      all.insert(all.end(), p.rows.begin(), p.rows.end());
+      all.insert(all.end(), p.elements.begin(), p.elements.end());
+    }
+    std::sort(all.begin(), all.end());
+    print_body("  ", all, -1);
+    return text_ + "}\n";
+  }
+
+  /// Instructions at the columns c .. c + vector - 1; o0, o1, .. are the offsets of the arguments there. `kept_phase`: which phase
+  /// it is, for values kept in registers; -1 where none are.
+  void print_body(const std::string& indent, const std::vector<int>& list, int phase) {
+    const int v = s_.vector;
+    std::vector<bool> loaded(r_.arguments.size()), stored(r_.arguments.size());
+    for (const int n : list) {
+      const Instruction& i = at(n);
+      if (i.op != Op::load && i.op != Op::store) continue;
+      const size_t a = size_t(i.argument);
+      if (!is_vector(r_, r_.arguments[a], v)) continue;
+      if (i.op == Op::load && !loaded[a] && !(phase > 0 && is_kept(a))) {
+        line(indent, cat("const auto p", a, " = load<", v, ">(", name_of(a), " + o", a, ");"));
+        loaded[a] = true;
+      }
+      if (i.op == Op::store && !stored[a]) {
+        line(indent, cat("Pack<", memory_type(r_.arguments[a].dtype), ", ", v, "> q", a, ";"));
+        stored[a] = true;
+      }
+    }
+    if (v > 1) {
+      line(indent, "#pragma unroll");
+      line(indent, cat("for (int u = 0; u < ", v, "; ++u) {"));
+    } else {
+      line(indent, "{");
+    }
+    // A result may lie where an operand does: all is read before anything is written.
+    const auto print = [&](auto wanted) {
+      for (const int n : list) {
+        if (wanted(at(n).op)) print_instruction(indent + "  ", n, phase);
+      }
+    };
+    print([](Op op) { return op == Op::load; });
+    print([](Op op) { return op != Op::load && op != Op::store; });
+    print([](Op op) { return op == Op::store; });
+    line(indent, "}");
+    for (size_t a = 0; a < r_.arguments.size(); ++a) {
+      if (stored[a]) line(indent, cat("store(", name_of(a), " + o", a, ", q", a, ");"));
+    }
+  }
+
+  std::string element_place(const Argument& x, size_t a) const {
+    const int64_t stride = x.role == Role::scratch ? 1 : x.strides[r_.dims.size() - 1];
+    const std::string step = s_.vector == 1 || stride == 0 ? ""
+                             : stride == 1                 ? " + u"
+                                                           : cat(" + u * ", index_, "(", stride, ")");
+    return cat(name_of(a), "[o", a, step, "]");
+  }
+  std::string kept_place(size_t a) const {
+    return s_.vector == 1 ? cat("k", a, "[round]") : cat("k", a, "[round * ", s_.vector, " + u]");
+  }
+
+  void print_instruction(const std::string& indent, int n, int phase) {
+    const Instruction& i = at(n);
+    if (i.op == Op::load) {
+      const size_t a = size_t(i.argument);
+      const Argument& x = argument(i);
+      const bool kept = is_kept(a) && phase >= 0;
+      if (kept && (phase > 0 || x.role == Role::scratch)) return define(indent, n, read(i, kept_place(a)));
+      const std::string from = is_vector(r_, x, s_.vector) ? cat("p", a, ".v[u]") : element_place(x, a);
+      if (kept) line(indent, cat(kept_place(a), " = ", from, ";"));
+      return define(indent, n, read(i, kept ? kept_place(a) : from));
+    }
+    if (i.op == Op::store) {
+      const size_t a = size_t(i.argument);
+      const Argument& x = argument(i);
+      const std::string to = is_kept(a) && phase >= 0      ? kept_place(a)
+                             : is_vector(r_, x, s_.vector) ? cat("q", a, ".v[u]")
+                                                           : element_place(x, a);
+      return line(indent, cat("put(", to, ", ", value(i.operands[0]), ");"));
+    }
+    if (is_reduction(i.op)) {
+      return line(indent,
+                  cat("r", n, " = ", reduction_type(i.op), "::of(r", n, ", ", value(i.operands[0]), ");"));
+    }
+    define(indent, n, expression(i));
+  }
+
+  // ---- rows ----
+
+  /// Kept in registers between phases: scratch rows, and inputs whose elements are loaded in the first phase and again later.
+  bool is_kept(size_t a) const {
+    if (!s_.in_registers) return false;
+    if (r_.arguments[a].role == Role::scratch) return true;
+    return loads_in_phase(0, a) && later_loads(a);
+  }
+  bool loads_in_phase(size_t phase, size_t a) const {
+    return std::any_of(phases_[phase].elements.begin(), phases_[phase].elements.end(),
+                       [&](int n) { return at(n).op == Op::load && size_t(at(n).argument) == a; });
+  }
+  bool later_loads(size_t a) const {
+    for (size_t p = 1; p < phases_.size(); ++p) {
+      if (loads_in_phase(p, a)) return true;
+    }
+    return false;
+  }
+
+  int64_t scratch_bytes() const {
+    int64_t bytes = 0;
+    for (const Argument& a : r_.arguments) {
+      if (a.role == Role::scratch)
+        bytes += (r_.rows() * r_.columns() * int64_t(dtype_size(a.dtype)) + 63) / 64 * 64;
+    }
+    return bytes;
+  }
+  // Of each reduction, one value for each part of each row, 8 bytes each.
+  int64_t partials_bytes() const {
+    int64_t count = 0;
+    for (const Instruction& i : r_.code) count += is_reduction(i.op);
+    return count * s_.splits * r_.rows() * 8;
+  }
+
+  bool along_rows(Stage stage) const { return s_.threads_along_rows && stage != Stage::join; }
+
+  std::string joined(Stage stage, const Instruction& i, int n) const {
+    const std::string_view op = reduction_type(i.op);
+    if (stage == Stage::join || (!along_rows(stage) && s_.lanes == 32))
+      return cat("over_warp<", op, ">(r", n, ")");
+    if (along_rows(stage)) {
+      if (s_.lanes == 1) return cat("r", n);
+      return cat("over_y<", op, ", ", s_.lanes, ">(r", n, ", shared)");
+    }
+    return cat("over_block<", op, ", ", s_.threads / 32, ">(r", n, ", shared)");
+  }
+
+  void print_row_start(Stage stage) {
+    if (along_rows(stage)) {
+      if (s_.lanes > 1) line("  ", cat("__shared__ f64 shared[", 32 * s_.lanes, "];"));
+      line("  ", cat("const ", index_, " place = ", index_, "(blockIdx.x) * 32 + threadIdx.x;"));
+      line("  ", cat("const bool live = place < ", r_.rows(), ";"));
+      line("  ", cat("const ", index_, " row = live ? place : ", r_.rows() - 1, ";"));
+      line("  ", "const int lane = threadIdx.y;");
+    } else if (stage == Stage::join || s_.lanes == 32) {
+      line("  ", cat("const ", index_, " row = ", index_, "(blockIdx.x) * 4 + threadIdx.x / 32;"));
+      line("  ", cat("if (row >= ", r_.rows(), ") return;"));
+      line("  ", "const int lane = threadIdx.x % 32;");
+      line("  ", "const bool live = true;");
+    } else {
+      line("  ", cat("__shared__ f64 shared[", s_.threads / 32, "];"));
+      line("  ", cat("const ", index_, " row = blockIdx.x;"));
+      line("  ", "const int lane = threadIdx.x;");
+      line("  ", "const bool live = true;");
+    }
+    print_indices("  ", "i", "row", 0, size_t(r_.row_rank));
+    for (size_t a = 0; a < r_.arguments.size(); ++a) {
+      const Argument& x = r_.arguments[a];
+      if (x.role == Role::scratch) continue;
+      line("  ", cat("const ", index_, " b", a, " = ", offset(x, "i", 0, size_t(r_.row_rank)), ";"));
+    }
+  }
+
+  void print_scratch() {
+    int64_t at = 0;
+    for (size_t a = 0; a < r_.arguments.size(); ++a) {
+      const Argument& x = r_.arguments[a];
+      if (is_kept(a)) {
+        line("  ", cat(memory_type(x.dtype), " k", a, "[", s_.rounds * s_.vector, "];"));
+      } else if (x.role == Role::scratch) {
+        line("  ",
+             cat(memory_type(x.dtype), "* const ", name_of(a), " = reinterpret_cast<", memory_type(x.dtype),
+                 "*>(workspace + i64(", at, ")) + i64(row) * ", r_.columns(), ";"));
+        at += (r_.rows() * r_.columns() * int64_t(dtype_size(x.dtype)) + 63) / 64 * 64;
+      }
+    }
+  }
+
+  void print_row_values(const Phase& phase) {
+    for (const int n : phase.rows) {
+      const Instruction& i = at(n);
+      if (i.op == Op::load) {
+        define("  ", n, read(i, cat(name_of(size_t(i.argument)), "[b", i.argument, "]")));
+      } else if (i.op == Op::store) {
+        line("  ", cat("if (live && lane == 0) put(", name_of(size_t(i.argument)), "[b", i.argument, "], ",
+                       value(i.operands[0]), ");"));
+      } else {
+        define("  ", n, expression(i));
+      }
+    }
+  }
+
+  void print_columns(const Phase& phase, int number, Stage stage) {
+    const std::string stop = cat(r_.columns());
+    const std::string pass = cat(index_, "(", int64_t(s_.lanes) * s_.vector, ")");
+    const std::string first = stage == Stage::parts ? cat(index_, "(blockIdx.y) * ",
+                                                          int64_t(s_.lanes) * s_.vector * s_.rounds, " + ")
+                                                    : "";
+    line("  ", s_.in_registers ? "#pragma unroll" : "#pragma unroll 4");
+    line("  ", cat("for (int round = 0; round < ", s_.rounds, "; ++round) {"));
+    line("    ", cat("const ", index_, " c = ", first, "round * ", pass, " + lane * ", s_.vector, ";"));
+    line("    ", cat("if (c < ", stop, ") {"));
+    print_indices("      ", "j", "c", size_t(r_.row_rank), r_.dims.size());
+    for (size_t a = 0; a < r_.arguments.size(); ++a) {
+      const Argument& x = r_.arguments[a];
+      const std::string at = x.role == Role::scratch
+                                 ? "c"
+                                 : cat("b", a, " + ", offset(x, "j", size_t(r_.row_rank), r_.dims.size()));
+      line("      ", cat("const ", index_, " o", a, " = ", at, ";"));
+    }
+    // A thread past the last row computes on a row that is there and writes nothing.
+    const bool guarded = s_.threads_along_rows;
+    if (!guarded) {
+      print_body("      ", phase.elements, number);
+    } else {
+      std::vector<int> values, stores;
+      for (const int n : phase.elements) (at(n).op == Op::store ? stores : values).push_back(n);
+      line("      ", "{");
+      for (const int n : values) print_instruction("        ", n, number);
+      for (const int n : stores) {
+        line("        ", "if (live) {");
+        print_instruction("          ", n, number);
+        line("        ", "}");
+      }
+      line("      ", "}");
+    }
+    line("    ", "}");
+    line("  ", "}");
+  }
+
+  std::string part_place(int reduction, const std::string& part) const {
+    return cat("parts[(i64(", reduction, ") * ", s_.splits, " + ", part, ") * ", r_.rows(), " + row]");
+  }
+
+  // The parts of a row that blocks found, read by the lanes of a warp.
+  void print_parts_read(int n, int reduction) {
+    const Lane lane = at(n).lane;
+    line("  ", cat("for (int part = lane; part < ", s_.splits, "; part += 32)"));
+    line("    ", cat("r", n, " = ", reduction_type(at(n).op), "::of(r", n, ", reinterpret_cast<const ",
+                     lane_type(lane), "&>(", part_place(reduction, "part"), "));"));
+  }
+
+  std::string rows_kernel(const std::string& entry, Stage stage) {
+    text_ = signature(entry, stage == Stage::join ? 128 : s_.threads);
+    print_row_start(stage);
+    if (stage == Stage::whole) print_scratch();
+    if (stage != Stage::whole) line("  ", "i64* const parts = reinterpret_cast<i64*>(workspace);");
+    for (size_t p = 0; p < phases_.size(); ++p) {
+      const Phase& phase = phases_[p];
+      if (stage == Stage::join || p == 0 || stage == Stage::whole) {
+        if (stage == Stage::parts) {
+          print_row_values_without_stores(phase);
+        } else {
+          print_row_values(phase);
+        }
+      }
+      if (phase.elements.empty()) continue;
+      for (const int n : phase.elements) {
+        if (is_reduction(at(n).op))
+          line("  ", cat(lane_type(at(n).lane), " r", n, " = ", literal(at(n).lane, at(n).constant), ";"));
+      }
+      if (stage != Stage::join) print_columns(phase, int(p), stage);
+      int reduction = 0;
+      for (const int n : phase.elements) {
+        if (!is_reduction(at(n).op)) continue;
+        if (stage == Stage::join) print_parts_read(n, reduction);
+        define("  ", n, joined(stage, at(n), n));
+        if (stage == Stage::parts) {
+          line("  ", cat("if (live && lane == 0) reinterpret_cast<", lane_type(at(n).lane), "&>(",
+                         part_place(reduction, "blockIdx.y"), ") = ", value(n), ";"));
+        }
+        ++reduction;
+      }
+      if (stage == Stage::parts) break;
+    }
+    return text_ + "}\n";
+  }
+
+  void print_row_values_without_stores(const Phase& phase) {
+    Phase values;
+    for (const int n : phase.rows) {
+      if (at(n).op != Op::store) values.rows.push_back(n);
+    }
+    print_row_values(values);
+  }
+
+  const Region& r_;
+  const Schedule& s_;
+  std::vector<Phase> phases_;
+  std::string text_, index_;
+};
+
+}  // namespace
+
+PrintedRegion print_region(const Region& r, const Schedule& s) { return Printer(r, s).run(); }
+
+}  // namespace rlx::cuda

@@ -1,0 +1,155 @@
+#include "rlx/backend/cuda/region/schedule.h"
+
+#include <algorithm>
+
+#include "rlx/base/text.h"
+
+namespace rlx::cuda {
+namespace {
+
+using region::Argument;
+using region::Instruction;
+using region::Op;
+using region::Region;
+using region::Role;
+
+constexpr int64_t kWarp = 32;
+constexpr int64_t kBlocksWanted = 264;      // two for each processor of an H100 or H200
+constexpr int64_t kRegisterValues = 64;     // of a thread for scratch rows and kept inputs
+constexpr int64_t kSplitColumns = 1 << 14;  // rows shorter than this are not shared by blocks
+
+int64_t rounded_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+int phase_count_of_argument(const Region& r, int argument) {
+  int phases = 0, last = -1, phase = 0;
+  for (const Instruction& i : r.code) {
+    phase += i.op == Op::barrier;
+    if (i.op == Op::load && !i.per_row && i.argument == argument && phase != last) ++phases, last = phase;
+  }
+  return phases;
+}
+
+// Elements move in the first phase only: what follows are row values.
+bool one_pass(const Region& r) {
+  int phase = 0;
+  for (const Instruction& i : r.code) {
+    phase += i.op == Op::barrier;
+    if (phase > 0 && (!i.per_row || is_reduction(i.op))) return false;
+  }
+  return true;
+}
+
+int widest_vector(const Region& r) {
+  const int64_t last = r.dims.back();
+  size_t size = 1;
+  for (const Argument& a : r.arguments) {
+    if (a.role != Role::scratch && !r.is_per_row(a)) size = std::max(size, dtype_size(a.dtype));
+  }
+  for (int v = std::min<int>(8, int(16 / size)); v > 1; v /= 2) {
+    bool fits = last % v == 0;
+    for (const Argument& a : r.arguments) {
+      if (a.role == Role::out && !r.is_per_row(a)) fits = fits && is_vector(r, a, v);
+    }
+    bool some = false;  // something is read or written as a vector
+    for (const Argument& a : r.arguments) some = some || (a.role != Role::scratch && is_vector(r, a, v));
+    if (fits && some) return v;
+  }
+  return 1;
+}
+
+/// Whether neighbours in memory are rows, not columns, in what the elements come from.
+bool rows_are_neighbours(const Region& r) {
+  if (r.row_rank == 0 || r.dims[size_t(r.row_rank) - 1] < 8) return false;
+  int along_rows = 0, along_columns = 0;
+  for (const Argument& a : r.arguments) {
+    if (a.role == Role::scratch || r.is_per_row(a)) continue;
+    along_columns += a.strides[r.dims.size() - 1] == 1;
+    along_rows += a.strides[size_t(r.row_rank) - 1] == 1;
+  }
+  return along_columns == 0 && along_rows > 0;
+}
+
+void keep_in_registers(const Region& r, Schedule& s) {
+  int64_t values = 0;
+  for (size_t a = 0; a < r.arguments.size(); ++a) {
+    if (r.arguments[a].role == Role::scratch || phase_count_of_argument(r, int(a)) > 1) ++values;
+  }
+  s.in_registers = values > 0 && values * s.rounds * s.vector <= kRegisterValues;
+}
+
+void split_rows(const Region& r, Schedule& s) {
+  const int64_t blocks = rounded_up(r.rows(), s.rows_per_block);
+  if (!one_pass(r) || r.columns() < kSplitColumns / (s.threads_along_rows ? 16 : 1) ||
+      blocks * 2 > kBlocksWanted)
+    return;
+  const int64_t pass = int64_t(s.lanes) * s.vector;
+  s.splits = std::min(rounded_up(kBlocksWanted * 2, blocks), rounded_up(r.columns(), pass * 4));
+  if (s.splits <= 1) {
+    s.splits = 1;
+    return;
+  }
+  s.spread = Spread::split;
+  const int64_t part = rounded_up(rounded_up(r.columns(), s.splits), pass) * pass;
+  s.splits = rounded_up(r.columns(), part);
+  s.rounds = int(part / pass);
+}
+
+}  // namespace
+
+bool is_vector(const Region& r, const Argument& a, int width) {
+  if (width == 1 || a.role == Role::scratch || a.strides[r.dims.size() - 1] != 1) return false;
+  for (size_t d = 0; d + 1 < r.dims.size(); ++d) {
+    if (r.dims[d] > 1 && a.strides[d] % width != 0) return false;
+  }
+  return true;
+}
+
+Schedule schedule_of(const Region& r, bool aligned) {
+  Schedule s;
+  s.vector = aligned ? widest_vector(r) : 1;
+  if (!r.has_reduction()) return s;
+  const int64_t columns = r.columns();
+  if (rows_are_neighbours(r)) {
+    s.spread = Spread::columns;
+    s.threads_along_rows = true;
+    s.vector = 1;
+    s.rows_per_block = int(kWarp);
+    s.lanes = columns >= 64 ? 16 : columns >= 16 ? 8 : 1;
+    s.threads = int(kWarp) * s.lanes;
+  } else if (columns <= kWarp * 8 * s.vector) {
+    s.spread = Spread::warp;
+    s.threads = 128;
+    s.lanes = int(kWarp);
+    s.rows_per_block = s.threads / s.lanes;
+  } else {
+    s.spread = Spread::block;
+    const int64_t wanted = columns / s.vector / 4;
+    s.threads = wanted >= 1024 ? 1024 : wanted >= 512 ? 512 : wanted >= 256 ? 256 : 128;
+    s.lanes = s.threads;
+  }
+  s.rounds = int(std::max<int64_t>(1, rounded_up(columns, int64_t(s.lanes) * s.vector)));
+  split_rows(r, s);
+  if (s.spread != Spread::split) keep_in_registers(r, s);
+  return s;
+}
+
+std::string Schedule::text() const {
+  const auto name = [&]() -> std::string {
+    switch (spread) {
+      case Spread::elements:
+        return "a thread for each";
+      case Spread::warp:
+        return "a warp for each row";
+      case Spread::block:
+        return cat(threads, " threads for each row");
+      case Spread::columns:
+        return cat("a thread for each row, ", lanes, " share the columns");
+      case Spread::split:
+        return cat(splits, " blocks for each row");
+    }
+    return "";
+  }();
+  return vector > 1 ? cat(name, ", vectors of ", vector) : name;
+}
+
+}  // namespace rlx::cuda

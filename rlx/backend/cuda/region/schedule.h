@@ -1,0 +1,36 @@
+// How the box of a region is spread over threads.
+#pragma once
+
+#include "rlx/region/region.h"
+
+namespace rlx::cuda {
+
+enum class Spread : uint8_t {
+  elements,  // no reductions: a thread for each few neighbouring elements
+  warp,      // a warp for each row
+  block,     // a block for each row
+  columns,   // a thread for each row, rows being neighbours in memory; threadIdx.y shares the columns
+  split,     // as block or columns, but several blocks share a row; a second kernel joins what they found
+};
+
+struct Schedule {
+  Spread spread = Spread::elements;
+  bool threads_along_rows = false;  // columns, and split of that kind
+  int vector = 1;                   // neighbouring columns that a thread handles together
+  int threads = 256;                // of a block
+  int lanes = 1;                    // threads that share a row (of one block)
+  int rounds = 1;                   // passes of the lanes over the columns of a row, or of a part
+  int64_t splits = 1;               // blocks that share a row
+  bool in_registers = false;        // scratch rows and inputs of several phases stay in registers
+  int rows_per_block = 1;
+
+  std::string text() const;
+};
+
+/// `aligned`: addresses allow vectors.
+Schedule schedule_of(const region::Region&, bool aligned);
+
+/// Whether an argument is read or written as vectors of `width` columns.
+bool is_vector(const region::Region&, const region::Argument&, int width);
+
+}  // namespace rlx::cuda
