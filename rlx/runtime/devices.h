@@ -5,8 +5,8 @@
 
 namespace rlx {
 
-/// "cpu": this machine's processor; "ref": the interpreter's rules, exact and slow. An unknown name is a user error that lists
-/// the known ones.
+/// "cpu": this machine's processor; "cuda": its first NVIDIA GPU, opened at the first call, an environment error that says why where
+/// there is none; "ref": the interpreter's rules, exact and slow. An unknown name is a user error that lists the known ones.
 const backend::Backend& device_named(std::string_view name);
 std::vector<std::string> device_names();
 

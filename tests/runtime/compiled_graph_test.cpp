@@ -99,7 +99,7 @@ TEST(CompiledGraph, runs_in_many_threads_as_clones) {
 
 TEST(CompiledGraph, refuses_an_unknown_device_and_a_graph_without_outputs) {
   EXPECT_EQ(error_of([] { compile(linear(), {}, {.device = "tpu"}); }),
-            "device: unknown device 'tpu'; known: cpu, ref");
+            "device: unknown device 'tpu'; known: cpu, cuda, ref");
   EXPECT_EQ(error_of([] { compile(ir::Graph("nothing")); }),
             "compile: graph 'nothing' has no outputs; name them with set_outputs");
 }

@@ -1,0 +1,64 @@
+#include "rlx/backend/cuda/device.h"
+
+#include "rlx/backend/cuda/nodes/families.h"
+#include "rlx/backend/cuda/queue.h"
+#include "rlx/base/error.h"
+
+namespace rlx::cuda {
+namespace {
+
+// Code for exactly this processor; 9.0 has instructions that only its own code may use.
+std::string architecture_of(const Gpu& gpu) {
+  return cat("sm_", gpu.major(), gpu.minor(), gpu.major() == 9 ? "a" : "");
+}
+
+}  // namespace
+
+Device::Device(std::string architecture, const Gpu* gpu)
+    : functions_(std::move(architecture), gpu), gpu_(gpu) {
+  add_attention(kernels_);
+  add_control(kernels_);
+  add_index(kernels_);
+  add_moves(kernels_);
+  add_products(kernels_);
+  add_random(kernels_);
+  add_regions(kernels_);
+  add_running(kernels_);
+  add_scatter(kernels_);
+  add_sort(kernels_);
+  add_windows(kernels_);
+  kernels_.add_last_resort(on_host_kernel());
+}
+
+std::unique_ptr<backend::Step> Device::prepare_copy(const backend::Arg& from, const backend::Arg& to,
+                                                    int) const {
+  return prepare_gpu_copy(*this, from, to);
+}
+
+const backend::Memory& Device::memory() const { return gpu_ ? gpu_->memory() : backend::host_memory(); }
+
+std::unique_ptr<backend::Queue> Device::make_queue() const {
+  RLX_CHECK(gpu_ != nullptr, "a device without a GPU has no queue");
+  return std::make_unique<GpuQueue>(*gpu_);
+}
+
+const Device& device() {
+  static const Device* const made = [] {
+    const Gpu& gpu = Gpu::first();
+    if (const std::string why = compiler_problem(); !why.empty())
+      throw environment_error("cuda: no CUDA device: ", gpu.name(), " is there, but ", why);
+    return new Device(architecture_of(gpu), &gpu);
+  }();
+  return *made;
+}
+
+std::string device_problem() {
+  try {
+    device();
+    return "";
+  } catch (const Error& e) {
+    return e.message();
+  }
+}
+
+}  // namespace rlx::cuda

@@ -1,0 +1,33 @@
+// An NVIDIA GPU as a backend.
+#pragma once
+
+#include "rlx/backend/backend.h"
+#include "rlx/backend/cuda/compile/function.h"
+
+namespace rlx::cuda {
+
+class Device final : public backend::Backend {
+ public:
+  /// Without a GPU it compiles what programs need and runs nothing.
+  Device(std::string architecture, const Gpu* gpu);
+
+  std::string_view name() const override { return "cuda"; }
+  std::unique_ptr<backend::Step> prepare_copy(const backend::Arg& from, const backend::Arg& to,
+                                              int threads) const override;
+  const backend::Memory& memory() const override;
+  std::unique_ptr<backend::Queue> make_queue() const override;
+
+  Functions& functions() const { return functions_; }
+  const Gpu* gpu() const { return gpu_; }
+
+ private:
+  mutable Functions functions_;
+  const Gpu* gpu_;
+};
+
+/// The first GPU of this machine, opened at the first call; an environment error that says why there is none.
+const Device& device();
+/// Why there is no device, or nothing when there is one.
+std::string device_problem();
+
+}  // namespace rlx::cuda

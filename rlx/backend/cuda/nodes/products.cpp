@@ -1,0 +1,197 @@
+// Matrix products of two operands with broadcast leading axes.
+#include "rlx/backend/cuda/driver/blas.h"
+#include "rlx/backend/cuda/kernels/product.h"
+#include "rlx/backend/cuda/nodes/families.h"
+#include "rlx/backend/cuda/region/printer.h"
+#include "rlx/ops/linalg/matmul.h"
+
+namespace rlx::cuda {
+namespace {
+
+struct BatchAxis {
+  int64_t size, a, b, c;  // strides in elements
+};
+
+/// Strides of a matrix in elements, as the tiled kernel takes them.
+struct MatrixStrides {
+  int64_t row = 0, column = 0, batch = 0;
+};
+
+struct Product {
+  DType a_type, b_type, c_type;
+  int64_t m = 0, n = 0, k = 0, batch = 1;
+  MatrixStrides a, b, c;
+  std::vector<BatchAxis> outer;  // beside the batch
+
+  int64_t places() const {
+    int64_t count = 1;
+    for (const BatchAxis& x : outer) count *= x.size;
+    return count;
+  }
+};
+
+// The leading axes, broadcast to those of the result and joined where the strides allow it; the innermost comes first.
+std::vector<BatchAxis> batch_axes(const Arg& a, const Arg& b, const Arg& c) {
+  std::vector<BatchAxis> out;
+  const int rank = c.shape.rank();
+  const auto stride = [&](const Arg& x, int axis) -> int64_t {
+    const int own = axis - (rank - x.shape.rank());
+    return own < 0 || x.shape.dim(own) == Dim(1) ? 0 : x.layout.strides[size_t(own)];
+  };
+  for (int axis = rank - 3; axis >= 0; --axis) {
+    const BatchAxis x{c.shape.dim(axis).value(), stride(a, axis), stride(b, axis), stride(c, axis)};
+    if (x.size == 1) continue;
+    if (!out.empty()) {
+      BatchAxis& in = out.back();
+      if (x.a == in.size * in.a && x.b == in.size * in.b && x.c == in.size * in.c) {
+        in.size *= x.size;
+        continue;
+      }
+    }
+    out.push_back(x);
+  }
+  return out;
+}
+
+Product describe(const Arg& a, const Arg& b, const Arg& c) {
+  const auto strides = [](const Arg& x) {
+    const size_t rank = x.layout.strides.size();
+    return MatrixStrides{x.layout.strides[rank - 2], x.layout.strides[rank - 1]};
+  };
+  Product p{a.dtype(), b.dtype(), c.dtype()};
+  p.m = c.shape.dim(-2).value();
+  p.n = c.shape.dim(-1).value();
+  p.k = a.shape.dim(-1).value();
+  p.a = strides(a), p.b = strides(b), p.c = strides(c);
+  p.outer = batch_axes(a, b, c);
+  if (p.outer.empty()) return p;
+  const BatchAxis in = p.outer.front();
+  p.outer.erase(p.outer.begin());
+  if (in.b == 0 && in.a == p.m * p.a.row && in.c == p.m * p.c.row) {
+    p.m *= in.size;  // one matrix for all: more rows
+  } else {
+    p.batch = in.size;
+    p.a.batch = in.a, p.b.batch = in.b, p.c.batch = in.c;
+  }
+  return p;
+}
+
+// As the library takes it; nothing when neither rows nor columns are runs.
+std::optional<BlasMatrix> blas_matrix(const MatrixStrides& x, int64_t rows, int64_t columns) {
+  const int64_t row = rows == 1 ? std::max<int64_t>(columns, 1) : x.row;
+  const int64_t column = columns == 1 ? 1 : x.column;
+  if (column == 1 && row >= columns) return BlasMatrix{false, row, x.batch};
+  if ((rows == 1 || x.row == 1) && x.column >= rows) return BlasMatrix{true, x.column, x.batch};
+  return std::nullopt;
+}
+
+std::shared_ptr<const BlasPlan> blas_plan(const Device& device, const Product& p) {
+  const DType t = p.a_type;
+  const bool known = t == DType::f32 || t == DType::f64 || t == DType::f16 || t == DType::bf16;
+  if (!known || p.b_type != t || p.c_type != t || !device.gpu()) return nullptr;
+  const auto a = blas_matrix(p.a, p.m, p.k), b = blas_matrix(p.b, p.k, p.n), c = blas_matrix(p.c, p.m, p.n);
+  if (!a || !b || !c || c->transposed) return nullptr;
+  return BlasPlan::make(
+      *device.gpu(), {.dtype = t, .m = p.m, .n = p.n, .k = p.k, .batch = p.batch, .a = *a, .b = *b, .c = *c});
+}
+
+Source tiled_source(const Product& p) {
+  const bool complex = p.a_type == DType::c64, whole = is_integer(p.a_type), wide = p.a_type == DType::f64;
+  std::string text;
+  if (complex) text += "struct c64 { f32 x, y; };\n";
+  const auto type = [&](DType t) { return complex ? std::string("c64") : std::string(memory_type(t)); };
+  text += cat("typedef ", type(p.a_type), " A;\ntypedef ", type(p.b_type), " B;\ntypedef ", type(p.c_type),
+              " C;\n");
+  if (complex) {
+    text +=
+        "typedef c64 Acc;\ninline Acc read_a(A x) { return x; }\ninline Acc read_b(B x) { return x; }\n"
+        "inline void write_c(C& to, Acc x) { to = x; }\n"
+        "inline Acc mad(Acc s, Acc x, Acc y) { return {fmaf(x.x, y.x, fmaf(-x.y, y.y, s.x)), fmaf(x.x, y.y, fmaf(x.y, y.x, s.y))}; }\n";
+  } else {
+    const char* acc = whole ? (p.c_type == DType::i32 ? "i32" : "i64") : wide ? "f64" : "f32";
+    text += cat("typedef ", acc, " Acc;\ninline Acc read_a(A x) { return as_", acc,
+                "(x); }\ninline Acc read_b(B x) { return as_", acc,
+                "(x); }\ninline void write_c(C& to, Acc x) { put(to, x); }\n");
+    text += cat("inline Acc mad(Acc s, Acc x, Acc y) { return ",
+                whole ? "op_add(s, op_mul(x, y))" : "op_fma(x, y, s)", "; }\n");
+  }
+  return {"product", text + kProductKernel};
+}
+
+Support accepts(const Request& r) {
+  const DType a = r.in[0].dtype(), b = r.in[1].dtype(), c = r.out[0].dtype();
+  const auto is_byte = [](DType t) { return t == DType::i8 || t == DType::u8; };
+  if (is_byte(a) && is_byte(b) && c == DType::i32) return Support::yes();
+  if (a == DType::bool_ || is_storage_only(a)) return Support::no("no product of ", a);
+  if (b != a || c != a) return Support::no("dtypes are mixed");
+  return Support::yes();
+}
+
+constexpr size_t kWorkspaceAlignment = 256;  // what the library asks of its workspace
+
+class ProductStep final : public Step {
+ public:
+  ProductStep(const Device& device, const Product& p) : device_(device), p_(p), blas_(blas_plan(device, p)) {
+    if (blas_ && blas_->workspace() > 0) workspace = blas_->workspace() + kWorkspaceAlignment;
+    tiled_ = device.functions().get(tiled_source(p));
+    note = cat(blas_ ? "cuBLASLt" : "tiles of 64 x 64", ", ", p.m, " x ", p.n, " x ", p.k,
+               p.batch * p.places() > 1 ? cat(", ", p.batch * p.places(), " times") : "");
+  }
+
+  void run(const Launch& l) const override {
+    for (int64_t i = 0; i < p_.places(); ++i) {
+      int64_t rest = i, a = 0, b = 0, c = 0;
+      for (const BatchAxis& x : p_.outer) {
+        const int64_t k = rest % x.size;
+        rest /= x.size;
+        a += k * x.a, b += k * x.b, c += k * x.c;
+      }
+      run_one(l, l.in[0] + a * int64_t(dtype_size(p_.a_type)), l.in[1] + b * int64_t(dtype_size(p_.b_type)),
+              l.out[0] + c * int64_t(dtype_size(p_.c_type)));
+    }
+  }
+
+ private:
+  void run_one(const Launch& l, std::byte* a, std::byte* b, std::byte* c) const {
+    const Stream& s = stream_of(l);
+    s.gpu.use();
+    if (blas_ && blas_->fits(a, b, c)) {
+      const auto place =
+          (reinterpret_cast<uintptr_t>(l.workspace) + kWorkspaceAlignment - 1) / kWorkspaceAlignment;
+      void* const aligned = workspace > 0 ? reinterpret_cast<void*>(place * kWorkspaceAlignment) : nullptr;
+      return blas_->run(s.handle, a, b, c, aligned);
+    }
+    constexpr int64_t kMostBlocks = 65535;
+    for (int64_t first = 0; first < p_.batch; first += kMostBlocks) {
+      const int64_t count = std::min(kMostBlocks, p_.batch - first);
+      const Grid grid{(p_.n + 63) / 64, (p_.m + 63) / 64, count};
+      (*tiled_)(s.handle, grid, {256}, 0, a + first * p_.a.batch * int64_t(dtype_size(p_.a_type)),
+                b + first * p_.b.batch * int64_t(dtype_size(p_.b_type)),
+                c + first * p_.c.batch * int64_t(dtype_size(p_.c_type)), int(p_.m), int(p_.n), int(p_.k),
+                p_.a, p_.b, p_.c);
+    }
+  }
+
+  const Device& device_;
+  Product p_;
+  std::shared_ptr<const BlasPlan> blas_;
+  FunctionRef tiled_;
+};
+
+std::unique_ptr<Step> prepare(const Request& r) {
+  const Arg& c = r.out[0];
+  const auto bytes = size_t(c.shape.size_bytes());
+  if (bytes == 0) return make_gpu_step("empty", [](Stream&, const Launch&) {});
+  if (r.in[0].shape.dim(-1) == Dim(0)) {
+    return make_gpu_step("an empty sum", [bytes](Stream& s, const Launch& l) {
+      check(s.gpu.use().MemsetD8Async(device_pointer(l.out[0]), 0, bytes, s.handle), "a fill");
+    });
+  }
+  return std::make_unique<ProductStep>(device_of(r), describe(r.in[0], r.in[1], c));
+}
+
+}  // namespace
+
+void add_products(KernelTable& table) { table.add<ops::Matmul>({"matmul", accepts, prepare}); }
+
+}  // namespace rlx::cuda

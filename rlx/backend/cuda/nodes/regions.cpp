@@ -1,0 +1,135 @@
+// Fused regions, single elementwise operators and reductions as generated kernels.
+#include <mutex>
+
+#include "rlx/backend/cuda/nodes/families.h"
+#include "rlx/backend/cuda/region/printer.h"
+#include "rlx/ops/control/fused.h"
+#include "rlx/ops/elementwise/cast.h"
+#include "rlx/ops/reduce/reduce.h"
+#include "rlx/region/of_node.h"
+
+namespace rlx::cuda {
+namespace {
+
+region::Built region_of(const Request& r) {
+  std::vector<Shape> types;
+  std::vector<region::Layout> in, out;
+  for (const Arg& a : r.in) types.push_back(a.shape), in.push_back({a.layout.strides});
+  for (const Arg& a : r.out) out.push_back({a.layout.strides});
+  return region::of_node(r.node, types, in, out);
+}
+
+Support accepts(const Request& r) {
+  const bool reduce = r.node.is<ops::Reduce>();
+  if (!r.node.is<ops::Fused>() && !r.node.op->traits.elementwise && !r.node.is<ops::Cast>() && !reduce)
+    return Support::no("neither elementwise nor a reduction");
+  if (reduce && r.node.as<ops::Reduce>().kind == ops::ReduceOp::mean && !is_float(r.in[0].dtype()))
+    return Support::no("no mean of ", r.in[0].dtype());
+  const region::Built built = region_of(r);
+  return built ? Support::yes() : Support::no(built.refusal);
+}
+
+/// Kernels of a printed region, ready to launch.
+struct Loaded {
+  PrintedRegion printed;
+  std::vector<FunctionRef> functions;
+};
+
+class RegionStep final : public Step {
+ public:
+  RegionStep(const Device& device, const Request& r, region::Region region)
+      : device_(device), region_(std::move(region)) {
+    count_ = r.in.size() + r.out.size();
+    aligned_ = load(true);
+    if (aligned_.printed.schedule.vector == 1) {
+      workspace = aligned_.printed.workspace;
+    } else {
+      // Which one runs is known when the addresses are.
+      workspace =
+          std::max(aligned_.printed.workspace, print_region(region_, schedule_of(region_, false)).workspace);
+    }
+    find_places();
+    note = cat(aligned_.printed.schedule.text(), ", ", region_.code.size(), " operations");
+  }
+
+  void run(const Launch& l) const override {
+    const Loaded& use = fits(l) ? aligned_ : unaligned();
+    std::byte* scratch = l.workspace;
+    std::vector<void*> parameters;
+    parameters.reserve(count_ + 1);
+    for (size_t i = 0; i < count_; ++i) parameters.push_back(const_cast<std::byte**>(l.in + i));
+    parameters.push_back(&scratch);
+    for (size_t k = 0; k < use.functions.size(); ++k) {
+      const auto& kernel = use.printed.kernels[k];
+      use.functions[k]->launch(stream_of(l).handle, kernel.grid, kernel.block, 0, parameters.data());
+    }
+  }
+
+ private:
+  Loaded load(bool aligned) const {
+    Loaded out{print_region(region_, schedule_of(region_, aligned)), {}};
+    for (const auto& kernel : out.printed.kernels)
+      out.functions.push_back(device_.functions().get(kernel.source));
+    return out;
+  }
+
+  // Elements of these operands are read before result 0 is written over them, by the same thread.
+  void find_places() {
+    if (region_.has_reduction()) return;
+    size_t first = 0;
+    while (region_.arguments[first].role == region::Role::in) ++first;
+    const region::Argument& y = region_.arguments[first];
+    for (size_t i = 0; i < first; ++i) {
+      const region::Argument& x = region_.arguments[i];
+      if (x.dtype == y.dtype && x.strides == y.strides) in_place.push_back(int(i));
+    }
+  }
+
+  bool fits(const Launch& l) const {
+    const int v = aligned_.printed.schedule.vector;
+    for (size_t i = 0; v > 1 && i < count_; ++i) {
+      const region::Argument& a = region_.arguments[i];
+      if (is_vector(region_, a, v) &&
+          reinterpret_cast<uintptr_t>(l.in[i]) % (size_t(v) * dtype_size(a.dtype)) != 0)
+        return false;
+    }
+    return true;
+  }
+
+  const Loaded& unaligned() const {
+    std::call_once(once_, [&] { unaligned_ = load(false); });
+    return unaligned_;
+  }
+
+  const Device& device_;
+  region::Region region_;
+  size_t count_ = 0;
+  Loaded aligned_;
+  mutable std::once_flag once_;
+  mutable Loaded unaligned_;
+};
+
+std::unique_ptr<Step> prepare(const Request& r) {
+  return std::make_unique<RegionStep>(device_of(r), r, *region_of(r).region);
+}
+
+// Results without elements need no work, whatever the operator.
+Support accepts_nothing(const Request& r) {
+  for (size_t i = 0; i < r.out.size(); ++i) {
+    if (r.out[i].shape.elements() > 0) return Support::no("result ", i, " has elements");
+  }
+  return Support::yes();
+}
+std::unique_ptr<Step> prepare_nothing(const Request&) {
+  return make_gpu_step("no elements", [](Stream&, const Launch&) {});
+}
+
+}  // namespace
+
+void add_regions(KernelTable& table) {
+  table.add_general({"nothing", accepts_nothing, prepare_nothing});
+  table.add<ops::Fused>({"region", accepts, prepare});
+  table.add_general({"region", accepts, prepare});
+}
+
+}  // namespace rlx::cuda

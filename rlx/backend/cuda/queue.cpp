@@ -1,0 +1,135 @@
+#include "rlx/backend/cuda/queue.h"
+
+#include <algorithm>
+
+#include "rlx/backend/cuda/fault.h"
+#include "rlx/base/error.h"
+
+namespace rlx::cuda {
+namespace {
+
+constexpr unsigned kNonBlocking = 1;    // CU_STREAM_NON_BLOCKING
+constexpr int kCaptureThreadLocal = 1;  // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+
+/// Waits for every step, so that the times an observer takes are those of the steps.
+class StepByStep final : public backend::Observer {
+ public:
+  StepByStep(backend::Observer& inside, const Driver& driver, Stream_* stream)
+      : inside_(inside), driver_(driver), stream_(stream) {}
+  void before(const backend::Plan::Step& s, const backend::Launch& l) override { inside_.before(s, l); }
+  void after(const backend::Plan::Step& s, const backend::Launch& l) override {
+    check(driver_.StreamSynchronize(stream_), "a step");
+    inside_.after(s, l);
+  }
+
+ private:
+  backend::Observer& inside_;
+  const Driver& driver_;
+  Stream_* stream_;
+};
+
+}  // namespace
+
+GpuQueue::GpuQueue(const Gpu& gpu) : stream_{gpu}, fault_(gpu.memory().staging(), sizeof(uint64_t)) {
+  check(gpu.use().StreamCreate(&stream_.handle, kNonBlocking), "opening a stream");
+  stream_.fault = reinterpret_cast<uint64_t*>(fault_.get());
+  *stream_.fault = 0;
+}
+
+GpuQueue::~GpuQueue() {
+  const Driver& d = stream_.gpu.use();
+  for (Recording& r : recordings_) forget(r);
+  d.StreamSynchronize(stream_.handle);
+  d.StreamDestroy(stream_.handle);
+}
+
+void GpuQueue::upload(std::byte* to, const std::byte* from, size_t n) {
+  if (n > 0)
+    check(stream_.gpu.use().MemcpyHtoDAsync(device_pointer(to), from, n, stream_.handle),
+          "a copy to the GPU");
+}
+
+void GpuQueue::download(std::byte* to, const std::byte* from, size_t n) {
+  if (n > 0)
+    check(stream_.gpu.use().MemcpyDtoHAsync(to, device_pointer(from), n, stream_.handle),
+          "a copy from the GPU");
+}
+
+void GpuQueue::wait() {
+  check(stream_.gpu.use().StreamSynchronize(stream_.handle), "queued work");
+  if (const uint64_t fault = *stream_.fault; fault != 0) {
+    *stream_.fault = 0;
+    throw invalid(fault_text(fault));
+  }
+}
+
+GpuQueue::Recording& GpuQueue::recording_of(const backend::Executable& program, const backend::Frame& f,
+                                            bool& known) {
+  bases_.clear();
+  bases_.insert(bases_.end(), f.leaves, f.leaves + program.leaves());
+  bases_.insert(bases_.end(), f.outputs, f.outputs + program.outputs());
+  bases_.insert(bases_.end(), f.packed, f.packed + program.packings().size());
+  bases_.push_back(f.arena);
+  for (Recording& r : recordings_) {
+    if (r.program == program.number() && r.bases == bases_) {
+      known = true;
+      return r;
+    }
+  }
+  known = false;
+  if (recordings_.size() == kRecordings) {
+    const auto oldest = std::min_element(recordings_.begin(), recordings_.end(),
+                                         [](const auto& a, const auto& b) { return a.used < b.used; });
+    forget(*oldest);
+    recordings_.erase(oldest);
+  }
+  recordings_.push_back({.program = program.number(), .bases = bases_});
+  return recordings_.back();
+}
+
+void GpuQueue::forget(Recording& r) {
+  if (r.graph) stream_.gpu.use().GraphExecDestroy(r.graph);
+  r.graph = nullptr;
+}
+
+GraphExec_* GpuQueue::record(const backend::Executable& program, const backend::Frame& f) {
+  const Driver& d = stream_.gpu.use();
+  check(d.StreamBeginCapture(stream_.handle, kCaptureThreadLocal), "beginning to record");
+  Graph_* graph = nullptr;
+  try {
+    program.run(f);
+  } catch (...) {
+    d.StreamEndCapture(stream_.handle, &graph);
+    if (graph) d.GraphDestroy(graph);
+    throw;
+  }
+  check(d.StreamEndCapture(stream_.handle, &graph), "recording");
+  GraphExec_* out = nullptr;
+  const Result r = d.GraphInstantiate(&out, graph, 0);
+  d.GraphDestroy(graph);
+  check(r, "preparing what was recorded");
+  return out;
+}
+
+// The first run loads and compiles what it needs, which cannot be recorded.
+void GpuQueue::run(const backend::Executable& program, const backend::Frame& given) {
+  const Driver& d = stream_.gpu.use();
+  addresses_.resize(std::max(addresses_.size(), program.addresses() + 1));
+  backend::Frame f = given;
+  f.stream = &stream_;
+  f.addresses = addresses_.data();
+  if (given.observer) {
+    StepByStep steps(*given.observer, d, stream_.handle);
+    f.observer = &steps;
+    return program.run(f);
+  }
+  if (program.needs_host()) return program.run(f);
+  bool known = false;
+  Recording& r = recording_of(program, given, known);
+  r.used = ++runs_;
+  if (!known) return program.run(f);
+  if (!r.graph) r.graph = record(program, f);
+  check(d.GraphLaunch(r.graph, stream_.handle), "repeating what was recorded");
+}
+
+}  // namespace rlx::cuda

@@ -1,0 +1,52 @@
+// Work for the GPU in order: steps are launched, and what was run twice is recorded as one graph and repeated from then on.
+#pragma once
+
+#include "rlx/backend/cuda/driver/gpu.h"
+#include "rlx/backend/executable.h"
+
+namespace rlx::cuda {
+
+/// What Launch::stream points to.
+struct Stream {
+  const Gpu& gpu;
+  Stream_* handle = nullptr;
+  /// A word that kernels set when an operand is wrong: see fault.h. Memory of the host that the GPU writes.
+  uint64_t* fault = nullptr;
+};
+inline Stream& stream_of(const backend::Launch& l) { return *static_cast<Stream*>(l.stream); }
+
+class GpuQueue final : public backend::Queue {
+ public:
+  explicit GpuQueue(const Gpu& gpu);
+  ~GpuQueue() override;
+  GpuQueue(const GpuQueue&) = delete;
+  GpuQueue& operator=(const GpuQueue&) = delete;
+
+  void upload(std::byte* to, const std::byte* from, size_t bytes) override;
+  void download(std::byte* to, const std::byte* from, size_t bytes) override;
+  void run(const backend::Executable&, const backend::Frame&) override;
+  void wait() override;
+
+ private:
+  /// A program on fixed addresses.
+  struct Recording {
+    uint64_t program = 0;
+    std::vector<const void*> bases;
+    GraphExec_* graph = nullptr;  // null until it is run for the second time
+    uint64_t used = 0;
+  };
+  static constexpr size_t kRecordings = 32;
+
+  Recording& recording_of(const backend::Executable&, const backend::Frame&, bool& known);
+  GraphExec_* record(const backend::Executable&, const backend::Frame&);
+  void forget(Recording&);
+
+  Stream stream_;
+  backend::Block fault_;
+  std::vector<std::byte*> addresses_;
+  std::vector<Recording> recordings_;
+  std::vector<const void*> bases_;  // of the run in progress
+  uint64_t runs_ = 0;
+};
+
+}  // namespace rlx::cuda
