@@ -5,6 +5,8 @@
 
 #include "rlx/backend/cpu/nodes/device.h"
 #include "rlx/ir/sample.h"
+#include "rlx/passes/legalise.h"
+#include "rlx/quant/format.h"
 #include "tests/support/compare.h"
 #include "tests/support/graphs.h"
 #include "tests/support/run_on.h"
@@ -201,6 +203,46 @@ TEST(Families, of_codes_convolve) {
                  .kernels = {"q_conv2d_codes_i8"},
                  .weights = {false, true, false},
                  .tolerance = 0});
+}
+
+// Rows of real weights, encoded: random bytes would be infinities and NaN.
+Literal encoded_weights(const quant::BlockFormat& f, int64_t n, int64_t k) {
+  const Literal w = ir::sample_literal(cat(Shape(DType::f32, {n * k})), 5);
+  std::vector<uint8_t> bytes(size_t(quant::encoded_bytes(f, n * k)));
+  quant::encode(f, w.data<float>(), std::as_writable_bytes(std::span(bytes)));
+  return Literal::of<uint8_t>({n, int64_t(bytes.size()) / n}, bytes);
+}
+
+TEST(Families, of_blocks_multiply_in_every_format) {
+  const int64_t n = 37, k = 512;
+  for (const quant::BlockFormat& f : quant::formats()) {
+    if (f.is_plain() || f.decode == nullptr || f.encode == nullptr) continue;
+    const Literal w = encoded_weights(f, n, k);
+    for (const int64_t rows : {1, 5}) {
+      const ir::Graph g =
+          test::graph(cat("graph @q(x: f32[", rows, ",512], w: ", w.shape(),
+                          ") { y = dequant_matmul(x, w, scheme=\"gguf_", f.name, "\") return y }"));
+      SCOPED_TRACE(cat(g));
+      const Literal x = ir::sample_literal(cat(Shape(DType::f32, {rows, k})), 6);
+      const Literals want = ir::interpret(g, Literals{x, w});
+      const ir::Graph parts = passes::legalise(g, cpu::device()).graph;
+      for (const bool fixed : {false, true}) {
+        test::expect_close(
+            test::run_on(cpu::device(), fixed ? g : parts, {x, w}, {.threads = 3, .fixed = {false, fixed}}),
+            want, 2e-4);
+      }
+    }
+  }
+}
+
+TEST(Families, of_bytes_are_cast_by_a_table) {
+  for (const std::string from : {"f8e4m3", "f8e5m2"}) {
+    const ir::Graph g = test::graph("graph @c(x: " + from + "[256]) { y = cast(x, to=f32) return y }");
+    Literal x = Literal::zeros(g.node(g.leaves()[0]).shapes[0]);
+    for (size_t i = 0; i < 256; ++i) x.mutable_bytes()[i] = std::byte(i);
+    test::expect_close(test::run_on(cpu::device(), g, {x}), ir::interpret(g, Literals{x}), 0);
+    EXPECT_EQ(Builder(cpu::device(), 1).build(g)->plan().steps[0].kernel, "cast_bytes");
+  }
 }
 
 TEST(Families, of_losses_take_rows) {

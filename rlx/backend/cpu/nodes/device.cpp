@@ -42,7 +42,9 @@ class Device final : public backend::Backend {
     add_solve(kernels_);
     add_splat(kernels_);
     add_windows(kernels_);
-    add_complex(kernels_);  // after regions, which take everything else that is elementwise
+    // After regions, which take everything else that is elementwise.
+    add_cast(kernels_);
+    add_complex(kernels_);
     kernels_.add_last_resort(backend::reference_kernel());
   }
 

@@ -19,6 +19,7 @@ using backend::Step;
 using backend::Support;
 
 void add_attention(KernelTable&);
+void add_cast(KernelTable&);
 void add_complex(KernelTable&);
 void add_conv(KernelTable&);
 void add_conv_gathered(KernelTable&);
