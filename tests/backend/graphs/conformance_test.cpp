@@ -80,6 +80,28 @@ TEST_P(EveryOperator, runs_on_the_cpu) {
   }
 }
 
+// The same samples with every real float of another type; operators that do not take it are left out.
+TEST_P(EveryOperator, runs_on_the_cpu_in_every_float_type) {
+  const ir::OpDef& op = *GetParam();
+  if (op.traits.leaf || op.traits.block) return;
+  for (const DType floats : {DType::f16, DType::bf16, DType::f32, DType::f64}) {
+    for (size_t i = 0; i < op.samples().size(); ++i) {
+      std::optional<test::SampleCase> c;
+      Literals want;
+      try {
+        c = test::make_case(op, i, floats);
+        want = ir::interpret(c->graph, c->leaves);
+      } catch (const Error&) {
+        continue;
+      }
+      SCOPED_TRACE(cat("sample ", i, " in ", floats, "\n", c->graph));
+      const ir::Graph plain = passes::legalise(c->graph, cpu::device()).graph;
+      test::expect_close(test::run_on(cpu::device(), plain, c->leaves, {.threads = 2}), want,
+                         tolerance(c->leaves, want, 8));
+    }
+  }
+}
+
 // Blocks are lowered before anything is compiled.
 bool is_block(const ir::OpDef& op) { return op.traits.block; }
 
