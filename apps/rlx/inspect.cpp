@@ -3,13 +3,17 @@
 #include <cstdio>
 
 #include "apps/rlx/command.h"
+#include "apps/rlx/open_program.h"
 #include "apps/rlx/output.h"
 #include "rlx/base/error.h"
+#include "rlx/base/file.h"
 #include "rlx/base/json_write.h"
 #include "rlx/io/file_format.h"
 #include "rlx/io/model_file.h"
 #include "rlx/lang/graph_file.h"
 #include "rlx/lang/inspect.h"
+#include "rlx/lang/program.h"
+#include "rlx/runtime/page.h"
 
 namespace rlx::cli {
 namespace {
@@ -135,6 +139,7 @@ struct Kind {
 };
 constexpr Kind kKinds[] = {
     {is_graph, inspect_graph},
+    {is_onnx, inspect_onnx},
     {is_model, inspect_model},
 };
 
@@ -142,20 +147,27 @@ constexpr Kind kKinds[] = {
 
 void add_inspect(CLI::App& app) {
   struct Arguments {
-    std::string path;
+    std::string path, html;
     bool json = false;
   };
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand("inspect", "show what a graph, model file or folder holds");
   command
       ->add_option("PATH", arguments->path,
-                   cat("graph (.rlx, JSON, saved), ", io::FormatTable::standard().names(),
+                   cat("graph (.rlx, JSON, saved), ONNX model, ", io::FormatTable::standard().names(),
                        " file, safetensors index, or model folder"))
       ->required();
   command->add_flag("--json", arguments->json,
                     "print one JSON object; long metadata arrays are given by type and size");
+  command->add_option("--html", arguments->html,
+                      "of a graph: write one page with its stages, rewrites, plan and kernels to this file");
   command->callback([arguments] {
     const io::Input input = io::Input::open(arguments->path);
+    if (!arguments->html.empty()) {
+      if (!is_graph(input)) throw invalid("inspect: --html is for graphs; '", arguments->path, "' is none");
+      const runtime::Stages stages = runtime::compile_in_stages(Program::open(arguments->path).graph, {});
+      return write_file(arguments->html, std::string_view(html_page(stages)));
+    }
     for (const Kind& kind : kKinds) {
       if (kind.recognises(input)) return kind.inspect(input, arguments->json);
     }

@@ -1,0 +1,39 @@
+// A graph from a file with values for all of its leaves: what commands that run graphs begin with.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rlx/ir/interpreter.h"
+
+namespace rlx::cli {
+
+struct GraphArguments {
+  std::string path;
+  std::vector<std::string> inputs, binds;
+  std::optional<uint64_t> random;
+};
+
+/// Declares FILE, --input, --random and --bind.
+void add_graph_arguments(CLI::App& command, GraphArguments& arguments);
+/// FILE and --bind alone.
+void add_graph_file(CLI::App& command, GraphArguments& arguments);
+
+struct BoundGraph {
+  ir::Graph graph;                    // blocks lowered, symbols bound as far as asked for
+  ir::NamedLiterals weights, inputs;  // every leaf once
+
+  /// Both together.
+  ir::NamedLiterals leaves() const;
+};
+
+/// `command` starts messages. All that is wrong with the values is told in one error.
+BoundGraph read_bound_graph(const GraphArguments& arguments, std::string_view command);
+
+/// The graph alone, with the weights that its file has. `values` as for open_program.
+BoundGraph read_graph_only(const GraphArguments& arguments, std::string_view command,
+                           ir::NamedLiterals* values = nullptr);
+
+}  // namespace rlx::cli

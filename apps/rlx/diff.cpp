@@ -1,0 +1,74 @@
+// rlx diff: two devices on one graph, to the first node whose numbers part.
+#include <filesystem>
+
+#include "apps/rlx/bound_graph.h"
+#include "apps/rlx/command.h"
+#include "apps/rlx/output.h"
+#include "rlx/base/file.h"
+#include "rlx/io/literal.h"
+#include "rlx/io/npy.h"
+#include "rlx/ir/text.h"
+#include "rlx/runtime/devices.h"
+#include "rlx/runtime/lockstep.h"
+
+namespace rlx::cli {
+namespace {
+
+struct DiffArguments {
+  GraphArguments graph;
+  LockstepOptions lockstep;
+  std::string output_dir;
+  bool all = false;
+};
+
+// A graph and its values, so that `rlx run DIR/parting.rlx --input DIR/parting.npz` shows the case.
+void write_case(const std::string& folder, const Parting& p) {
+  std::filesystem::create_directories(folder);
+  write_file(folder + "/parting.rlx", ir::to_text(p.graph));
+  std::vector<io::TensorView> tensors;
+  for (const auto& [name, value] : p.values) tensors.push_back(io::to_view(name, value));
+  io::write_npz(folder + "/parting.npz", tensors);
+}
+
+void run(const DiffArguments& a) {
+  device_named(a.lockstep.a);
+  device_named(a.lockstep.b);
+  const BoundGraph bound = read_bound_graph(a.graph, "diff");
+  if (const auto symbols = bound.graph.dynamic_symbols(); !symbols.empty())
+    throw invalid("diff: sizes of ", join(symbols), " are not known; give them with --bind SYMBOL=N");
+  const LockstepResult result = run_in_lockstep(bound.graph, bound.leaves(), a.lockstep);
+  double worst = 0;
+  for (const auto& n : result.nodes) {
+    worst = std::max(worst, n.error);
+    if (a.all) print(cat(n.node, ": ", n.error, "\n"));
+  }
+  if (!result.parting) {
+    print(cat(a.lockstep.a, " and ", a.lockstep.b, " agree: ", result.nodes.size(), " nodes, largest error ",
+              worst, "\n"));
+    return;
+  }
+  const Parting& p = *result.parting;
+  print(cat("// ", a.lockstep.a, " and ", a.lockstep.b, " part at ", p.where, "\n// ", p.text, "\n",
+            ir::to_text(p.graph)));
+  if (!a.output_dir.empty()) write_case(a.output_dir, p);
+  throw invalid("diff: ", a.lockstep.a, " and ", a.lockstep.b, " part at ", p.where);
+}
+
+}  // namespace
+
+void add_diff(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("diff", "run a graph on two devices and find where their numbers part");
+  auto a = std::make_shared<DiffArguments>();
+  add_graph_arguments(*command, a->graph);
+  command->add_option("--a", a->lockstep.a, "the device to believe");
+  command->add_option("--b", a->lockstep.b, "the device to check");
+  command->add_option("--tolerance", a->lockstep.tolerance,
+                      "allowed |a - b| / (1 + max |a|); by default 1e-4 for f32, 1e-10 for f64");
+  command->add_option("--output-dir", a->output_dir,
+                      "write the node as parting.rlx and its operands as parting.npz");
+  command->add_flag("--all", a->all, "print the error of every node");
+  command->callback([a] { run(*a); });
+}
+
+}  // namespace rlx::cli

@@ -1,0 +1,96 @@
+// rlx reduce: a graph that goes wrong, made small.
+#include <cstdlib>
+#include <filesystem>
+
+#include "apps/rlx/bound_graph.h"
+#include "apps/rlx/command.h"
+#include "apps/rlx/output.h"
+#include "rlx/base/file.h"
+#include "rlx/io/literal.h"
+#include "rlx/io/npy.h"
+#include "rlx/ir/leaves.h"
+#include "rlx/ir/text.h"
+#include "rlx/runtime/devices.h"
+#include "rlx/runtime/lockstep.h"
+#include "rlx/runtime/reduce.h"
+
+namespace rlx::cli {
+namespace {
+
+struct ReduceArguments {
+  GraphArguments graph;
+  LockstepOptions lockstep;
+  std::string output_dir, command;
+};
+
+void write_graph(const std::string& folder, const ir::Graph& g, const NamedLiterals& values) {
+  std::filesystem::create_directories(folder);
+  write_file(folder + "/reduced.rlx", ir::to_text(g));
+  std::vector<io::TensorView> tensors;
+  for (const auto& [name, value] : values) tensors.push_back(io::to_view(name, value));
+  io::write_npz(folder + "/reduced.npz", tensors);
+}
+
+NamedLiterals on_device(const ir::Graph& g, const NamedLiterals& leaves, const std::string& device) {
+  NamedLiterals weights, inputs;
+  for (const ir::NodeId id : g.leaves()) {
+    const std::string& name = ir::leaf_name(g.node(id));
+    (g.node(id).is<ir::Param>() ? weights : inputs).emplace(name, leaves.at(name));
+  }
+  return compile(g, weights, {.device = device}).run(inputs);
+}
+
+bool results_part(const ir::Graph& g, const NamedLiterals& leaves, const LockstepOptions& o) {
+  const NamedLiterals a = on_device(g, leaves, o.a);
+  NamedLiterals b;
+  try {
+    b = on_device(g, leaves, o.b);
+  } catch (const Error&) {
+    return true;  // the first device ran it
+  }
+  for (const auto& [name, expected] : a) {
+    const DType t = expected.dtype();
+    const double allowed = is_float(t) || is_complex(t) ? o.tolerance.value_or(default_tolerance(t)) : 0;
+    if (deviation(expected, b.at(name)).error > allowed) return true;
+  }
+  return false;
+}
+
+void run(const ReduceArguments& a) {
+  device_named(a.lockstep.a);
+  device_named(a.lockstep.b);
+  const BoundGraph bound = read_bound_graph(a.graph, "reduce");
+  if (const auto symbols = bound.graph.dynamic_symbols(); !symbols.empty())
+    throw invalid("reduce: sizes of ", join(symbols), " are not known; give them with --bind SYMBOL=N");
+  const std::string trial = (a.output_dir.empty() ? "." : a.output_dir) + "/reduce-trial";
+  const StillWrong wrong = [&](const ir::Graph& g, const NamedLiterals& values) {
+    if (a.command.empty()) return results_part(g, values, a.lockstep);
+    write_graph(trial, g, values);
+    return std::system(cat(a.command, " '", trial, "/reduced.rlx' '", trial, "/reduced.npz' >/dev/null 2>&1")
+                           .c_str()) != 0;
+  };
+  const Reduced r = reduce_graph(bound.graph, bound.leaves(), wrong);
+  if (!a.command.empty()) std::filesystem::remove_all(trial);
+  print(cat("// ", bound.graph.len(), " nodes became ", r.graph.len(), " in ", r.tests, " trials\n",
+            ir::to_text(r.graph)));
+  if (!a.output_dir.empty()) write_graph(a.output_dir, r.graph, r.values);
+}
+
+}  // namespace
+
+void add_reduce(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("reduce", "make a graph that goes wrong as small as it still does");
+  auto a = std::make_shared<ReduceArguments>();
+  add_graph_arguments(*command, a->graph);
+  command->add_option("--a", a->lockstep.a, "the device to believe");
+  command->add_option("--b", a->lockstep.b, "the device whose results differ, or that refuses to run");
+  command->add_option("--tolerance", a->lockstep.tolerance, "as of 'rlx diff'");
+  command->add_option(
+      "--command", a->command,
+      "instead of two devices: a command that fails on GRAPH.rlx VALUES.npz as long as the fault is in it");
+  command->add_option("--output-dir", a->output_dir,
+                      "write reduced.rlx and the values of its leaves as reduced.npz");
+  command->callback([a] { run(*a); });
+}
+
+}  // namespace rlx::cli

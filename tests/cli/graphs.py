@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+"""The commands that compile and look at graphs: opt, run with its reports, diff, reduce, dot, inspect --html, devices, build.
+
+usage: graphs.py RLX_COMMAND SOURCE_FOLDER BUILD_FOLDER [NAME...]"""
+import json
+import pathlib
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as xml
+
+RLX = pathlib.Path(sys.argv[1]).resolve()
+ROOT = pathlib.Path(sys.argv[2]).resolve()
+BUILD = pathlib.Path(sys.argv[3]).resolve()
+
+LAYER = """graph @layer(x: f32[n,16], param w: f32[16,8], param b: f32[8]) {
+  h = matmul(x, w)
+  a = add(h, b)
+  y = gelu(a)
+  z = softmax(y, axis=1)
+  return z
+}
+"""
+LOOP = """graph @loop(c: f32[4], xs: f32[10,4]) {
+  r:2 = scan(c, xs, body=graph @step(c: f32[4], x: f32[4]) {
+    s = add(c, x)
+    n = tanh(s)
+    return n, s
+  }, length=10, carries=1)
+  return r, r#1
+}
+"""
+NAN = """graph @nan(x: f32[4]) {
+  a = mul(x, x)
+  b = neg(a)
+  bad = log(b)
+  y = exp(bad)
+  return y
+}
+"""
+
+
+def rlx(*arguments, code=0):
+    run = subprocess.run([str(RLX), *map(str, arguments)], capture_output=True, text=True, timeout=300)
+    assert run.returncode == code, f"exit {run.returncode}, not {code}: {run.stdout}{run.stderr}"
+    return run.stdout if code == 0 else run.stdout + run.stderr
+
+
+def written(folder, text, name="g.rlx"):
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def test_devices():
+    assert {"cpu", "ref"} <= set(rlx("devices").split())
+
+
+def test_report_names_kernels_memory_and_fusion(folder):
+    path = written(folder, LAYER)
+    text = rlx("run", path, "--random", 1, "--bind", "n=4", "--report")
+    assert re.search(r"graph 'layer' on cpu, .* steps", text), text
+    assert "GFLOP/s" in text and "memory:" in text and "joined" in text, text
+    report = json.loads(rlx("run", path, "--random", 1, "--bind", "n=4", "--report", "--json"))
+    assert report["format"] == "rlx.report" and report["device"] == "cpu"
+    steps = report["plan"]["steps"]
+    assert steps and all(s["kernel"] and s["seconds"] > 0 for s in steps)
+    assert len(report["plan"]["timeline"]) == len(steps)
+    assert max(report["plan"]["timeline"]) <= report["plan"]["arena_bytes"]
+    assert "--json is for --report" in rlx("run", path, "--random", 1, "--bind", "n=4", "--json", code=1)
+
+
+def test_profile_is_a_trace(folder):
+    path = written(folder, LAYER)
+    rlx("run", path, "--random", 1, "--bind", "n=4", "--profile", folder / "trace.json")
+    events = [e for e in json.loads((folder / "trace.json").read_text())["traceEvents"] if e["ph"] == "X"]
+    assert events and all(e["dur"] >= 0 and "kernel" in e["args"] and "bytes" in e["args"] for e in events)
+    ends = [e["ts"] + e["dur"] for e in events]
+    assert all(e["ts"] >= end - 1e-3 for e, end in zip(events[1:], ends)), "steps overlap"
+
+
+def test_check_nan_names_the_operator(folder):
+    path = written(folder, NAN)
+    text = rlx("run", path, "--random", 1, "--check-nan", code=1)
+    assert "check-nan: log" in text, text
+    rlx("run", written(folder, LAYER), "--random", 1, "--bind", "n=2", "--check-nan")
+
+
+def test_opt_prints_graphs_that_read_back(folder):
+    path = written(folder, LAYER)
+    final = rlx("opt", path, "--bind", "n=4")
+    assert "fused" in final, final
+    rlx("verify", written(folder, final, "final.rlx"))
+    for stage in ("input", "cse", "dce", "legalise", "fuse"):
+        rlx("verify", written(folder, rlx("opt", path, "--bind", "n=4", "--dump", stage).split("// " + stage)[-1], "s.rlx"))
+    assert "step 0" in rlx("opt", path, "--bind", "n=4", "--dump", "plan")
+    assert "sizes are symbolic" in rlx("opt", path, "--dump", "plan", code=1)
+    assert "there is no stage 'cs'" in rlx("opt", path, "--dump", "cs", code=1)
+
+
+def test_opt_runs_single_passes(folder):
+    path = written(folder, "graph @g(x: f32[4]) {\n  a = exp(x)\n  b = exp(x)\n  y = add(a, b)\n  return y\n}\n")
+    assert rlx("opt", path, "--pass", "cse,dce").count("exp(") == 1
+    assert rlx("opt", path, "--pass", "fold_constants").count("exp(") == 2
+    assert "unknown pass 'cs'; did you mean 'cse'" in rlx("opt", path, "--pass", "cs", code=1)
+
+
+def test_opt_explains_a_node(folder):
+    path = written(folder, LAYER)
+    text = rlx("opt", path, "--bind", "n=4", "--explain", "a")
+    assert text.startswith("input: add(h, b)") and re.search(r"step \d+: ", text), text
+    assert "no node is called 'q'" in rlx("opt", path, "--bind", "n=4", "--explain", "q", code=1)
+
+
+def test_diff_agrees_and_finds_the_first_node(folder):
+    path = written(folder, LAYER)
+    assert "ref and cpu agree" in rlx("diff", path, "--random", 1, "--bind", "n=4")
+    text = rlx("diff", path, "--random", 1, "--bind", "n=4", "--tolerance", 0, "--output-dir", folder / "out", code=1)
+    assert "ref and cpu part at" in text, text
+    rlx("run", folder / "out/parting.rlx", "--input", folder / "out/parting.npz")
+
+
+def test_reduce_keeps_what_goes_wrong(folder):
+    path = written(folder, NAN)
+    script = written(folder, f'#!/bin/sh\nexec {RLX} run "$1" --input "$2" --check-nan\n', "wrong.sh")
+    script.chmod(0o755)
+    text = rlx("reduce", path, "--random", 1, "--command", script, "--output-dir", folder / "out")
+    assert "log(" in text and "exp(" not in text and "mul(" not in text, text
+    assert (folder / "out/reduced.rlx").exists() and not (folder / "out/reduce-trial").exists()
+    assert "does not go wrong" in rlx("reduce", path, "--random", 1, code=1)
+
+
+def test_pictures(folder):
+    for name, text in (("layer", LAYER), ("loop", LOOP)):
+        path = written(folder, text)
+        dot = rlx("dot", path)
+        assert dot.startswith("digraph") and dot.count("{") == dot.count("}")
+        assert ("cluster" in dot) == (name == "loop")
+        picture = rlx("dot", path, "--svg")
+        root = xml.fromstring(picture)
+        boxes = root.findall(".//{http://www.w3.org/2000/svg}rect")
+        assert len(boxes) >= 6, picture
+    if shutil.which("dot"):
+        subprocess.run(["dot", "-Tsvg", "-o", "/dev/null"], input=dot, text=True, check=True)
+
+
+def test_page_is_complete_and_alone(folder):
+    for text, plan in ((LAYER, False), (LOOP, True)):
+        path = written(folder, text)
+        rlx("inspect", path, "--html", folder / "page.html")
+        page = (folder / "page.html").read_text()
+        assert "http://" not in page.replace("http://www.w3.org/2000/svg", "") and "https://" not in page
+        assert ("Plan over time" in page) == plan and "Rewrites" in page
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if browser:
+        seen = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", f"file://{folder}/page.html"],
+                              capture_output=True, text=True, timeout=120).stdout
+        # The script ran: all stages but the first are hidden.
+        assert seen.count("display: none") >= 3, seen[:500]
+    else:
+        print("test_page_is_complete_and_alone: no browser found; its script was not run")
+    assert "--html is for graphs" in rlx("inspect", RLX, "--html", folder / "x.html", code=1)
+
+
+MAIN = r"""#include <stdio.h>
+#include "twice.h"
+int main(void) {
+  const float x[3] = {1, 2, 3};
+  float y[3] = {0};
+  const void* in[] = {x};
+  void* out[] = {y};
+  twice* p = twice_create();
+  if (!p || twice_inputs != 1 || twice_outputs != 1 || twice_run(p, in, out)) {
+    puts(twice_error());
+    return 1;
+  }
+  printf("%g %g %g\n", y[0], y[1], y[2]);
+  twice_free(p);
+  return 0;
+}
+"""
+
+
+def npy(folder):
+    """x = 1, 2, 3 as a file of NumPy's format."""
+    head = b"{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }"
+    head += b" " * (-(10 + len(head) + 1) % 64) + b"\n"
+    path = folder / "x.npy"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head + struct.pack("<3f", 1, 2, 3))
+    return path
+
+
+def test_build_gives_a_library_in_c(folder):
+    path = written(folder, "graph @twice(x: f32[3]) {\n  t = add(x, x)\n  y = exp(t)\n  return y\n}\n")
+    expected = rlx("run", path, "--input", f"x={npy(folder)}")
+    rlx("build", path, "-o", folder / "out")
+    written(folder, MAIN, "main.c")
+    out = folder / "out"
+    libraries = sorted(str(p) for p in BUILD.glob("librlx_*.a"))
+    system = ["-lz", "-lpcre2-8", "-lutf8proc", "-lsimdjson", "-ldl", "-lpthread", "-llapacke", "-llapack"]
+    run = subprocess.run(["g++", "-std=c++20", "-O1", f"-I{ROOT}", f"-I{out}", f'-Dtwice_PROGRAM="{out}/twice.rlxp"', "-c",
+                          "-o", folder / "twice.o", out / "twice.cpp"], capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stderr[-2000:]
+    subprocess.run(["gcc", f"-I{out}", "-c", "-o", folder / "main.o", folder / "main.c"], check=True)
+    run = subprocess.run(["g++", "-o", folder / "twice", folder / "main.o", folder / "twice.o", "-Wl,--start-group", *libraries,
+                          "-Wl,--end-group", *system], capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stderr[-2000:]
+    numbers = [float(n) for n in subprocess.run([folder / "twice"], capture_output=True, text=True, check=True).stdout.split()]
+    wanted = [float(n) for n in re.search(r"\{(.*)\}", expected).group(1).split(",")]
+    assert all(abs(a - b) <= 1e-4 * abs(b) for a, b in zip(numbers, wanted)) and len(numbers) == 3, (numbers, wanted)
+    assert "cannot be a name in C" in rlx("build", path, "-o", out, "--name", "2x", code=1)
+    assert "sizes of n are not known" in rlx("build", written(folder, LAYER), "-o", out, code=1)
+
+
+def main():
+    failed = 0
+    wanted = sys.argv[4:]
+    tests = [(name, test) for name, test in globals().items() if name.startswith("test_")]
+    for name, test in tests:
+        if wanted and name not in wanted:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                test(*([pathlib.Path(folder)] if test.__code__.co_argcount else []))
+            except (AssertionError, subprocess.SubprocessError, ValueError) as error:
+                failed += 1
+                print(f"{name}: {error}")
+    print(f"{len(tests)} tests, {failed} failed")
+    return 1 if failed else 0
+
+
+sys.exit(main())
