@@ -33,10 +33,14 @@ Progress::~Progress() {
 
 void Progress::show(int64_t done, int64_t total) {
   if (style_ == ProgressStyle::none) return;
+  show(done, total, cat(readable_bytes(done), " of ", readable_bytes(total)));
+}
+
+void Progress::show(int64_t done, int64_t total, const std::string& amount) {
+  if (style_ == ProgressStyle::none) return;
   const Clock::time_point now = Clock::now();
   if (!every_step_ && now < next_) return;
   const double part = total > 0 ? std::clamp(double(done) / double(total), 0.0, 1.0) : 1.0;
-  const std::string amount = cat(readable_bytes(done), " of ", readable_bytes(total));
   if (style_ == ProgressStyle::bar) {
     constexpr int kWidth = 30;
     std::string bar(kWidth, '.');

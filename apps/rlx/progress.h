@@ -18,7 +18,10 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
+  /// Of bytes.
   void show(int64_t done, int64_t total);
+  /// Of anything; `amount` says it in words.
+  void show(int64_t done, int64_t total, const std::string& amount);
 
  private:
   using Clock = std::chrono::steady_clock;

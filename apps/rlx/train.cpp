@@ -1,0 +1,241 @@
+// rlx train: makes the loss of a graph small on data from a file.
+#include <chrono>
+#include <cmath>
+
+#include "apps/rlx/command.h"
+#include "apps/rlx/output.h"
+#include "apps/rlx/progress.h"
+#include "rlx/backend/plan.h"
+#include "rlx/base/file.h"
+#include "rlx/base/json_write.h"
+#include "rlx/io/literal.h"
+#include "rlx/io/npy.h"
+#include "rlx/io/safetensors.h"
+#include "rlx/ir/leaves.h"
+#include "rlx/lang/graph_file.h"
+#include "rlx/runtime/devices.h"
+#include "rlx/train/batches.h"
+#include "rlx/train/init.h"
+#include "rlx/train/trainer.h"
+
+namespace rlx::cli {
+namespace {
+
+struct Options {
+  std::string path, device = "cpu", loss, optimizer = "adamw", mixed, save, averaged, checkpoint, resume;
+  std::string progress = "auto";
+  std::vector<std::string> data, init, settings, frozen, no_decay;
+  train::ScheduleText schedule;
+  std::optional<double> clip_norm, clip_value, average;
+  std::optional<int64_t> steps, budget;
+  int64_t accumulate = 1;
+  int threads = 0;
+  uint64_t seed = 1;
+  bool json = false;
+};
+
+// Tensors of safetensors, npz or NAME=FILE.npy files.
+NamedLiterals read_tensors(const std::vector<std::string>& files) {
+  NamedLiterals out;
+  const auto add = [&out](const std::string& name, const io::TensorView& t) {
+    if (!out.emplace(name, io::to_literal(t)).second)
+      throw invalid("train: tensor '", name, "' is given twice");
+  };
+  for (const std::string& file : files) {
+    const size_t equals = file.find('=');
+    if (file.ends_with(".npz")) {
+      for (const io::TensorView& t : io::read_npz(file)) add(t.name, t);
+    } else if (equals != std::string::npos && file.ends_with(".npy")) {
+      add(file.substr(0, equals), io::read_npy(file.substr(equals + 1)));
+    } else {
+      const auto opened = io::SafetensorsFile::open(file);
+      for (const io::TensorView& t : opened.tensors()) add(t.name, t);
+    }
+  }
+  return out;
+}
+
+train::Settings read_settings(const std::vector<std::string>& list) {
+  train::Settings out;
+  for (const std::string& item : list) {
+    const size_t equals = item.find('=');
+    const std::string value = equals == std::string::npos ? "" : item.substr(equals + 1);
+    char* end = nullptr;
+    double number = std::strtod(value.c_str(), &end);
+    const bool word = value == "true" || value == "false";
+    if (word) number = value == "true";
+    if (equals == 0 || value.empty() || (!word && *end != '\0'))
+      throw invalid("train: --set ", item, "; NAME=NUMBER expected");
+    out[item.substr(0, equals)] = number;
+  }
+  return out;
+}
+
+// What the file has, then --init, then random numbers; floats take the types of the graph.
+NamedLiterals starting_weights(const ir::Graph& g, const NamedLiterals& own, const Options& o) {
+  NamedLiterals given = read_tensors(o.init);
+  for (const auto& [name, value] : own) given.emplace(name, value);
+  NamedLiterals out = train::init(g, std::vector<train::InitChoice>{}, o.seed);
+  std::vector<std::string> unknown;
+  for (const auto& [name, value] : given) {
+    const auto it = out.find(name);
+    if (it == out.end()) {
+      unknown.push_back(cat("'", name, "'"));
+    } else {
+      const DType type = it->second.dtype();
+      it->second = is_float(value.dtype()) && is_float(type) ? value.cast(type) : value;
+    }
+  }
+  if (!unknown.empty()) throw invalid("train: ", join(unknown), " of --init: no params of the graph");
+  return out;
+}
+
+train::TrainOptions train_options(const Options& o, int64_t steps) {
+  train::TrainOptions out;
+  out.loss = o.loss;
+  out.frozen = o.frozen;
+  out.optimizer = train::optimizer_named(o.optimizer, read_settings(o.settings));
+  train::ScheduleText schedule = o.schedule;
+  schedule.steps = steps;
+  out.rate = train::schedule_of(schedule);
+  for (const std::string& names : o.no_decay) out.rules.push_back({names, 1, 0.0});
+  out.clip_norm = o.clip_norm;
+  out.clip_value = o.clip_value;
+  out.accumulate = o.accumulate;
+  out.average = o.average;
+  if (!o.mixed.empty()) out.mixed = o.mixed == "bf16" ? DType::bf16 : DType::f16;
+  out.activation_budget = o.budget;
+  out.compile = {.device = o.device, .threads = o.threads};
+  return out;
+}
+
+void save_weights(const std::string& path, const NamedLiterals& weights) {
+  std::vector<io::TensorView> tensors;
+  for (const auto& [name, value] : weights) tensors.push_back(io::to_view(name, value));
+  io::write_safetensors(path, tensors);
+}
+
+struct Curve {
+  std::vector<double> loss, rate, grad_norm;
+  std::vector<int64_t> skipped;
+  int64_t first = 0;
+  double seconds = 0;
+};
+
+Curve train_steps(train::Trainer& trainer, train::Batches& batches, int64_t steps, const std::string& style) {
+  Curve out{.first = trainer.steps()};
+  Progress progress("train", style);
+  const auto start = std::chrono::steady_clock::now();
+  while (trainer.steps() < steps) {
+    const train::StepResult r = trainer.step(batches.at(trainer.steps()));
+    out.loss.push_back(r.loss);
+    out.rate.push_back(r.rate);
+    if (r.grad_norm) out.grad_norm.push_back(*r.grad_norm);
+    if (r.skipped) out.skipped.push_back(r.step);
+    progress.show(r.step + 1, steps, cat("step ", r.step + 1, " of ", steps, ", loss ", r.loss));
+  }
+  out.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return out;
+}
+
+void print_json(const ir::Graph& g, const train::Trainer& trainer, const Options& o, const Curve& c) {
+  int64_t numbers = 0;
+  const NamedLiterals weights = trainer.weights();
+  for (const std::string& name : trainer.trained()) numbers += weights.at(name).elements();
+  JsonWriter out({.indent = 2});
+  out.begin_object();
+  out.member("graph", g.name());
+  out.member("optimizer", o.optimizer);
+  out.member("trained", numbers);
+  out.member("first_step", c.first);
+  out.member("steps", trainer.steps());
+  out.member("seconds", c.seconds);
+  out.member("loss", c.loss);
+  out.member("rate", c.rate);
+  if (!c.grad_norm.empty()) out.member("grad_norm", c.grad_norm);
+  out.member("skipped", c.skipped);
+  out.end_object();
+  print(out.take() + "\n");
+}
+
+void run(const Options& o) {
+  device_named(o.device);  // an unknown one is told before anything else
+  const GraphFile file = read_graph(o.path);
+  train::Batches batches(file.graph, read_tensors(o.data), o.accumulate);
+  const int64_t steps = o.steps.value_or(batches.steps());
+  if (steps < 0) throw invalid("train: ", steps, " steps");
+  train::Trainer trainer(file.graph, starting_weights(file.graph, file.weights, o), train_options(o, steps));
+  if (!o.resume.empty()) trainer.load_checkpoint(o.resume);
+  const Curve curve = train_steps(trainer, batches, steps, o.progress);
+  check_mapped_files();
+  if (o.json) {
+    print_json(file.graph, trainer, o, curve);
+  } else if (curve.loss.empty()) {
+    print(cat("nothing to do: ", trainer.steps(), " steps are done\n"));
+  } else {
+    print(cat("loss ", curve.loss.front(), " at step ", curve.first, ", ", curve.loss.back(), " at step ",
+              trainer.steps() - 1, "; ", curve.loss.size(), " steps in ",
+              std::round(curve.seconds * 1e3) / 1e3, " s\n"));
+  }
+  if (!o.checkpoint.empty()) trainer.save_checkpoint(o.checkpoint);
+  if (!o.save.empty()) save_weights(o.save, trainer.weights());
+  if (!o.averaged.empty()) {
+    if (!o.average) throw invalid("train: --save-average needs --average");
+    save_weights(o.averaged, trainer.weights(true));
+  }
+}
+
+void add_method(CLI::App* command, const std::shared_ptr<Options>& o) {
+  command->add_option("--optimizer", o->optimizer, "the method")
+      ->check(CLI::IsMember(train::optimizer_names()))
+      ->capture_default_str();
+  command->add_option("--set", o->settings, "NAME=NUMBER, ...: settings of the optimizer")->delimiter(',');
+  command->add_option("--lr", o->schedule.rate, "learning rate")->capture_default_str();
+  command->add_option("--schedule", o->schedule.name, "how the rate changes")
+      ->check(CLI::IsMember(train::schedule_names()))
+      ->capture_default_str();
+  command->add_option("--warmup", o->schedule.warmup, "steps of linear rise in front");
+  command->add_option("--min-lr", o->schedule.last, "rate at the end of linear, cosine and polynomial");
+  command->add_option("--decay-factor", o->schedule.factor, "factor of step and exponential");
+  command->add_option("--decay-every", o->schedule.every, "steps between two factors of step");
+  command->add_option("--power", o->schedule.power, "power of polynomial");
+  command->add_option("--clip-norm", o->clip_norm, "largest norm of all gradients together");
+  command->add_option("--clip-value", o->clip_value, "largest gradient of an element");
+  command->add_option("--frozen", o->frozen, "params that stay, * for any text")->delimiter(',');
+  command->add_option("--no-decay", o->no_decay, "params without weight decay, * for any text")
+      ->delimiter(',');
+  command->add_option("--average", o->average, "decay of a running mean of the weights");
+}
+
+}  // namespace
+
+void add_train(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("train", "train the params of a loss graph on data");
+  auto o = std::make_shared<Options>();
+  command->add_option("FILE", o->path, "a .rlx text, its JSON form or a saved graph; its output is the loss")
+      ->required();
+  command
+      ->add_option("--data", o->data,
+                   "safetensors or npz with the inputs, or NAME=FILE.npy; the first axis counts batches")
+      ->required();
+  command->add_option("--init", o->init, "files with starting values of params; the others are random");
+  command->add_option("--seed", o->seed, "of random starting values")->capture_default_str();
+  command->add_option("--loss", o->loss, "the output to make small (default: the first)");
+  command->add_option("--steps", o->steps, "steps in all (default: the data once)");
+  command->add_option("--accumulate", o->accumulate, "batches averaged for a step")
+      ->check(CLI::PositiveNumber);
+  add_method(command, o);
+  command->add_option("--mixed", o->mixed, "compute in this type")->check(CLI::IsMember({"bf16", "f16"}));
+  command->add_option("--budget", o->budget, "bytes kept for the backward part; the rest is computed again");
+  command->add_option("--resume", o->resume, "go on from this checkpoint");
+  command->add_option("--checkpoint", o->checkpoint, "write weights and state to this file at the end");
+  command->add_option("--save", o->save, "write the weights to this safetensors file");
+  command->add_option("--save-average", o->averaged, "write the averaged weights to this safetensors file");
+  command->add_option("--device", o->device, "where to run: cpu, or ref (the reference interpreter)");
+  command->add_option("--threads", o->threads, "threads to use (default: all)");
+  command->add_option("--progress", o->progress, "auto, bar, lines or none");
+  command->add_flag("--json", o->json, "losses and rates of all steps as JSON");
+  command->callback([o] { run(*o); });
+}
+
+}  // namespace rlx::cli
