@@ -42,7 +42,7 @@ struct NormBackward {
   const float* x = nullptr;  // the input of the norm (with the residual)
   const float* gamma = nullptr;
   const float* dy = nullptr;
-  float* dx = nullptr;
+  float* dx = nullptr;      // null to drop it
   float* dgamma = nullptr;  // [n], null to drop it
   float* dbeta = nullptr;   // [n], null to drop it
   // All contiguous: stride n.

@@ -1,6 +1,5 @@
 // Norms of a residual sum, and the gradients of layer norm and RMS norm over the last axis, in f32.
 #include "rlx/backend/cpu/kernels/rows.h"
-#include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/backend/cpu/nodes/families.h"
 #include "rlx/ops/norm/axis_norm_backward.h"
 #include "rlx/ops/norm/residual_norm.h"
@@ -75,21 +74,18 @@ std::unique_ptr<Step> prepare_input_gradient(const Request& r) {
   return step;
 }
 
-// The gradient of x comes along and is dropped.
 template <class Op, NormKind Kind>
 std::unique_ptr<Step> prepare_gamma_gradient(const Request& r) {
   const NormBackward p = describe<Op, Kind>(r);
-  const size_t dropped = round_up(size_t(r.in[0].shape.size_bytes()));
   return make_step(
-      [p, dropped, dy = r.in.size() - 1](const Launch& l) {
+      [p, dy = r.in.size() - 1](const Launch& l) {
         NormBackward now = p;
         now.x = f32(l, 0);
         now.dy = f32(l, dy);
-        now.dx = reinterpret_cast<float*>(l.workspace);
         now.dgamma = f32_out(l, 0);
-        norm_backward(l.team, now, l.workspace + dropped);
+        norm_backward(l.team, now, l.workspace);
       },
-      dropped + norm_backward_workspace(p));
+      norm_backward_workspace(p));
 }
 
 template <class Op, NormKind Kind>

@@ -142,16 +142,12 @@ void norm_backward(const NormBackward& p, int64_t begin, int64_t end, float* dga
   for (int64_t row = begin; row < end; ++row) {
     const float* x = p.x + row * p.n;
     const float* dy = p.dy + row * p.n;
-    float* dx = p.dx + row * p.n;
     const Moments m = moments(p.kind, x, p.n, p.epsilon);
     const F32 mean = set1(m.mean), r = set1(m.inverse_deviation), offset = set1(p.gamma_offset);
     const auto g = [&](int64_t i, int l) {
       return p.gamma != nullptr ? fetch(dy + i, l) * (fetch(p.gamma + i, l) + offset) : fetch(dy + i, l);
     };
     const auto h = [&](int64_t i, int l) { return (fetch(x + i, l) - mean) * r; };
-    const float n = float(p.n);
-    const F32 mean_gh = set1(sum_row(p.n, [&](int64_t i, int l) { return g(i, l) * h(i, l); }) / n);
-    const F32 mean_g = p.kind == NormKind::layer ? set1(sum_row(p.n, g) / n) : F32{};
     if (dgamma != nullptr) {
       each(p.n, [&](int64_t i, int l) {
         put(dgamma + i, fma(fetch(dy + i, l), h(i, l), fetch(dgamma + i, l)), l);
@@ -160,6 +156,11 @@ void norm_backward(const NormBackward& p, int64_t begin, int64_t end, float* dga
     if (dbeta != nullptr) {
       each(p.n, [&](int64_t i, int l) { put(dbeta + i, fetch(dbeta + i, l) + fetch(dy + i, l), l); });
     }
+    if (p.dx == nullptr) continue;
+    float* dx = p.dx + row * p.n;
+    const float n = float(p.n);
+    const F32 mean_gh = set1(sum_row(p.n, [&](int64_t i, int l) { return g(i, l) * h(i, l); }) / n);
+    const F32 mean_g = p.kind == NormKind::layer ? set1(sum_row(p.n, g) / n) : F32{};
     each(p.n, [&](int64_t i, int l) { put(dx + i, r * (g(i, l) - mean_g - h(i, l) * mean_gh), l); });
   }
 }
