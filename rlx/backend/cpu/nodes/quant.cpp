@@ -14,15 +14,18 @@
 namespace rlx::cpu {
 namespace {
 
-// What both products of blocks need: x and y in f32, fixed blocks of a format with a packed product.
+// What both products of blocks need: x and y in f32, blocks of a format with a packed product.
 Support accepts_blocks(const Request& r, const std::string& text) {
   const auto scheme = quant::scheme_from_text(text);
   if (!scheme || !scheme->is_gguf()) return Support::no(text, " keeps scales beside its codes");
   if (QuantMatrix::kind_of(*scheme->format) == nullptr) return Support::no(text, " has no packed product");
   if (r.in[0].dtype() != DType::f32) return Support::no("x is ", r.in[0].dtype());
-  if (!r.in[1].fixed) return Support::no("the weights are not fixed");
   if (const Support s = none_empty(r); !s) return s;
   return all_row_major(r);
+}
+
+Support if_fixed(const Request& r) {
+  return r.in[1].fixed ? Support::yes() : Support::no("the weights are not fixed");
 }
 
 Packing packing_of(const std::string& text, int64_t slabs, int64_t n, int64_t k) {
@@ -49,7 +52,14 @@ QuantProduct product_of(const Request& r) {
   return p;
 }
 
-Support accepts_matmul(const Request& r) { return accepts_blocks(r, r.node.as<ops::DequantMatmul>().scheme); }
+Support accepts_matmul_now(const Request& r) {
+  return accepts_blocks(r, r.node.as<ops::DequantMatmul>().scheme);
+}
+
+Support accepts_matmul(const Request& r) {
+  if (const Support s = if_fixed(r); !s) return s;
+  return accepts_matmul_now(r);
+}
 
 std::unique_ptr<Step> prepare_matmul(const Request& r) {
   const QuantProduct p = product_of(r);
@@ -66,12 +76,34 @@ std::unique_ptr<Step> prepare_matmul(const Request& r) {
   return step;
 }
 
+// Weights that every run gives anew, as in the body of a loop: packed when it runs. Passes ask before they know which operands are
+// fixed, so this is also what keeps a product with fixed weights from being taken apart.
+std::unique_ptr<Step> prepare_matmul_now(const Request& r) {
+  const QuantProduct p = product_of(r);
+  const Packing packing = packing_of(r.node.as<ops::DequantMatmul>().scheme, 1, p.y_stride, p.x_stride);
+  auto step = make_step([p, make = packing.make](const Launch& l) {
+    const std::shared_ptr<const void> w = make(l.team, l.in[1]);
+    QuantProduct now = p;
+    now.x = reinterpret_cast<const float*>(l.in[0]);
+    now.w = static_cast<const QuantMatrix*>(w.get());
+    now.y = reinterpret_cast<float*>(l.out[0]);
+    quant_product(l.team, now, l.workspace);
+  });
+  step->note = "blocks packed in each run";
+  return step;
+}
+
 // ---- rows with an expert each ----
 
-Support accepts_grouped(const Request& r) {
+Support accepts_grouped_now(const Request& r) {
   const DType t = r.in[2].dtype();
   if (t != DType::i32 && t != DType::i64) return Support::no("experts are ", t);
   return accepts_blocks(r, r.node.as<ops::DequantGroupedMatmul>().scheme);
+}
+
+Support accepts_grouped(const Request& r) {
+  if (const Support s = if_fixed(r); !s) return s;
+  return accepts_grouped_now(r);
 }
 
 // Rows are brought together by expert, so that the blocks of an expert are read once for all its rows.
@@ -84,6 +116,8 @@ struct GroupedRows {
   size_t order_bytes() const { return round_up(size_t(product.m) * sizeof(int64_t)); }
   size_t x_bytes() const { return round_up(size_t(product.m * product.x_stride) * sizeof(float)); }
   size_t y_bytes() const { return round_up(size_t(product.m * product.y_stride) * sizeof(float)); }
+
+  size_t workspace() const { return starts_bytes() + order_bytes() + x_bytes() + y_bytes(); }
 
   int64_t expert(const std::byte* data, int64_t i) const {
     const int64_t e =
@@ -105,7 +139,7 @@ struct GroupedRows {
     starts[0] = 0;
   }
 
-  void run(const Launch& l) const {
+  void run(const Launch& l, const QuantMatrix* w) const {
     auto* starts = reinterpret_cast<int64_t*>(l.workspace);
     auto* order = reinterpret_cast<int64_t*>(l.workspace + starts_bytes());
     auto* x = reinterpret_cast<float*>(l.workspace + starts_bytes() + order_bytes());
@@ -120,7 +154,7 @@ struct GroupedRows {
       QuantProduct now = product;
       now.m = starts[e + 1] - starts[e];
       now.x = x + starts[e] * k;
-      now.w = static_cast<const QuantMatrix*>(l.packed[0]) + e;
+      now.w = w + e;
       now.y = y + starts[e] * n;
       quant_product(l.team, now, nullptr);
     }
@@ -129,13 +163,32 @@ struct GroupedRows {
   }
 };
 
+GroupedRows grouped_rows(const Request& r) {
+  return {product_of(r), r.node.as<ops::DequantGroupedMatmul>().num_experts.value(),
+          r.in[2].dtype() == DType::i64};
+}
+
 std::unique_ptr<Step> prepare_grouped(const Request& r) {
   const auto& a = r.node.as<ops::DequantGroupedMatmul>();
-  const GroupedRows rows{product_of(r), a.num_experts.value(), r.in[2].dtype() == DType::i64};
-  auto step = make_step([rows](const Launch& l) { rows.run(l); },
-                        rows.starts_bytes() + rows.order_bytes() + rows.x_bytes() + rows.y_bytes(),
-                        {packing_of(a.scheme, rows.experts, rows.product.y_stride, rows.product.x_stride)});
+  const GroupedRows rows = grouped_rows(r);
+  auto step = make_step(
+      [rows](const Launch& l) { rows.run(l, static_cast<const QuantMatrix*>(l.packed[0])); },
+      rows.workspace(), {packing_of(a.scheme, rows.experts, rows.product.y_stride, rows.product.x_stride)});
   step->note = cat(rows.experts, " experts of packed blocks");
+  return step;
+}
+
+std::unique_ptr<Step> prepare_grouped_now(const Request& r) {
+  const GroupedRows rows = grouped_rows(r);
+  const Packing packing = packing_of(r.node.as<ops::DequantGroupedMatmul>().scheme, rows.experts,
+                                     rows.product.y_stride, rows.product.x_stride);
+  auto step = make_step(
+      [rows, make = packing.make](const Launch& l) {
+        const std::shared_ptr<const void> w = make(l.team, l.in[1]);
+        rows.run(l, static_cast<const QuantMatrix*>(w.get()));
+      },
+      rows.workspace());
+  step->note = cat(rows.experts, " experts, blocks packed in each run");
   return step;
 }
 
@@ -190,8 +243,11 @@ std::unique_ptr<Step> prepare_codes(const Request& r) {
 
 void add_quant(KernelTable& table) {
   table.add<ops::DequantMatmul>({"dequant_matmul_blocks_f32", accepts_matmul, prepare_matmul});
+  table.add<ops::DequantMatmul>({"dequant_matmul_blocks_now_f32", accepts_matmul_now, prepare_matmul_now});
   table.add<ops::DequantGroupedMatmul>(
       {"dequant_grouped_matmul_blocks_f32", accepts_grouped, prepare_grouped});
+  table.add<ops::DequantGroupedMatmul>(
+      {"dequant_grouped_matmul_blocks_now_f32", accepts_grouped_now, prepare_grouped_now});
   table.add<ops::QMatmul>({"q_matmul_codes_i8", accepts_codes, prepare_codes});
 }
 
