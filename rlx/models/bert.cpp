@@ -28,9 +28,9 @@ void configure(ConfigSource& s, Config& c) {
   c.encoder = true;
   c.token_types = s.find_integer({"type_vocab_size"}).value_or(2);
   c.padding_id = s.find_integer({"pad_token_id"}).value_or(0);
-  s.require({"position_embedding_type"}, "absolute");
-  s.require({"is_decoder"}, false);
-  s.require({"add_cross_attention"}, false);
+  s.require_text({"position_embedding_type"}, "absolute");
+  s.require_flag({"is_decoder"}, false);
+  s.require_flag({"add_cross_attention"}, false);
 }
 
 // Positions i32 [1 or batch, seq].

@@ -264,13 +264,13 @@ std::optional<JsonView> ConfigSource::object(std::string_view hf) {
   return is_gguf() ? std::nullopt : find_json(hf);
 }
 
-void ConfigSource::require(Field f, bool value) {
+void ConfigSource::require_flag(Field f, bool value) {
   const auto v = find_flag(f);
   if (v && *v != value)
     throw invalid(where(), "'", name_of(f), "' is ", *v, "; only ", value, " is understood");
 }
 
-void ConfigSource::require(Field f, std::string_view value) {
+void ConfigSource::require_text(Field f, std::string_view value) {
   const auto v = find_text(f);
   if (v && *v != value)
     throw invalid(where(), "'", name_of(f), "' is '", *v, "'; only '", value, "' is understood");

@@ -47,8 +47,8 @@ class ConfigSource {
   std::optional<JsonView> object(std::string_view hf);
 
   /// A field with one value that is understood: any other is refused.
-  void require(Field, bool value);
-  void require(Field, std::string_view value);
+  void require_flag(Field, bool value);
+  void require_text(Field, std::string_view value);
   void require_none(Field);  // missing, null, 0 or false
 
   /// Counts as understood without being read.

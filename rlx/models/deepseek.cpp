@@ -85,8 +85,8 @@ void configure2(ConfigSource& s, Config& c) {
   read_decoder(s, c);
   read_latent(s, c);
   read_experts(s, c);
-  s.require({"norm_topk_prob"}, false);
-  s.require({"scoring_func"}, "softmax");
+  s.require_flag({"norm_topk_prob"}, false);
+  s.require_text({"scoring_func"}, "softmax");
   const std::string method = s.find_text({"topk_method"}).value_or("greedy");
   if (method == "greedy") {
     c.moe.groups = 1;
@@ -99,8 +99,8 @@ void configure3(ConfigSource& s, Config& c) {
   read_decoder(s, c);
   read_latent(s, c);
   read_experts(s, c);
-  s.require({"scoring_func"}, "sigmoid");
-  s.require({"topk_method"}, "noaux_tc");
+  s.require_text({"scoring_func"}, "sigmoid");
+  s.require_text({"topk_method"}, "noaux_tc");
   c.moe.sigmoid = true;
   c.moe.group_top = 2;
   c.moe.normalised = s.find_flag({"norm_topk_prob"}).value_or(true);

@@ -62,7 +62,7 @@ void configure(ConfigSource& s, Config& c) {
   m.norm_before_gate = s.find_flag({"mamba_norm_before_gate"}).value_or(true);
   if (const auto limit = s.reals({"time_step_limit"}); limit.size() == 2)
     m.dt_low = limit[0], m.dt_high = limit[1];
-  s.require({"mamba_use_mlp"}, true);
+  s.require_flag({"mamba_use_mlp"}, true);
   s.require_none({"attn_layer_indices"});
   c.mixers.assign(size_t(c.layers), Mixer::both);
 }

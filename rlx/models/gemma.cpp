@@ -38,7 +38,7 @@ void configure(ConfigSource& s, Config& c, int64_t pattern) {
   if (!s.is_gguf() && !s.find_flag({"tie_word_embeddings"})) c.tied = true;
   c.norm_plus_one = true;
   c.embedding_scale = std::sqrt(double(c.hidden));
-  s.require({"use_bidirectional_attention"}, false);
+  s.require_flag({"use_bidirectional_attention"}, false);
   c.attention_softcap = s.find_real({"attn_logit_softcapping", "attn_logit_softcapping"}).value_or(0);
   c.logit_softcap = s.find_real({"final_logit_softcapping", "final_logit_softcapping"}).value_or(0);
   c.window = s.find_integer({"sliding_window", "attention.sliding_window"}).value_or(0);

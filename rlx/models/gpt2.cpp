@@ -24,9 +24,9 @@ void configure(ConfigSource& s, Config& c) {
   read_decoder(s, c);
   if (const auto v = s.find_real({"", "attention.layer_norm_epsilon"})) c.norm_eps = *v;
   if (c.intermediate == 0) c.intermediate = 4 * c.hidden;
-  s.require({"scale_attn_weights"}, true);
-  s.require({"scale_attn_by_inverse_layer_idx"}, false);
-  s.require({"add_cross_attention"}, false);
+  s.require_flag({"scale_attn_weights"}, true);
+  s.require_flag({"scale_attn_by_inverse_layer_idx"}, false);
+  s.require_flag({"add_cross_attention"}, false);
   s.ignore("reorder_and_upcast_attn");
 }
 

@@ -26,7 +26,7 @@ void configure(ConfigSource& s, Config& c) {
   const auto lanes = int64_t(double(c.head_dim) * partial_rotary_factor(s));
   c.rope = read_rope(s, c, lanes);
   if (const auto v = s.find_real({"rotary_emb_base"})) c.rope.theta = *v;
-  s.require({"is_decoder"}, false);  // a word of encoders
+  s.require_flag({"is_decoder"}, false);  // a word of encoders
 }
 
 Tensor neox_attention(Net& net, const Tensor& x) {

@@ -33,7 +33,7 @@ void configure(ConfigSource& s, Config& c) {
   const auto rank = s.object("time_step_rank");
   c.ssm.dt_rank = rank && rank->is_string() ? (c.hidden + 15) / 16  // "auto"
                                             : s.integer({"time_step_rank", "ssm.time_step_rank"});
-  s.require({"", "ssm.dt_b_c_rms"}, false);
+  s.require_flag({"", "ssm.dt_b_c_rms"}, false);
   s.ignore("d_inner|d_model|n_layer|rms_norm|ssm_cfg");  // other words for the same
   c.mixers.assign(size_t(c.layers), Mixer::recurrent);
 }

@@ -1,8 +1,10 @@
 // What is not understood is refused by name.
 #include <gtest/gtest.h>
 
+#include "rlx/base/file.h"
 #include "rlx/models/model.h"
 #include "tests/models/tiny.h"
+#include "tests/support/data.h"
 #include "tests/support/errors.h"
 
 namespace rlx::test {
@@ -79,6 +81,24 @@ TEST(Refusals, graphs_that_cannot_be) {
   EXPECT_NE(refusal({}, {.capacity = 4, .cache_type = DType::i8}).find("cannot be kept in i8"),
             std::string::npos);
   EXPECT_NE(refusal({}, {.capacity = -1}).find("capacity must be 0 or more"), std::string::npos);
+}
+
+// Published configurations of BERT name the kind of their positions.
+TEST(Refusals, positions_of_an_encoder) {
+  RLX_REQUIRE_DATA("checkpoints/bert");
+  const Scratch scratch;
+  const std::string path = scratch.path("bert");
+  std::filesystem::copy(data_path("checkpoints/bert"), path);
+  const std::string config = read_file(path + "/config.json");
+  std::filesystem::permissions(path + "/config.json", std::filesystem::perms::owner_all);
+  const auto opened_with = [&](const std::string& kind) {
+    std::ofstream(path + "/config.json")
+        << "{\"position_embedding_type\": \"" << kind << "\"," << config.substr(1);
+    return message_of([&] { models::open_model(path).graph(); });
+  };
+  EXPECT_EQ(opened_with("absolute"), "no error");
+  EXPECT_NE(opened_with("relative_key").find("'relative_key'; only 'absolute' is understood"),
+            std::string::npos);
 }
 
 }  // namespace
