@@ -49,10 +49,10 @@ bool Assembly::waits(const ir::Node& n) const {
   const DType from = graph_.shape(n.inputs[0]).dtype();
   if (from != DType::f16 && from != DType::bf16) return false;
   for (const ir::Use& use : n.uses) {
+    if (use.user == ir::kNoNode) return false;  // an output of the graph
     if (!graph_.node(use.user).is<ops::Attention>() || (use.operand != 1 && use.operand != 2)) return false;
   }
-  const auto& outputs = graph_.outputs();
-  return std::none_of(outputs.begin(), outputs.end(), [&](ir::Value v) { return v.node == n.id; });
+  return true;
 }
 
 bool Assembly::add_with_narrow_cache(const ir::Node& n) {

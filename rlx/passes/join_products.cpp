@@ -85,12 +85,21 @@ class Joiner {
     return vector ? Bias{&sum, other} : Bias{};
   }
 
+  // Whether an elementwise operator reads the result: it then becomes the epilogue of a product of its own, which saves a pass
+  // over memory that a joined product would need.
+  bool feeds_elementwise(const Part& p) const {
+    const ir::Node& result = p.bias.sum ? *p.bias.sum : *p.product;
+    return std::any_of(result.uses.begin(), result.uses.end(), [&](const ir::Use& u) {
+      return u.user != ir::kNoNode && g_.node(u.user).op->traits.elementwise;
+    });
+  }
+
   // Products of one input are joined where all have a bias or none has; weights must stand before the first of them.
   void keep_joinable(std::vector<Part>& parts) {
     for (const bool with_bias : {true, false}) {
       std::map<DType, std::vector<Part>> groups;
       for (const Part& p : parts) {
-        if (with_bias != (p.bias.sum != nullptr)) continue;
+        if (with_bias != (p.bias.sum != nullptr) || feeds_elementwise(p)) continue;
         groups[g_.shape(p.product->inputs[1]).dtype()].push_back(p);
       }
       for (auto& [dtype, group] : groups) {

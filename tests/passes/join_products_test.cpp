@@ -31,9 +31,9 @@ TEST(JoinProducts, weights_and_biases_stand_side_by_side) {
     q = add(a, bq)
     b = matmul(x, wk)
     k = add(bk, b)
-    s = reduce(k, op=sum, axes=[2], keep_dim=true)
-    y = mul(q, s)
-    return y
+    s = reduce(k, axes=[2], keep_dim=true)
+    h = reshape(q, shape=(2,3,2,3))
+    return h, s
   })",
       R"(graph @g(x: f32[2,3,4], param wq: f32[4,6], param bq: f32[6], param wk: f32[4,2], param bk: f32[2]) {
     w = concat(wq, wk, axis=1)
@@ -42,9 +42,9 @@ TEST(JoinProducts, weights_and_biases_stand_side_by_side) {
     wide = add(m, b)
     q = narrow(wide, axis=2, start=0, len=6)
     k = narrow(wide, axis=2, start=6, len=2)
-    s = reduce(k, op=sum, axes=[2], keep_dim=true)
-    y = mul(q, s)
-    return y
+    s = reduce(k, axes=[2], keep_dim=true)
+    h = reshape(q, shape=(2,3,2,3))
+    return h, s
   })",
       2);
 }
@@ -53,22 +53,20 @@ TEST(JoinProducts, plain_products_of_weights_that_are_computed) {
   expect_joined(R"(graph @g(x: f32[3,4], param a: f32[5,4], param b: f32[5,4]) {
     at = transpose(a, perm=[1,0])
     bt = transpose(b, perm=[1,0])
-    gate = matmul(x, at)
-    up = matmul(x, bt)
-    g = silu(gate)
-    y = mul(g, up)
-    return y
+    k = matmul(x, at)
+    v = matmul(x, bt)
+    kt = transpose(k, perm=[1,0])
+    return kt, v
   })",
                 R"(graph @g(x: f32[3,4], param a: f32[5,4], param b: f32[5,4]) {
     at = transpose(a, perm=[1,0])
     bt = transpose(b, perm=[1,0])
     w = concat(at, bt, axis=1)
     m = matmul(x, w)
-    gate = narrow(m, axis=1, start=0, len=5)
-    up = narrow(m, axis=1, start=5, len=5)
-    g = silu(gate)
-    y = mul(g, up)
-    return y
+    k = narrow(m, axis=1, start=0, len=5)
+    v = narrow(m, axis=1, start=5, len=5)
+    kt = transpose(k, perm=[1,0])
+    return kt, v
   })",
                 2);
 }
@@ -81,6 +79,17 @@ TEST(JoinProducts, other_inputs_and_weights_of_the_run_stay_apart) {
     c = matmul(x, v)
     d = add(a, b)
     y = add(d, c)
+    return y
+  })");
+  EXPECT_EQ(join_products(g).changes, 0u);
+}
+
+TEST(JoinProducts, what_becomes_an_epilogue_stays_alone) {
+  const ir::Graph g = graph(R"(graph @g(x: f32[3,4], param w: f32[4,2], param u: f32[4,2]) {
+    gate = matmul(x, w)
+    up = matmul(x, u)
+    s = silu(gate)
+    y = mul(s, up)
     return y
   })");
   EXPECT_EQ(join_products(g).changes, 0u);
