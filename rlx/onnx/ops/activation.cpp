@@ -23,9 +23,17 @@ Items leaky_relu(Call& c) {
   return {otherwise(x, c.real("alpha", 0.01) * x)};
 }
 
+// Before version 7 the slopes belong to the channels.
 Items p_relu(Call& c) {
   const Tensor x = c.in(0);
-  return {(x < 0).where(c.in(1) * x, x)};
+  Tensor slope = c.in(1);
+  c.ignore("consumed_inputs");
+  if (c.opset() < 7 && slope.rank() == 1 && slope.dim(0) != Dim(1)) {
+    Dims dims(size_t(x.rank()), 1);
+    dims[1] = slope.dim(0);
+    slope = slope.reshape(dims);
+  }
+  return {(x < 0).where(slope * x, x)};
 }
 
 Items elu(Call& c) {
@@ -134,7 +142,7 @@ std::span<const Entry> activation_entries() {
       {"LogSoftmax", 1, along_rest<log_softmax_of>},
       {"LogSoftmax", 13, along_axis<log_softmax_of>},
       {"Mish", 18, mish, kFree},
-      {"PRelu", 7, p_relu, kFree},
+      {"PRelu", 1, p_relu, kFree},
       {"Relu", 1, relu, kFree},
       {"Selu", 1, selu, kFree},
       {"Shrink", 9, shrink, kFree},

@@ -13,15 +13,21 @@ using ops::CompareOp;
 
 Tensor as(const Tensor& t, DType dtype) { return t.dtype() == dtype ? t : t.cast(dtype); }
 
-// Operators before version 7 name the axis they broadcast from.
-void refuse_old_broadcast(const Call& c) {
-  if (c.has_attr("axis") || c.has_attr("broadcast")) c.unsupported("broadcasting of versions before 7");
+// The second operand. Before version 7 it may be aligned at an axis of the first instead of at the last.
+Tensor second(const Call& c) {
+  c.ignore("broadcast"), c.ignore("consumed_inputs");
+  const Tensor b = c.in(1);
+  if (!c.has_attr("axis") || b.rank() == 0) return b;
+  const int rank = c.rank(0), axis = c.axis(c.integer("axis", 0), rank);
+  if (axis + b.rank() > rank) throw c.wrong("an operand of ", b.rank(), " axes at axis ", axis, " of ", rank);
+  Dims dims = b.shape().dims();
+  dims.resize(size_t(rank - axis), 1);
+  return b.reshape(dims);
 }
 
 template <auto kFunction>
 Items binary(Call& c) {
-  refuse_old_broadcast(c);
-  return {kFunction(c.in(0), c.in(1), Loc::current())};
+  return {kFunction(c.in(0), second(c), Loc::current())};
 }
 
 template <auto kFunction>
@@ -31,8 +37,7 @@ Items unary(Call& c) {
 
 template <CompareOp kKind>
 Items comparison(Call& c) {
-  refuse_old_broadcast(c);
-  return {rlx::compare(c.in(0), c.in(1), {.kind = kKind})};
+  return {rlx::compare(c.in(0), second(c), {.kind = kKind})};
 }
 
 Tensor larger_of(const Tensor& a, const Tensor& b, const Loc& loc) { return a.max(b, loc); }
@@ -53,8 +58,7 @@ Items mean(Call& c) {
 }
 
 Items power(Call& c) {
-  refuse_old_broadcast(c);
-  const Tensor base = c.in(0), exponent = c.in(1);
+  const Tensor base = c.in(0), exponent = second(c);
   const DType type = base.dtype();
   if (is_float(type)) return {base.pow(as(exponent, type))};
   // Whole numbers: exact in f64 as far as the result fits.

@@ -78,6 +78,19 @@ bool is_random(const io::onnx::Graph& g) {
   });
 }
 
+// Which place of the model holds something that is no tensor; `otherwise` when none does.
+std::string not_tensors(const io::onnx::Model& m, const std::string& otherwise) {
+  using Kind = io::onnx::Type::Kind;
+  for (const auto* list : {&m.graph.inputs, &m.graph.outputs}) {
+    for (const io::onnx::ValueInfo& v : *list) {
+      if (v.type.kind == Kind::tensor) continue;
+      return cat(list == &m.graph.inputs ? "input '" : "output '", v.name, "' is ",
+                 v.type.kind == Kind::optional ? "an optional" : "a sequence");
+    }
+  }
+  return otherwise;
+}
+
 // Inputs that the graph still has.
 NamedLiterals inputs_for(const ir::Graph& g, const NamedLiterals& given) {
   NamedLiterals out;
@@ -144,7 +157,7 @@ Result run_case(const Case& c, const std::string& device) {
     } catch (const Error&) {
       // What the data says is the better message.
     }
-    return {Outcome::unsupported, c.data_error};
+    return {Outcome::unsupported, not_tensors(model, c.data_error)};
   }
   for (const DataSet& set : c.sets) {
     std::optional<onnx::Imported> special;
