@@ -90,6 +90,19 @@ TEST(Reverse, an_embedding_gradient_takes_indices_of_any_rank) {
   expect_values(out.at("d_t"), {2, 2, 3, 3, 0, 0, 1, 1});
 }
 
+// No product per example that is summed afterwards: the rows of all examples go into one.
+TEST(Reverse, a_matrix_shared_by_a_batch_gets_its_gradient_from_one_product) {
+  const auto g = graph("graph(x: f64[n,2,2], param w: f64[2,1]) { return reduce(matmul(x, w)) }");
+  const auto d = grad(g, {"w"});
+  for (const ir::Node* n : d.nodes()) {
+    if (n->op->name == "matmul") EXPECT_EQ(n->shapes[0], parse_shape("f64[2,1]"));
+    EXPECT_NE(n->op->name, "reduce");
+  }
+  expect_values(
+      run(d, {{"x", f64({2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8})}, {"w", f64({2, 1}, {1, 1})}}).at("d_w"),
+      {16, 20});
+}
+
 TEST(Reverse, ties_in_max_share_the_gradient) {
   const auto g = graph("graph(x: f64[4]) { return reduce(x, kind=max) }");
   expect_values(run(grad(g, {"x"}), {{"x", f64({4}, {2, 5, 5, 1})}}).at("d_x"), {0, 0.5, 0.5, 0});

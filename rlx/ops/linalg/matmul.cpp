@@ -64,10 +64,24 @@ Literals Matmul::reference(const Eval& c, const Attrs&) {
   return {Literal::reals(c.out(), multiply(c.in(0).to_reals(), c.in(1).to_reals(), c))};
 }
 
+namespace {
+
+// All axes but the last as rows of a matrix.
+Expr as_rows(Expr x) {
+  const Dims& dims = x.shape().dims();
+  return reshape(x, {product(Dims(dims.begin(), dims.end() - 1)), dims.back()});
+}
+
+}  // namespace
+
 Exprs Matmul::vjp(const Vjp& c, const Attrs&) {
   Exprs out(2);
+  // A matrix that serves a whole batch: the sum over the batch is part of one product.
+  const bool shared = c.in(1).rank() == 2 && c.in(0).rank() > 2;
   if (c.wants(0)) out[0] = unbroadcast(matmul(c.dy(), adjoint(c.in(1))), c.in(0).shape().dims());
-  if (c.wants(1)) out[1] = unbroadcast(matmul(adjoint(c.in(0)), c.dy()), c.in(1).shape().dims());
+  if (c.wants(1))
+    out[1] = shared ? matmul(adjoint(as_rows(c.in(0))), as_rows(c.dy()))
+                    : unbroadcast(matmul(adjoint(c.in(0)), c.dy()), c.in(1).shape().dims());
   return out;
 }
 
