@@ -9,6 +9,7 @@
 #include "rlx/passes/join_products.h"
 #include "rlx/passes/legalise.h"
 #include "rlx/passes/precision.h"
+#include "rlx/passes/quantise.h"
 #include "rlx/passes/schedule.h"
 
 namespace rlx::runtime {
@@ -44,6 +45,14 @@ constexpr Pass kSized[] = {
     {"simplify", [](const ir::Graph& g, const ir::Target*) { return passes::simplify(g).graph; }},
     {"cse", [](const ir::Graph& g, const ir::Target*) { return passes::cse(g).graph; }},
     {"dce", [](const ir::Graph& g, const ir::Target*) { return without_dead(g); }},
+};
+
+// Change numbers within the error of eight bits: only when asked for by name.
+constexpr Pass kOnRequest[] = {
+    {"merge_roundings",
+     [](const ir::Graph& g, const ir::Target*) { return passes::merge_roundings(g).graph; }},
+    {"quantise_products",
+     [](const ir::Graph& g, const ir::Target*) { return passes::quantise_products(g).graph; }},
 };
 
 ir::Graph run(std::span<const Pass> list, ir::Graph g, const ir::Target* target,
@@ -92,13 +101,15 @@ std::vector<std::string> pass_names() {
   for (const Pass& pass : kSized) add(pass.name);
   add(kFuse);
   add(kSchedule);
+  for (const Pass& pass : kOnRequest) add(pass.name);
   return out;
 }
 
 ir::Graph run_pass(std::string_view name, const ir::Graph& graph, const ir::Target& target) {
   if (name == kFuse) return passes::fuse(graph, target).graph;
   if (name == kSchedule) return passes::schedule(graph).graph;
-  for (const std::span<const Pass> list : {std::span<const Pass>(kGeneral), std::span<const Pass>(kSized)}) {
+  const std::span<const Pass> all[] = {kGeneral, kSized, kOnRequest};
+  for (const std::span<const Pass> list : all) {
     for (const Pass& pass : list) {
       if (pass.name == name) return pass.run(graph, &target);
     }

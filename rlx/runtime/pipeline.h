@@ -21,7 +21,7 @@ ir::Graph optimise(const ir::Graph&, const CompileOptions&, const PassListener& 
 ir::Graph specialise(const ir::Graph&, const ir::Target&, const CompileOptions&,
                      std::vector<passes::Remark>& remarks, const PassListener& = {});
 
-/// Every pass once, in the order of their first run; `fuse` and `schedule` are the last.
+/// Every pass once, in the order of their first run, then those that only run when asked for.
 std::vector<std::string> pass_names();
 
 /// One pass alone. An unknown name is a user error that lists the known ones.

@@ -105,6 +105,15 @@ def test_opt_runs_single_passes(folder):
     path = written(folder, "graph @g(x: f32[4]) {\n  a = exp(x)\n  b = exp(x)\n  y = add(a, b)\n  return y\n}\n")
     assert rlx("opt", path, "--pass", "cse,dce").count("exp(") == 1
     assert rlx("opt", path, "--pass", "fold_constants").count("exp(") == 2
+    codes = written(folder, """graph @g(x: i8[2,4], w: i8[4,3]) {
+  xf = dequantize(x, scale=0.5)
+  wf = dequantize(w, scale=0.25)
+  m = matmul(xf, wf)
+  y = quantize(m, scale=2.0)
+  return y
+}
+""", "codes.rlx")
+    assert "q_matmul(" in rlx("opt", codes, "--pass", "quantise_products,dce")
     assert "unknown pass 'cs'; did you mean 'cse'" in rlx("opt", path, "--pass", "cs", code=1)
 
 

@@ -51,6 +51,17 @@ TEST(Allocations, are_none_for_products_regions_rows_and_attention) {
   EXPECT_EQ(allocations_of_a_run(f, inputs), 0);
 }
 
+TEST(Allocations, are_none_for_values_by_position) {
+  CompiledGraph f =
+      compile(test::graph("graph @g(a: f32[8], b: f32[8]) { s = sub(a, b) y = exp(s) return y }"));
+  const Literal a = ir::sample_literal("f32[8]", 1), b = ir::sample_literal("f32[8]", 2);
+  const TensorView values[] = {view(a), view(b)};
+  for (int i = 0; i < 3; ++i) f.run_slots(values);
+  const int64_t before = allocations.load();
+  for (int i = 0; i < 5; ++i) f.run_slots(values);
+  EXPECT_EQ(allocations.load() - before, 0);
+}
+
 TEST(Allocations, are_none_for_a_loop) {
   const ir::Graph g = test::graph(R"(graph @loop(c: f32[4], xs: f32[10,4]) {
     r:2 = scan(c, xs, body=graph @step(c: f32[4], x: f32[4]) {
