@@ -142,7 +142,7 @@ Box box_of(const ir::Node& n) {
   b.node = &n;
   b.lines = lines_of(n);
   for (const std::string& line : b.lines) b.width = std::max(b.width, double(line.size()) * kCharacter);
-  b.width += 2 * kPad;
+  b.width = std::ceil(b.width + 2 * kPad);
   b.height = double(b.lines.size()) * kLine + 2 * kPad;
   ir::for_each_body(n, [&](const ir::FieldInfo& field, const ir::GraphRef& body) {
     const Drawing d = draw(*body);
@@ -169,7 +169,7 @@ class Layout {
     for (size_t i = 0; i < names.size(); ++i) {
       Box b;
       b.lines = {names[i]};
-      b.width = double(names[i].size()) * kCharacter + 2 * kPad;
+      b.width = std::ceil(double(names[i].size()) * kCharacter + 2 * kPad);
       b.height = kLine + 2 * kPad;
       boxes_.push_back(std::move(b));
       connect(at[g.outputs()[i].node], boxes_.size() - 1);
@@ -250,7 +250,7 @@ class Layout {
           wish = 0;
           for (const size_t a : b.above) wish += boxes_[a].center() / double(b.above.size());
         }
-        b.x = std::max(wish - b.width / 2, end + kGapX);
+        b.x = std::round(std::max(wish - b.width / 2, end + kGapX));
         b.y = y;
         end = b.x + b.width;
         tallest = std::max(tallest, b.height);
