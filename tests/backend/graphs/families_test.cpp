@@ -195,6 +195,15 @@ TEST(Families, of_narrow_types_compute_in_wide_ones) {
                  .tolerance = 2e-2});
 }
 
+// Passes must not take products of codes apart: they ask without knowing what is fixed.
+TEST(Families, of_codes_stay_whole_under_passes) {
+  const ir::Graph g = test::graph(R"(graph @q(x: i8[4,9], w: i8[9,5], b: i32[5]) {
+    y = q_matmul(x, w, b, x_zp=3, w_zp=-2, out_zp=1, mult=0.01)
+    return y
+  })");
+  EXPECT_EQ(cat(passes::legalise(g, cpu::device()).graph), cat(g));
+}
+
 TEST(Families, of_codes_convolve) {
   expect_family({.text = R"(graph @codes(x: i8[2,12,15,17], w: i8[20,6,3,3], b: i32[20]) {
     y = q_conv2d(x, w, b, stride=[2,1], padding=[1,2], groups=2, x_zp=3, w_zp=-2, out_zp=5, mult=0.002)

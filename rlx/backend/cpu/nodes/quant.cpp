@@ -7,7 +7,7 @@
 #include "rlx/backend/cpu/kernels/gemm_int8.h"
 #include "rlx/backend/cpu/kernels/quant_product.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
-#include "rlx/backend/cpu/nodes/families.h"
+#include "rlx/backend/cpu/nodes/packed.h"
 #include "rlx/ops/quant/dequant_matmul.h"
 #include "rlx/ops/quant/q_matmul.h"
 
@@ -195,7 +195,6 @@ std::unique_ptr<Step> prepare_grouped_now(const Request& r) {
 // ---- codes of 8 bits ----
 
 Support accepts_codes(const Request& r) {
-  if (!r.in[1].fixed) return Support::no("the weights are not fixed");
   if (const Support s = none_empty(r); !s) return s;
   return all_row_major(r);
 }
@@ -225,16 +224,15 @@ std::unique_ptr<Step> prepare_codes(const Request& r) {
   const PackedInt8 like = PackedInt8::pack(Team(default_pool(), 1), {&code, DType::i8, 1, 1}, 1, 1, zero);
   GemmInt8 sized = g;
   sized.b = &like;
-  auto step = make_step(
-      [g](const Launch& l) {
+  auto step =
+      with_packed(r, packing, gemm_int8_workspace(sized, r.threads), [g](const Launch& l, const void* codes) {
         GemmInt8 now = g;
         now.a.data = l.in[0];
-        now.b = static_cast<const PackedInt8*>(l.packed[0]);
+        now.b = static_cast<const PackedInt8*>(codes);
         now.bias = reinterpret_cast<const int32_t*>(l.in[2]);
         now.c = l.out[0];
         gemm_int8(l.team, now, l.workspace);
-      },
-      gemm_int8_workspace(sized, r.threads), {packing});
+      });
   step->note = "packed codes";
   return step;
 }

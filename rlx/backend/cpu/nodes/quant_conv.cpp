@@ -5,14 +5,13 @@
 #include "rlx/backend/cpu/kernels/copy.h"
 #include "rlx/backend/cpu/kernels/gemm_int8.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
-#include "rlx/backend/cpu/nodes/families.h"
+#include "rlx/backend/cpu/nodes/packed.h"
 #include "rlx/ops/quant/q_conv2d.h"
 
 namespace rlx::cpu {
 namespace {
 
 Support accepts(const Request& r) {
-  if (!r.in[1].fixed) return Support::no("the weights are not fixed");
   if (const Support s = none_empty(r); !s) return s;
   return all_row_major(r);
 }
@@ -46,7 +45,7 @@ struct CodeImage {
     }
   }
 
-  void run(const Launch& l) const {
+  void run(const Launch& l, const PackedInt8* weights) const {
     auto* rows = reinterpret_cast<int8_t*>(l.workspace);
     std::byte* result = l.workspace + rows_bytes();
     for (int64_t i = 0; i < batch * groups; ++i) {
@@ -58,7 +57,7 @@ struct CodeImage {
       });
       GemmInt8 now = product;
       now.a.data = rows;
-      now.b = static_cast<const PackedInt8*>(l.packed[0]) + group;
+      now.b = weights + group;
       now.bias = reinterpret_cast<const int32_t*>(l.in[2]) + group * filters;
       now.c = result;
       gemm_int8(l.team, now, result + result_bytes());
@@ -117,9 +116,9 @@ std::unique_ptr<Step> prepare(const Request& r) {
   const PackedInt8 like = PackedInt8::pack(Team(default_pool(), 1), {&code, DType::i8, 1, 1}, 1, 1, zero);
   GemmInt8 sized = p.product;
   sized.b = &like;
-  auto step = make_step([p](const Launch& l) { p.run(l); },
-                        p.rows_bytes() + p.result_bytes() + gemm_int8_workspace(sized, r.threads),
-                        {packing_of(p, zero)});
+  auto step = with_packed(
+      r, packing_of(p, zero), p.rows_bytes() + p.result_bytes() + gemm_int8_workspace(sized, r.threads),
+      [p](const Launch& l, const void* codes) { p.run(l, static_cast<const PackedInt8*>(codes)); });
   step->note = "packed codes";
   return step;
 }
