@@ -18,7 +18,8 @@ const Architecture& architecture_of(const ConfigSource& s) {
   for (const Architecture* a : architectures()) {
     const auto words = s.is_gguf() ? a->gguf : a->hf;
     // Mixtral is Llama with experts in GGUF.
-    const bool experts = s.is_gguf() && s.file().gguf->find("llama.expert_count") != nullptr;
+    const auto* count = s.is_gguf() ? s.file().gguf->find("llama.expert_count") : nullptr;
+    const bool experts = count != nullptr && count->integer() > 0;
     for (const std::string_view word : words) {
       known.emplace_back(word);
       if (word == s.architecture() && (word != "llama" || experts == (a == &kMixtral))) return *a;

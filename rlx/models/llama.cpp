@@ -10,6 +10,9 @@ void configure(ConfigSource& s, Config& c) {
   read_decoder(s, c);
   c.rope = read_rope(s, c, s.find_integer({"", "rope.dimension_count"}).value_or(c.head_dim));
   c.rope.interleaved = s.is_gguf();  // whose rows of q and k are in another order
+  s.require_flag({"rope_interleaved"}, false);
+  s.require_none({"", "expert_count"});
+  s.require_none({"", "expert_used_count"});
 }
 
 constexpr std::string_view kHf[] = {"llama"}, kGguf[] = {"llama"};

@@ -36,7 +36,7 @@ void configure(ConfigSource& s, Config& c) {
                   c.hidden);
   if (m.groups < 1 || m.heads % m.groups != 0)
     throw invalid(s.where(), m.groups, " groups do not divide ", m.heads, " heads");
-  s.require_flag({"norm_before_gate"}, false);
+  s.ignore("norm_before_gate|rms_norm");  // an option of kernels; the gate always comes first
   c.mixers.assign(size_t(c.layers), Mixer::recurrent);
 }
 

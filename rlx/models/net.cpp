@@ -313,12 +313,20 @@ void Net::finish_decoder(const Tensor& hidden) {
 }
 
 void Net::refuse_unread() const {
+  // Layers behind the last, which predict a further token.
+  const auto is_draft = [&](const std::string& name) {
+    for (int64_t i = 0; i < c.draft_layers; ++i) {
+      if (name.starts_with(cat(prefix_, "layers.", c.layers + i, "."))) return true;
+    }
+    return false;
+  };
   constexpr std::string_view kNeverRead[] = {"rotary_emb.inv_freq", "position_ids", "rope_freqs.weight",
                                              "rope_factors_"};
   std::vector<std::string> unread;
   for (const auto& [name, tensor] : tensors_) {
     if (params_.contains(name) || params_.contains(name + ":f32")) continue;
     if (c.tied && (name == "lm_head.weight" || name == "embed_out.weight")) continue;
+    if (is_draft(name)) continue;
     const auto part = [&](std::string_view p) { return name.find(p) != std::string::npos; };
     if (std::any_of(std::begin(kNeverRead), std::end(kNeverRead), part)) continue;
     if (std::any_of(architecture_.unread.begin(), architecture_.unread.end(), part)) continue;

@@ -22,7 +22,8 @@ void read_windows(ConfigSource& s, Config& c) {
 
 void configure_dense(ConfigSource& s, Config& c) {
   read_decoder(s, c);
-  c.rope = read_rope(s, c, c.head_dim);
+  c.rope = read_rope(s, c, s.find_integer({"", "rope.dimension_count"}).value_or(c.head_dim));
+  s.require_flag({"use_mrope"}, false);
   read_windows(s, c);
 }
 

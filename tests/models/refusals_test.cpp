@@ -42,6 +42,24 @@ TEST(Refusals, fields_that_are_not_understood) {
   expect_refused(tiny, "fields attention_magic, quantization_config");
 }
 
+TEST(Refusals, fields_of_published_folders_are_taken) {
+  TinyLlama tiny;
+  tiny.config.insert({{"architectures", R"(["LlamaForCausalLM"])"},
+                      {"attention_bias", "false"},
+                      {"bos_token_id", "1"},
+                      {"eos_token_id", "[2, 3]"},
+                      {"is_llama_config", "true"},
+                      {"pretraining_tp", "1"},
+                      {"rope_interleaved", "false"},
+                      {"rope_scaling", "null"},
+                      {"torch_dtype", "\"bfloat16\""},
+                      {"transformers.js_config", R"({"kv_cache_dtype": {"q4f16": "float16"}})"},
+                      {"transformers_version", "\"4.42.3\""}});
+  EXPECT_EQ(refusal(tiny), "no error");
+  tiny.config["rope_interleaved"] = "true";
+  expect_refused(tiny, "'rope_interleaved' is true; only false is understood");
+}
+
 TEST(Refusals, values_that_are_not_known) {
   TinyLlama tiny;
   tiny.config["hidden_act"] = "\"mish\"";
