@@ -24,6 +24,7 @@ print("""A model becomes a graph and its weights (`rlx/onnx`, docs/design/007), 
     rlx inspect model.onnx
     rlx grad model.onnx --wrt x
     rlx convert model.onnx model.safetensors
+    rlx convert graph.rlx model.onnx
     rlx onnx ops
 
 In C++: `onnx::import_model("model.onnx")` gives a `Program`, the inputs whose values became part of it, and notes.
@@ -35,6 +36,8 @@ In C++: `onnx::import_model("model.onnx")` gives a `Program`, the inputs whose v
 - uint16, uint64, 2 and 4 bit integers, float8 without infinities, float8e8m0 and float4 are held in wider types.
 - Strings, sequences and optionals at the edge of a model are refused by name. Inside, sequences whose length is known work.
 - Random operators draw from fixed streams of ours.
+- A graph is written as operator set 21 (`onnx::export_model`): symbols as dim_params, weights inside, loops and branches as
+  Scan, Loop and If. Operators without a counterpart are expanded; what then has none is an error that names it.
 """)
 print(f"## Backend node tests of onnx {sys.argv[3]}\n")
 print(f"{lines[-1]} (`./dev onnx DIR`, CPU). A case counts as passed when every output has the expected type, integers and\n"

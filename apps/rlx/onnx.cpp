@@ -8,6 +8,7 @@
 #include "rlx/base/file.h"
 #include "rlx/base/json_write.h"
 #include "rlx/io/onnx/read.h"
+#include "rlx/onnx/export.h"
 #include "rlx/onnx/table.h"
 
 namespace rlx::cli {
@@ -84,6 +85,12 @@ void inspect_onnx(const io::Input& input, bool json) {
 }
 
 bool convert_onnx(const std::string& in, const std::string& out) {
+  if (out.ends_with(".onnx")) {
+    const Program p = open_program(in);
+    write_file(out, std::string_view(onnx::export_model(p)));
+    print(cat(p.graph.len(), " nodes, ", p.weights.size(), " weights to ", out, "\n"));
+    return true;
+  }
   if (!is_onnx(io::Input::open(in))) return false;
   if (!out.ends_with(".rlx") && !out.ends_with(".safetensors"))
     throw invalid("convert: '", out, "': an ONNX model becomes a .rlx text or a .safetensors file");

@@ -17,7 +17,7 @@ Program open_program(const std::string& path, NamedLiterals* values = nullptr);
 bool is_onnx(const io::Input&);
 /// What the file says and what becomes of it (apps/rlx/onnx.cpp).
 void inspect_onnx(const io::Input&, bool json);
-/// Writes a model as a .rlx text or a saved graph; false when `in` is no ONNX model.
+/// Writes an ONNX model as a .rlx text or a saved graph, or any graph as an ONNX model; false when neither end is ONNX.
 bool convert_onnx(const std::string& in, const std::string& out);
 
 }  // namespace rlx::cli

@@ -105,8 +105,8 @@ Item converted(const Call& c, const Tensor& x, E from, E to, bool saturate, std:
     if (from == E::bool_) return done(x.cast(dtype));
     return done(wrapped_to(x.cast(DType::i64), to).cast(dtype));
   }
-  const bool narrower_integer =
-      !source_real && from != E::bool_ && !is_real(to) && to != E::bool_ && dtype != DType::i64;
+  const bool narrower_integer = !source_real && from != E::bool_ && !is_real(to) && !is_complex(dtype) &&
+                                to != E::bool_ && dtype != DType::i64;
   if (narrower_integer && file::info_of(from).bits >= info.bits) {
     // Between integers the low bits stay.
     if (from == to) return done(x);

@@ -1,0 +1,13 @@
+// Writing ONNX models.
+#pragma once
+
+#include <string>
+
+#include "rlx/io/onnx/model.h"
+
+namespace rlx::io::onnx {
+
+/// The bytes of a model file. Tensors must hold raw contents.
+std::string model_bytes(const Model&);
+
+}  // namespace rlx::io::onnx
