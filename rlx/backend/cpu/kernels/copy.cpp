@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "rlx/backend/cpu/isa_table.h"
+#include "rlx/backend/cpu/kernels/axis_order.h"
 #include "rlx/backend/cpu/kernels/box.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/base/error.h"
@@ -44,7 +45,7 @@ Walk simplify(const StridedCopy& c) {
   for (int d = 0; d < c.rank; ++d) {
     if (c.size[d] != 1) axes[n++] = {c.size[d], c.from_stride[d], c.to_stride[d]};
   }
-  std::stable_sort(axes, axes + n, [](const Axis& a, const Axis& b) { return a.to > b.to; });
+  order_axes(axes, n, [](const Axis& a, const Axis& b) { return a.to > b.to; });
   for (int d = 0; d < n; ++d) {
     if (w.rank > 0) {
       Axis& outer = axes[w.rank - 1];

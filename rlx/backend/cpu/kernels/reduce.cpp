@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "rlx/backend/cpu/isa_table.h"
+#include "rlx/backend/cpu/kernels/axis_order.h"
 #include "rlx/backend/cpu/kernels/box.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/base/error.h"
@@ -54,7 +55,7 @@ Plan make_plan(const Reduce& p) {
   }
   std::reverse(axes, axes + n);
   // Contiguous last; repeated elements (stride 0) before it.
-  std::stable_sort(axes, axes + n, [](const Axis& a, const Axis& b) {
+  order_axes(axes, n, [](const Axis& a, const Axis& b) {
     const auto key = [](const Axis& c) { return c.x == 0 ? 2 : std::abs(c.x); };
     return key(a) > key(b);
   });
