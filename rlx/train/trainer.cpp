@@ -10,8 +10,17 @@
 namespace rlx::train {
 namespace {
 
+// Common types are read without a literal, which would allocate in every step.
 double scalar_of(const TensorView& v) {
+  if (v.dtype == DType::f32) return double(*reinterpret_cast<const float*>(v.data));
+  if (v.dtype == DType::f64) return *reinterpret_cast<const double*>(v.data);
+  if (v.dtype == DType::bool_) return double(*reinterpret_cast<const bool*>(v.data));
   return Literal::borrow(v.shape(), {v.data, v.bytes()}, nullptr).real_at(0);
+}
+
+int place_of(const std::vector<Port>& ports, std::string_view name) {
+  const auto it = std::find_if(ports.begin(), ports.end(), [&](const Port& p) { return p.name == name; });
+  return it == ports.end() ? -1 : int(it - ports.begin());
 }
 
 // Every param that is missing, unknown or of another type.
@@ -65,12 +74,9 @@ struct Trainer::Impl {
         program(compile(step.graph, frozen, with_states(options.compile, step))) {
     if (step.forward) forward.emplace(compile(*step.forward, {}, without_states(options.compile)));
     for (const StepGraph::State& s : step.states) start(s, weights);
-    for (const Port& p : program.inputs()) {
-      if (p.name == "train/rate" ||
-          std::find(step.saved.begin(), step.saved.end(), p.name) != step.saved.end())
-        continue;
-      batch_names.push_back(p.name);
-    }
+    loss_at = place_of((forward ? *forward : program).outputs(), step.loss);
+    norm_at = place_of(program.outputs(), "train/grad_norm");
+    finite_at = place_of(program.outputs(), "train/finite");
   }
 
   void start(const StepGraph::State& s, const NamedLiterals& weights) {
@@ -95,7 +101,7 @@ struct Trainer::Impl {
   NamedLiterals frozen;
   CompiledGraph program;
   std::optional<CompiledGraph> forward;
-  std::vector<std::string> batch_names;
+  int loss_at = -1, norm_at = -1, finite_at = -1;  // among the outputs; -1: not there
   std::vector<Input> inputs, first_inputs;
   std::optional<Outputs> first, last;
   int64_t steps = 0;
@@ -112,17 +118,15 @@ Trainer& Trainer::operator=(Trainer&&) noexcept = default;
 StepResult Trainer::step(std::span<const Input> batch) {
   Impl& t = *impl_;
   StepResult out{.step = t.steps, .rate = t.options.rate(t.steps)};
-  const bool scaled = std::any_of(t.step.states.begin(), t.step.states.end(),
-                                  [](const StepGraph::State& s) { return s.name == "train/scale"; });
-  if (scaled) out.scale = scalar_of(t.program.state("train/scale"));
+  if (t.finite_at >= 0) out.scale = scalar_of(t.program.state("train/scale"));
   t.inputs.assign(batch.begin(), batch.end());
   if (t.forward) t.run_forward(batch);
   t.inputs.push_back({"train/rate", view(&out.rate, {})});
   t.last.emplace(t.program.run(std::span<const Input>(t.inputs)));
   ++t.steps;
-  out.loss = scalar_of(output(t.step.loss));
-  if (t.options.clip_norm) out.grad_norm = scalar_of(t.last->view("train/grad_norm"));
-  if (scaled) out.skipped = scalar_of(t.last->view("train/finite")) == 0;
+  out.loss = scalar_of((t.forward ? *t.first : *t.last)[size_t(t.loss_at)]);
+  if (t.norm_at >= 0) out.grad_norm = scalar_of((*t.last)[size_t(t.norm_at)]);
+  if (t.finite_at >= 0) out.skipped = scalar_of((*t.last)[size_t(t.finite_at)]) == 0;
   return out;
 }
 
