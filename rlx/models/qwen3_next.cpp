@@ -177,8 +177,7 @@ void build(Net& net) {
   net.finish_decoder(net.rms_norm("norm", x));
 }
 
-constexpr std::string_view kNextHf[] = {"qwen3_next"}, k35Hf[] = {"qwen3_5_text", "qwen3_5_moe_text"},
-                           kUnread[] = {"mtp."};
+constexpr std::string_view kNextHf[] = {"qwen3_next"}, k35Hf[] = {"qwen3_5_text"}, kUnread[] = {"mtp."};
 
 }  // namespace
 
