@@ -95,7 +95,9 @@ Items run_layer(Call& c, const Layer& l, int carries, const std::function<Tensor
     for (int k = 0; k < carries; ++k) init.push_back(initial(5 + k, d));
     const bool reverse = l.reverse_first || d == 1;
     const Step step = step_of(d);
-    Tensors xs{gates};
+    Tensors xs;
+    xs.reserve(2);
+    xs.push_back(gates);
     Tensor lengths;
     if (c.has(4)) {
       lengths = c.in(4).cast(DType::i64).reshape({batch, 1});
