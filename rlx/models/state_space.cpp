@@ -1,6 +1,7 @@
 #include "rlx/models/state_space.h"
 
 #include <cmath>
+#include <utility>
 
 #include "rlx/models/convolution.h"
 
@@ -13,24 +14,41 @@ struct Recurrence {
   Tensor b, c;   // [batch, heads, seq, state]
 };
 
+// A running sum in two numbers, high + low: differences of far larger sums stay as exact as their terms.
+struct RunningSum {
+  Tensor high, low;  // [batch, heads, seq]
+
+  explicit RunningSum(const Tensor& terms) {
+    const Tensor sum = terms.cast(DType::f64).cumsum(2);
+    high = sum.cast(DType::f32);
+    low = (sum - high.cast(DType::f64)).cast(DType::f32);
+  }
+  RunningSum(Tensor h, Tensor l) : high(std::move(h)), low(std::move(l)) {}
+
+  Tensor value() const { return high + low; }
+  RunningSum last(Dim seq) const { return {high.narrow(2, seq - 1, 1), low.narrow(2, seq - 1, 1)}; }
+  RunningSum unsqueeze(int axis) const { return {high.unsqueeze(axis), low.unsqueeze(axis)}; }
+  Tensor less(const RunningSum& other) const { return (high - other.high) + (low - other.low); }
+};
+
 // All tokens of the call at once. With s[t] = sum of the logarithms up to t, token i sees token j <= i with the factor
 // e^(s[i] - s[j]), and the state from before with e^s[i]:
 //   y[i] = sum over j <= i of e^(s[i] - s[j]) (C[i] . B[j]) x[j] + e^s[i] C[i] S
 Tensor run(Net& net, const Recurrence& r) {
   const StateSpace& m = net.c.ssm;
-  const Tensor s = r.decay.cumsum(2);
+  const RunningSum s(r.decay);
   const Tensor places = net.t.arange(net.seq);
   const Tensor past = places.unsqueeze(1) >= places.unsqueeze(0);
-  const Tensor between = where(past, s.unsqueeze(3) - s.unsqueeze(2), -INFINITY).exp();
+  const Tensor between = where(past, s.unsqueeze(3).less(s.unsqueeze(2)), -INFINITY).exp();
   Tensor y = (r.c.matmul(r.b.t()) * between).matmul(r.x);
   if (!net.cached()) return y;
   const std::string name = cat("layer.", net.layer, ".ssm");
   const Dims dims{net.batch, m.heads, m.state, m.inner / m.heads};
   const Tensor before = net.state(name, Shape(DType::f32, dims));
-  y = y + r.c.matmul(before) * s.exp().unsqueeze(3);
-  const Tensor last = s.narrow(2, net.seq - 1, 1);
-  const Tensor kept = (last - s).exp().unsqueeze(3);
-  net.set_state(name, before * last.exp().unsqueeze(3) + (r.b * kept).t().matmul(r.x));
+  y = y + r.c.matmul(before) * s.value().exp().unsqueeze(3);
+  const RunningSum last = s.last(net.seq);
+  const Tensor kept = last.less(s).exp().unsqueeze(3);
+  net.set_state(name, before * last.value().exp().unsqueeze(3) + (r.b * kept).t().matmul(r.x));
   return y;
 }
 

@@ -100,6 +100,21 @@ TEST_P(Checkpoint, one_piece_and_many) {
   }
 }
 
+// Sums over a long text are no less exact than those over a short one.
+TEST_P(Checkpoint, a_long_text_in_pieces) {
+  RLX_REQUIRE_DATA("checkpoints");
+  const models::Model model = models::open_model(path());
+  if (model.config().ssm.inner == 0) GTEST_SKIP() << "no state-space layers";
+  Tokens text;
+  for (int32_t i = 0; i < 500; ++i) text.push_back((i * 37 + i * i % 11) % 280);
+  const Literal whole = Session(model, 1, 500).step({text});
+  Session session(model, 1, 500);
+  for (int64_t at = 0; at < 500; at += 20) {
+    const Literal got = session.step({Tokens(text.begin() + at, text.begin() + at + 20)});
+    ASSERT_LT(largest_difference(got, 0, whole, at, 20), agreement(whole)) << "from token " << at;
+  }
+}
+
 // Texts of 11, 7 and 2 tokens, padded in front, then three tokens more.
 TEST_P(Checkpoint, a_batch_of_different_lengths) {
   RLX_REQUIRE_DATA("checkpoints");
