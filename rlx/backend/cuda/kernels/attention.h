@@ -151,10 +151,10 @@ inline u32 pair(f32 low, f32 high, bf16) { u32 r; asm("cvt.rn.bf16x2.f32 %0, %1,
 
 // 64 queries a block, 16 a warp; tiles of 64 keys.
 extern "C" __global__ void __launch_bounds__(128, 2) attention_matrix(Params p) {
+  constexpr bool kSimple = !kHasBias && !kSoftcap && !kWindow && (!kHasMask || kKeyMask);
   constexpr int kRows = 64, kKeys = 64, kStride = kDim + 8, kValueStride = kValueDim + 8;
   __shared__ alignas(16) T ks[kKeys * kStride];
   __shared__ alignas(16) T vs[kKeys * kValueStride];
-  __shared__ bool blocked[kKeys];
   const i64 b = blockIdx.z, h = blockIdx.y, kv = h * p.kv_heads / p.q_heads;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, first = blockIdx.x * kRows;
   const int low = first + warp * 16 + lane / 4, high = low + 8, column = lane % 4 * 2;
@@ -175,7 +175,6 @@ extern "C" __global__ void __launch_bounds__(128, 2) attention_matrix(Params p) 
   const int end = keys_to(p, last);
   for (int start = keys_from(p, first) / kKeys * kKeys; start < end; start += kKeys) {
     __syncthreads();
-    if (threadIdx.x < kKeys) blocked[threadIdx.x] = key_blocked(p, b, h, start + threadIdx.x);
     for (int e = threadIdx.x; e < kKeys * kDim / 8; e += 128) {
       const int r = e / (kDim / 8), d = e % (kDim / 8) * 8;
       uint4 x = {};
@@ -198,21 +197,39 @@ extern "C" __global__ void __launch_bounds__(128, 2) attention_matrix(Params p) 
         multiply(s[n], q[d], *reinterpret_cast<const u32*>(at), *reinterpret_cast<const u32*>(at + 8), T{});
       }
     }
+    // One bit for each key of the tile. Where all are open and none lies behind the queries of the warp, scores need no mask.
+    const u32 open[2] = {__ballot_sync(~0u, !key_blocked(p, b, h, start + lane)),
+                         __ballot_sync(~0u, !key_blocked(p, b, h, start + 32 + lane))};
+    const bool behind = kCausal && start + kKeys - 1 > first + warp * 16 + p.k_len - p.q_len;
+    if (kSimple && !behind && (open[0] & open[1]) == ~0u) {
+      #pragma unroll
+      for (int n = 0; n < kKeys / 8; ++n) {
+        #pragma unroll
+        for (int c = 0; c < 4; ++c) s[n][c] *= p.scale;
+      }
+    } else {
+      #pragma unroll
+      for (int n = 0; n < kKeys / 8; ++n) {
+        #pragma unroll
+        for (int c = 0; c < 4; ++c) {
+          const bool seen = open[n / 4] >> (n % 4 * 8 + column + c % 2) & 1;
+          const int row = c < 2 ? low : high;
+          s[n][c] = seen ? masked(p, s[n][c], b, h, row < p.q_len ? row : p.q_len - 1, start + n * 8 + column + c % 2)
+                         : minus_infinity;
+        }
+      }
+    }
     f32 now[2] = {most[0], most[1]};
     #pragma unroll
     for (int n = 0; n < kKeys / 8; ++n) {
       #pragma unroll
-      for (int c = 0; c < 4; ++c) {
-        const int i = c < 2 ? low : high, j = n * 8 + column + c % 2;
-        s[n][c] = i < p.q_len && !blocked[j] ? masked(p, s[n][c], b, h, i, start + j) : minus_infinity;
-        now[c / 2] = op_max(now[c / 2], s[n][c]);
-      }
+      for (int c = 0; c < 4; ++c) now[c / 2] = fmaxf(now[c / 2], s[n][c]);  // a NaN goes on through its weight
     }
     f32 factor[2], base[2];
     #pragma unroll
     for (int c = 0; c < 2; ++c) {
-      now[c] = op_max(now[c], __shfl_xor_sync(~0u, now[c], 1));
-      now[c] = op_max(now[c], __shfl_xor_sync(~0u, now[c], 2));
+      now[c] = fmaxf(now[c], __shfl_xor_sync(~0u, now[c], 1));
+      now[c] = fmaxf(now[c], __shfl_xor_sync(~0u, now[c], 2));
       base[c] = now[c] == minus_infinity ? 0.0f : now[c];
       factor[c] = __expf(most[c] - base[c]);
       most[c] = now[c];

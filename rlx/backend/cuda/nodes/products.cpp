@@ -3,6 +3,7 @@
 #include "rlx/backend/cuda/kernels/product.h"
 #include "rlx/backend/cuda/nodes/families.h"
 #include "rlx/backend/cuda/region/printer.h"
+#include "rlx/ops/linalg/dot_general.h"
 #include "rlx/ops/linalg/matmul.h"
 
 namespace rlx::cuda {
@@ -118,8 +119,8 @@ Source tiled_source(const Product& p) {
   return {"product", text + kProductKernel};
 }
 
-Support accepts(const Request& r) {
-  const DType a = r.in[0].dtype(), b = r.in[1].dtype(), c = r.out[0].dtype();
+Support accepts(const Arg& x, const Arg& y, const Arg& z) {
+  const DType a = x.dtype(), b = y.dtype(), c = z.dtype();
   const auto is_byte = [](DType t) { return t == DType::i8 || t == DType::u8; };
   if (is_byte(a) && is_byte(b) && c == DType::i32) return Support::yes();
   if (a == DType::bool_ || is_storage_only(a)) return Support::no("no product of ", a);
@@ -178,20 +179,100 @@ class ProductStep final : public Step {
   FunctionRef tiled_;
 };
 
-std::unique_ptr<Step> prepare(const Request& r) {
-  const Arg& c = r.out[0];
+Support accepts_matmul(const Request& r) { return accepts(r.in[0], r.in[1], r.out[0]); }
+
+std::unique_ptr<Step> prepare(const Request& r, const Arg& a, const Arg& b, const Arg& c) {
   const auto bytes = size_t(c.shape.size_bytes());
   if (bytes == 0) return make_gpu_step("empty", [](Stream&, const Launch&) {});
-  if (r.in[0].shape.dim(-1) == Dim(0)) {
+  if (a.shape.dim(-1) == Dim(0)) {
     return make_gpu_step("an empty sum", [bytes](Stream& s, const Launch& l) {
       check(s.gpu.use().MemsetD8Async(device_pointer(l.out[0]), 0, bytes, s.handle), "a fill");
     });
   }
-  return std::make_unique<ProductStep>(device_of(r), describe(r.in[0], r.in[1], c));
+  return std::make_unique<ProductStep>(device_of(r), describe(a, b, c));
+}
+
+std::unique_ptr<Step> prepare_matmul(const Request& r) { return prepare(r, r.in[0], r.in[1], r.out[0]); }
+
+// ---- contractions ----
+
+// Several axes as one; nothing when no stride tells it.
+struct Run {
+  int64_t size = 1, stride = 0;
+};
+std::optional<Run> joined(const Arg& x, const std::vector<int>& axes) {
+  Run out;
+  for (size_t i = axes.size(); i-- > 0;) {
+    const int64_t size = x.shape.dim(axes[i]).value(), stride = x.layout.strides[size_t(axes[i])];
+    if (size == 1) continue;
+    if (out.size > 1 && stride != out.size * out.stride) return std::nullopt;
+    if (out.size == 1) out.stride = stride;
+    out.size *= size;
+  }
+  return out;
+}
+
+std::vector<int> free_axes(const Arg& x, const std::vector<int>& contracted, const std::vector<int>& batch) {
+  std::vector<int> out;
+  for (int i = 0; i < x.shape.rank(); ++i) {
+    if (std::find(contracted.begin(), contracted.end(), i) == contracted.end() &&
+        std::find(batch.begin(), batch.end(), i) == batch.end())
+      out.push_back(i);
+  }
+  return out;
+}
+
+/// The operand as matrices [batch.., rows, columns].
+std::optional<Arg> matrices(const Arg& x, const std::vector<int>& batch, const std::vector<int>& rows,
+                            const std::vector<int>& columns) {
+  const auto r = joined(x, rows), c = joined(x, columns);
+  if (!r || !c) return std::nullopt;
+  Dims dims;
+  Arg out;
+  for (const int axis : batch) {
+    dims.push_back(x.shape.dim(axis));
+    out.layout.strides.push_back(x.layout.strides[size_t(axis)]);
+  }
+  dims.push_back(r->size), dims.push_back(c->size);
+  out.layout.strides.push_back(r->stride), out.layout.strides.push_back(c->stride);
+  out.shape = Shape(x.dtype(), dims);
+  return out;
+}
+
+struct Contraction {
+  std::optional<Arg> a, b;
+  Arg c;
+};
+Contraction contraction_of(const Request& r) {
+  const auto& d = r.node.as<ops::DotGeneral>();
+  const Arg &x = r.in[0], &y = r.in[1];
+  Contraction out;
+  out.a = matrices(x, d.lhs_batch, free_axes(x, d.lhs_contracting, d.lhs_batch), d.lhs_contracting);
+  out.b = matrices(y, d.rhs_batch, d.rhs_contracting, free_axes(y, d.rhs_contracting, d.rhs_batch));
+  if (!out.a || !out.b) return out;
+  Dims dims(out.a->shape.dims().begin(), out.a->shape.dims().end() - 1);
+  dims.push_back(out.b->shape.dim(-1));
+  out.c.shape = Shape(r.out[0].dtype(), dims);
+  out.c.layout = backend::Layout::row_major(dims);
+  return out;
+}
+
+Support accepts_dot_general(const Request& r) {
+  const Contraction c = contraction_of(r);
+  if (!c.a || !c.b) return Support::no("operand ", c.a ? 1 : 0, " has axes that no stride joins");
+  return accepts(*c.a, *c.b, c.c);
+}
+
+std::unique_ptr<Step> prepare_dot_general(const Request& r) {
+  const Contraction c = contraction_of(r);
+  return prepare(r, *c.a, *c.b, c.c);
 }
 
 }  // namespace
 
-void add_products(KernelTable& table) { table.add<ops::Matmul>({"matmul", accepts, prepare}); }
+void add_products(KernelTable& table) {
+  table.add<ops::Matmul>({"matmul", accepts_matmul, prepare_matmul});
+  table.add<ops::DotGeneral>({"dot_general", accepts_dot_general, prepare_dot_general});
+}
 
 }  // namespace rlx::cuda
