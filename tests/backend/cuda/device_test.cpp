@@ -1,0 +1,210 @@
+// On a GPU: every operator's every sample through the whole pipeline, random programs and their gradients, equal to the
+// interpreter; loops, states, replays.
+#include <gtest/gtest.h>
+
+#include "rlx/backend/cuda/device.h"
+#include "rlx/backend/plan.h"
+#include "rlx/ops/all.h"
+#include "rlx/runtime/compiled_graph.h"
+#include "rlx/transform/transform.h"
+#include "tests/support/compare.h"
+#include "tests/support/graphs.h"
+#include "tests/support/random_program.h"
+
+namespace rlx {
+namespace {
+
+double tolerance(const Literal& l) {
+  switch (l.dtype()) {
+    case DType::f32:
+    case DType::c64:
+      return 2e-5;
+    case DType::f16:
+      return 2e-3;
+    case DType::bf16:
+      return 2e-2;
+    default:
+      return 1e-9;
+  }
+}
+
+NamedLiterals named(const ir::Graph& g, const Literals& leaves) {
+  NamedLiterals out;
+  size_t i = 0;
+  for (const ir::NodeId id : g.leaves())
+    out.emplace(static_cast<const ir::NamedLeaf*>(g.node(id).attrs.get())->name, leaves[i++]);
+  return out;
+}
+
+class OnDevice : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string why = cuda::device_problem(); !why.empty()) GTEST_SKIP() << why;
+  }
+};
+
+int failures() { return testing::UnitTest::GetInstance()->current_test_info()->result()->total_part_count(); }
+
+// Three runs: the first launches, the second records, the third repeats.
+void expect_as_interpreted(const ir::Graph& g, const NamedLiterals& leaves, double least, bool fuse = true) {
+  const NamedLiterals want = ir::interpret(g, leaves);
+  // The coarsest type on the way decides: a wide result may come from narrow operands.
+  for (const auto& [name, value] : leaves) {
+    if (is_float(value.dtype()) || is_complex(value.dtype())) least = std::max(least, tolerance(value));
+  }
+  const int failed = failures();
+  CompiledGraph f = compile(g, {}, {.device = "cuda", .fuse = fuse});
+  for (int run = 0; run < 3; ++run) {
+    SCOPED_TRACE(cat("run ", run, fuse ? ", fused" : ""));
+    for (const auto& [name, value] : f.run(leaves)) {
+      SCOPED_TRACE(name);
+      test::expect_close(value, want.at(name), std::max(least, tolerance(want.at(name))));
+    }
+    if (failures() != failed) {
+      ADD_FAILURE() << f.plan().text();
+      return;
+    }
+  }
+}
+
+class EveryOperator : public testing::TestWithParam<const ir::OpDef*> {};
+INSTANTIATE_TEST_SUITE_P(Cuda, EveryOperator, testing::ValuesIn(test::ops_of(ops::table())), test::OpName());
+
+TEST_P(EveryOperator, runs_on_the_gpu) {
+  if (const std::string why = cuda::device_problem(); !why.empty()) GTEST_SKIP() << why;
+  const ir::OpDef& op = *GetParam();
+  if (op.traits.leaf) return;
+  for (size_t i = 0; i < op.samples().size(); ++i) {
+    const auto c = test::make_case(op, i);
+    SCOPED_TRACE(cat("sample ", i, "\n", c.graph));
+    try {
+      // An operator that is taken apart rounds narrow numbers behind each part.
+      const bool narrow = !c.leaves.empty() && dtype_size(c.leaves[0].dtype()) == 2 && op.is_composite();
+      expect_as_interpreted(c.graph, named(c.graph, c.leaves), narrow ? 1e-2 : 0);
+    } catch (const std::exception& e) {
+      ADD_FAILURE() << e.what();
+    }
+  }
+}
+
+TEST_F(OnDevice, random_programs_equal_the_interpreter) {
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    const test::RandomProgram p(seed, 14);
+    SCOPED_TRACE(cat(p.graph()));
+    expect_as_interpreted(p.graph(), named(p.graph(), p.leaves()), 1e-9);
+    if (HasFailure()) break;
+  }
+}
+
+TEST_F(OnDevice, gradients_equal_the_interpreter) {
+  for (uint64_t seed = 1000; seed < 1020; ++seed) {
+    const test::RandomProgram p(seed, 10);
+    ir::Graph scalar = p.graph();
+    const ir::Expr last{&scalar, scalar.outputs()[0]};
+    scalar.set_outputs({ops::reduce_sum(last, {})});
+    const ir::Graph grad = transform::value_and_grad(scalar, {"x0", "x1", "x2"});
+    SCOPED_TRACE(cat(grad));
+    expect_as_interpreted(grad, named(grad, p.leaves()), 1e-8);
+    if (HasFailure()) break;
+  }
+}
+
+Literal ramp(const char* type, uint64_t seed) { return ir::sample_literal(type, seed); }
+
+TEST_F(OnDevice, larger_rows_and_columns_equal_the_interpreter) {
+  const char* const texts[] = {
+      "graph @f(x: f32[70,1000]) { m = reduce(x, kind=max, axes=[1], keep_dim=true) d = sub(x, m) e = exp(d) "
+      "s = reduce(e, kind=sum, axes=[1], keep_dim=true) y = div(e, s) return y }",
+      "graph @f(x: bf16[33,384]) { y = softmax(x, axis=1) return y }",
+      "graph @f(x: f32[40,5000]) { a = tanh(x) y = reduce(a, kind=sum, axes=[1]) return y }",
+      "graph @f(x: f32[300,500]) { a = tanh(x) y = reduce(a, kind=sum, axes=[0]) return y }",
+      "graph @f(x: f32[200000]) { a = tanh(x) y = reduce(a, kind=mean, axes=[0]) return y }",
+      "graph @f(x: f32[4096,40]) { a = tanh(x) y = reduce(a, kind=max, axes=[0]) z = reduce(a, kind=sum, axes=[0]) return y, z }",
+      "graph @f(x: f32[3,20000]) { m = reduce(x, kind=mean, axes=[1], keep_dim=true) d = sub(x, m) q = tanh(d) "
+      "v = reduce(q, kind=sum, axes=[1], keep_dim=true) y = mul(q, v) return y }",
+      "graph @f(x: f32[17,65]) { t = transpose(x, perm=[1,0]) y = exp(t) return y }",
+      "graph @f(x: f32[100,70], w: f32[70,90]) { h = matmul(x, w) y = gelu(h) return y }",
+      "graph @f(x: f64[5,40,30], w: f64[5,30,20]) { y = matmul(x, w) return y }",
+      "graph @f(x: bf16[64,128], w: bf16[128,64]) { y = matmul(x, w) return y }",
+      "graph @f(x: f16[3,2,33,31], w: f16[2,31,7]) { y = matmul(x, w) return y }",
+  };
+  for (const char* text : texts) {
+    const ir::Graph g = test::graph(text);
+    Literals leaves;
+    for (const ir::NodeId id : g.leaves())
+      leaves.push_back(ramp(cat(g.node(id).shapes[0]).c_str(), leaves.size() + 5));
+    SCOPED_TRACE(cat(g));
+    for (const bool fuse : {false, true}) expect_as_interpreted(g, named(g, leaves), 1e-9, fuse);
+  }
+}
+
+TEST_F(OnDevice, attention_of_several_tiles_equals_the_interpreter) {
+  const std::pair<const char*, const char*> kinds[] = {
+      {"", ""},
+      {"", ", mask_kind=causal"},
+      {"", ", mask_kind=sliding_window, window=20, attn_logit_softcap=5.0"},
+      {", m: f32[2,150]", ", has_mask=true"},
+      {", m: bool[2,1,140,150]", ", mask_kind=causal, has_mask=true"},
+      {", m: bias", ", has_bias=true"},
+  };
+  for (const char* type : {"bf16", "f16", "f32"}) {
+    for (const auto& [operand, attributes] : kinds) {
+      const bool extra = *operand != 0;
+      const std::string of = type;
+      // A bias has the type of the heads.
+      const std::string given =
+          std::string(operand) == ", m: bias" ? ", m: " + of + "[2,4,140,150]" : operand;
+      const ir::Graph g =
+          test::graph(cat("graph @f(q: ", of, "[2,140,128], k: ", of, "[2,150,64], v: ", of, "[2,150,64]",
+                          given, ") { y:2 = attention(q, k, v", extra ? ", m" : "",
+                          ", num_heads=4, num_kv_heads=2", attributes, ") return y, l=y#1 }"));
+      Literals leaves;
+      for (const ir::NodeId id : g.leaves())
+        leaves.push_back(ramp(cat(g.node(id).shapes[0]).c_str(), leaves.size() + 5));
+      SCOPED_TRACE(cat(g));
+      expect_as_interpreted(g, named(g, leaves), 1e-9);
+    }
+  }
+}
+
+TEST_F(OnDevice, states_stay_and_clones_have_their_own) {
+  const ir::Graph g =
+      test::graph("graph @f(x: f32[3], s: f32[3]) { t = add(s, x) y = mul(t, t) return y, t }");
+  const auto names = g.output_names();
+  CompiledGraph f = compile(g, {}, {.device = "cuda", .states = {{"s", names[1]}}});
+  const Literal x = Literal::full(parse_shape("f32[3]"), 2);
+  f.run({{"x", view(x)}});
+  EXPECT_EQ(f.state("s").as<float>()[0], 2);
+  CompiledGraph other = f.clone();
+  f.state("s").as<float>()[1] = 10;
+  EXPECT_EQ(f.run({{"x", view(x)}})[0].as<float>()[1], 144);
+  EXPECT_EQ(other.run({{"x", view(x)}})[0].as<float>()[1], 16);
+  EXPECT_EQ(f.state("s").as<float>()[0], 4);
+}
+
+TEST_F(OnDevice, an_index_out_of_range_is_an_error_that_says_where) {
+  const ir::Graph g = test::graph("graph @f(t: f32[4,2], i: i32[3]) { y = gather(t, i, axis=0) return y }");
+  CompiledGraph f = compile(g, {}, {.device = "cuda"});
+  const float t[8] = {};
+  const int32_t good[3] = {0, 3, 1}, bad[3] = {0, 4, 1};
+  f.run({{"t", view(t, {4, 2})}, {"i", view(good, {3})}});
+  try {
+    f.run({{"t", view(t, {4, 2})}, {"i", view(bad, {3})}});
+    FAIL() << "no error";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.message(), "gather: element 1 of indices is out of range; it must be at least 0 and below 4");
+  }
+  f.run({{"t", view(t, {4, 2})}, {"i", view(good, {3})}});
+}
+
+TEST_F(OnDevice, results_are_the_same_in_every_run) {
+  const ir::Graph g = test::graph(
+      "graph @f(x: f32[333,700], w: f32[700,120]) { h = matmul(x, w) s = reduce(h, kind=sum, axes=[0]) return s, h }");
+  const NamedLiterals leaves = {{"x", ramp("f32[333,700]", 3)}, {"w", ramp("f32[700,120]", 4)}};
+  CompiledGraph f = compile(g, {}, {.device = "cuda"});
+  const NamedLiterals first = f.run(leaves);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(f.run(leaves), first);
+}
+
+}  // namespace
+}  // namespace rlx
