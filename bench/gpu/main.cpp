@@ -1,0 +1,297 @@
+// Programs on a GPU, operands already there: ./dev gpu bench. Each line is a median over rounds of replays of the recorded program.
+//   bench_gpu [NAME] [--steps]
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+
+#include "rlx/backend/builder.h"
+#include "rlx/backend/cuda/device.h"
+#include "rlx/ir/sample.h"
+#include "rlx/ops/all.h"
+#include "rlx/passes/prologue.h"
+#include "rlx/runtime/pipeline.h"
+
+namespace rlx::bench {
+namespace {
+
+bool show_steps = false;  // --steps
+
+using ir::Expr;
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Values between -1 and 1, the same in every run; a large array repeats a part whose length is odd.
+Literal values_of(const Shape& shape, uint64_t seed) {
+  constexpr int64_t kPart = 100003;
+  if (shape.elements() <= kPart) return ir::sample_literal(cat(shape), seed);
+  const Literal part = ir::sample_literal(cat(Shape(shape.dtype(), {kPart})), seed);
+  Literal out = Literal::zeros(shape);
+  const auto to = out.mutable_bytes();
+  for (size_t at = 0; at < to.size(); at += part.bytes().size())
+    std::memcpy(to.data() + at, part.bytes().data(), std::min(part.bytes().size(), to.size() - at));
+  return out;
+}
+
+/// A program with its operands on the device.
+class Program {
+ public:
+  explicit Program(const ir::Graph& g) : queue_(cuda::device().make_queue()) {
+    const cuda::Device& device = cuda::device();
+    const double begin = now();
+    std::vector<passes::Remark> remarks;
+    // What depends on weights alone is no part of a run.
+    ir::Graph main = runtime::optimise(g, {});
+    if (passes::Split parts = passes::split_prologue(main); !parts.empty()) main = std::move(parts.main);
+    const ir::Graph ready = runtime::specialise(main, device, {}, remarks);
+    program_ = backend::Builder(device, 1).build(ready);
+    uint64_t seed = 1;
+    for (const ir::NodeId id : ready.leaves()) {
+      const Literal value = values_of(ready.node(id).shapes[0], seed++);
+      leaves_.emplace_back(device.memory(), value.bytes().size());
+      device.memory().upload(leaves_.back().get(), value.bytes().data(), value.bytes().size());
+    }
+    for (const ir::Value v : ready.outputs())
+      outputs_.emplace_back(device.memory(), size_t(ready.shape(v).size_bytes()));
+    arena_ = backend::Block(device.memory(), program_->arena_bytes());
+    for (const auto& b : leaves_) in_.push_back(b.get());
+    for (const auto& b : outputs_) out_.push_back(b.get());
+    run();
+    queue_->wait();
+    ready_seconds_ = now() - begin;
+    for (const auto& s : program_->plan().steps) on_host_ += s.kernel == "on_host";
+  }
+
+  void run(backend::Observer* observer = nullptr) {
+    queue_->run(*program_, {.team = Team(default_pool(), 1),
+                            .leaves = in_.data(),
+                            .outputs = out_.data(),
+                            .arena = arena_.get(),
+                            .observer = observer});
+  }
+  void wait() { queue_->wait(); }
+  double ready_seconds() const { return ready_seconds_; }
+  size_t steps() const { return program_->plan().steps.size(); }
+  int on_host() const { return on_host_; }
+  std::string plan() const { return program_->plan().text(); }
+
+ private:
+  std::unique_ptr<backend::Queue> queue_;
+  std::shared_ptr<const backend::Executable> program_;
+  std::vector<backend::Block> leaves_, outputs_;
+  backend::Block arena_;
+  std::vector<std::byte*> in_, out_;
+  double ready_seconds_ = 0;
+  int on_host_ = 0;
+};
+
+/// Time of every step, waited for one by one: a few microseconds of each are the waiting.
+class StepTimes final : public backend::Observer {
+ public:
+  void before(const backend::Plan::Step&, const backend::Launch&) override { begin_ = now(); }
+  void after(const backend::Plan::Step& s, const backend::Launch&) override {
+    std::printf("    %9.1f us  %s  // %s\n", (now() - begin_) * 1e6, s.kernel.c_str(), s.note.c_str());
+  }
+
+ private:
+  double begin_ = 0;
+};
+
+/// Seconds a run: the median of 9 rounds of at least 50 ms.
+double seconds_of(Program& p) {
+  for (int i = 0; i < 5; ++i) p.run();
+  p.wait();
+  double begin = now();
+  p.run();
+  p.wait();
+  const int repeats = std::clamp(int(0.05 / std::max(now() - begin, 1e-6)), 3, 2000);
+  std::vector<double> rounds;
+  for (int r = 0; r < 9; ++r) {
+    begin = now();
+    for (int i = 0; i < repeats; ++i) p.run();
+    p.wait();
+    rounds.push_back((now() - begin) / repeats);
+  }
+  std::nth_element(rounds.begin(), rounds.begin() + 4, rounds.end());
+  return rounds[4];
+}
+
+void report(const std::string& name, const std::string& figure, const Program& p) {
+  std::printf("%-34s %16s   %3zu steps, %d on the host, ready in %.0f ms\n", name.c_str(), figure.c_str(),
+              p.steps(), p.on_host(), p.ready_seconds() * 1e3);
+  std::fflush(stdout);
+}
+
+std::string rounded(double v, const char* unit) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.3f %s", v, unit);
+  return text;
+}
+
+// ---- programs ----
+
+void elementwise(int64_t n, DType t) {
+  ir::Graph g("chain");
+  const Shape s(t, {n});
+  const Expr x{&g, g.input("x", s)}, w{&g, g.input("w", s)};
+  using namespace ops;  // NOLINT
+  Expr y = mul(x, w);
+  y = add(y, x);
+  y = tanh(y);
+  y = mul(y, w);
+  y = sub(y, x);
+  y = abs(y);
+  y = add(y, w);
+  y = relu(y);
+  y = mul(y, x);
+  y = sigmoid(y);
+  g.set_outputs({y}, {"y"});
+  Program p(g);
+  const double bytes = 3.0 * double(n) * double(dtype_size(t));
+  report(cat("elementwise_ten_", t), rounded(bytes / seconds_of(p) / 1e12, "TB/s"), p);
+}
+
+void row_program(const std::string& name, int64_t rows, int64_t columns, DType t,
+                 const std::function<Expr(Expr)>& f, double passes) {
+  ir::Graph g("rows");
+  const Expr x{&g, g.input("x", Shape(t, {rows, columns}))};
+  g.set_outputs({f(x)}, {"y"});
+  Program p(g);
+  const double bytes = passes * double(rows * columns) * double(dtype_size(t));
+  report(cat(name, "_", rows, "x", columns, "_", t), rounded(bytes / seconds_of(p) / 1e12, "TB/s"), p);
+}
+
+void product(int64_t m, int64_t n, int64_t k, DType t) {
+  ir::Graph g("product");
+  const Expr a{&g, g.input("a", Shape(t, {m, k}))}, b{&g, g.input("b", Shape(t, {k, n}))};
+  g.set_outputs({ops::matmul(a, b)}, {"y"});
+  Program p(g);
+  report(cat("product_", m, "x", n, "x", k, "_", t),
+         rounded(2.0 * double(m) * double(n) * double(k) / seconds_of(p) / 1e12, "TFLOP/s"), p);
+}
+
+void attention(int64_t batch, int64_t heads, int64_t seq, int64_t lanes, DType t, bool causal) {
+  ir::Graph g("attention");
+  const Shape s(t, {batch, seq, heads * lanes});
+  const Expr q{&g, g.input("q", s)}, k{&g, g.input("k", s)}, v{&g, g.input("v", s)};
+  g.set_outputs(
+      {ops::attention_kind(q, k, v, heads, lanes, causal ? ops::MaskKind::causal : ops::MaskKind::none)},
+      {"y"});
+  Program p(g);
+  const double flops =
+      4.0 * double(batch * heads) * double(seq) * double(seq) * double(lanes) * (causal ? 0.5 : 1);
+  report(cat("attention_b", batch, "_h", heads, "_s", seq, "_d", lanes, "_", t, causal ? "_causal" : ""),
+         rounded(flops / seconds_of(p) / 1e12, "TFLOP/s"), p);
+}
+
+// Six layers, 384 wide, 12 heads, 1536 inner: the shape of MiniLM-L6.
+void encoder(int64_t batch, int64_t seq, DType t) {
+  constexpr int64_t kWidth = 384, kInner = 1536, kHeads = 12, kLayers = 6;
+  ir::Graph g("encoder");
+  const auto weight = [&](const std::string& name, Dims dims) {
+    return Expr{&g, g.param(name, Shape(t, std::move(dims)))};
+  };
+  const auto linear = [&](const std::string& name, Expr x, int64_t in, int64_t out) {
+    return ops::add(ops::matmul(x, weight(name + ".w", {in, out})), weight(name + ".b", {out}));
+  };
+  const auto norm = [&](const std::string& name, Expr x) {
+    return ops::layer_norm(x, weight(name + ".g", {kWidth}), weight(name + ".b", {kWidth}), -1, 1e-12);
+  };
+  Expr x{&g, g.input("x", Shape(t, {batch, seq, kWidth}))};
+  const Expr mask{&g, g.input("mask", Shape(DType::f32, {batch, seq}))};
+  for (int64_t i = 0; i < kLayers; ++i) {
+    const std::string at = cat("layer", i);
+    const Expr q = linear(at + ".q", x, kWidth, kWidth), k = linear(at + ".k", x, kWidth, kWidth),
+               v = linear(at + ".v", x, kWidth, kWidth);
+    const Expr a = ops::attention(q, k, v, mask, kHeads, kWidth / kHeads);
+    x = norm(at + ".ln1", ops::add(linear(at + ".o", a, kWidth, kWidth), x));
+    const Expr h = ops::gelu(linear(at + ".up", x, kWidth, kInner));
+    x = norm(at + ".ln2", ops::add(linear(at + ".down", h, kInner, kWidth), x));
+  }
+  g.set_outputs({x}, {"y"});
+  Program p(g);
+  report(cat("encoder_minilm_", batch, "x", seq, "_", t), rounded(seconds_of(p) * 1e3, "ms"), p);
+  if (show_steps) {
+    StepTimes times;
+    p.run(&times);
+  }
+}
+
+struct Case {
+  std::string name;
+  std::function<void()> run;
+};
+
+std::vector<Case> cases() {
+  std::vector<Case> out;
+  out.push_back({"elementwise", [] { elementwise(int64_t(1) << 27, DType::f32); }});
+  out.push_back({"elementwise", [] { elementwise(int64_t(1) << 27, DType::bf16); }});
+  const auto softmax = [](Expr x) { return ops::softmax(x, -1); };
+  out.push_back({"softmax", [=] { row_program("softmax", 65536, 1024, DType::f32, softmax, 2); }});
+  out.push_back({"softmax", [=] { row_program("softmax", 8192, 32768, DType::f32, softmax, 2); }});
+  out.push_back(
+      {"sum", [] {
+         row_program("sum_rows", 65536, 1024, DType::f32, [](Expr x) { return ops::reduce_sum(x, {1}); }, 1);
+       }});
+  out.push_back({"sum", [] {
+                   row_program(
+                       "sum_columns", 65536, 1024, DType::f32, [](Expr x) { return ops::reduce_sum(x, {0}); },
+                       1);
+                 }});
+  out.push_back({"sum", [] {
+                   row_program(
+                       "sum_all", 65536, 1024, DType::f32, [](Expr x) { return ops::reduce_sum(x, {0, 1}); },
+                       1);
+                 }});
+  out.push_back({"transpose", [] {
+                   row_program(
+                       "transpose", 16384, 8192, DType::f32, [](Expr x) { return ops::transpose(x, {1, 0}); },
+                       2);
+                 }});
+  out.push_back({"product", [] { product(8192, 8192, 8192, DType::bf16); }});
+  out.push_back({"product", [] { product(4096, 4096, 4096, DType::f32); }});
+  for (const DType t : {DType::f32, DType::bf16}) {
+    out.push_back({"attention", [=] { attention(32, 12, 128, 32, t, false); }});
+    out.push_back({"attention", [=] { attention(8, 16, 2048, 64, t, true); }});
+  }
+  for (const DType t : {DType::bf16, DType::f32}) {
+    for (const auto& [b, s] : {std::pair(1, 16), {8, 128}, {32, 128}, {256, 128}})
+      out.push_back({"encoder", [=, b = b, s = s] { encoder(b, s, t); }});
+  }
+  return out;
+}
+
+}  // namespace
+}  // namespace rlx::bench
+
+int main(int argc, char** argv) {
+  std::string wanted;
+  for (int i = 1; i < argc; ++i) {
+    if (std::string_view(argv[i]) == "--steps") {
+      rlx::bench::show_steps = true;
+    } else {
+      wanted = argv[i];
+    }
+  }
+  if (const std::string why = rlx::cuda::device_problem(); !why.empty()) {
+    std::fprintf(stderr, "bench_gpu: %s\n", why.c_str());
+    return 2;
+  }
+  const rlx::cuda::Gpu& gpu = *rlx::cuda::device().gpu();
+  std::printf("%s, %d multiprocessors, driver %d, compiler %s\n", gpu.name().c_str(), gpu.multiprocessors(),
+              gpu.driver_version(), rlx::cuda::compiler_version().c_str());
+  int failed = 0;
+  for (const auto& c : rlx::bench::cases()) {
+    if (!wanted.empty() && c.name.find(wanted) == std::string::npos) continue;
+    try {
+      c.run();
+    } catch (const std::exception& e) {
+      std::printf("%s failed: %s\n", c.name.c_str(), e.what());
+      ++failed;
+    }
+  }
+  return failed == 0 ? 0 : 1;
+}
