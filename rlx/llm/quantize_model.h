@@ -1,0 +1,37 @@
+// A GGUF model in fewer bits: which tensor is stored how.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rlx/io/gguf.h"
+#include "rlx/quant/format.h"
+
+namespace rlx::llm {
+
+/// A name that users know, as Q4_K_M: one block format for most tensors and finer ones for those that matter most.
+struct QuantMix {
+  std::string_view name;
+  std::string_view base;  // block format
+  uint32_t file_type;     // general.file_type
+};
+const std::vector<QuantMix>& quant_mixes();
+/// In any letter case; another name is a user error that lists the known ones.
+const QuantMix& quant_mix_named(std::string_view name);
+
+/// What a tensor is stored as: its present type where it stays.
+const quant::BlockFormat& chosen_format(const io::TensorView& tensor, const QuantMix& mix,
+                                        const io::GgufFile& file);
+
+struct QuantizeReport {
+  int64_t tensors = 0, changed = 0, bytes_in = 0, bytes_out = 0;
+  double error = 0;  // norm of the difference over norm of the values, of what was changed
+};
+/// Rows that are no whole number of blocks take the next finer format that fits.
+QuantizeReport quantize_model(const std::string& in, const std::string& out, const QuantMix& mix,
+                              const std::function<void(int64_t done, int64_t total)>& progress = {});
+
+}  // namespace rlx::llm
