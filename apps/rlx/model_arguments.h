@@ -1,0 +1,51 @@
+// Arguments that the commands over models share: which model, how it is run, how tokens are chosen.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "rlx/llm/language_model.h"
+
+namespace rlx::cli {
+
+/// The folder of models that have a name: $RLX_MODELS, $XDG_CACHE_HOME/rlx/models or ~/.cache/rlx/models.
+std::string model_cache();
+struct CachedModel {
+  std::string name, path;
+  int64_t bytes = 0;
+};
+/// In the order of names.
+std::vector<CachedModel> cached_models();
+/// A path as it is, or a name in the cache; neither is a user error that says what there is.
+std::string model_path(const std::string& given);
+
+struct RunArguments {
+  std::string model, cache_type = "f32", device = "cpu";
+  int64_t context = 4096;
+  int threads = 0;
+
+  void add(CLI::App& command);
+  llm::ModelOptions options() const;
+};
+
+struct SamplingArguments {
+  llm::Sampling sampling;
+  std::vector<std::string> biases;
+
+  SamplingArguments(double temperature) { sampling.temperature = temperature; }
+  void add(CLI::App& command);
+  llm::Sampling read() const;
+};
+
+struct GrammarArguments {
+  std::string gbnf, schema, regex;
+
+  void add(CLI::App& command);
+  std::shared_ptr<const llm::Grammar> read() const;
+};
+
+/// "first token 0.12 s, 31 tokens at 105.2 a second"
+std::string speed_line(const llm::Generation&);
+
+}  // namespace rlx::cli

@@ -1,0 +1,55 @@
+// rlx perplexity: how well a model predicts a text.
+#include "apps/rlx/command.h"
+#include "apps/rlx/model_arguments.h"
+#include "apps/rlx/output.h"
+#include "apps/rlx/progress.h"
+#include "rlx/base/file.h"
+#include "rlx/base/json_write.h"
+
+namespace rlx::cli {
+
+namespace {
+
+struct PerplexityArguments {
+  RunArguments run;
+  std::string file, progress = "auto";
+  int64_t window = 512;
+  bool json = false;
+};
+
+void run(const PerplexityArguments& a) {
+  llm::ModelOptions options = a.run.options();
+  options.context = std::max(options.context, a.window);
+  llm::LanguageModel model = llm::LanguageModel::open(model_path(a.run.model), options);
+  const std::vector<llm::TokenId> ids = model.encode(a.file == "-" ? read_input() : read_file(a.file));
+  Progress progress("perplexity", a.progress);
+  const auto result = model.perplexity(ids, a.window, [&](const llm::LanguageModel::Perplexity& p) {
+    progress.show(p.tokens, int64_t(ids.size()) - 1, cat(p.tokens, " tokens, perplexity ", p.value()));
+  });
+  if (!a.json) return print(cat("perplexity ", result.value(), " over ", result.tokens, " tokens\n"));
+  JsonWriter out;
+  out.begin_object();
+  out.member("perplexity", result.value());
+  out.member("negative_log_likelihood", result.nll);
+  out.member("tokens", result.tokens);
+  out.member("window", a.window);
+  out.end_object();
+  print(out.take() + "\n");
+}
+
+}  // namespace
+
+void add_perplexity(CLI::App& app) {
+  const auto a = std::make_shared<PerplexityArguments>();
+  CLI::App* command = app.add_subcommand("perplexity", "how well a language model predicts a text");
+  a->run.add(*command);
+  command->add_option("file", a->file, "the text; - for standard input")->required();
+  command->add_option("-w,--window", a->window, "tokens read together; windows overlap by half")
+      ->check(CLI::Range(2, 1 << 24));
+  command->add_flag("--json", a->json, "as JSON");
+  command->add_option("--progress", a->progress, "how far it is, on standard error")
+      ->check(CLI::IsMember({"auto", "bar", "lines", "none"}));
+  command->callback([a] { run(*a); });
+}
+
+}  // namespace rlx::cli
