@@ -1,4 +1,5 @@
-// Kernels through a compiled graph against the bare kernel on the same memory: what names, checks, addresses and steps cost.
+// Kernels through a compiled graph against the bare kernel on the same memory: what names, checks, addresses
+// and steps cost.
 #include "bench/bench.h"
 #include "rlx/backend/cpu/kernels/attention.h"
 #include "rlx/backend/cpu/kernels/fft.h"
@@ -128,7 +129,8 @@ Workload attention(int64_t queries, int64_t keys, int64_t heads, int64_t kv_head
   p.kv_format = type == "f16" ? cpu::KvFormat::f16 : cpu::KvFormat::f32;
   p.q_strides = p.o_strides = {0, 64, heads * 64};
   p.k_strides = p.v_strides = {0, 64, kv_heads * 64};
-  // In the graph all operands have one type; the few queries are converted there, and by hand beforehand here.
+  // In the graph all operands have one type; the few queries are converted there, and by hand beforehand
+  // here.
   const auto q = std::make_shared<std::vector<float>>(size_t(queries * heads * 64), 0.5f);
   const auto y = std::make_shared<std::vector<float>>(q->size());
   const auto lse = std::make_shared<std::vector<float>>(size_t(queries * heads));

@@ -34,7 +34,8 @@ std::optional<ir::Graph> graph_of(const ir::OpDef& op, const ir::Sample& sample)
   return g;
 }
 
-// What the operator's own kernels say; the general ones take elementwise operators or decline everything else alike.
+// What the operator's own kernels say; the general ones take elementwise operators or decline everything else
+// alike.
 std::string reasons_of(const Plan::Step& s, const Kernels& own) {
   const DType t = s.in.empty() ? s.out[0].shape.dtype() : s.in[0].shape.dtype();
   std::vector<std::string> reasons;

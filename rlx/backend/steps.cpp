@@ -42,8 +42,8 @@ void Assembly::add_node(const ir::Node& n) {
   if (!add_with_narrow_cache(n)) add_step(n);
 }
 
-// Keys and values of attention may be kept in fewer bits. A cast to f32 that nothing else reads waits until the kernels of
-// attention have been asked for the operand as it was.
+// Keys and values of attention may be kept in fewer bits. A cast to f32 that nothing else reads waits until
+// the kernels of attention have been asked for the operand as it was.
 bool Assembly::waits(const ir::Node& n) const {
   if (!n.is<ops::Cast>() || n.shapes[0].dtype() != DType::f32 || n.uses.empty()) return false;
   const DType from = graph_.shape(n.inputs[0]).dtype();
@@ -124,8 +124,8 @@ void Assembly::refuse(const ir::Node& n, const Choice& choice) const {
   throw e;
 }
 
-// Kernels are asked first on operands as they lie, then with a copy of one strided operand, then with copies of all of
-// them; the last resort comes last.
+// Kernels are asked first on operands as they lie, then with a copy of one strided operand, then with copies
+// of all of them; the last resort comes last.
 void Assembly::add_step(const ir::Node& n) {
   std::vector<Place> in;
   for (const ir::Value v : n.inputs) in.push_back(places_.at(v));

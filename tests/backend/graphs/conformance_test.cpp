@@ -1,5 +1,5 @@
-// Every operator x every sample x {ref, cpu}: built and run, equal to the interpreter, as it stands, decomposed and fused, and
-// its gradients, at every level of the machine.
+// Every operator x every sample x {ref, cpu}: built and run, equal to the interpreter, as it stands,
+// decomposed and fused, and its gradients, at every level of the machine.
 #include <gtest/gtest.h>
 
 #include "rlx/backend/cpu/isa.h"
@@ -17,8 +17,8 @@
 namespace rlx::backend {
 namespace {
 
-// Of results that carry a few roundings of sums over at most some dozens of terms, in the narrowest type of operands and
-// results; `factor` of them for chains.
+// Of results that carry a few roundings of sums over at most some dozens of terms, in the narrowest type of
+// operands and results; `factor` of them for chains.
 double tolerance(const Literals& operands, const Literals& results, double factor = 1) {
   double out = 1e-9;
   for (const Literals* list : {&operands, &results}) {
@@ -121,7 +121,8 @@ TEST_P(EveryOperator, runs_on_the_cpu_decomposed_and_fused) {
   }
 }
 
-// A graph that gives the gradients of all outputs in all leaves, and values for its leaves; none where there are none.
+// A graph that gives the gradients of all outputs in all leaves, and values for its leaves; none where there
+// are none.
 std::optional<test::SampleCase> gradient_case(const test::SampleCase& c) {
   std::vector<std::string> wrt;
   for (const ir::NodeId id : c.graph.leaves()) {

@@ -1,4 +1,5 @@
-// Families of kernels at sizes beyond those of the samples: threads share work, vectors have tails, caches have ends.
+// Families of kernels at sizes beyond those of the samples: threads share work, vectors have tails, caches
+// have ends.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,5 @@
-// Which kernels take which nodes, and what they compute at sizes and layouts that samples of operators do not have.
+// Which kernels take which nodes, and what they compute at sizes and layouts that samples of operators do not
+// have.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,7 +17,8 @@ namespace {
 
 using test::graph;
 
-// Builds, checks what runs, and compares with the interpreter at one and three threads; `weights`: the leaves that are.
+// Builds, checks what runs, and compares with the interpreter at one and three threads; `weights`: the leaves
+// that are.
 void expect_kernels(const std::string& text, const std::vector<std::string>& want,
                     const std::vector<bool>& weights = {}, double tolerance = 1e-4) {
   const ir::Graph g = graph(text);

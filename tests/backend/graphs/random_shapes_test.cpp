@@ -1,5 +1,5 @@
-// Families with many parameters at random ones: values and gradients on the CPU are those of the interpreter, at every level,
-// plain and fused.
+// Families with many parameters at random ones: values and gradients on the CPU are those of the interpreter,
+// at every level, plain and fused.
 #include <gtest/gtest.h>
 
 #include <random>

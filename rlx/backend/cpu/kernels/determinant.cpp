@@ -9,7 +9,8 @@
 namespace rlx::cpu {
 namespace {
 
-// The product of the pivots as m 2^e, so that it neither overflows nor vanishes before its end, and its logarithm.
+// The product of the pivots as m 2^e, so that it neither overflows nor vanishes before its end, and its
+// logarithm.
 struct Pivots {
   double mantissa = 1, logarithm = 0, sign = 1;
   int64_t exponent = 0;

@@ -1,4 +1,5 @@
-// Determinants of batches of row-major matrices by elimination with partial pivoting, in f64. A batch is split over threads.
+// Determinants of batches of row-major matrices by elimination with partial pivoting, in f64. A batch is
+// split over threads.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +10,8 @@
 
 namespace rlx::cpu {
 
-/// det a = sign exp(logarithm) for a [batch, n, n]; a singular matrix has sign 0 and logarithm -inf, an empty one sign 1.
+/// det a = sign exp(logarithm) for a [batch, n, n]; a singular matrix has sign 0 and logarithm -inf, an empty
+/// one sign 1.
 struct Determinant {
   DType dtype = DType::f32;  // f32 or f64
   int64_t batch = 1, n = 0;

@@ -1,4 +1,5 @@
-// C[m, n] = A[m, k] B[k, n] in i32 or i64, sums modulo their width. A and B have any strides, the elements of a row of C are neighbours.
+// C[m, n] = A[m, k] B[k, n] in i32 or i64, sums modulo their width. A and B have any strides, the elements of
+// a row of C are neighbours.
 #pragma once
 
 #include <cstdint>

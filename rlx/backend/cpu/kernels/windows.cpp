@@ -24,8 +24,8 @@ Run inside(const Windows& p, size_t axis, int64_t k) {
   return {std::min(begin, end), end};
 }
 
-// line(source, step, window, pitch, count): `count` elements of the last axis inside x, `step` apart there and `pitch` apart
-// among the windows; positions are those of one plane.
+// line(source, step, window, pitch, count): `count` elements of the last axis inside x, `step` apart there
+// and `pitch` apart among the windows; positions are those of one plane.
 template <class Line>
 void each_line(const Windows& p, Line line) {
   const int64_t taps = volume(p.kernel);

@@ -1,4 +1,5 @@
-// All sliding windows of the last one to three axes, laid out as axes of their own, and the sum that takes them back:
+// All sliding windows of the last one to three axes, laid out as axes of their own, and the sum that takes
+// them back:
 //   windows      to[p, o.., k..] = from[p, o stride + k - padding], 0 outside
 //   windows_sum  to[p, i..] = sum of from[p, o.., k..] over o stride + k - padding = i
 // A plane is done by one thread, so sums do not depend on their number.

@@ -1,7 +1,8 @@
 // Convolutions over one to three axes and their gradients, in f32.
 //
-// Every operator becomes a ConvShape and a pass. The zeros behind x are those that give the wanted number of positions, so
-// that a remainder that no window reaches, or positions beyond the last window, are negative padding.
+// Every operator becomes a ConvShape and a pass. The zeros behind x are those that give the wanted number of
+// positions, so that a remainder that no window reaches, or positions beyond the last window, are negative
+// padding.
 #include "rlx/backend/cpu/kernels/conv.h"
 
 #include <cstring>
@@ -200,7 +201,8 @@ std::unique_ptr<Step> prepare_general(const Request& r) {
   return prepare_product(r, s, ConvPass::backward_data, true);
 }
 
-// ---- the gradient of weights as derivatives write it: images and gradients with batch and channels exchanged ----
+// ---- the gradient of weights as derivatives write it: images and gradients with batch and channels
+// exchanged ----
 
 // x with its first two axes exchanged, so that it is row-major.
 Arg exchanged(const Arg& x) {

@@ -1,7 +1,8 @@
-// Convolutions in every form and type as products: w [filters, terms] times the gathered inputs [terms, positions].
+// Convolutions in every form and type as products: w [filters, terms] times the gathered inputs [terms,
+// positions].
 //
-// The specialised kernels come first; this one takes what they do not: f64, complex numbers and integers, strides that run
-// backwards, strides together with a dilated input.
+// The specialised kernels come first; this one takes what they do not: f64, complex numbers and integers,
+// strides that run backwards, strides together with a dilated input.
 #include <array>
 #include <cstring>
 

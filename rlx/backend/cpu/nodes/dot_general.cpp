@@ -1,7 +1,7 @@
 // Contractions over any axes as matrix products.
 //
-// Each operand is seen as [batch.., rows, columns]: its free axes joined into one, its contracted ones into the other. Where
-// the strides do not allow that, it is copied into this order first.
+// Each operand is seen as [batch.., rows, columns]: its free axes joined into one, its contracted ones into
+// the other. Where the strides do not allow that, it is copied into this order first.
 #include "rlx/ops/linalg/dot_general.h"
 
 #include "rlx/backend/cpu/kernels/copy.h"

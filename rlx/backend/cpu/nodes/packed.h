@@ -5,8 +5,8 @@
 
 namespace rlx::cpu {
 
-/// run(launch, packed form) with the form of operand `packing.operand`. Passes ask kernels before they know which operands are
-/// fixed, so a kernel that took fixed ones only would see its operator taken apart.
+/// run(launch, packed form) with the form of operand `packing.operand`. Passes ask kernels before they know
+/// which operands are fixed, so a kernel that took fixed ones only would see its operator taken apart.
 template <class Run>
 std::unique_ptr<Step> with_packed(const Request& r, const Packing& packing, size_t workspace, Run run) {
   if (r.in[size_t(packing.operand)].fixed) {

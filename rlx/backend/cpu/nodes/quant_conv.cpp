@@ -16,8 +16,9 @@ Support accepts(const Request& r) {
   return all_row_major(r);
 }
 
-// One image and group: rows [out_height out_width][channels kernel_height kernel_width] of codes, taps outside the image being
-// the code of zero; their product with the weights lies with channels last and is turned at the end.
+// One image and group: rows [out_height out_width][channels kernel_height kernel_width] of codes, taps
+// outside the image being the code of zero; their product with the weights lies with channels last and is
+// turned at the end.
 struct CodeImage {
   int64_t batch, groups, channels, height, width, filters, out_height,
       out_width;  // channels, filters: of a group

@@ -15,7 +15,8 @@ namespace {
 
 std::vector<int64_t> row_major(const Arg& x) { return row_major_strides(x.shape.dims()); }
 
-// A copy of a box of these sizes between two arrays, from and to given when it runs. Axes of size 1 are left out.
+// A copy of a box of these sizes between two arrays, from and to given when it runs. Axes of size 1 are left
+// out.
 StridedCopy box_copy(const Arg& box, const std::vector<int64_t>& from, const std::vector<int64_t>& to) {
   StridedCopy c{.element_bytes = int(dtype_size(box.dtype()))};
   for (int i = 0; i < box.shape.rank(); ++i) {
@@ -72,8 +73,8 @@ std::unique_ptr<Step> prepare_concat(const Request& r) {
 
 Support accepts_pad(const Request& r) { return few_axes(r.out[0]); }
 
-// The border is made of two boxes for each axis: what lies before and behind x along it, within x along the axes before it
-// and over the whole result along those behind it. So every element is written once.
+// The border is made of two boxes for each axis: what lies before and behind x along it, within x along the
+// axes before it and over the whole result along those behind it. So every element is written once.
 std::unique_ptr<Step> prepare_pad(const Request& r) {
   const auto& a = r.node.as<ops::Pad>();
   const Arg &x = r.in[0], &y = r.out[0];

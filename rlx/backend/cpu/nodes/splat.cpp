@@ -75,7 +75,8 @@ std::unique_ptr<Step> prepare_prepare(const Request& r) {
 
 Support accepts_lists(const Request& r) { return accepts_floats(r, 5); }
 
-// What a pixel needs of the splats is made as well and dropped. Without harmonics any three numbers do for their colours.
+// What a pixel needs of the splats is made as well and dropped. Without harmonics any three numbers do for
+// their colours.
 std::unique_ptr<Step> prepare_lists(const Request& r) {
   const SplatPicture picture = picture_of(r.node.as<ops::GaussianSplatLists>());
   const int64_t count = r.in[0].shape.dim(0).value();

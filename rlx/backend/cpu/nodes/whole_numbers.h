@@ -6,8 +6,8 @@
 
 namespace rlx::cpu {
 
-/// An operand of integers, or of floats that hold whole numbers. Kernels read i32 and i64 where they lie; others are
-/// widened into the step's workspace first. A float that is no whole number is a user error.
+/// An operand of integers, or of floats that hold whole numbers. Kernels read i32 and i64 where they lie;
+/// others are widened into the step's workspace first. A float that is no whole number is a user error.
 struct WholeNumbers {
   WholeNumbers(const Request&, size_t operand);
 

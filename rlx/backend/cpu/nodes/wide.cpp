@@ -59,8 +59,8 @@ void cut_integers(Team team, DType to_dtype, const std::byte* from, std::byte* t
   }
 }
 
-// One operand or result that is converted, and where its wide form lies in the workspace. Without a program a result is
-// cut off.
+// One operand or result that is converted, and where its wide form lies in the workspace. Without a program a
+// result is cut off.
 struct Converted {
   size_t index;
   std::shared_ptr<const RegionProgram> program;

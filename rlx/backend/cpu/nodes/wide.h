@@ -1,12 +1,13 @@
-// Kernels for narrow types made of kernels for wider ones: operands are converted into the workspace, results back.
+// Kernels for narrow types made of kernels for wider ones: operands are converted into the workspace, results
+// back.
 #pragma once
 
 #include "rlx/backend/cpu/nodes/families.h"
 
 namespace rlx::cpu {
 
-/// What computes for a type that has no kernel of its own: f32 for f16 and bf16, i32 for i8, i16, u8 and bool, i64 for u32;
-/// itself for all others.
+/// What computes for a type that has no kernel of its own: f32 for f16 and bf16, i32 for i8, i16, u8 and
+/// bool, i64 for u32; itself for all others.
 DType wide_dtype(DType);
 
 using Accepts = Support (*)(const Request&);
