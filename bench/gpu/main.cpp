@@ -1,4 +1,5 @@
-// Programs on a GPU, operands already there: ./dev gpu bench. Each line is a median over rounds of replays of the recorded program.
+// Programs on a GPU, operands already there: ./dev gpu bench. Each line is a median over rounds of replays
+// of the recorded program.
 //   bench_gpu [NAME] [--steps]
 #include <algorithm>
 #include <chrono>

@@ -1,4 +1,5 @@
-// What kernels say of wrong operands. They cannot throw: they set one word, and the queue throws when it is waited for.
+// What kernels say of wrong operands. They cannot throw: they set one word, and the queue throws when it is
+// waited for.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +7,9 @@
 
 namespace rlx::cuda {
 
-/// Registers a kind of fault of one step; `text` is the message, with one "%" where the number of the element belongs. Kernels get the
-/// number and set the word to (number << 40) + element: one store, so that a message never mixes two faults.
+/// Registers a kind of fault of one step; `text` is the message, with one "%" where the number of the
+/// element belongs. Kernels get the number and set the word to (number << 40) + element: one store, so that
+/// a message never mixes two faults.
 uint64_t new_fault(const std::string& text);
 std::string fault_text(uint64_t word);
 

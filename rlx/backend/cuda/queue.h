@@ -1,4 +1,5 @@
-// Work for the GPU in order: steps are launched, and what was run twice is recorded as one graph and repeated from then on.
+// Work for the GPU in order: steps are launched, and what was run twice is recorded as one graph and
+// repeated from then on.
 #pragma once
 
 #include "rlx/backend/cuda/driver/gpu.h"

@@ -1,4 +1,5 @@
-// Without a GPU: every operator's every sample is built for a device that only compiles, and every kernel it asks for compiles.
+// Without a GPU: every operator's every sample is built for a device that only compiles, and every kernel
+// it asks for compiles.
 #include <gtest/gtest.h>
 
 #include <set>

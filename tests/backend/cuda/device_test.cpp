@@ -1,5 +1,5 @@
-// On a GPU: every operator's every sample through the whole pipeline, random programs and their gradients, equal to the
-// interpreter; loops, states, replays.
+// On a GPU: every operator's every sample through the whole pipeline, random programs and their gradients,
+// equal to the interpreter; loops, states, replays.
 #include <gtest/gtest.h>
 
 #include "rlx/backend/cuda/device.h"

@@ -67,8 +67,8 @@ const Nvrtc& nvrtc() {
   return opened().functions;
 }
 
-// Products and sums are not contracted: the bits of an element do not depend on what was fused with it. Kernels that want
-// a fused product and sum say fma.
+// Products and sums are not contracted: the bits of an element do not depend on what was fused with it.
+// Kernels that want a fused product and sum say fma.
 constexpr const char* kOptions[] = {"--std=c++17", "--fmad=false", "--device-as-default-execution-space"};
 
 struct Compiled {

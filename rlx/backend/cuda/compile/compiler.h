@@ -1,4 +1,5 @@
-// CUDA C++ text to machine code, by NVIDIA's run-time compiler (libnvrtc), which needs neither a GPU nor a driver.
+// CUDA C++ text to machine code, by NVIDIA's run-time compiler (libnvrtc), which needs neither a GPU nor a
+// driver.
 #pragma once
 
 #include <string>
@@ -16,9 +17,9 @@ std::string compiler_problem();
 /// Its version, "13.0"; part of the cache's key.
 std::string compiler_version();
 
-/// The cubin for an architecture such as "sm_90a". What was compiled before comes from the cache on disk: RLX_CACHE, else
-/// XDG_CACHE_HOME/rlx, else ~/.cache/rlx, in its folder "cuda"; RLX_CACHE=off keeps none. Text that does not compile is an
-/// internal error with the compiler's words.
+/// The cubin for an architecture such as "sm_90a". What was compiled before comes from the cache on disk:
+/// RLX_CACHE, else XDG_CACHE_HOME/rlx, else ~/.cache/rlx, in its folder "cuda"; RLX_CACHE=off keeps none.
+/// Text that does not compile is an internal error with the compiler's words.
 std::string compile(const Source&, const std::string& architecture);
 
 /// What the compiler says about resources: registers, spills, shared memory (its verbose report). Not cached.

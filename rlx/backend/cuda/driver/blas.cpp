@@ -132,7 +132,8 @@ struct BlasPlan::Descriptors {
 
 BlasPlan::~BlasPlan() = default;
 
-// The library counts by columns. A row-major matrix is its transpose read by columns, so it is given c^T = b^T a^T.
+// The library counts by columns. A row-major matrix is its transpose read by columns, so it is given c^T =
+// b^T a^T.
 std::shared_ptr<const BlasPlan> BlasPlan::make(const Gpu& gpu, const BlasProduct& p) {
   if (!opened().problem.empty()) return nullptr;
   const Blas& f = opened().functions;

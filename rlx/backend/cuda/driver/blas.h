@@ -15,8 +15,8 @@ struct BlasMatrix {
   int64_t batch_stride = 0;
 };
 
-/// c [m, n] = a [m, k] b [k, n], all of one type, `batch` times; c is row-major. Floats narrower than f32 are summed in f32;
-/// products of f32 are true f32.
+/// c [m, n] = a [m, k] b [k, n], all of one type, `batch` times; c is row-major. Floats narrower than f32
+/// are summed in f32; products of f32 are true f32.
 struct BlasProduct {
   DType dtype = DType::f32;
   int64_t m = 0, n = 0, k = 0, batch = 1;

@@ -67,7 +67,8 @@ struct Driver {
 
 /// Why there is no driver, or nothing when there is one.
 std::string driver_problem();
-/// The driver, opened and initialised at the first call; an environment error that says why where it is not there.
+/// The driver, opened and initialised at the first call; an environment error that says why where it is not
+/// there.
 const Driver& driver();
 
 /// Throws an environment error `cuda: WHAT failed: NAME, TEXT` for anything but success.

@@ -1,8 +1,8 @@
-// Attention without the matrix of scores: keys go by in tiles, each query keeps the largest score m, the sum l of
-// exp(s - m) and the weighted sum of values, rescaled when m grows. Two kernels with one set of parameters: `attention_matrix`
-// multiplies f16 and bf16 on matrix units, `attention_plain` takes every type and size. Before them stand T, Mask, Bias
-// (types in memory), kDim and kValueDim (padded sizes of a head), kHasMask, kKeyMask (the mask is the same for all queries),
-// kHasBias, kCausal, kWindow, kSoftcap.
+// Attention without the matrix of scores: keys go by in tiles, each query keeps the largest score m, the
+// sum l of exp(s - m) and the weighted sum of values, rescaled when m grows. Two kernels with one set of
+// parameters: `attention_matrix` multiplies f16 and bf16 on matrix units, `attention_plain` takes every
+// type and size. Before them stand T, Mask, Bias (types in memory), kDim and kValueDim (padded sizes of a
+// head), kHasMask, kKeyMask (the mask is the same for all queries), kHasBias, kCausal, kWindow, kSoftcap.
 #pragma once
 
 namespace rlx::cuda {
@@ -136,8 +136,9 @@ extern "C" __global__ void __launch_bounds__(256) attention_plain(Params p) {
 )cuda";
 
 inline constexpr char kAttentionMatrix[] = R"cuda(
-// d += a b for a 16 x 16 tile of a, 16 x 8 of b. Thread l holds of a the pairs at rows l/4 and l/4 + 8, columns 2(l%4) and + 8; of b the
-// pairs at rows 2(l%4) and + 8 of column l/4; of d the pairs at rows l/4 and l/4 + 8, columns 2(l%4).
+// d += a b for a 16 x 16 tile of a, 16 x 8 of b. Thread l holds of a the pairs at rows l/4 and l/4 + 8,
+// columns 2(l%4) and + 8; of b the pairs at rows 2(l%4) and + 8 of column l/4; of d the pairs at rows l/4
+// and l/4 + 8, columns 2(l%4).
 inline void multiply(f32 (&d)[4], const u32 (&a)[4], u32 b0, u32 b1, f16) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
@@ -197,7 +198,8 @@ extern "C" __global__ void __launch_bounds__(128, 2) attention_matrix(Params p) 
         multiply(s[n], q[d], *reinterpret_cast<const u32*>(at), *reinterpret_cast<const u32*>(at + 8), T{});
       }
     }
-    // One bit for each key of the tile. Where all are open and none lies behind the queries of the warp, scores need no mask.
+    // One bit for each key of the tile. Where all are open and none lies behind the queries of the warp,
+    // scores need no mask.
     const u32 open[2] = {__ballot_sync(~0u, !key_blocked(p, b, h, start + lane)),
                          __ballot_sync(~0u, !key_blocked(p, b, h, start + 32 + lane))};
     const bool behind = kCausal && start + kKeys - 1 > first + warp * 16 + p.k_len - p.q_len;

@@ -1,5 +1,6 @@
-// What every kernel text may use: number types, conversions, the operations of regions, reductions. It is CUDA C++, compiled
-// together with each kernel; no header of NVIDIA is needed. Operations mean what rlx/region/scalar.h says.
+// What every kernel text may use: number types, conversions, the operations of regions, reductions. It is
+// CUDA C++, compiled together with each kernel; no header of NVIDIA is needed. Operations mean what
+// rlx/region/scalar.h says.
 #pragma once
 
 namespace rlx::cuda {
@@ -120,8 +121,8 @@ inline f32 op_round_bf16(f32 x) { return as_f32(to_bf16(x)); }
 inline bool op_bit_not(bool x) { return !x; }
 template <class T> T op_bit_not(T x) { return ~x; }
 
-// Where the result is rounded to 16 bits at once: some 20 bits are enough. The last is Abramowitz and Stegun 7.1.26, within
-// 1.5e-7 of erfc.
+// Where the result is rounded to 16 bits at once: some 20 bits are enough. The last is Abramowitz and
+// Stegun 7.1.26, within 1.5e-7 of erfc.
 inline f32 fast_exp(f32 x) { return __expf(x); }
 inline f32 fast_sigmoid(f32 x) { const f32 e = __expf(-fabsf(x)); return __fdividef(x >= 0 ? 1.0f : e, 1.0f + e); }
 inline f32 fast_tanh(f32 x) {

@@ -1,6 +1,6 @@
-// Lines of up to kSize elements in order, in shared memory: a bitonic network over (value, place). Places make all keys
-// different, so that the order is the stable one. Before it stand X, Wide, WIDEN, kSize (a power of two), kThreads and
-// first(a, b): whether value a comes before b.
+// Lines of up to kSize elements in order, in shared memory: a bitonic network over (value, place). Places
+// make all keys different, so that the order is the stable one. Before it stand X, Wide, WIDEN, kSize (a
+// power of two), kThreads and first(a, b): whether value a comes before b.
 #pragma once
 
 namespace rlx::cuda {

@@ -1,5 +1,5 @@
-// Loops and branches. Bodies are programs of this device; a scan of known length only queues work, so that it can be recorded.
-// Conditions are fetched, and the host decides.
+// Loops and branches. Bodies are programs of this device; a scan of known length only queues work, so that
+// it can be recorded. Conditions are fetched, and the host decides.
 #include <cstring>
 
 #include "rlx/backend/control/body.h"
@@ -90,7 +90,8 @@ class ScanStep final : public Step {
 
   std::vector<backend::Plan> bodies() const override { return {body_.plan()}; }
 
-  // Carries alternate between the results and a second place, so that the last step writes where the results belong.
+  // Carries alternate between the results and a second place, so that the last step writes where the
+  // results belong.
   void run(const Launch& l) const override {
     std::vector<std::byte*> leaves(l.in, l.in + operands_), outputs(bytes_.size());
     bool to_results = length_ % 2 == 1;

@@ -1,4 +1,5 @@
-// Copies between layouts: plain runs by the driver, transposes through tiles in shared memory, the rest element by element.
+// Copies between layouts: plain runs by the driver, transposes through tiles in shared memory, the rest
+// element by element.
 #include <algorithm>
 
 #include "rlx/backend/cuda/nodes/element_kernel.h"
@@ -51,7 +52,8 @@ Source element_copy(const std::vector<Axis>& axes, int64_t count, size_t bytes) 
   return {"copy", text};
 }
 
-// A tile of 32 x 32 with `p` the neighbours of the result and `q` those of the operand; `others` are walked by blockIdx.z.
+// A tile of 32 x 32 with `p` the neighbours of the result and `q` those of the operand; `others` are walked
+// by blockIdx.z.
 Source tile_copy(const Axis& p, const Axis& q, const std::vector<Axis>& others, int64_t count, size_t bytes) {
   std::string text = "extern \"C\" __global__ void __launch_bounds__(256) transpose" + parameters(bytes);
   text += cat("  __shared__ ", word_type(bytes), " tile[32][33];\n");

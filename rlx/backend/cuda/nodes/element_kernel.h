@@ -1,5 +1,5 @@
-// Kernels with a thread for each element of a result, as text: the indices i0, i1, .. of the element are given, the rest is
-// said by the caller.
+// Kernels with a thread for each element of a result, as text: the indices i0, i1, .. of the element are
+// given, the rest is said by the caller.
 #pragma once
 
 #include "rlx/backend/cuda/nodes/families.h"

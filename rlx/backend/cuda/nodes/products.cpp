@@ -31,7 +31,8 @@ struct Product {
   }
 };
 
-// The leading axes, broadcast to those of the result and joined where the strides allow it; the innermost comes first.
+// The leading axes, broadcast to those of the result and joined where the strides allow it; the innermost
+// comes first.
 std::vector<BatchAxis> batch_axes(const Arg& a, const Arg& b, const Arg& c) {
   std::vector<BatchAxis> out;
   const int rank = c.shape.rank();

@@ -1,4 +1,5 @@
-// Random words: Philox4x32-10, the same bits as on every other device (rlx/base/philox.h has the mathematics).
+// Random words: Philox4x32-10, the same bits as on every other device (rlx/base/philox.h has the
+// mathematics).
 #include "rlx/ops/random/random.h"
 #include "rlx/backend/cuda/nodes/element_kernel.h"
 

@@ -148,8 +148,9 @@ class Printer {
     return cat(rounds_at_once(i) ? "fast_" : "op_", region::op_name(i.op), "(", operand(0), ")");
   }
 
-  /// Whether the value is only used rounded to 16 bits, and the prelude has a function that is exact enough for that. It is the same with
-  /// and without fusion: a value that is rounded inside a region would be rounded by its store.
+  /// Whether the value is only used rounded to 16 bits, and the prelude has a function that is exact enough
+  /// for that. It is the same with and without fusion: a value that is rounded inside a region would be
+  /// rounded by its store.
   bool rounds_at_once(const Instruction& i) const {
     switch (i.op) {
       case Op::exp:
@@ -187,7 +188,8 @@ class Printer {
 
   // ---- places ----
 
-  /// i0, i1, .. of dimensions [from, to) out of a number that counts their elements; only those that arguments need.
+  /// i0, i1, .. of dimensions [from, to) out of a number that counts their elements; only those that
+  /// arguments need.
   void print_indices(const std::string& indent, const std::string& name, const std::string& number,
                      size_t from, size_t to) {
     std::string rest = number;
@@ -245,8 +247,8 @@ class Printer {
     return text_ + "}\n";
   }
 
-  /// Instructions at the columns c .. c + vector - 1; o0, o1, .. are the offsets of the arguments there. `kept_phase`: which phase
-  /// it is, for values kept in registers; -1 where none are.
+  /// Instructions at the columns c .. c + vector - 1; o0, o1, .. are the offsets of the arguments there.
+  /// `kept_phase`: which phase it is, for values kept in registers; -1 where none are.
   void print_body(const std::string& indent, const std::vector<int>& list, int phase) {
     const int v = s_.vector;
     std::vector<bool> loaded(r_.arguments.size()), stored(r_.arguments.size());
@@ -324,7 +326,8 @@ class Printer {
 
   // ---- rows ----
 
-  /// Kept in registers between phases: scratch rows, and inputs whose elements are loaded in the first phase and again later.
+  /// Kept in registers between phases: scratch rows, and inputs whose elements are loaded in the first
+  /// phase and again later.
   bool is_kept(size_t a) const {
     if (!s_.in_registers) return false;
     if (r_.arguments[a].role == Role::scratch) return true;

@@ -8,7 +8,8 @@
 
 namespace rlx::cuda {
 
-/// One or two kernels, launched in order. Parameters: the addresses of the region's inputs and results, then of the workspace.
+/// One or two kernels, launched in order. Parameters: the addresses of the region's inputs and results,
+/// then of the workspace.
 struct PrintedRegion {
   struct Kernel {
     Source source;
