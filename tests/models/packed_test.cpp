@@ -6,6 +6,7 @@
 #include "rlx/backend/plan.h"
 #include "rlx/ir/sample.h"
 #include "rlx/lang/operators.h"
+#include "rlx/lang/trace.h"
 #include "tests/models/session.h"
 #include "tests/support/compare.h"
 #include "tests/support/data.h"

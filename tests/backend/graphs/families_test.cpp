@@ -316,7 +316,10 @@ TEST(Families, of_attention_read_keys_and_values_before_a_cast) {
   const auto program = Builder(cpu::device(), 2).build(g, {.donated = {{1, 1}, {2, 2}}});
   EXPECT_TRUE(verify_plan(program->plan()).empty());
   EXPECT_EQ(program->plan().steps.size(), 4u) << program->plan().text();
-  EXPECT_LT(program->plan().arena_bytes, 300 * 32 * 2) << program->plan().text();
+  for (const Plan::Buffer& b : program->plan().buffers) {
+    if (b.kind != BufferKind::activation) continue;
+    EXPECT_LT(b.bytes, 300 * 32 * 2) << program->plan().text();
+  }
 }
 
 TEST(Families, of_attention_cast_what_their_kernels_do_not_take) {
