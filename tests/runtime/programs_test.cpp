@@ -96,6 +96,21 @@ TEST(Programs, join_a_gate_and_a_residual_to_their_products) {
   test::expect_close(compile(g, weights).run({{"x", x}}).at("y"), ir::interpret(g, all).at("y"), 2e-5);
 }
 
+TEST(Programs, sum_what_a_product_and_its_bias_give) {
+  const ir::Graph g = test::graph(R"(graph @total(x: f32[4,8], param w: f32[8,16], param b: f32[16]) {
+    m = matmul(x, w)
+    a = add(m, b)
+    return reduce(a)
+  })");
+  const NamedLiterals weights{{"w", ir::sample_literal("f32[8,16]", 1)},
+                              {"b", ir::sample_literal("f32[16]", 2)}};
+  NamedLiterals all = weights;
+  all.emplace("x", ir::sample_literal("f32[4,8]", 4));
+  const std::string name = g.output_name(0);
+  test::expect_close(compile(g, weights).run({{"x", all.at("x")}}).at(name), ir::interpret(g, all).at(name),
+                     2e-5);
+}
+
 TEST(Programs, run_a_chain_of_elements_as_one_region) {
   const ir::Graph g = test::graph(R"(graph @adam(p: f32[100], m: f32[100], v: f32[100]) {
     e = full(shape=f32[], value=1e-8)

@@ -95,7 +95,9 @@ TEST(Reverse, a_matrix_shared_by_a_batch_gets_its_gradient_from_one_product) {
   const auto g = graph("graph(x: f64[n,2,2], param w: f64[2,1]) { return reduce(matmul(x, w)) }");
   const auto d = grad(g, {"w"});
   for (const ir::Node* n : d.nodes()) {
-    if (n->op->name == "matmul") EXPECT_EQ(n->shapes[0], parse_shape("f64[2,1]"));
+    if (n->op->name == "matmul") {
+      EXPECT_EQ(n->shapes[0], parse_shape("f64[2,1]"));
+    }
     EXPECT_NE(n->op->name, "reduce");
   }
   expect_values(

@@ -97,10 +97,11 @@ class Reader {
   // How the operand spreads over the result: per column, or one for each element.
   enum class Spread { none, column, element };
   Spread spread(int operand) const {
-    const Arg &x = r_.in[size_t(operand)], &y = r_.out[0];
+    const Arg& x = r_.in[size_t(operand)];
+    const Shape& y = body_.shape(out_.product);
     if (x.dtype() != DType::f32 || !x.is_row_major()) return Spread::none;
-    if (x.shape.dims() == y.shape.dims()) return Spread::element;
-    if (x.shape.rank() == 0 || x.shape.dim(-1) != y.shape.dim(-1)) return Spread::none;
+    if (x.shape.dims() == y.dims()) return Spread::element;
+    if (x.shape.rank() == 0 || x.shape.dim(-1) != y.dim(-1)) return Spread::none;
     return x.shape.elements() == x.shape.dim(-1).value() ? Spread::column : Spread::none;
   }
 
@@ -126,7 +127,8 @@ class Reader {
     const bool column = s == Spread::column;
     const EpilogueKind kind = add ? (column ? EpilogueKind::column_bias : EpilogueKind::add)
                                   : (column ? EpilogueKind::column_scale : EpilogueKind::multiply);
-    steps.push_back({{.kind = kind, .row_stride = column ? 0 : r_.out[0].shape.dim(-1).value()}, *operand});
+    steps.push_back(
+        {{.kind = kind, .row_stride = column ? 0 : body_.shape(out_.product).dim(-1).value()}, *operand});
     return true;
   }
 
