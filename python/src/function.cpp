@@ -17,8 +17,8 @@ namespace {
 /// One compiled graph, run by any number of threads: each run takes a clone of its own.
 class Program {
  public:
-  Program(const GraphHandle& g, const std::string& device, int threads)
-      : first_(compile(*g.graph, {}, {.device = device, .threads = threads})) {
+  Program(const GraphHandle& g, const std::string& device, int threads, const NamedLiterals& weights)
+      : first_(compile(*g.graph, weights, {.device = device, .threads = threads})) {
     for (const Port& p : first_.inputs()) names_.push_back(p.name);
     for (const Port& p : first_.outputs()) shapes_.push_back(p.shape);
   }
@@ -169,11 +169,16 @@ PyType_Slot kFunctionSlots[] = {{Py_tp_traverse, reinterpret_cast<void*>(travers
 
 void bind_functions(nb::module_& m) {
   nb::class_<Program>(m, "Program", "A compiled graph.")
-      .def("__init__",
-           [](Program* self, const GraphHandle& g, const std::string& device, int threads) {
-             nb::gil_scoped_release unlocked;
-             new (self) Program(g, device, threads);
-           })
+      .def(
+          "__init__",
+          [](Program* self, const GraphHandle& g, const std::string& device, int threads, nb::dict weights) {
+            NamedLiterals values;
+            for (const auto& [name, value] : weights)
+              values.emplace(nb::cast<std::string>(name), nb::cast<Array&>(value).value);
+            nb::gil_scoped_release unlocked;
+            new (self) Program(g, device, threads, values);
+          },
+          nb::arg("graph"), nb::arg("device"), nb::arg("threads"), nb::arg("weights") = nb::dict())
       .def("run",
            [](Program& p, nb::list arguments) {
              std::vector<TensorView> views;

@@ -7,6 +7,7 @@
 #include "python/src/array.h"
 #include "python/src/attributes.h"
 #include "python/src/dtypes.h"
+#include "rlx/ir/call.h"
 #include "rlx/ir/inline.h"
 #include "rlx/ir/interpreter.h"
 #include "rlx/ir/sample.h"
@@ -134,6 +135,17 @@ void bind_graph(nb::module_& m) {
            [](GraphHandle& g, nb::handle values, std::vector<std::string> names) {
              g.graph->set_outputs(values_of(values), std::move(names));
            })
+      .def(
+          "bind_to",
+          [](const GraphHandle& g, nb::list shapes) {
+            if (!g.graph->has_dynamic_dims()) return g;
+            std::vector<Shape> types;
+            const auto leaves = g.graph->leaves();
+            for (size_t i = 0; i < leaves.size(); ++i)
+              types.push_back(g.graph->node(leaves[i]).shapes[0].with_dims(dims_of(shapes[i])));
+            return GraphHandle{std::make_shared<ir::Graph>(g.graph->bind(ir::solve_sizes(*g.graph, types)))};
+          },
+          "The graph for inputs of these shapes.")
       .def("erase_dead", [](GraphHandle& g) { return g.graph->erase_dead(); })
       .def_prop_ro("name", [](const GraphHandle& g) { return g.graph->name(); })
       .def_prop_ro("inputs",

@@ -22,5 +22,6 @@ struct Tracer {
 void bind_graph(nb::module_&);
 void bind_transforms(nb::module_&);
 void bind_functions(nb::module_&);
+void bind_models(nb::module_&);
 
 }  // namespace rlx::python

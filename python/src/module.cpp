@@ -14,4 +14,5 @@ NB_MODULE(_rlx, m) {
   rlx::python::bind_graph(m);
   rlx::python::bind_transforms(m);
   rlx::python::bind_functions(m);
+  rlx::python::bind_models(m);
 }
