@@ -79,6 +79,12 @@ Support all_of(const Request& r, DType dtype) {
   return Support::yes();
 }
 
+Support plain_f32(const Request& r) {
+  if (const Support s = all_of(r, DType::f32); !s) return s;
+  if (const Support s = none_empty(r); !s) return s;
+  return all_row_major(r);
+}
+
 Support none_empty(const Request& r) {
   for (size_t i = 0; i < r.in.size(); ++i) {
     if (r.in[i].shape.elements() == 0) return Support::no("operand ", i, " is empty");

@@ -61,6 +61,11 @@ Support all_row_major(const Request&);
 Support all_of(const Request&, DType);
 /// No, if an operand or a result has no elements.
 Support none_empty(const Request&);
+/// All three: f32, row-major operands, and elements everywhere.
+Support plain_f32(const Request&);
+
+/// Operand i of a launch, which is f32.
+inline const float* f32(const Launch& l, size_t i) { return reinterpret_cast<const float*>(l.in[i]); }
 
 /// Enough workspace for every team of at most so many threads; bytes(team) tells what one needs.
 template <class Bytes>

@@ -8,14 +8,6 @@
 namespace rlx::cpu {
 namespace {
 
-const float* f32(const Launch& l, size_t i) { return reinterpret_cast<const float*>(l.in[i]); }
-
-Support accepts(const Request& r) {
-  if (const Support s = all_of(r, DType::f32); !s) return s;
-  if (const Support s = none_empty(r); !s) return s;
-  return all_row_major(r);
-}
-
 template <class Attrs>
 ChannelNorm describe(const Arg& x, const Attrs& a) {
   ChannelNorm p{.batch = x.shape.dim(0).value(), .channels = x.shape.dim(1).value()};
@@ -73,13 +65,13 @@ std::unique_ptr<Step> prepare_parameter_gradient(const Request& r) {
 }  // namespace
 
 void add_group_norm(KernelTable& table) {
-  table.add<ops::GroupNorm>({"group_norm_f32", accepts, prepare});
-  table.add<ops::GroupNorm>(wide_kernel<accepts, prepare>("group_norm_wide"));
-  table.add<ops::GroupNormBackwardInput>({"group_norm_backward_f32", accepts, prepare_input_gradient});
+  table.add<ops::GroupNorm>({"group_norm_f32", plain_f32, prepare});
+  table.add<ops::GroupNorm>(wide_kernel<plain_f32, prepare>("group_norm_wide"));
+  table.add<ops::GroupNormBackwardInput>({"group_norm_backward_f32", plain_f32, prepare_input_gradient});
   table.add<ops::GroupNormBackwardGamma>(
-      {"group_norm_backward_f32", accepts, prepare_parameter_gradient<ops::GroupNormBackwardGamma, true>});
+      {"group_norm_backward_f32", plain_f32, prepare_parameter_gradient<ops::GroupNormBackwardGamma, true>});
   table.add<ops::GroupNormBackwardBeta>(
-      {"group_norm_backward_f32", accepts, prepare_parameter_gradient<ops::GroupNormBackwardBeta, false>});
+      {"group_norm_backward_f32", plain_f32, prepare_parameter_gradient<ops::GroupNormBackwardBeta, false>});
 }
 
 }  // namespace rlx::cpu

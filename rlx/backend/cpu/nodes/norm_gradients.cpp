@@ -7,21 +7,14 @@
 namespace rlx::cpu {
 namespace {
 
-const float* f32(const Launch& l, size_t i) { return reinterpret_cast<const float*>(l.in[i]); }
 float* f32_out(const Launch& l, size_t i) { return reinterpret_cast<float*>(l.out[i]); }
-
-Support accepts_rows(const Request& r) {
-  if (const Support s = all_of(r, DType::f32); !s) return s;
-  if (const Support s = none_empty(r); !s) return s;
-  return all_row_major(r);
-}
 
 // ---- x + residual and its norm ----
 
 template <class Op>
 Support accepts_residual(const Request& r) {
   if (r.node.as<Op>().has_bias) return Support::no("a bias in the sum");
-  return accepts_rows(r);
+  return plain_f32(r);
 }
 
 template <class Op, NormKind Kind>
@@ -47,7 +40,7 @@ template <class Op>
 Support accepts_gradient(const Request& r) {
   if (r.node.as<Op>().axis != r.in[0].shape.rank() - 1)
     return Support::no("axis ", r.node.as<Op>().axis, " is not the last");
-  return accepts_rows(r);
+  return plain_f32(r);
 }
 
 template <class Op, NormKind Kind>

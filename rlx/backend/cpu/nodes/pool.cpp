@@ -10,14 +10,6 @@ namespace {
 constexpr Reduction kKinds[] = {Reduction::sum, Reduction::mean, Reduction::max, Reduction::min,
                                 Reduction::prod};
 
-const float* f32(const Launch& l, size_t i) { return reinterpret_cast<const float*>(l.in[i]); }
-
-Support accepts(const Request& r) {
-  if (const Support s = all_of(r, DType::f32); !s) return s;
-  if (const Support s = none_empty(r); !s) return s;
-  return all_row_major(r);
-}
-
 template <class Attrs>
 Pooling describe(const Arg& x, const Attrs& a) {
   Pooling p;
@@ -60,9 +52,9 @@ std::unique_ptr<Step> prepare_gradient(const Request& r) {
 }  // namespace
 
 void add_pool(KernelTable& table) {
-  table.add<ops::Pool>({"pool_windows_f32", accepts, prepare});
-  table.add<ops::Pool>(wide_kernel<accepts, prepare>("pool_windows_wide"));
-  table.add<ops::MaxPool2dBackward>({"maxpool2d_backward_windows_f32", accepts, prepare_gradient});
+  table.add<ops::Pool>({"pool_windows_f32", plain_f32, prepare});
+  table.add<ops::Pool>(wide_kernel<plain_f32, prepare>("pool_windows_wide"));
+  table.add<ops::MaxPool2dBackward>({"maxpool2d_backward_windows_f32", plain_f32, prepare_gradient});
 }
 
 }  // namespace rlx::cpu

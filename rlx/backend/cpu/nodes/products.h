@@ -1,14 +1,13 @@
 // What the kernels of products share: the description of a product of two operands with leading axes.
 #pragma once
 
+#include "rlx/backend/batch_axes.h"
 #include "rlx/backend/cpu/kernels/gemm.h"
 #include "rlx/backend/cpu/nodes/families.h"
 
 namespace rlx::cpu {
 
-struct BatchAxis {
-  int64_t size, a, b, c;  // strides in elements
-};
+using backend::BatchAxis;
 
 struct Product {
   Gemm gemm;

@@ -9,9 +9,7 @@ namespace {
 
 Support accepts_axes(const Request& r, size_t axes) {
   if (axes > 3) return Support::no(axes, " axes");
-  if (const Support s = all_of(r, DType::f32); !s) return s;
-  if (const Support s = none_empty(r); !s) return s;
-  return all_row_major(r);
+  return plain_f32(r);
 }
 
 template <class Op>

@@ -8,8 +8,6 @@
 namespace rlx::cpu {
 namespace {
 
-const float* f32(const Launch& l, size_t i) { return reinterpret_cast<const float*>(l.in[i]); }
-
 // Rows of x as a matrix whose last axis is contiguous: all axes but the last must be one run.
 struct Rows {
   int64_t count = 0, n = 0, stride = 0;

@@ -10,15 +10,8 @@
 namespace rlx::cpu {
 namespace {
 
-const float* f32(const Launch& l, size_t i) { return reinterpret_cast<const float*>(l.in[i]); }
 float* f32_out(const Launch& l, size_t i) { return reinterpret_cast<float*>(l.out[i]); }
 int64_t size(const Arg& x, int axis) { return x.shape.dim(axis).value(); }
-
-Support accepts(const Request& r) {
-  if (const Support s = all_of(r, DType::f32); !s) return s;
-  if (const Support s = none_empty(r); !s) return s;
-  return all_row_major(r);
-}
 
 std::unique_ptr<Step> prepare_selective_scan(const Request& r) {
   const Arg &x = r.in[0], &a = r.in[2];
@@ -81,13 +74,13 @@ std::unique_ptr<Step> prepare_causal_conv(const Request& r) {
 }  // namespace
 
 void add_sequence(KernelTable& table) {
-  table.add<ops::SelectiveScan>({"selective_scan_f32", accepts, prepare_selective_scan});
-  table.add<ops::GatedDeltaNet>({"gated_delta_net_f32", accepts, prepare_gated_delta_net});
-  table.add<ops::GatedDeltaNetCarry>({"gated_delta_net_f32", accepts, prepare_gated_delta_net});
+  table.add<ops::SelectiveScan>({"selective_scan_f32", plain_f32, prepare_selective_scan});
+  table.add<ops::GatedDeltaNet>({"gated_delta_net_f32", plain_f32, prepare_gated_delta_net});
+  table.add<ops::GatedDeltaNetCarry>({"gated_delta_net_f32", plain_f32, prepare_gated_delta_net});
   table.add<ops::DepthwiseConv1dCausal>({"causal_conv_f32", accepts_causal_conv, prepare_causal_conv});
-  table.add<ops::SelectiveScan>(wide_kernel<accepts, prepare_selective_scan>("selective_scan_wide"));
-  table.add<ops::GatedDeltaNet>(wide_kernel<accepts, prepare_gated_delta_net>("gated_delta_net_wide"));
-  table.add<ops::GatedDeltaNetCarry>(wide_kernel<accepts, prepare_gated_delta_net>("gated_delta_net_wide"));
+  table.add<ops::SelectiveScan>(wide_kernel<plain_f32, prepare_selective_scan>("selective_scan_wide"));
+  table.add<ops::GatedDeltaNet>(wide_kernel<plain_f32, prepare_gated_delta_net>("gated_delta_net_wide"));
+  table.add<ops::GatedDeltaNetCarry>(wide_kernel<plain_f32, prepare_gated_delta_net>("gated_delta_net_wide"));
   table.add<ops::DepthwiseConv1dCausal>(
       wide_kernel<accepts_causal_conv, prepare_causal_conv>("causal_conv_wide"));
 }

@@ -10,7 +10,6 @@
 namespace rlx::cpu {
 namespace {
 
-const float* f32(const Launch& l, size_t i) { return reinterpret_cast<const float*>(l.in[i]); }
 float* f32_out(const Launch& l, size_t i) { return reinterpret_cast<float*>(l.out[i]); }
 int32_t* i32_out(const Launch& l, size_t i) { return reinterpret_cast<int32_t*>(l.out[i]); }
 

@@ -1,4 +1,5 @@
 // Matrix products of two operands with broadcast leading axes.
+#include "rlx/backend/batch_axes.h"
 #include "rlx/backend/cuda/driver/blas.h"
 #include "rlx/backend/cuda/kernels/product.h"
 #include "rlx/backend/cuda/nodes/families.h"
@@ -9,9 +10,7 @@
 namespace rlx::cuda {
 namespace {
 
-struct BatchAxis {
-  int64_t size, a, b, c;  // strides in elements
-};
+using backend::BatchAxis;
 
 /// Strides of a matrix in elements, as the tiled kernel takes them.
 struct MatrixStrides {
@@ -30,30 +29,6 @@ struct Product {
     return count;
   }
 };
-
-// The leading axes, broadcast to those of the result and joined where the strides allow it; the innermost
-// comes first.
-std::vector<BatchAxis> batch_axes(const Arg& a, const Arg& b, const Arg& c) {
-  std::vector<BatchAxis> out;
-  const int rank = c.shape.rank();
-  const auto stride = [&](const Arg& x, int axis) -> int64_t {
-    const int own = axis - (rank - x.shape.rank());
-    return own < 0 || x.shape.dim(own) == Dim(1) ? 0 : x.layout.strides[size_t(own)];
-  };
-  for (int axis = rank - 3; axis >= 0; --axis) {
-    const BatchAxis x{c.shape.dim(axis).value(), stride(a, axis), stride(b, axis), stride(c, axis)};
-    if (x.size == 1) continue;
-    if (!out.empty()) {
-      BatchAxis& in = out.back();
-      if (x.a == in.size * in.a && x.b == in.size * in.b && x.c == in.size * in.c) {
-        in.size *= x.size;
-        continue;
-      }
-    }
-    out.push_back(x);
-  }
-  return out;
-}
 
 Product describe(const Arg& a, const Arg& b, const Arg& c) {
   const auto strides = [](const Arg& x) {
