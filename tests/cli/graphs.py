@@ -9,8 +9,9 @@ import shutil
 import struct
 import subprocess
 import sys
-import tempfile
 import xml.etree.ElementTree as xml
+
+import cases
 
 RLX = pathlib.Path(sys.argv[1]).resolve()
 ROOT = pathlib.Path(sys.argv[2]).resolve()
@@ -224,21 +225,4 @@ def test_build_gives_a_library_in_c(folder):
     assert "sizes of n are not known" in rlx("build", written(folder, LAYER), "-o", out, code=1)
 
 
-def main():
-    failed = 0
-    wanted = sys.argv[4:]
-    tests = [(name, test) for name, test in globals().items() if name.startswith("test_")]
-    for name, test in tests:
-        if wanted and name not in wanted:
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                test(*([pathlib.Path(folder)] if test.__code__.co_argcount else []))
-            except (AssertionError, subprocess.SubprocessError, ValueError) as error:
-                failed += 1
-                print(f"{name}: {error}")
-    print(f"{len(tests)} tests, {failed} failed")
-    return 1 if failed else 0
-
-
-sys.exit(main())
+sys.exit(1 if cases.run(globals(), sys.argv[4:]) else 0)

@@ -11,8 +11,9 @@ import stat
 import struct
 import subprocess
 import sys
-import tempfile
 import time
+
+import cases
 
 RLX = pathlib.Path(sys.argv[1]).resolve()
 ROOT = pathlib.Path(sys.argv[2]).resolve()
@@ -212,21 +213,4 @@ def test_progress(folder):
     expect(rlx("convert", source, folder / "a.gguf", "--progress", "much"), 2, "--progress")
 
 
-def main():
-    failed = 0
-    wanted = sys.argv[3:]
-    tests = [(name, test) for name, test in globals().items() if name.startswith("test_")]
-    for name, test in tests:
-        if wanted and name not in wanted:
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                test(*([pathlib.Path(folder)] if test.__code__.co_argcount else []))
-            except (AssertionError, subprocess.SubprocessError) as error:
-                failed += 1
-                print(f"{name}: {error}")
-    print(f"{len(tests)} tests, {failed} failed")
-    return 1 if failed else 0
-
-
-sys.exit(main())
+sys.exit(1 if cases.run(globals(), sys.argv[3:]) else 0)

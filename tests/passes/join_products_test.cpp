@@ -18,9 +18,7 @@ void expect_joined(std::string_view before_text, std::string_view after_text, si
   EXPECT_TRUE(after.graph.verify().empty());
   EXPECT_EQ(after.graph, graph(after_text)) << cat(after.graph);
   EXPECT_EQ(after.changes, products);
-  Literals leaves;
-  for (const ir::NodeId id : before.leaves())
-    leaves.push_back(ir::sample_literal(cat(before.node(id).shapes[0]), 5 + leaves.size()));
+  const Literals leaves = test::sample_leaves(before);
   test::expect_close(ir::interpret(after.graph, leaves), ir::interpret(before, leaves), 0);
 }
 

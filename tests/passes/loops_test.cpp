@@ -12,13 +12,6 @@ namespace {
 
 using test::graph;
 
-Literals samples(const ir::Graph& g) {
-  Literals out;
-  for (const ir::NodeId id : g.leaves())
-    out.push_back(ir::sample_literal(cat(g.node(id).shapes[0]), 5 + out.size()));
-  return out;
-}
-
 TEST(HoistInvariants, takes_what_depends_on_constants_out_of_a_scan) {
   const ir::Graph before = graph(R"(graph @g(c: f32[2,2], w: f32[2,2], xs: f32[3,2]) {
     r = scan(c, w, xs, body=graph @step(c: f32[2,2], w: f32[2,2], x: f32[2]) {
@@ -43,7 +36,8 @@ TEST(HoistInvariants, takes_what_depends_on_constants_out_of_a_scan) {
     return r
   })"))
       << cat(after.graph);
-  test::expect_close(ir::interpret(after.graph, samples(before)), ir::interpret(before, samples(before)), 0);
+  test::expect_close(ir::interpret(after.graph, test::sample_leaves(before)),
+                     ir::interpret(before, test::sample_leaves(before)), 0);
 }
 
 TEST(HoistInvariants, takes_it_out_of_a_while_and_leaves_the_condition) {
@@ -68,7 +62,7 @@ TEST(HoistInvariants, takes_it_out_of_a_while_and_leaves_the_condition) {
   for (const ir::Node* n : after.graph.nodes()) outside += n->op->name == "exp";
   EXPECT_EQ(outside, 1);
   for (const int32_t start : {0, 3, 9}) {  // several steps, and none
-    Literals in = samples(before);
+    Literals in = test::sample_leaves(before);
     in[0] = Literal::of<int32_t>({}, {start});
     test::expect_close(ir::interpret(after.graph, in), ir::interpret(before, in), 0);
   }
@@ -111,7 +105,8 @@ TEST(Schedule, brings_readers_to_what_they_free) {
   EXPECT_EQ(after.bytes_before, 2 * 256 + 4);
   EXPECT_EQ(after.bytes_after, 256 + 4 + 4);
   EXPECT_EQ(peak_bytes(after.graph), after.bytes_after);
-  test::expect_close(ir::interpret(after.graph, samples(before)), ir::interpret(before, samples(before)), 0);
+  test::expect_close(ir::interpret(after.graph, test::sample_leaves(before)),
+                     ir::interpret(before, test::sample_leaves(before)), 0);
 }
 
 TEST(Schedule, counts_views_as_what_they_view) {

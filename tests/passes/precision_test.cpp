@@ -10,13 +10,6 @@ namespace {
 
 using test::graph;
 
-Literals samples(const ir::Graph& g) {
-  Literals out;
-  for (const ir::NodeId id : g.leaves())
-    out.push_back(ir::sample_literal(cat(g.node(id).shapes[0]), 5 + out.size()));
-  return out;
-}
-
 TEST(Precision, of_f32_changes_nothing) {
   const ir::Graph g = graph("graph @g(x: f32[2,3], w: f32[3,2]) { y = matmul(x, w) return y }");
   EXPECT_EQ(apply_precision(g, PrecisionPolicy::always_f32()), g);
@@ -36,7 +29,8 @@ TEST(Precision, casts_operands_once_and_outputs_back) {
     return y=c, h=d
   })"))
       << cat(after);
-  test::expect_close(ir::interpret(after, samples(g)), ir::interpret(g, samples(g)), 1e-2);
+  test::expect_close(ir::interpret(after, test::sample_leaves(g)), ir::interpret(g, test::sample_leaves(g)),
+                     1e-2);
 }
 
 // reference/compile.md 5.5: token ids up to 200k survive; bool, int and f64 are untouched; declared types are kept.
@@ -55,7 +49,7 @@ TEST(Precision, leaves_indices_integers_booleans_and_f64_alone) {
     const ir::Graph after = apply_precision(g, policy);
     EXPECT_TRUE(after.verify().empty());
     for (size_t i = 0; i < 3; ++i) EXPECT_EQ(after.shape(after.outputs()[i]), g.shape(g.outputs()[i]));
-    Literals in = samples(g);
+    Literals in = test::sample_leaves(g);
     in[0] = Literal::of<float>({3}, {200000, 131073, 65537});
     const Literals got = ir::interpret(after, in), want = ir::interpret(g, in);
     test::expect_close(got[0], want[0], 1e-2);
@@ -91,7 +85,7 @@ TEST(Precision, saturates_fills_beyond_the_range_of_halves) {
     return y
   })");
   for (const double v :
-       ir::interpret(apply_precision(g, PrecisionPolicy::always_f16()), samples(g))[0].to_reals())
+       ir::interpret(apply_precision(g, PrecisionPolicy::always_f16()), test::sample_leaves(g))[0].to_reals())
     EXPECT_EQ(v, 0);
 }
 
@@ -107,7 +101,8 @@ TEST(Precision, descends_into_bodies_and_keeps_their_types) {
   const ir::Graph after = apply_precision(g, PrecisionPolicy::auto_mixed());
   EXPECT_TRUE(after.verify().empty());
   EXPECT_NE(cat(after).find("f16[4]"), std::string::npos);
-  test::expect_close(ir::interpret(after, samples(g)), ir::interpret(g, samples(g)), 1e-2);
+  test::expect_close(ir::interpret(after, test::sample_leaves(g)), ir::interpret(g, test::sample_leaves(g)),
+                     1e-2);
 }
 
 TEST(Precision, refuses_types_that_are_no_short_floats) {

@@ -20,9 +20,7 @@ void expect_rewrite(ir::Graph after, std::string_view before_text, std::string_v
   after.erase_dead();
   EXPECT_TRUE(after.verify().empty());
   EXPECT_EQ(after, graph(after_text)) << cat(after);
-  Literals leaves;
-  for (const ir::NodeId id : before.leaves())
-    leaves.push_back(ir::sample_literal(cat(before.node(id).shapes[0]), 5 + leaves.size()));
+  const Literals leaves = test::sample_leaves(before);
   test::expect_close(ir::interpret(after, leaves), ir::interpret(before, leaves), 0);
 }
 

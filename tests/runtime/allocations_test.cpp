@@ -1,29 +1,15 @@
 // Steady state: once a size has been run, running it again allocates nothing.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
 #include "rlx/ir/sample.h"
 #include "rlx/runtime/compiled_graph.h"
+#include "tests/support/allocation_counter.h"
 #include "tests/support/graphs.h"
-
-namespace {
-std::atomic<int64_t> allocations{0};
-}
-
-// Counts every allocation of this program; the memory itself is malloc's.
-void* operator new(size_t bytes) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  if (void* p = std::malloc(bytes > 0 ? bytes : 1)) return p;
-  throw std::bad_alloc();
-}
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete(void* p, size_t) noexcept { std::free(p); }
 
 namespace rlx {
 namespace {
+
+using test::allocations;
 
 int64_t allocations_of_a_run(CompiledGraph& f, std::span<const Input> inputs) {
   for (int i = 0; i < 3; ++i) f.run(inputs);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "rlx/ir/interpreter.h"
+#include "rlx/ir/sample.h"
 #include "rlx/ir/text.h"
 #include "rlx/ops/all.h"
 #include "tests/support/compare.h"
@@ -11,6 +12,14 @@
 namespace rlx::test {
 
 inline ir::Graph graph(std::string_view text) { return ir::parse_graph(text, ops::table()); }
+
+/// Values for the leaves of a graph, in order; the same ones every time.
+inline Literals sample_leaves(const ir::Graph& g) {
+  Literals out;
+  for (const ir::NodeId id : g.leaves())
+    out.push_back(ir::sample_literal(cat(g.node(id).shapes[0]), 5 + out.size()));
+  return out;
+}
 
 inline Literal f64(Dims dims, std::vector<double> v) { return Literal::of<double>(std::move(dims), v); }
 inline Literal f64(double v) { return Literal::of<double>({}, {v}); }

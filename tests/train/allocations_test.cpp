@@ -1,30 +1,16 @@
 // Steady state: once a training has made its first steps, a step allocates nothing.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
 #include "rlx/ir/sample.h"
 #include "rlx/train/init.h"
 #include "rlx/train/trainer.h"
+#include "tests/support/allocation_counter.h"
 #include "tests/support/graphs.h"
-
-namespace {
-std::atomic<int64_t> allocations{0};
-}
-
-// Counts every allocation of this program; the memory itself is malloc's.
-void* operator new(size_t bytes) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  if (void* p = std::malloc(bytes > 0 ? bytes : 1)) return p;
-  throw std::bad_alloc();
-}
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete(void* p, size_t) noexcept { std::free(p); }
 
 namespace rlx {
 namespace {
+
+using test::allocations;
 
 TEST(Allocations, are_none_for_a_training_step) {
   const ir::Graph g =

@@ -1,0 +1,19 @@
+// Counts the allocations of a program. It replaces operator new, so one source of a test program includes it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+
+namespace rlx::test {
+inline std::atomic<int64_t> allocations{0};
+}
+
+void* operator new(size_t bytes) {
+  rlx::test::allocations.fetch_add(1, std::memory_order_relaxed);
+  if (void* p = std::malloc(bytes > 0 ? bytes : 1)) return p;
+  throw std::bad_alloc();
+}
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete(void* p, size_t) noexcept { std::free(p); }
