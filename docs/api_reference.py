@@ -19,7 +19,7 @@ CHAPTERS = [
                                          "rlx/ir/literal.h", "rlx/ir/named_literals.h", "rlx/base/options.h"]),
     ("Inside a graph", ["rlx/ir/value.h", "rlx/ir/graph.h", "rlx/ir/interpreter.h", "rlx/ir/text.h", "rlx/ir/json.h",
                         "rlx/ir/op_record.h", "rlx/ir/op_def.h", "rlx/ir/leaves.h", "rlx/ir/inline.h",
-                        "rlx/ops/control/custom.h"]),
+                        "rlx/ops/control/custom_op.h"]),
     ("Files of other systems", ["rlx/io"]),
     ("Quantised formats", ["rlx/quant/format.h", "rlx/quant/scheme.h"]),
     ("Tokenizers and chat templates", ["rlx/text/tokenizer.h", "rlx/text/encoding.h", "rlx/text/chat_template.h",

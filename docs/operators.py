@@ -6,7 +6,7 @@ import re
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Made by hand: loops and branches take functions (rlx/lang/control.h), leaves come from a Tracer.
-SKIPPED = {"input", "param", "constant", "full", "iota", "custom", "custom_fn", "if", "scan", "while", "fused"}
+SKIPPED = {"input", "param", "constant", "full", "iota", "custom_fn", "if", "scan", "while", "fused"}
 NOTE = "// Made by ./dev docs from the records of rlx/ops; see docs/operators.py."
 
 

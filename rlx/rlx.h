@@ -15,5 +15,5 @@
 #include "rlx/lang/operators.h"
 #include "rlx/lang/program.h"
 #include "rlx/lang/trace.h"
-#include "rlx/ops/control/custom.h"
+#include "rlx/ops/control/custom_op.h"
 #include "rlx/runtime/compiled_graph.h"

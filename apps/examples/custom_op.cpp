@@ -1,29 +1,35 @@
-// An operator of one's own, registered by name: y = x^3 with its derivative.
+// An operator of one's own, defined like those of the library: y = x^3 with its derivative.
 #include <iostream>
 
 #include "rlx/rlx.h"
 
-using namespace rlx;
+namespace {
 
-int main() {
-  ops::CustomOp cube;
-  cube.name = "cube";
-  cube.num_inputs = 1;
-  cube.infer = [](std::span<const Shape> in, std::string_view) { return Shapes{in[0]}; };
-  cube.reference = [](const ir::Eval& c, std::string_view) {
+struct Cube {
+  static constexpr std::string_view name = "cube", summary = "Third power.", doc = "y = x^3", operands = "x";
+  using Attrs = rlx::ir::NoAttrs;
+
+  static rlx::Shapes infer(rlx::ir::Infer& c, Attrs&) { return {c.in(0)}; }
+  static rlx::Literals reference(const rlx::ir::Eval& c, const Attrs&) {
     std::vector<double> v = c.in(0).to_reals();
     for (double& x : v) x = x * x * x;
-    return Literals{Literal::reals(c.out(), v)};
-  };
-  cube.vjp = [](const ir::Vjp& c, std::string_view) {
-    const Tensor x = c.in(0), dy = c.dy();
-    return ir::Exprs{dy * x * x * 3};
-  };
-  ops::register_custom_op(cube);
+    return {rlx::Literal::reals(c.out(), v)};
+  }
+  static rlx::ir::Exprs vjp(const rlx::ir::Vjp& c, const Attrs&) {
+    const rlx::Tensor x = c.in(0), dy = c.dy();
+    return {dy * x * x * 3};
+  }
+};
 
-  const Graph g = trace("cubes", [](Tracer& t) {
-    return NamedTensors{{"loss", custom_op("cube", "", {t.input("x", {3})})[0].sum()}};
-  });
+}  // namespace
+
+int main() {
+  using namespace rlx;  // NOLINT
+  ir::OpTable operators = ops::table();
+  operators.add<Cube>();
+
+  // A text that names it reads with the table that has it.
+  const Graph g = Graph::parse("graph @cubes(x: f32[3]) { return loss=reduce(cube(x)) }", operators);
   const NamedLiterals at = {{"x", Literal::of<float>({3}, {1, 2, 3})}};
   std::cout << "loss " << cat(g.interpret(at).at("loss")) << "\n";
   std::cout << "gradient " << cat(grad(g, {"x"}).interpret(at).at("d_x")) << "\n";

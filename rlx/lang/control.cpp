@@ -1,7 +1,7 @@
 #include "rlx/lang/control.h"
 
 #include "rlx/lang/apply.h"
-#include "rlx/ops/control/custom.h"
+#include "rlx/ops/control/custom_op.h"
 #include "rlx/ops/control/if.h"
 #include "rlx/ops/control/scan.h"
 #include "rlx/ops/control/while.h"
@@ -143,11 +143,11 @@ Tensors build_if(const Tensor& predicate, const Tensors& captures, const BodyFun
 
 }  // namespace detail
 
-Tensors custom_op(const std::string& name, const std::string& attrs, const Tensors& operands,
-                  const Loc& loc) {
+Tensors custom_op(std::string_view name, std::string_view attrs, const Tensors& operands,
+                  const ir::OpTable& ops, const Loc& loc) {
   const detail::Gathered in = detail::gather_operands(name, operands);
   return build_at(in.graph, loc, [&] {
-    const ir::Exprs results = ops::custom_op(in.graph, name, attrs, in.operands);
+    const ir::Exprs results = ops::custom_op(in.graph, name, attrs, in.operands, ops);
     return Tensors(results.begin(), results.end());
   });
 }

@@ -17,6 +17,7 @@
 #include "rlx/lang/body.h"
 #include "rlx/lang/trace.h"
 #include "rlx/lang/traced_result.h"
+#include "rlx/ops/table.h"
 
 namespace rlx {
 
@@ -160,8 +161,9 @@ auto if_else(const Tensor& predicate, Then&& then_body, Else&& else_body, const 
   return if_else(predicate, Tensors{}, then_body, else_body, loc);
 }
 
-/// An operator registered by name (rlx/ops/control/custom.h).
-Tensors custom_op(const std::string& name, const std::string& attrs, const Tensors& operands,
-                  const Loc& loc = Loc::current());
+/// Any operator of a table by name, a program's own among them (rlx/ops/control/custom_op.h). `attrs` is written as
+/// in a graph text: "k=2, axis=1".
+Tensors custom_op(std::string_view name, std::string_view attrs, const Tensors& operands,
+                  const ir::OpTable& ops = ops::table(), const Loc& loc = Loc::current());
 
 }  // namespace rlx

@@ -6,7 +6,6 @@
 #include "rlx/ir/text.h"
 #include "rlx/lang/graph_file.h"
 #include "rlx/lang/inspect.h"
-#include "rlx/ops/all.h"
 
 namespace rlx {
 
@@ -17,14 +16,16 @@ std::vector<ir::Node*> Graph::nodes_mut() {
 }
 
 std::string Graph::to_text() const { return ir::to_text(*this); }
-Graph Graph::parse(std::string_view text) { return ir::parse_graph(text, ops::table()); }
+Graph Graph::parse(std::string_view text, const ir::OpTable& ops) { return ir::parse_graph(text, ops); }
 std::string Graph::to_json(int indent) const { return ir::to_json(*this, indent); }
-Graph Graph::from_json(std::string_view text) { return ir::graph_from_json(text, ops::table()); }
+Graph Graph::from_json(std::string_view text, const ir::OpTable& ops) {
+  return ir::graph_from_json(text, ops);
+}
 
 void Graph::save(const std::string& path, const NamedLiterals& weights) const {
   save_graph({*this, weights, "mir"}, path);
 }
-Graph Graph::load(const std::string& path) { return load_graph(path).graph; }
+Graph Graph::load(const std::string& path, const ir::OpTable& ops) { return load_graph(path, ops).graph; }
 
 std::string Graph::inspect() const { return rlx::inspect(*this); }
 

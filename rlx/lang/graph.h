@@ -27,6 +27,7 @@
 #include "rlx/lang/builders/sequence.h"
 #include "rlx/lang/builders/shape.h"
 #include "rlx/lang/builders/splat.h"
+#include "rlx/ops/table.h"
 
 namespace rlx {
 
@@ -68,12 +69,13 @@ class Graph : public LeafBuilder,
 
   // Forms that read back to an equal graph.
   std::string to_text() const;
-  static Graph parse(std::string_view text);
+  /// Readers know the operators of `ops`: a copy of ops::table() with one's own added reads those too.
+  static Graph parse(std::string_view text, const ir::OpTable& ops = ops::table());
   std::string to_json(int indent = -1) const;
-  static Graph from_json(std::string_view text);
+  static Graph from_json(std::string_view text, const ir::OpTable& ops = ops::table());
   /// A safetensors file; see rlx/lang/graph_file.h. `weights` are values of params.
   void save(const std::string& path, const NamedLiterals& weights = {}) const;
-  static Graph load(const std::string& path);
+  static Graph load(const std::string& path, const ir::OpTable& ops = ops::table());
 
   // Stages; see rlx/lang/module.h.
   /// A module at HIR stage whose output is what `build` returns.

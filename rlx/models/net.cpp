@@ -4,7 +4,6 @@
 
 #include "rlx/io/literal.h"
 #include "rlx/models/architecture.h"
-#include "rlx/models/rounding.h"
 #include "rlx/ops/index/indices.h"
 
 namespace rlx::models {
@@ -163,19 +162,8 @@ Tensor Net::with_bias(std::string_view key, const Tensor& y, int64_t out) {
 }
 
 Tensor Net::packed_product(const io::TensorView& tensor, const Tensor& x) {
-  const auto product = [&](const Tensor& rows) {
-    return dequant_matmul(rows, param(tensor, true), {}, {}, {.scheme = scheme_of(tensor)});
-  };
-  if (!options.round_activations) return product(x);
-  const Rounded r = round_activations(x, *tensor.type.format);
-  if (r.minima_error.is_empty()) return product(r.x);
-  const std::string name = tensor.name + ":minima";
-  const auto [it, made] = weights_.try_emplace(name);
-  if (made) {
-    it->second = block_minima(tensor);
-    params_.emplace(name, t.param(name, it->second.shape().dims()));
-  }
-  return product(r.x) + r.minima_error.matmul(params_.at(name).t());
+  return dequant_matmul(x, param(tensor, true), {}, {},
+                        {.scheme = scheme_of(tensor), .activations = activations()});
 }
 
 Tensor Net::linear(std::string_view key, const Tensor& x, int64_t out) {
@@ -201,8 +189,8 @@ Tensor Net::expert_linear(std::string_view key, const Tensor& x, const Tensor& e
     check_dims(*found.tensor, {count, out, in});
     if (is_blocks(*found.tensor))
       return dequant_grouped_matmul(
-          options.round_activations ? round_activations(x, *found.tensor->type.format).x : x,
-          param(*found.tensor, true), expert, {.scheme = scheme_of(*found.tensor), .num_experts = count});
+          x, param(*found.tensor, true), expert,
+          {.scheme = scheme_of(*found.tensor), .num_experts = count, .activations = activations()});
     return grouped_matmul(x, plain(*found.tensor).t(), expert);
   }
   Tensors matrices;

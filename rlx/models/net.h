@@ -94,6 +94,9 @@ class Net {
   Tensor param(const io::TensorView&, bool packed);
   Tensor plain(const io::TensorView&);
   Tensor packed_product(const io::TensorView&, const Tensor& x);
+  ops::Activations activations() const {
+    return options.round_activations ? ops::Activations::q8 : ops::Activations::exact;
+  }
   void check_dims(const io::TensorView&, const Dims&) const;
   Tensor hook(const Found&, const Tensor& x, const Tensor& y, int64_t out) const;
   Tensor with_bias(std::string_view key, const Tensor& y, int64_t out);

@@ -9,7 +9,6 @@
 #include "rlx/ops/block/llama_decoder.h"
 #include "rlx/ops/block/qwen35_mtp_head.h"
 #include "rlx/ops/block/residual_rms_norm.h"
-#include "rlx/ops/control/custom.h"
 #include "rlx/ops/control/custom_fn.h"
 #include "rlx/ops/control/fused.h"
 #include "rlx/ops/control/if.h"
@@ -100,7 +99,7 @@ using All = OpList<
     LinearBlock, LinearFusedBlock, LlamaDecoderBlock, Qwen35MtpHead, ResidualRmsNorm, SharedLinearPair,
     SwigluFfn,
     // control
-    Custom, CustomFn, Fused, If, Scan, While,
+    CustomFn, Fused, If, Scan, While,
     // elementwise
     Abs, ActivationBackward, Add, Atan, BitwiseAnd, BitwiseNot, BitwiseOr, BitwiseXor, Cast, Ceil, Clamp,
     Compare, ComplexNormSq, ComplexNormSqBackward, Conjugate, Cos, Div, Erf, Exp, Expm1, Floor, Gelu,

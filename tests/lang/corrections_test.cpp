@@ -1,6 +1,5 @@
 // What blocks and modules mean where an earlier system computed something else; see docs/corrections.md.
 #include "rlx/lang/module.h"
-#include "rlx/ops/control/custom.h"
 #include "rlx/transform/transform.h"
 #include "tests/lang/plain.h"
 #include "tests/lang/rows.h"
@@ -57,22 +56,22 @@ TEST(Hir, large_blocks_follow_the_policy) {
   EXPECT_FALSE(has_fused(decoder(FusionPolicy::fusable)));
 }
 
+struct Identity {
+  static constexpr std::string_view name = "corrections_identity", summary = "", doc = "y = x",
+                                    operands = "x";
+  using Attrs = ir::NoAttrs;
+  static Shapes infer(ir::Infer& c, Attrs&) { return {c.in(0)}; }
+  static Literals reference(const ir::Eval& c, const Attrs&) { return {c.in(0)}; }
+};
+
 TEST(CustomOp, without_a_derivative_does_not_end_the_walk_in_silence) {
-  ops::CustomOp op;
-  op.name = "corrections_identity";
-  op.num_inputs = 1;
-  op.infer = [](std::span<const Shape> in, std::string_view) { return Shapes{in[0]}; };
-  op.reference = [](const ir::Eval& c, std::string_view) { return Literals{c.in(0)}; };
-  ops::register_custom_op(op, true);
   Graph g("g");
   const Value x = g.input("x", Shape(DType::f64, {2}));
-  g.set_outputs({g.sum(g.custom_op("corrections_identity", "", {x})[0], {}, false)});
+  g.set_outputs({g.sum(ir::make<Identity>(g, {}, {x}), {}, false)});
   EXPECT_EQ(message_of([&] { transform::grad(g, {"x"}); }),
-            "custom: operator 'corrections_identity' has no vjp rule; register one, or wrap its operands in "
-            "stop_gradient");
+            "grad: no derivative rule for op 'corrections_identity'; wrap its operands in stop_gradient");
   EXPECT_EQ(message_of([&] { transform::jvp(g, {"x"}); }),
-            "custom: operator 'corrections_identity' has no jvp rule; register one, or wrap its operands in "
-            "stop_gradient");
+            "jvp: no derivative rule for op 'corrections_identity'; wrap its operands in stop_gradient");
 }
 
 TEST(Hir, rope_refuses_an_odd_number_of_turned_lanes) {

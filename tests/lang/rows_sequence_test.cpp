@@ -1,9 +1,10 @@
 // Rows of the public surface: loops, branches, custom operators, sequence models, sampling.
 #include <cmath>
 
-#include "rlx/ops/control/custom.h"
+#include "rlx/ops/control/custom_op.h"
 #include "tests/lang/rows.h"
 #include "tests/support/errors.h"
+#include "tests/support/scratch.h"
 
 namespace rlx {
 namespace {
@@ -59,39 +60,78 @@ TEST(GraphRow, while_) {
       [&](Graph& g, const Values& v) { return g.while_({v[0]}, {v[1]}, below, step); }, f64({}, {128}));
 }
 
-TEST(GraphRow, custom_op) {
-  ops::CustomOp op;
-  op.name = "rows_negate";
-  op.num_inputs = 1;
-  op.infer = [](std::span<const Shape> in, std::string_view) { return Shapes{in[0]}; };
-  op.reference = [](const ir::Eval& c, std::string_view) {
+struct Negate {
+  static constexpr std::string_view name = "rows_negate", summary = "", doc = "y = -x", operands = "x";
+  using Attrs = ir::NoAttrs;
+  static Shapes infer(ir::Infer& c, Attrs&) { return {c.in(0)}; }
+  static Literals reference(const ir::Eval& c, const Attrs&) {
     std::vector<double> v = c.in(0).to_reals();
     for (double& x : v) x = -x;
-    return Literals{Literal::reals(c.out(), v)};
+    return {Literal::reals(c.out(), v)};
+  }
+};
+struct First {
+  static constexpr std::string_view name = "rows_first", summary = "", doc = "the first elements of x",
+                                    operands = "x";
+  struct Attrs {
+    Shape out_shape;
+    static constexpr auto fields() {
+      return std::tuple{ir::field("out_shape", &Attrs::out_shape, "type of the result")};
+    }
   };
-  ops::register_custom_op(op, true);
+  static Shapes infer(ir::Infer&, Attrs& a) { return {a.out_shape}; }
+  static Literals reference(const ir::Eval& c, const Attrs&) {
+    const std::vector<double> v = c.in(0).to_reals();
+    return {Literal::reals(c.out(), std::vector<double>(v.begin(), v.begin() + c.out().elements()))};
+  }
+};
+ir::OpTable own_operators() { return ir::OpTable(ops::table()).add<Negate>().add<First>(); }
+
+TEST(GraphRow, custom_op) {
+  const ir::OpTable operators = own_operators();
   expect_row(
-      {f64({2}, {1, 2})}, [](Graph& g, const Values& v) { return g.custom_op("rows_negate", "", {v[0]}); },
+      {f64({2}, {1, 2})},
+      [&](Graph& g, const Values& v) { return g.custom_op("rows_negate", "", {v[0]}, operators); },
       f64({2}, {-1, -2}));
+  // Any operator goes by its name, attributes as in a text.
+  expect_row(
+      {f64({2, 2}, {1, 2, 3, 4})},
+      [](Graph& g, const Values& v) { return g.custom_op("reduce", "kind=max, axes=[1]", {v[0]}); },
+      f64({2}, {2, 4}));
   Graph g("g");
-  EXPECT_THROW(g.custom_op("rows_unknown", "", {}), Error);
+  EXPECT_EQ(message_of([&] { g.custom_op("rows_negate", "", {}); }), "ops: unknown operator 'rows_negate'");
+  EXPECT_EQ(message_of([&] { g.custom_op("rows_negate", "k=2", {}, operators); }),
+            "parse: rows_negate has no attribute 'k'; it has none");
 }
 TEST(GraphRow, custom_op_packed) {
-  ops::CustomOp op;
-  op.name = "rows_first_two";
-  op.num_inputs = 1;
-  op.infer = [](std::span<const Shape> in, std::string_view) { return Shapes{in[0].with_dims({2})}; };
-  op.reference = [](const ir::Eval& c, std::string_view) {
-    const std::vector<double> v = c.in(0).to_reals();
-    return Literals{Literal::reals(c.out(), std::vector<double>(v.begin(), v.begin() + 2))};
-  };
-  ops::register_custom_op(op, true);
+  const ir::OpTable operators = own_operators();
+  const Shape two(DType::f64, {2});
   expect_row(
       {f64({3}, {1, 2, 3})},
-      [](Graph& g, const Values& v) {
-        return g.custom_op_packed("rows_first_two", "", {v[0]}, Shape(DType::f64, {2}));
-      },
+      [&](Graph& g, const Values& v) { return g.custom_op_packed("rows_first", "", {v[0]}, two, operators); },
       f64({2}, {1, 2}));
+  Graph g("g");
+  const Value x = g.input("x", Shape(DType::f64, {3}));
+  EXPECT_EQ(message_of([&] { g.custom_op_packed("rows_negate", "", {x}, two, operators); }),
+            "custom_op_packed: operator 'rows_negate' gives f64[3]; out_shape is f64[2]");
+  EXPECT_EQ(g.len(), 1u);
+}
+
+// What a program adds goes through every form that a graph has.
+TEST(OwnOperators, print_parse_save_and_load) {
+  const ir::OpTable operators = own_operators();
+  const Graph g =
+      Graph::parse("graph(x: f64[3]) { return rows_first(rows_negate(x), out_shape=f64[2]) }", operators);
+  EXPECT_TRUE(Graph::parse(g.to_text(), operators) == g);
+  EXPECT_TRUE(Graph::from_json(g.to_json(), operators) == g);
+  const Scratch scratch;
+  g.save(scratch.path("g"));
+  EXPECT_TRUE(Graph::load(scratch.path("g"), operators) == g);
+  EXPECT_NE(message_of([&] { Graph::load(scratch.path("g")); }).find("unknown operator 'rows_negate'"),
+            std::string::npos);
+  ir::OpTable again = operators;
+  EXPECT_EQ(message_of([&] { again.add<Negate>(); }),
+            "ops: the table has an operator 'rows_negate' already; names must be unique");
 }
 TEST(GraphRow, custom_fn) {
   expect_row(

@@ -1,8 +1,8 @@
 #include "rlx/lang/builders/control.h"
 
 #include "rlx/lang/graph.h"
-#include "rlx/ops/control/custom.h"
 #include "rlx/ops/control/custom_fn.h"
+#include "rlx/ops/control/custom_op.h"
 #include "rlx/ops/control/if.h"
 #include "rlx/ops/control/scan.h"
 #include "rlx/ops/control/while.h"
@@ -80,15 +80,15 @@ Values ControlBuilder::while_(const Values& init, const Values& consts, const ir
               [&] { return ops::while_loop(graph(), ts(init), ts(consts), cond, body, max_iterations); });
 }
 
-Values ControlBuilder::custom_op(const std::string& name, const std::string& attrs, const Values& inputs,
-                                 const Loc& loc) {
-  return many(loc, [&] { return ops::custom_op(graph(), name, attrs, ts(inputs)); });
+Values ControlBuilder::custom_op(std::string_view name, std::string_view attrs, const Values& inputs,
+                                 const ir::OpTable& ops, const Loc& loc) {
+  return many(loc, [&] { return ops::custom_op(graph(), name, attrs, ts(inputs), ops); });
 }
 
-Value ControlBuilder::custom_op_packed(const std::string& name, const std::string& attrs,
-                                       const Values& inputs, const Shape& out_shape, const Declared& shape,
-                                       const Loc& loc) {
-  return one(shape, loc, [&] { return ops::custom_op_packed(graph(), name, attrs, ts(inputs), out_shape); });
+Value ControlBuilder::custom_op_packed(std::string_view name, std::string_view attrs, const Values& inputs,
+                                       const Shape& out_shape, const ir::OpTable& ops, const Loc& loc) {
+  return one({}, loc,
+             [&] { return ops::custom_op_packed(graph(), name, attrs, ts(inputs), out_shape, ops); });
 }
 
 Value ControlBuilder::custom_fn(const Values& inputs, const ir::Graph& fwd_body,

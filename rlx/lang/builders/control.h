@@ -3,6 +3,7 @@
 #pragma once
 
 #include "rlx/lang/builders/builder.h"
+#include "rlx/ops/table.h"
 
 namespace rlx {
 
@@ -55,11 +56,15 @@ class ControlBuilder : public BuilderTheme<ControlBuilder> {
   Values while_(const Values& init, const Values& consts, const ir::Graph& cond, const ir::Graph& body,
                 std::optional<int64_t> max_iterations = {}, const Loc& loc = Loc::current());
 
-  // Operators registered with ops::register_custom_op, and functions whose derivatives may be overridden.
-  Values custom_op(const std::string& name, const std::string& attrs, const Values& inputs,
-                   const Loc& loc = Loc::current());
-  Value custom_op_packed(const std::string& name, const std::string& attrs, const Values& inputs,
-                         const Shape& out_shape, const Declared& shape = {}, const Loc& loc = Loc::current());
+  /// Any operator of a table by name, a program's own among them (rlx/ops/control/custom_op.h). `attrs` is written
+  /// as in a graph text: "k=2, axis=1".
+  Values custom_op(std::string_view name, std::string_view attrs, const Values& inputs,
+                   const ir::OpTable& ops = ops::table(), const Loc& loc = Loc::current());
+  /// The same for an operator with one result, of type `out_shape`.
+  Value custom_op_packed(std::string_view name, std::string_view attrs, const Values& inputs,
+                         const Shape& out_shape, const ir::OpTable& ops = ops::table(),
+                         const Loc& loc = Loc::current());
+  // Functions whose derivatives may be overridden.
   Value custom_fn(const Values& inputs, const ir::Graph& fwd_body,
                   const std::optional<ir::Graph>& vjp_body = {},
                   const std::optional<ir::Graph>& jvp_body = {}, const Declared& shape = {},

@@ -5,7 +5,7 @@
 //
 //   g.sub(g.input("carry", s), g.input("step", s))        // carry, then step, whichever was made first
 //
-// Where a place is met twice, in a loop or a helper function, leaves keep the order in which they were made.
+// Where a place is met again, in a loop or a helper function, the next round of leaves begins behind the last one.
 #pragma once
 
 #include "rlx/lang/builders/builder.h"

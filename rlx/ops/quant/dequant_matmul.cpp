@@ -3,10 +3,13 @@
 #include "rlx/ops/elementwise/binary.h"
 #include "rlx/ops/elementwise/cast.h"
 #include "rlx/ops/elementwise/compare.h"
+#include "rlx/ops/elementwise/math.h"
 #include "rlx/ops/elementwise/select.h"
+#include "rlx/ops/elementwise/stop_gradient.h"
 #include "rlx/ops/linalg/matmul.h"
 #include "rlx/ops/linear/grouped_matmul.h"
 #include "rlx/ops/quant/dequantize_blocks.h"
+#include "rlx/ops/reduce/reduce.h"
 #include "rlx/ops/shape/expand.h"
 #include "rlx/ops/shape/narrow.h"
 #include "rlx/ops/shape/reshape.h"
@@ -131,18 +134,44 @@ Expr scaled_weights(const Lower& c, const Scheme& s, const std::string& text, in
   return (codes - zero) * per_row(scale, s.block, k);
 }
 
+constexpr int64_t kStrip = 32;  // elements that share a scale; divides the block of every gguf_TYPE
+
+void require_strips(const Infer& c, const std::string& scheme, int64_t k) {
+  if (!scheme.starts_with("gguf_")) c.fail("activations=q8 needs blocks, gguf_TYPE; scheme is ", scheme);
+  if (k % kStrip != 0) c.fail("activations=q8 needs k in strips of ", kStrip, "; k is ", k);
+}
+
+// x rounded to 8 bits a strip. The rounded value is held constant and x added and taken away again: gradients go straight through.
+Expr rounded(Expr x) {
+  Dims dims = x.shape().dims();
+  dims.back() = x.dim(-1).value() / kStrip;
+  dims.push_back(kStrip);
+  const Expr strips = reshape(x, dims), held = stop_gradient(strips);
+  dims.back() = 1;
+  const Expr top = reshape(reduce_max(abs(held), {int(dims.size()) - 1}), dims);
+  const Expr zero = less(top, scalar_like(top, 0x1p-120)), one = scalar_like(top, 1);
+  const Expr inverse = where(zero, scalar_like(top, 0), 127.0 / where(zero, one, top));
+  const Expr codes = round(held * inverse) * (top / 127.0);
+  return reshape(codes + (strips - held), x.shape().dims());
+}
+
+Expr activations_of(const Lower& c, Activations kind) {
+  return kind == Activations::q8 ? rounded(c.in(0)) : c.in(0);
+}
+
 }  // namespace
 
 Shapes DequantMatmul::infer(Infer& c, Attrs& a) {
   const Scheme s = require_scheme(c, a.scheme);
   const int64_t k = require_features(c);
+  if (a.activations == Activations::q8) require_strips(c, a.scheme, k);
   const Dim n = s.is_gguf() ? require_gguf(c, s, a.scheme, k) : require_scaled(c, s, a.scheme, k);
   return {c.in(0).with_dim(-1, n)};
 }
 
 Exprs DequantMatmul::decompose(const Lower& c, const Attrs& a) {
   const Scheme s = *quant::scheme_from_text(a.scheme);
-  const Expr x = c.in(0);
+  const Expr x = activations_of(c, a.activations);
   const int64_t k = x.dim(-1).value();
   const Dim n = c.out().dim(-1);
   // Weights are made in f32 also for narrower activations, and rounded once.
@@ -155,6 +184,8 @@ Exprs DequantMatmul::decompose(const Lower& c, const Attrs& a) {
 std::vector<OpSample<DequantMatmul::Attrs>> DequantMatmul::samples() {
   return {{{"gguf_q4_0"}, {"f32[2,32]", "u8[54] <60"}},
           {{"gguf_q8_0"}, {"f64[1,3,64]", "u8[2,68] <60"}},
+          {{"gguf_q4_0", Activations::q8}, {"f32[2,64]", "u8[3,36] <60"}},
+          {{"gguf_q6k", Activations::q8}, {"f32[3,256]", "u8[2,210] <60"}},
           {{"int8/4"}, {"f32[2,6]", "i8[6,3]", "f32[2,3]"}},
           {{"int8a/2"}, {"f64[2,4]", "i8[4,2]", "f64[2,2]", "f64[2,2]"}},
           {{"int4/4"}, {"f32[3,5]", "u8[8] bytes", "f32[2,3]"}},
@@ -190,6 +221,7 @@ Shapes DequantGroupedMatmul::infer(Infer& c, Attrs& a) {
   if (!s.is_gguf())
     c.fail("scheme '", a.scheme, "' keeps scales beside its codes; expert slabs are gguf_TYPE");
   const int64_t k = require_features(c);
+  if (a.activations == Activations::q8) require_strips(c, a.scheme, k);
   c.require_rank(0, 2);
   c.require_index(2);
   c.require_rank(2, 1);
@@ -210,13 +242,14 @@ Shapes DequantGroupedMatmul::infer(Infer& c, Attrs& a) {
 }
 
 Exprs DequantGroupedMatmul::decompose(const Lower& c, const Attrs& a) {
-  const Expr x = c.in(0);
+  const Expr x = activations_of(c, a.activations);
   const Expr w = dequant_moe_weights(c.in(1), a.scheme, {a.num_experts, x.dim(1), c.out().dim(1)});
   return {grouped_matmul(x, cast(w, x.dtype()), c.in(2))};
 }
 
 std::vector<OpSample<DequantGroupedMatmul::Attrs>> DequantGroupedMatmul::samples() {
   return {{{"gguf_q4_0"}, {"f32[4,32]", "u8[3,36] <60", "i32[4] <3"}},
+          {{"gguf_q5_1", 0, Activations::q8}, {"f32[4,32]", "u8[3,48] <60", "i32[4] <3"}},
           {{"gguf_q8_0", 2}, {"f64[2,32]", "u8[68] <60", "i64[2] <2"}},
           {{"gguf_q4_1"}, {"f32[1,32]", "u8[1,20] <60", "u8[1] <1"}},
           {{"gguf_q5_0"}, {"f32[0,32]", "u8[2,22] <60", "i32[0]"}},

@@ -1,11 +1,17 @@
 // Products with quantised weights: dequantise, then multiply.
 #pragma once
 
+#include <array>
 #include <optional>
 
 #include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
+
+/// How activations meet packed weights. q8: each strip of 32 along k is rounded first, x = s q with s = largest |x| / 127 and whole
+/// numbers q = round(x / s), so that dot products are those of 8-bit codes. Strips below 2^-120 count as zero.
+enum class Activations { exact, q8 };
+constexpr std::array<std::string_view, 2> choice_names(Activations) { return {"exact", "q8"}; }
 
 struct DequantMatmul {
   static constexpr std::string_view name = "dequant_matmul",
@@ -23,13 +29,17 @@ struct DequantMatmul {
       "  nvfp4/16   W = e2m1(code) e4m3(scale[g, n]) zp[0], codes of rows 2i and 2i + 1 in byte [i, n], low "
       "nibble "
       "first; scale is u8 or f8e4m3 (NaN codes count as 0), zp the one global scale\n"
+      "activations=q8, for gguf_TYPE: x is first rounded to 8 bits for each strip of 32 along k, x = s q, s = max |x| / 127, "
+      "q = round(x 127 / max |x|); gradients are those of the exact product.\n"
       "Codes are frozen: x, scale and zp have gradients, w has none";
   static constexpr Traits traits{.contraction = true};
   struct Attrs {
     std::string scheme;
+    Activations activations = Activations::exact;
     static constexpr auto fields() {
       return std::tuple{
-          field("scheme", &Attrs::scheme, "how weights are stored: gguf_q4k, int8/32, nvfp4/16, ..")};
+          field("scheme", &Attrs::scheme, "how weights are stored: gguf_q4k, int8/32, nvfp4/16, .."),
+          field("activations", &Attrs::activations, "exact, or rounded to 8 bits")};
     }
   };
   static Shapes infer(Infer&, Attrs&);
@@ -64,15 +74,17 @@ struct DequantGroupedMatmul {
                                     operands = "x, packed, experts";
   static constexpr std::string_view doc =
       "y[i, n] = sum over k of x[i, k] W[experts[i], k, n], W as in dequant_moe_weights; an expert out of "
-      "range is an error. Packed weights are frozen: only x has a gradient";
+      "range is an error. activations as in dequant_matmul. Packed weights are frozen: only x has a gradient";
   static constexpr Traits traits{.contraction = true};
   struct Attrs {
     std::string scheme;
     Dim num_experts = 0;
+    Activations activations = Activations::exact;
     static constexpr auto fields() {
       return std::tuple{field("scheme", &Attrs::scheme, "gguf_TYPE"),
                         field("num_experts", &Attrs::num_experts,
-                              "how many slabs `packed` holds; 0: the size of its first axis")};
+                              "how many slabs `packed` holds; 0: the size of its first axis"),
+                        field("activations", &Attrs::activations, "exact, or rounded to 8 bits")};
     }
   };
   static Shapes infer(Infer&, Attrs&);

@@ -32,7 +32,11 @@ const QuantProductKernels& checked_kernels(const QuantMatrix& w) {
 
 size_t quant_product_workspace(const QuantProduct& p) {
   if (is_exact(p)) return 0;
-  return round_up(size_t(p.m * p.w->view().strips()) * quant_product_kernels().record_bytes);
+  return rounded_rows_workspace(p.m, 32 * p.w->view().strips());
+}
+
+size_t rounded_rows_workspace(int64_t m, int64_t k) {
+  return round_up(size_t(m * (k / 32)) * quant_product_kernels().record_bytes);
 }
 
 void quant_product(Team team, const QuantProduct& p, std::byte* workspace) {

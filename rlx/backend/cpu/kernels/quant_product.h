@@ -80,6 +80,8 @@ struct QuantProduct {
 };
 /// Bytes of scratch memory `quant_product` needs; 64-byte alignment.
 size_t quant_product_workspace(const QuantProduct&);
+/// The same for the fast form of m rows with weights of k columns, before there are weights. k is a multiple of 32.
+size_t rounded_rows_workspace(int64_t m, int64_t k);
 void quant_product(Team, const QuantProduct&, std::byte* workspace);
 
 /// The weights in f32, [n, k] with rows `stride` apart: the values of rlx/quant, bit for bit.

@@ -1,6 +1,6 @@
 // Products with quantised weights, which stay packed.
 //
-// Weights are multiplied in the exact form: the operators promise the product with the decoded weights.
+// Activations as the node says: exact in f32 with decoded weights, or rounded to 8 bits, where codes meet codes.
 #include <cstring>
 
 #include "rlx/backend/cpu/isa.h"
@@ -44,13 +44,21 @@ Packing packing_of(const std::string& text, int64_t slabs, int64_t n, int64_t k)
   return packing;
 }
 
-QuantProduct product_of(const Request& r) {
+QuantProduct product_of(const Request& r, ops::Activations activations) {
   const int64_t k = r.in[0].shape.dim(-1).value(), n = r.out[0].shape.dim(-1).value();
   QuantProduct p{.m = r.in[0].shape.elements() / k, .x_stride = k};
   p.y_stride = n;
-  p.exact = true;
+  p.exact = activations == ops::Activations::exact;
   return p;
 }
+
+QuantProduct product_of(const Request& r) {
+  return product_of(r, r.node.as<ops::DequantMatmul>().activations);
+}
+
+size_t workspace_of(const QuantProduct& p) { return p.exact ? 0 : rounded_rows_workspace(p.m, p.x_stride); }
+
+std::string_view activations_note(const QuantProduct& p) { return p.exact ? "" : ", activations in 8 bits"; }
 
 Support accepts_matmul_now(const Request& r) {
   return accepts_blocks(r, r.node.as<ops::DequantMatmul>().scheme);
@@ -71,8 +79,8 @@ std::unique_ptr<Step> prepare_matmul(const Request& r) {
         now.y = reinterpret_cast<float*>(l.out[0]);
         quant_product(l.team, now, l.workspace);
       },
-      0, {packing_of(r.node.as<ops::DequantMatmul>().scheme, 1, p.y_stride, p.x_stride)});
-  step->note = "packed blocks";
+      workspace_of(p), {packing_of(r.node.as<ops::DequantMatmul>().scheme, 1, p.y_stride, p.x_stride)});
+  step->note = cat("packed blocks", activations_note(p));
   return step;
 }
 
@@ -81,15 +89,17 @@ std::unique_ptr<Step> prepare_matmul(const Request& r) {
 std::unique_ptr<Step> prepare_matmul_now(const Request& r) {
   const QuantProduct p = product_of(r);
   const Packing packing = packing_of(r.node.as<ops::DequantMatmul>().scheme, 1, p.y_stride, p.x_stride);
-  auto step = make_step([p, make = packing.make](const Launch& l) {
-    const std::shared_ptr<const void> w = make(l.team, l.in[1]);
-    QuantProduct now = p;
-    now.x = reinterpret_cast<const float*>(l.in[0]);
-    now.w = static_cast<const QuantMatrix*>(w.get());
-    now.y = reinterpret_cast<float*>(l.out[0]);
-    quant_product(l.team, now, l.workspace);
-  });
-  step->note = "blocks packed in each run";
+  auto step = make_step(
+      [p, make = packing.make](const Launch& l) {
+        const std::shared_ptr<const void> w = make(l.team, l.in[1]);
+        QuantProduct now = p;
+        now.x = reinterpret_cast<const float*>(l.in[0]);
+        now.w = static_cast<const QuantMatrix*>(w.get());
+        now.y = reinterpret_cast<float*>(l.out[0]);
+        quant_product(l.team, now, l.workspace);
+      },
+      workspace_of(p));
+  step->note = cat("blocks packed in each run", activations_note(p));
   return step;
 }
 
@@ -117,7 +127,8 @@ struct GroupedRows {
   size_t x_bytes() const { return round_up(size_t(product.m * product.x_stride) * sizeof(float)); }
   size_t y_bytes() const { return round_up(size_t(product.m * product.y_stride) * sizeof(float)); }
 
-  size_t workspace() const { return starts_bytes() + order_bytes() + x_bytes() + y_bytes(); }
+  size_t before_codes() const { return starts_bytes() + order_bytes() + x_bytes() + y_bytes(); }
+  size_t workspace() const { return before_codes() + workspace_of(product); }
 
   int64_t expert(const std::byte* data, int64_t i) const {
     const int64_t e =
@@ -156,7 +167,7 @@ struct GroupedRows {
       now.x = x + starts[e] * k;
       now.w = w + e;
       now.y = y + starts[e] * n;
-      quant_product(l.team, now, nullptr);
+      quant_product(l.team, now, l.workspace + before_codes());
     }
     for (int64_t i = 0; i < product.m; ++i)
       std::memcpy(to + order[i] * n, y + i * n, size_t(n) * sizeof(float));
@@ -164,8 +175,8 @@ struct GroupedRows {
 };
 
 GroupedRows grouped_rows(const Request& r) {
-  return {product_of(r), r.node.as<ops::DequantGroupedMatmul>().num_experts.value(),
-          r.in[2].dtype() == DType::i64};
+  const auto& a = r.node.as<ops::DequantGroupedMatmul>();
+  return {product_of(r, a.activations), a.num_experts.value(), r.in[2].dtype() == DType::i64};
 }
 
 std::unique_ptr<Step> prepare_grouped(const Request& r) {
