@@ -14,6 +14,23 @@ if unknown:
     sys.exit(f"bench: unknown option {unknown[0]}; usage: ./dev bench [NAME...] [--json]")
 as_json = "--json" in sys.argv[2:]
 
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def lines_of(program):
+    """What a program prints, a line at a time; whole workloads go through bench/peers, beside other systems."""
+    global failed
+    commands = [[program, *names]]
+    if os.path.basename(program) == "bench_workloads":
+        commands = [[program, "--alone", *names], [sys.executable, os.path.join(HERE, "peers/compare.py"), program, *names]]
+    for command in commands:
+        run = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        yield from run.stdout
+        if run.wait():
+            failed += 1
+            print(f"bench: {os.path.basename(command[0])} failed with status {run.returncode}", file=sys.stderr)
+
+
 head = f"{'name':34} {'ours':>9} {'unit':8} {'of limit':>8}  {'peer':>9} {'ratio':>6}  goal"
 if not as_json:
     print(head)
@@ -21,8 +38,7 @@ seen = failed = 0
 for program in sorted(glob.glob(os.path.join(folder, "bench_*"))):
     if not os.access(program, os.X_OK) or os.path.isdir(program):
         continue
-    run = subprocess.Popen([program, *names], stdout=subprocess.PIPE, text=True)
-    for line in run.stdout:
+    for line in lines_of(program):
         seen += 1
         if as_json:
             print(line, end="", flush=True)
@@ -33,9 +49,6 @@ for program in sorted(glob.glob(os.path.join(folder, "bench_*"))):
         name = f" ({r['peer_name']})" if "peer_name" in r else ""
         print(f"{r['name']:34} {r['value']:9.4g} {r['unit']:8} {share:>8}  {peer}  {r.get('goal', '')}{name}",
               flush=True)
-    if run.wait():
-        failed += 1
-        print(f"bench: {os.path.basename(program)} failed with status {run.returncode}", file=sys.stderr)
 if not seen:
     sys.exit("bench: nothing matches " + " ".join(names))
 sys.exit(1 if failed else 0)

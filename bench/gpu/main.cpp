@@ -1,136 +1,15 @@
 // Programs on a GPU, operands already there: ./dev gpu bench. Each line is a median over rounds of replays
 // of the recorded program.
 //   bench_gpu [NAME] [--steps]
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
-#include <cstring>
-#include <functional>
 
-#include "rlx/backend/builder.h"
-#include "rlx/backend/cuda/device.h"
-#include "rlx/ir/sample.h"
+#include "bench/gpu/program.h"
 #include "rlx/ops/all.h"
-#include "rlx/passes/prologue.h"
-#include "rlx/runtime/pipeline.h"
 
 namespace rlx::bench {
 namespace {
 
-bool show_steps = false;  // --steps
-
 using ir::Expr;
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-// Values between -1 and 1, the same in every run; a large array repeats a part whose length is odd.
-Literal values_of(const Shape& shape, uint64_t seed) {
-  constexpr int64_t kPart = 100003;
-  if (shape.elements() <= kPart) return ir::sample_literal(cat(shape), seed);
-  const Literal part = ir::sample_literal(cat(Shape(shape.dtype(), {kPart})), seed);
-  Literal out = Literal::zeros(shape);
-  const auto to = out.mutable_bytes();
-  for (size_t at = 0; at < to.size(); at += part.bytes().size())
-    std::memcpy(to.data() + at, part.bytes().data(), std::min(part.bytes().size(), to.size() - at));
-  return out;
-}
-
-/// A program with its operands on the device.
-class Program {
- public:
-  explicit Program(const ir::Graph& g) : queue_(cuda::device().make_queue()) {
-    const cuda::Device& device = cuda::device();
-    const double begin = now();
-    std::vector<passes::Remark> remarks;
-    // What depends on weights alone is no part of a run.
-    ir::Graph main = runtime::optimise(g, {});
-    if (passes::Split parts = passes::split_prologue(main); !parts.empty()) main = std::move(parts.main);
-    const ir::Graph ready = runtime::specialise(main, device, {}, remarks);
-    program_ = backend::Builder(device, 1).build(ready);
-    uint64_t seed = 1;
-    for (const ir::NodeId id : ready.leaves()) {
-      const Literal value = values_of(ready.node(id).shapes[0], seed++);
-      leaves_.emplace_back(device.memory(), value.bytes().size());
-      device.memory().upload(leaves_.back().get(), value.bytes().data(), value.bytes().size());
-    }
-    for (const ir::Value v : ready.outputs())
-      outputs_.emplace_back(device.memory(), size_t(ready.shape(v).size_bytes()));
-    arena_ = backend::Block(device.memory(), program_->arena_bytes());
-    for (const auto& b : leaves_) in_.push_back(b.get());
-    for (const auto& b : outputs_) out_.push_back(b.get());
-    run();
-    queue_->wait();
-    ready_seconds_ = now() - begin;
-    for (const auto& s : program_->plan().steps) on_host_ += s.kernel == "on_host";
-  }
-
-  void run(backend::Observer* observer = nullptr) {
-    queue_->run(*program_, {.team = Team(default_pool(), 1),
-                            .leaves = in_.data(),
-                            .outputs = out_.data(),
-                            .arena = arena_.get(),
-                            .observer = observer});
-  }
-  void wait() { queue_->wait(); }
-  double ready_seconds() const { return ready_seconds_; }
-  size_t steps() const { return program_->plan().steps.size(); }
-  int on_host() const { return on_host_; }
-  std::string plan() const { return program_->plan().text(); }
-
- private:
-  std::unique_ptr<backend::Queue> queue_;
-  std::shared_ptr<const backend::Executable> program_;
-  std::vector<backend::Block> leaves_, outputs_;
-  backend::Block arena_;
-  std::vector<std::byte*> in_, out_;
-  double ready_seconds_ = 0;
-  int on_host_ = 0;
-};
-
-/// Time of every step, waited for one by one: a few microseconds of each are the waiting.
-class StepTimes final : public backend::Observer {
- public:
-  void before(const backend::Plan::Step&, const backend::Launch&) override { begin_ = now(); }
-  void after(const backend::Plan::Step& s, const backend::Launch&) override {
-    std::printf("    %9.1f us  %s  // %s\n", (now() - begin_) * 1e6, s.kernel.c_str(), s.note.c_str());
-  }
-
- private:
-  double begin_ = 0;
-};
-
-/// Seconds a run: the median of 9 rounds of at least 50 ms.
-double seconds_of(Program& p) {
-  for (int i = 0; i < 5; ++i) p.run();
-  p.wait();
-  double begin = now();
-  p.run();
-  p.wait();
-  const int repeats = std::clamp(int(0.05 / std::max(now() - begin, 1e-6)), 3, 2000);
-  std::vector<double> rounds;
-  for (int r = 0; r < 9; ++r) {
-    begin = now();
-    for (int i = 0; i < repeats; ++i) p.run();
-    p.wait();
-    rounds.push_back((now() - begin) / repeats);
-  }
-  std::nth_element(rounds.begin(), rounds.begin() + 4, rounds.end());
-  return rounds[4];
-}
-
-void report(const std::string& name, const std::string& figure, const Program& p) {
-  std::printf("%-34s %16s   %3zu steps, %d on the host, ready in %.0f ms\n", name.c_str(), figure.c_str(),
-              p.steps(), p.on_host(), p.ready_seconds() * 1e3);
-  std::fflush(stdout);
-}
-
-std::string rounded(double v, const char* unit) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.3f %s", v, unit);
-  return text;
-}
 
 // ---- programs ----
 
@@ -215,16 +94,8 @@ void encoder(int64_t batch, int64_t seq, DType t) {
   g.set_outputs({x}, {"y"});
   Program p(g);
   report(cat("encoder_minilm_", batch, "x", seq, "_", t), rounded(seconds_of(p) * 1e3, "ms"), p);
-  if (show_steps) {
-    StepTimes times;
-    p.run(&times);
-  }
+  if (show_steps) p.print_steps();
 }
-
-struct Case {
-  std::string name;
-  std::function<void()> run;
-};
 
 std::vector<Case> cases() {
   std::vector<Case> out;
@@ -262,6 +133,7 @@ std::vector<Case> cases() {
     for (const auto& [b, s] : {std::pair(1, 16), {8, 128}, {32, 128}, {256, 128}})
       out.push_back({"encoder", [=, b = b, s = s] { encoder(b, s, t); }});
   }
+  for (Case& c : llama_cases()) out.push_back(std::move(c));
   return out;
 }
 

@@ -1,0 +1,68 @@
+// A program on the GPU with its operands there, and its time.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "rlx/backend/builder.h"
+#include "rlx/backend/cuda/device.h"
+#include "rlx/runtime/options.h"
+
+namespace rlx::bench {
+
+double now();
+
+/// How a graph becomes a program.
+struct ProgramOptions {
+  CompileOptions compile;  // precision and states
+  DimBinding sizes;
+  std::map<std::string, Literal>
+      inputs;  // leaves that are not given hold numbers between -1 and 1, or bytes below 60
+};
+
+class Program {
+ public:
+  explicit Program(const ir::Graph& g, const ProgramOptions& options = {});
+
+  void run(backend::Observer* observer = nullptr);
+  void wait() { queue_->wait(); }
+  double ready_seconds() const { return ready_seconds_; }
+  size_t steps() const;
+  int on_host() const { return on_host_; }
+  double weight_bytes() const { return weight_bytes_; }
+  std::string plan() const;
+  /// Every step by itself, waited for: some 8 us of each are the waiting.
+  void print_steps();
+
+ private:
+  void fill(const backend::Block&, const Shape&, const Literal* value);
+
+  std::unique_ptr<backend::Queue> queue_;
+  std::shared_ptr<const backend::Executable> program_;
+  std::vector<backend::Block> leaves_, outputs_;
+  std::map<DType, backend::Block> patterns_;
+  backend::Block arena_;
+  std::vector<std::byte*> in_, out_;
+  double ready_seconds_ = 0, weight_bytes_ = 0;
+  int on_host_ = 0;
+};
+
+/// Seconds a run: the median of 9 rounds of at least 50 ms.
+double seconds_of(Program& p);
+
+/// A line: name, figure, steps, seconds to compile and run first.
+void report(const std::string& name, const std::string& figure, const Program& p);
+std::string rounded(double v, const char* unit);
+
+struct Case {
+  std::string name;
+  std::function<void()> run;
+};
+/// Language models of the shapes of SmolLM2-135M, Llama-3.2-1B and Llama-3.1-8B with weights of no meaning (llama.cpp).
+std::vector<Case> llama_cases();
+
+extern bool show_steps;  // --steps
+
+}  // namespace rlx::bench
