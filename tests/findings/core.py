@@ -35,6 +35,13 @@ class Case:
     def __init__(self, name, scratch):
         self.file, self.scratch = FOLDER / f"{name}.rlx", scratch
 
+    def like(self, text):
+        """Another program of the same kind."""
+        out = Case(self.file.stem, self.scratch)
+        out.file = self.scratch / f"like{len(list(self.scratch.iterdir()))}.rlx"
+        out.file.write_text(text)
+        return out
+
     def refused(self, pattern, *arguments):
         """The command tells it as the user's error."""
         result = rlx(*(arguments or ("verify",)), self.file)
@@ -47,11 +54,7 @@ class Case:
 
     def derived(self, *arguments):
         """The case that `rlx grad` makes of it."""
-        path = self.scratch / f"derived{len(list(self.scratch.iterdir()))}.rlx"
-        path.write_text(self.text("grad", *arguments))
-        out = Case(self.file.stem, self.scratch)
-        out.file = path
-        return out
+        return self.like(self.text("grad", *arguments))
 
     def run(self, inputs, code=0):
         """Outputs by name as lists of numbers; with another code, the message."""
@@ -87,10 +90,21 @@ def f64(shape, *values):
 
 def check_argmax_i8_wraps(c):
     c.refused("i8", "run")
+    c.like("graph @f() { return iota(shape=i8[300]) }").refused("i8")
 
 
 def check_axis_mod_2_32(c):
     c.refused("4294967296")
+    rows = "constant(value=i32[2]{0, 1})"
+    for call in ("reduce(x, axes=[4294967296])", "transpose(x, perm=[4294967296, 1])", "concat(x, x, axis=4294967296)",
+                 "cumsum(x, axis=4294967296)", "narrow(x, axis=4294967296, len=1)", "flip(x, axes=[4294967296])",
+                 f"gather(x, {rows}, axis=4294967296)", "argmax(x, axis=4294967296)", "sort(x, axis=4294967296)",
+                 "layer_norm(x, full(shape=f64[3]), axis=4294967296)", f"one_hot({rows}, depth=3, axis=4294967296)",
+                 "top_k(x, k=1, axis=4294967296)", "iota(shape=f64[2,3], axis=4294967296)", "fake_quantize(x, bits=4294967304)",
+                 "dot_general(x, x, lhs_contracting=[4294967296], rhs_contracting=[0])", f"take_along(x, {rows}, axis=4294967296)",
+                 f"scatter_add(x, {rows}, rows=2, batch_dims=4294967296)",
+                 "scan(x, length=2, carries=4294967297, body=graph(a: f64[2,3]) { return tanh(a) })"):
+        c.like(f"graph @f(x: f64[2,3]) {{ return {call} }}").refused("42949673?[0-9]{2,3} is out of range")
 
 
 def check_eigh_repeated_grad(c):
@@ -123,6 +137,8 @@ def check_hessian_while_solve(c):
 
 def check_literal_overflow(c):
     c.refused("1e400")
+    for number in ("constant(value=f64[1]{1e400})", "constant(value=f32[1]{-1e400})", "pad(full(shape=f64[2]), low=[1], high=[1], value=-1e999)"):
+        c.like(f"graph @f() {{ return {number} }}").refused("1e(400|999)")
 
 
 def check_mask_none_roundtrip(c):
@@ -144,6 +160,10 @@ def check_svd_scale(c):
     near([s / 1e80 for s in got["s"]], [5.464985704219043, 0.365966190626258])
     u = got["u"]
     near([u[0] * u[1] + u[2] * u[3], u[0] ** 2 + u[2] ** 2], [0, 1])
+    values = c.like("graph @f(a: f64[2,2]) { return s=svd_values(a) }")
+    for scale in (1e-300, 1e-150, 1e155, 1e300):
+        got = values.run({"a": f64((2, 2), scale, 2 * scale, 3 * scale, 4 * scale)})["s"]
+        near([s / scale for s in got], [5.464985704219043, 0.365966190626258])
 
 
 def check_symbolic_broadcast_type(c):
@@ -154,6 +174,14 @@ def check_symbolic_broadcast_type(c):
 def check_symbolic_grad_internal(c):
     x, g = f64((2, 4), 1, 2, 4, 8, 3, 1, 0, 2), f64((4,), 1, 1, 1, 1)
     assert len(c.derived("--wrt", "g").run({"x": x, "g": g})["d_g"]) == 4
+    for operands, call in (("x: f64[1,c,5], y: f64[2,3,2]", "conv1d(x, y)"), ("x: f64[n,2], y: f64[m,2]", "concat(x, y, axis=1)"),
+                           ("x: f64[n,2], y: f64[m,2]", "linear_recurrence(x, y)"), ("x: f64[n,n], y: f64[m]", "batched_dense_solve(x, y)"),
+                           ("x: f64[n,2], y: f64[m,2]", 'einsum(x, y, equation="...i,...i->...i")'),
+                           ("x: f64[n,m], y: f64[n]", "mul(cholesky(matmul(x, transpose(x))), y)")):
+        d = c.like(f"graph @f({operands}) {{ z = {call}\n return reduce(mul(z, z)) }}").derived("--wrt", "x,y")
+        words = ["--bind", "n=3"] * ("[n" in operands) + ["--bind", "m=4"] * ("[n,m]" in operands)
+        expect = d.text("run", "--random", "1", *words)
+        assert "d_x: f64[" in expect and "d_y: f64[" in expect, expect
 
 
 def check_symbolic_matmul_grad(c):
