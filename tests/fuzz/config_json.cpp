@@ -5,7 +5,7 @@
 using namespace rlx;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const std::string text(reinterpret_cast<const char*>(data), size);
   fuzz::only_errors([&] {
     const Json json = Json::parse(text, "fuzz");
     fuzz::require(Json::parse(json.text(), "again").text() == json.text());
