@@ -12,6 +12,7 @@
 #include "rlx/base/error.h"
 #include "rlx/base/file.h"
 #include "rlx/base/output_file.h"
+#include "rlx/base/version.h"
 
 namespace rlx::cli {
 

@@ -3,31 +3,47 @@ toy touches are compiled; the rest comes from the build folder. Arguments: sourc
 
 (tests/tooling/new_op_test.py does the same for an operator, with the script that writes it.)"""
 import concurrent.futures
+import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 
 SOURCE, BUILD, COMPILER = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3]
+# As programs outside of the tree link: the rooms, each before those it uses, and the libraries of the system.
+LIBRARIES = re.search(r"^Libs: (.*)$", (BUILD / "rlx.pc").read_text(), re.M).group(1).replace("-L${libdir}", f"-L{BUILD}").split()
+LEVEL_FLAGS = re.compile(r" (-m\S+|-DRLX_ISA=\S+|-O\d|-ffp-contract=off|-fno-\S+)")
+
+
+def levels():
+    """Flags of every instruction-set level, as the build compiles a family that is there."""
+    commands = json.loads((BUILD / "compile_commands.json").read_text())
+    return [LEVEL_FLAGS.findall(c["command"]) for c in commands if c["file"].endswith("kernels/isa/rope.cpp")]
 
 
 class Toy:
-    """`places`: path -> (text that is there, text that takes its place), or the text of a new file."""
+    """`places`: path -> list of (text that is there, text that takes its place), or the text of a new file. `again`: sources
+    that include a header among the places. `objects`: a pattern of object files of the build to link."""
 
-    def __init__(self, name, rooms, libraries, places, program, printed):
-        self.name, self.rooms, self.libraries, self.places = name, rooms, libraries, places
-        self.program, self.printed = program, printed
+    def __init__(self, name, places, program, printed, again=(), objects=None, arguments=()):
+        self.name, self.places, self.program, self.printed = name, places, program, printed
+        self.again, self.objects, self.arguments = again, objects, arguments
 
     def tree(self, root):
-        compiled = [root / "main.cpp"]
-        compiled[0].write_text(self.program)
+        """The sources to compile."""
+        compiled = [SOURCE / path for path in self.again]
+        if self.program:
+            (root / "main.cpp").write_text(self.program)
+            compiled.append(root / "main.cpp")
         for place, change in self.places.items():
             text = change
-            if isinstance(change, tuple):
+            if isinstance(change, list):
                 text = (SOURCE / place).read_text()
-                assert text.count(change[0]) == 1, f"{place}: '{change[0]}' is not there once"
-                text = text.replace(*change)
+                for old, new in change:
+                    assert text.count(old) == 1, f"{place}: '{old}' is not there once"
+                    text = text.replace(old, new)
             path = root / place
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
@@ -35,20 +51,32 @@ class Toy:
                 compiled.append(path)
         return compiled
 
+    def build(self, root):
+        """What the compiler or the linker refuses."""
+        objects = []
+        for source in self.tree(root):
+            for flags in levels() if "/isa/" in str(source) else [["-O0"]]:
+                objects.append(f"{root}/{len(objects)}.o")
+                done = subprocess.run([COMPILER, "-std=c++20", *flags, f"-I{root}", f"-I{SOURCE}", "-c", str(source), "-o", objects[-1]],
+                                      text=True, capture_output=True)
+                if done.returncode:
+                    return done.stderr
+        replaced = {pathlib.Path(path).name for path in self.again}
+        if self.objects:
+            objects += [str(o) for o in BUILD.glob(self.objects) if o.stem not in replaced]
+        return subprocess.run([COMPILER, *objects, *LIBRARIES, "-o", str(root / "toy")], text=True, capture_output=True).stderr
+
     def check(self):
         with tempfile.TemporaryDirectory() as scratch:
             root = pathlib.Path(scratch)
-            sources = self.tree(root)
-            archives = [str(BUILD / f"librlx_{room}.a") for room in self.rooms]
-            built = subprocess.run([COMPILER, "-std=c++20", "-O0", f"-I{root}", f"-I{SOURCE}", *map(str, sources), *archives,
-                                    *self.libraries, "-pthread", "-o", str(root / "toy")], text=True, capture_output=True)
-            if built.returncode:
-                return f"does not build:\n{built.stderr[:3000]}"
-            run = subprocess.run([str(root / "toy")], cwd=root, text=True, capture_output=True)
+            refused = self.build(root)
+            if not (root / "toy").exists():
+                return f"does not build:\n{refused[:3000]}"
+            run = subprocess.run([str(root / "toy"), *self.arguments], cwd=root, text=True, capture_output=True)
             return "" if run.stdout == self.printed else f"printed {run.stdout!r}, not {self.printed!r} {run.stderr}"
 
 
-BLOCK = Toy("a block", ["transform", "ops", "ir", "quant", "math", "base"], [], {}, r'''
+BLOCK = Toy("a block", {}, r'''
 #include <cstdio>
 #include "rlx/ir/interpreter.h"
 #include "rlx/ir/text.h"
@@ -72,7 +100,7 @@ int main() {
 }
 ''', "f32[2]{2.0, 4.0}\n")
 
-FILE_FORMAT = Toy("a file format", ["io", "text", "ir", "quant", "base"], ["-lz", "-lsimdjson", "-lpcre2-8", "-lutf8proc"], {
+FILE_FORMAT = Toy("a file format", {
     "rlx/io/toy_format.cpp": r'''
 #include "rlx/io/model_file.h"
 namespace rlx::io {
@@ -83,8 +111,7 @@ extern const FileFormat kToyFormat{
 };
 }
 ''',
-    "rlx/io/file_format.cpp": ("kNpyFormat, kNpzFormat;\nstatic const FileFormat* const kFormats[] = {&kGgufFormat, &kSafetensorsFormat, &kNpyFormat, &kNpzFormat};",
-                               "kNpyFormat, kNpzFormat, kToyFormat;\nstatic const FileFormat* const kFormats[] = {&kGgufFormat, &kSafetensorsFormat, &kNpyFormat, &kNpzFormat, &kToyFormat};"),
+    "rlx/io/file_format.cpp": [("kNpzFormat;", "kNpzFormat, kToyFormat;"), ("&kNpzFormat}", "&kNpzFormat, &kToyFormat}")],
 }, r'''
 #include <cstdio>
 #include "rlx/base/text.h"
@@ -99,8 +126,8 @@ int main() {
 }
 ''', "toy 3; known: gguf, safetensors, npy, npz or toy\n")
 
-PRE_TOKENIZER = Toy("a pre-tokeniser", ["text", "base"], ["-lsimdjson", "-lpcre2-8", "-lutf8proc"], {
-    "rlx/text/pre_table.cpp": ('{"bloom", {kBloomWords}', '{"bird", {"[a-z]+"}, kAddBos},\n      {"bloom", {kBloomWords}'),
+PRE_TOKENIZER = Toy("a pre-tokeniser", {
+    "rlx/text/pre_table.cpp": [('{"bloom", {kBloomWords}', '{"bird", {"[a-z]+"}, kAddBos},\n      {"bloom", {kBloomWords}')],
 }, r'''
 #include <cstdio>
 #include <string>
@@ -112,8 +139,8 @@ int main() {
 }
 ''', "[a-z]+ 1\n")
 
-RULE = Toy("an algebraic rule", ["passes", "ops", "ir", "quant", "math", "base"], [], {
-    "rlx/passes/algebra.cpp": ('    {"neg_neg",', '    {"sign_sign", "sign(sign(x))", "sign(x)"},\n    {"neg_neg",'),
+RULE = Toy("an algebraic rule", {
+    "rlx/passes/algebra.cpp": [('    {"neg_neg",', '    {"sign_sign", "sign(sign(x))", "sign(x)"},\n    {"neg_neg",')],
 }, r'''
 #include <cstdio>
 #include "rlx/ir/text.h"
@@ -129,9 +156,155 @@ int main() {
 ''', "1 change\ngraph @main(x: f32[2]) {\n  %2 = sign(x) : f32[2]\n  return %2\n}\n")
 
 
+KERNEL_FAMILY = Toy("a kernel family", {
+    "rlx/backend/cpu/kernels/triple.h": r'''
+// y = 3 x.
+#pragma once
+#include "rlx/base/pool.h"
+namespace rlx::cpu {
+void triple(Team, const float* x, float* y, int64_t n);
+struct TripleKernels {
+  void (*range)(const float* x, float* y, int64_t begin, int64_t end);
+};
+}
+''',
+    "rlx/backend/cpu/kernels/triple.cpp": r'''
+#include "rlx/backend/cpu/kernels/triple.h"
+#include "rlx/backend/cpu/isa_table.h"
+namespace rlx::cpu {
+RLX_ISA_TABLE(TripleKernels, triple_kernels)
+void triple(Team team, const float* x, float* y, int64_t n) {
+  team.parallel_for(n, 4, [&](int64_t begin, int64_t end) { triple_kernels().range(x, y, begin, end); });
+}
+}
+''',
+    "rlx/backend/cpu/kernels/isa/triple.cpp": r'''
+#include "rlx/backend/cpu/kernels/triple.h"
+#include "rlx/backend/cpu/simd/vec.h"
+namespace rlx::cpu::RLX_ISA {
+static void range(const float* x, float* y, int64_t begin, int64_t end) {
+  for (int64_t i = begin; i < end; i += kLanes) {
+    const int lanes = end - i < kLanes ? int(end - i) : kLanes;
+    store_n(y + i, load_n(x + i, lanes) * set1(3.0f), lanes);
+  }
+}
+TripleKernels triple_kernels() { return {.range = range}; }
+}
+''',
+}, r'''
+#include <cstdio>
+#include "rlx/backend/cpu/isa.h"
+#include "rlx/backend/cpu/kernels/triple.h"
+int main() {
+  using namespace rlx;
+  const float x[5] = {1, 2, 3, 4, 5};
+  Pool pool(2);
+  int right = 0, levels = 0;
+  for (const cpu::Isa isa : cpu::available_isas()) {
+    cpu::use_isa(isa);
+    float y[5] = {};
+    cpu::triple(Team(pool), x, y, 5);
+    right += y[0] == 3 && y[1] == 6 && y[2] == 9 && y[3] == 12 && y[4] == 15;
+    ++levels;
+  }
+  std::printf("%s\n", right == levels && levels > 0 ? "right at every level" : "wrong");
+}
+''', "right at every level\n")
+
+KERNEL = Toy("a kernel for an operator", {
+    "rlx/backend/cpu/nodes/det_of_one.cpp": r'''
+#include "rlx/backend/cpu/nodes/families.h"
+#include "rlx/ops/linalg/det.h"
+namespace rlx::cpu {
+static Support accepts(const Request& r) {
+  if (const Support s = plain_f32(r); !s) return s;
+  return r.in[0].shape.dims().back() == Dim(1) ? Support::yes() : Support::no("more than one number");
+}
+static std::unique_ptr<Step> prepare(const Request& r) {
+  return make_step([n = r.out[0].shape.elements()](const Launch& l) {
+    std::copy_n(f32(l, 0), n, reinterpret_cast<float*>(l.out[0]));
+  });
+}
+void add_det_of_one(KernelTable& table) { table.add<ops::Det>({"det_of_one_f32", accepts, prepare}); }
+}
+''',
+    "rlx/backend/cpu/nodes/families.h": [("void add_attention(KernelTable&);", "void add_attention(KernelTable&);\nvoid add_det_of_one(KernelTable&);")],
+    "rlx/backend/cpu/nodes/device.cpp": [("    add_attention(kernels_);", "    add_attention(kernels_);\n    add_det_of_one(kernels_);")],
+}, r'''
+#include <cstdio>
+#include "rlx/ir/text.h"
+#include "rlx/ops/all.h"
+#include "rlx/runtime/compiled_graph.h"
+#include "rlx/runtime/stages.h"
+int main() {
+  using namespace rlx;
+  const ir::Graph g = ir::parse_graph("graph(x: f32[2,1,1]) { return y=det(x) }", ops::table());
+  const auto report = *runtime::compile_in_stages(g, {}).report;
+  for (const auto& step : report.plan.steps) std::printf("%s\n", std::string(step.kernel).c_str());
+  const auto out = compile(g).run(NamedLiterals{{"x", Literal::of<float>({2, 1, 1}, {3, 4})}});
+  std::printf("%s\n", cat(out.at("y")).c_str());
+}
+''', "det_of_one_f32\nf32[2]{3.0, 4.0}\n")
+
+PASS = Toy("a pass", {
+    "rlx/passes/double_sums.h": r'''
+// add(x, x) => mul(x, 2)
+#pragma once
+#include "rlx/ir/rewrite.h"
+namespace rlx::passes {
+ir::Rewritten double_sums(const ir::Graph&);
+}
+''',
+    "rlx/passes/double_sums.cpp": r'''
+#include "rlx/passes/double_sums.h"
+#include "rlx/ops/elementwise/binary.h"
+namespace rlx::passes {
+ir::Rewritten double_sums(const ir::Graph& g) {
+  return ir::rewrite(g, [](ir::Cloner& copy, const ir::Node& n) -> std::optional<ir::Values> {
+    if (!n.is<ops::Add>() || n.inputs[0] != n.inputs[1]) return std::nullopt;
+    return ir::Values{ops::operator*(ir::Expr{&copy.to(), copy.at(n.inputs[0])}, 2.0)};
+  });
+}
+}
+''',
+    "rlx/runtime/pipeline.cpp": [('#include "rlx/passes/cse.h"\n', '#include "rlx/passes/cse.h"\n#include "rlx/passes/double_sums.h"\n'),
+                                 ('constexpr Pass kGeneral[] = {\n', 'constexpr Pass kGeneral[] = {\n    {"double_sums", [](const ir::Graph& g, const ir::Target*) { return passes::double_sums(g).graph; }},\n')],
+}, r'''
+#include <cstdio>
+#include "rlx/ir/text.h"
+#include "rlx/ops/all.h"
+#include "rlx/runtime/stages.h"
+#include "rlx/runtime/pipeline.h"
+int main() {
+  using namespace rlx;
+  const ir::Graph g = ir::parse_graph("graph(x: f32[2]) { return y=add(x, x) }", ops::table());
+  for (const auto& stage : runtime::compile_in_stages(g, {}).stages) {
+    if (stage.name == "double_sums") std::printf("%s", ir::to_text(stage.graph).c_str());
+  }
+  std::printf("%s\n", runtime::pass_names()[0].c_str());
+}
+''', "graph @main(x: f32[2]) {\n  %1 = full(shape=f32[], value=2.0) : f32[]\n  %2 = mul(x, %1) : f32[2]\n  return y=%2\n}\ndouble_sums\n")
+
+COMMAND = Toy("a command", {
+    "apps/rlx/greet.cpp": r'''
+#include "apps/rlx/command.h"
+#include "apps/rlx/output.h"
+namespace rlx::cli {
+void add_greet(CLI::App& app) {
+  app.add_subcommand("greet", "say good day")->callback([] { print("good day\n"); });
+}
+}
+''',
+    "apps/rlx/command.h": [("void add_grad(CLI::App& app);", "void add_grad(CLI::App& app);\nvoid add_greet(CLI::App& app);"),
+                           ("kCommands[] = {\n", "kCommands[] = {\n    add_greet,\n")],
+}, "", "good day\n", again=["apps/rlx/main.cpp"], objects="apps/CMakeFiles/rlx_command.dir/rlx/*.o", arguments=["greet"])
+
+
 def main():
     failed = 0
-    toys = (BLOCK, FILE_FORMAT, PRE_TOKENIZER, RULE)
+    toys = (BLOCK, FILE_FORMAT, PRE_TOKENIZER, RULE, KERNEL_FAMILY, KERNEL, PASS)
+    if any(BUILD.glob("apps/CMakeFiles/rlx_command.dir/rlx/*.o")):
+        toys += (COMMAND,)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for toy, wrong in zip(toys, pool.map(Toy.check, toys)):
             print(f"{toy.name}: {wrong or 'added in ' + str(len(toy.places) or 1) + ' places and used'}")
