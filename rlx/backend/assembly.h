@@ -6,6 +6,9 @@
 
 namespace rlx::backend {
 
+/// A name for people: that of the node, or its number.
+std::string label(const ir::Node&);
+
 class Assembly {
  public:
   Assembly(const Builder&, const ir::Graph&, const Interface&);
@@ -37,6 +40,14 @@ class Assembly {
   Arg arg(const Place&) const;
   [[noreturn]] void refuse(const ir::Node&, const Choice&) const;
 
+  // concat.cpp
+  void find_parts();
+  bool add_concat(const ir::Node&);
+  const Place& place_of_concat(const ir::Node&);
+  /// Where the step of a node writes result i: a buffer of its own, or its part of a concatenation.
+  Place place_of_result(const ir::Node&, uint32_t i);
+  Place part_of(const Place& whole, const Shape&, int64_t offset) const;
+
   // places.cpp
   void add_outputs();
   bool can_be_output(const Place&, int output) const;
@@ -44,7 +55,7 @@ class Assembly {
   bool donation_is_safe(const Donation&) const;
   void copy_unsafe_donations();
   void share_places();
-  bool may_share(size_t step, int operand) const;
+  bool may_share(size_t step, const InPlace&) const;
   void place();
   void bind_addresses();
 
@@ -55,6 +66,11 @@ class Assembly {
   Plan& plan_;
   std::vector<Work> work_;
   ir::ValueMap<Place> places_;
+  struct Part {
+    ir::NodeId concat;
+    int64_t offset;  // bytes
+  };
+  ir::ValueMap<Part> parts_;         // values that are made inside of a concatenation
   std::vector<int> output_buffers_;  // by output
 };
 

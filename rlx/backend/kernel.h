@@ -63,6 +63,13 @@ struct Launch {
   void* stream = nullptr;               // where a device queues its work; null on the host
 };
 
+/// A result that may take the place of an operand of its type and layout, when nobody reads that operand afterwards.
+struct InPlace {
+  InPlace(int operand_number, int result_number = 0)  // NOLINT: most steps have one result
+      : operand(operand_number), result(result_number) {}
+  int operand, result;
+};
+
 class Step {
  public:
   virtual ~Step() = default;
@@ -72,8 +79,7 @@ class Step {
 
   size_t workspace = 0;  // bytes of scratch memory
   std::vector<Packing> packings;
-  /// Operands of the type and layout of result 0 whose place it may take, when nobody reads them afterwards.
-  std::vector<int> in_place;
+  std::vector<InPlace> in_place;
   std::string note;  // how it will run, for the report: "6x16 tiles, packed weights"
   /// The host takes part while it runs, so that a device cannot record it and repeat it alone.
   bool needs_host = false;

@@ -18,6 +18,7 @@ Assembly::Assembly(const Builder& builder, const ir::Graph& graph, const Interfa
 }
 
 std::shared_ptr<const Executable> Assembly::run() {
+  find_parts();
   int leaf = 0;
   for (const ir::Node* n : graph_.nodes()) {
     if (!n->op->traits.leaf) {
@@ -96,10 +97,12 @@ void Assembly::find_lifetimes() {
   }
 }
 
-bool Assembly::may_share(size_t s, int operand) const {
+bool Assembly::may_share(size_t s, const InPlace& pair) const {
   const Plan::Step& step = plan_.steps[s];
-  const Place &x = step.in[size_t(operand)], &y = step.out[0];
+  const Place &x = step.in[size_t(pair.operand)], &y = step.out[size_t(pair.result)];
   if (x.shape != y.shape || x.offset != 0 || !x.layout.is_row_major(x.shape.dims())) return false;
+  if (plan_.buffers[size_t(y.buffer)].bytes != y.shape.size_bytes())
+    return false;  // part of something larger
   int reads = 0;
   for (size_t i = 0; i < step.in.size(); ++i) reads += step.in[i].buffer == x.buffer && !step.packed[i];
   return reads == 1;
@@ -115,11 +118,11 @@ bool Assembly::donation_is_safe(const Donation& d) const {
     for (size_t i = 0; i < step.in.size(); ++i) {
       const Plan::Buffer& b = plan_.buffers[size_t(step.in[i].buffer)];
       if (b.kind != BufferKind::leaf || b.index != d.leaf || step.packed[i] || int(s) < written) continue;
-      const auto& shared = work_[s].step->in_place;
-      const bool takes_place = int(s) == written && step.out[0].buffer == out &&
-                               std::find(shared.begin(), shared.end(), int(i)) != shared.end() &&
-                               may_share(s, int(i));
-      if (!takes_place) return false;
+      const auto& pairs = work_[s].step->in_place;
+      const auto takes_place = [&](const InPlace& p) {
+        return p.operand == int(i) && step.out[size_t(p.result)].buffer == out && may_share(s, p);
+      };
+      if (int(s) > written || std::none_of(pairs.begin(), pairs.end(), takes_place)) return false;
     }
   }
   return true;
@@ -160,23 +163,25 @@ void Assembly::share_places() {
   for (const Donation& d : interface_.donated) donated[size_t(output_buffers_[size_t(d.output)])] = true;
   for (size_t s = 0; s < plan_.steps.size(); ++s) {
     const Plan::Step& step = plan_.steps[s];
-    if (step.out.empty()) continue;
-    const int y = find(step.out[0].buffer);
-    if (donated[size_t(y)]) continue;  // its memory is still read as the old state
-    for (const int operand : work_[s].step->in_place) {
-      const int x = find(step.in[size_t(operand)].buffer);
+    std::vector<bool> settled(step.out.size(), false);  // results that have a place by now
+    for (const InPlace& pair : work_[s].step->in_place) {
+      const int y = find(step.out[size_t(pair.result)].buffer);
+      // The memory of a donated one is still read as the old state.
+      if (settled[size_t(pair.result)] || donated[size_t(y)]) continue;
+      const int x = find(step.in[size_t(pair.operand)].buffer);
       Plan::Buffer &bx = plan_.buffers[size_t(x)], &by = plan_.buffers[size_t(y)];
       if (x == y || bx.kind != BufferKind::activation || bx.last != int(s) || bx.bytes != by.bytes) continue;
-      if (!may_share(s, operand)) continue;
+      if (!may_share(s, pair)) continue;
       bool read_twice = false;  // under another name of the same place
       for (size_t i = 0; i < step.in.size(); ++i)
-        read_twice = read_twice || (int(i) != operand && !step.packed[i] && find(step.in[i].buffer) == x);
+        read_twice =
+            read_twice || (int(i) != pair.operand && !step.packed[i] && find(step.in[i].buffer) == x);
       if (read_twice) continue;
       by.first = bx.first;
       home[size_t(x)] = y;
       bx.bytes = 0;
       bx.last = -1;
-      break;
+      settled[size_t(pair.result)] = true;
     }
   }
   for (Plan::Step& step : plan_.steps) {

@@ -20,8 +20,10 @@ class ReferenceStep final : public Step {
   explicit ReferenceStep(const Request& r) : node_(r.node) {
     node_.uses.clear();
     for (const Arg& a : r.in) types_.push_back(a.shape);
-    for (size_t i = 0; i < r.in.size(); ++i) {
-      if (r.in[i].shape == r.out[0].shape) in_place.push_back(int(i));
+    for (int y = 0; y < int(r.out.size()); ++y) {  // all is computed before anything is written
+      for (int x = 0; x < int(r.in.size()); ++x) {
+        if (r.in[size_t(x)].shape == r.out[size_t(y)].shape) in_place.push_back({x, y});
+      }
     }
     note = "reference rule";
   }

@@ -7,11 +7,8 @@
 #include "rlx/ops/elementwise/cast.h"
 
 namespace rlx::backend {
-namespace {
 
 std::string label(const ir::Node& n) { return n.name.empty() ? cat("%", n.id) : n.name; }
-
-}  // namespace
 
 int Assembly::new_buffer(BufferKind kind, std::string name, int64_t bytes, int index) {
   plan_.buffers.push_back({.kind = kind, .name = std::move(name), .bytes = bytes, .index = index});
@@ -38,7 +35,7 @@ Arg Assembly::arg(const Place& p) const {
 
 void Assembly::add_node(const ir::Node& n) {
   if (n.is<ir::Constant>() || n.is<ir::Full>()) return add_constant(n);
-  if (waits(n) || add_view(n)) return;
+  if (waits(n) || add_view(n) || add_concat(n)) return;
   if (!add_with_narrow_cache(n)) add_step(n);
 }
 
@@ -176,7 +173,7 @@ void Assembly::add_chosen(const ir::Node& n, std::vector<Place> in, std::span<co
   std::vector<Place> out;
   std::vector<Arg> results;
   for (uint32_t i = 0; i < n.shapes.size(); ++i) {
-    out.push_back(fresh(n.shapes[i], n.shapes.size() > 1 ? cat(label(n), "#", i) : label(n)));
+    out.push_back(place_of_result(n, i));
     results.push_back({.shape = out[i].shape, .layout = out[i].layout});
     places_[n.result(i)] = out[i];
   }

@@ -114,6 +114,68 @@ TEST(Builder, updates_a_donated_state_where_it_lies_or_copies_it_at_the_end) {
   EXPECT_EQ(got[1], Literal::of<float>({4}, {11, 22, 33, 44}));
 }
 
+TEST(Builder, updates_several_donated_states_in_one_region) {
+  const ir::Graph g = graph(R"(graph @adam(x: f32[4], m: f32[4], v: f32[4]) {
+    r:3 = fused(x, m, v, body=graph @step(x: f32[4], m: f32[4], v: f32[4]) {
+      n = add(m, x)
+      w = add(v, mul(x, x))
+      p = sub(x, div(n, w))
+      return p, n, w
+    })
+    return r, r#1, r#2
+  })");
+  const Literals in = {Literal::of<float>({4}, {1, 2, 3, 4}), Literal::of<float>({4}, {10, 20, 30, 40}),
+                       Literal::of<float>({4}, {1, 1, 1, 1})};
+  const std::vector<Donation> donated = {{0, 0}, {1, 1}, {2, 2}};
+  EXPECT_EQ(kernels_of(g, {.donated = donated}), std::vector<std::string>({"region"}));
+  test::expect_close(test::run_on(cpu::device(), g, in, {.donated = donated}), ir::interpret(g, in), 1e-6);
+}
+
+TEST(Builder, makes_the_parts_of_a_concatenation_in_their_place) {
+  const ir::Graph g = graph(R"(graph @join(x: f32[1,16,4], w: f32[4,4]) {
+    a = matmul(x, w)
+    b = softmax(a, axis=2)
+    c = concat(a, b, a, x, axis=1)
+    d = concat(c, sin(c), axis=0)
+    y = exp(d)
+    return y, a
+  })");
+  expect_as_interpreted(g);
+  const ir::Graph plain = graph(R"(graph @join(x: f32[1,16,4], w: f32[4,4]) {
+    a = matmul(x, w)
+    b = softmax(a, axis=2)
+    c = concat(a, b, axis=1)
+    return c
+  })");
+  EXPECT_EQ(kernels_of(plain), std::vector<std::string>({"matmul_gemm", "softmax_rows_f32"}));
+  expect_as_interpreted(plain);
+}
+
+TEST(Builder, keeps_a_concatenation_whose_parts_are_strided_or_crooked) {
+  expect_as_interpreted(graph(R"(graph @columns(x: f32[16,4], w: f32[4,4]) {
+    a = matmul(x, w)
+    c = concat(a, softmax(a, axis=1), axis=1)
+    return c
+  })"));
+  expect_as_interpreted(graph(R"(graph @odd(x: f32[3,5], w: f32[5,5]) {
+    a = matmul(x, w)
+    c = concat(softmax(a, axis=1), a, narrow(x, axis=0, start=1, len=2), axis=0)
+    return c, a
+  })"));
+}
+
+// A value that dies as an operand lies at the front of a buffer as large as the whole concatenation.
+TEST(Builder, does_not_write_a_part_over_an_operand_of_the_size_of_the_whole) {
+  expect_as_interpreted(graph(R"(graph @trap(x: f32[8,16], w: f32[16,16]) {
+    z = matmul(x, w)
+    h = narrow(z, axis=0, start=0, len=4)
+    b = softmax(narrow(z, axis=0, start=4, len=4), axis=1)
+    a = tanh(h)
+    c = concat(b, a, axis=0)
+    return c
+  })"));
+}
+
 TEST(Builder, swaps_two_donated_states) {
   const ir::Graph g = graph("graph @swap(a: f32[2], b: f32[2]) { return b, a }");
   const Literal a = Literal::of<float>({2}, {1, 2}), b = Literal::of<float>({2}, {3, 4});

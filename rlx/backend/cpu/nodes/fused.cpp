@@ -30,8 +30,10 @@ class RegionStep final : public Step {
  public:
   RegionStep(const Request& r, const region::Region& region) : program_(region) {
     workspace = program_.workspace(r.threads);
-    for (size_t i = 0; i < r.in.size(); ++i) {
-      if (program_.may_overwrite(0, int(i))) in_place.push_back(int(i));
+    for (int y = 0; y < int(r.out.size()); ++y) {
+      for (int x = 0; x < int(r.in.size()); ++x) {
+        if (program_.may_overwrite(y, x)) in_place.push_back({x, y});
+      }
     }
     note = cat(program_.schedule(), ", ", region.code.size(), " operations");
     inputs_ = r.in.size();
