@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <tuple>
 
 #include "rlx/ir/clone.h"
 #include "rlx/ir/leaves.h"
@@ -70,16 +71,60 @@ class Liveness {
   int64_t now_ = 0, peak_ = 0;
 };
 
-/// Nodes whose operands are there, the one that leaves the least in use first.
+/// Which updates of states have to wait for readers of the old value.
+class Updates {
+ public:
+  Updates(const ir::Graph& g, std::span<const StateUpdate> updates)
+      : waiting_(g.next_id(), 0), updates_of_(g.next_id()) {
+    for (const StateUpdate& u : updates) {
+      ir::NodeId maker = u.next.node;
+      while (is_view(g.node(maker))) maker = g.node(maker).inputs[0].node;
+      if (!g.node(maker).inputs.empty()) add_readers(g, u.state.node, maker);
+    }
+  }
+
+  /// Readers of old values that have to run before the node.
+  int waiting(ir::NodeId id) const { return waiting_[id]; }
+  /// Calls changed(id) for nodes that wait for one reader less.
+  template <class Changed>
+  void run(const ir::Node& n, Changed changed) {
+    for (const ir::NodeId update : updates_of_[n.id]) {
+      --waiting_[update];
+      changed(update);
+    }
+  }
+
+ private:
+  static bool is_view(const ir::Node& n) {
+    return n.op->view != nullptr && n.shapes.size() == 1 && !n.inputs.empty();
+  }
+  // A view reads nothing; whoever reads the view does.
+  void add_readers(const ir::Graph& g, ir::NodeId of, ir::NodeId update) {
+    for (const ir::Use& use : g.node(of).uses) {
+      if (use.user == ir::kNoNode || use.user == update) continue;
+      if (is_view(g.node(use.user))) {
+        add_readers(g, use.user, update);
+        continue;
+      }
+      updates_of_[use.user].push_back(update);
+      ++waiting_[update];
+    }
+  }
+
+  std::vector<int> waiting_;
+  std::vector<std::vector<ir::NodeId>> updates_of_;  // by reader; as often as it reads
+};
+
+/// Nodes whose operands are there: updates that would come early last, then the one that leaves the least in use first.
 class Ready {
  public:
-  Ready(const ir::Graph& g, const Liveness& live)
-      : live_(live), nodes_(g.nodes()), place_(g.next_id(), 0), key_(g.next_id()) {
+  Ready(const ir::Graph& g, const Liveness& live, const Updates& updates)
+      : live_(live), updates_(updates), nodes_(g.nodes()), place_(g.next_id(), 0), key_(g.next_id()) {
     for (size_t i = 0; i < nodes_.size(); ++i) place_[nodes_[i]->id] = i;
   }
 
   void insert(ir::NodeId id) {
-    key_[id] = {live_.growth(*nodes_[place_[id]]), place_[id]};
+    key_[id] = {updates_.waiting(id) > 0, live_.growth(*nodes_[place_[id]]), place_[id]};
     ready_.insert(*key_[id]);
   }
   void update(ir::NodeId id) {
@@ -88,28 +133,32 @@ class Ready {
   }
   const ir::Node* take() {
     if (ready_.empty()) return nullptr;
-    const ir::Node* n = nodes_[ready_.begin()->second];
+    const ir::Node* n = nodes_[std::get<2>(*ready_.begin())];
     ready_.erase(ready_.begin());
     return n;
   }
 
  private:
-  using Key = std::pair<int64_t, size_t>;  // growth, then the place in the given order
+  using Key = std::tuple<bool, int64_t, size_t>;  // early, growth, the place in the given order
   const Liveness& live_;
+  const Updates& updates_;
   std::span<const ir::Node* const> nodes_;
   std::vector<size_t> place_;
   std::vector<std::optional<Key>> key_;
   std::set<Key> ready_;
 };
 
-std::vector<const ir::Node*> greedy_order(const ir::Graph& g) {
+std::vector<const ir::Node*> greedy_order(const ir::Graph& g, std::span<const StateUpdate> states) {
   Liveness live(g);
-  Ready ready(g, live);
+  Updates updates(g, states);
+  Ready ready(g, live, updates);
   std::vector<int> missing(g.next_id(), 0);
   for (const ir::Node* n : g.nodes()) missing[n->id] = int(n->inputs.size());
   std::vector<const ir::Node*> order;
   const auto run = [&](const ir::Node& n) {
-    live.run(n, [&](ir::NodeId id) { ready.update(id); });
+    const auto update = [&](ir::NodeId id) { ready.update(id); };
+    live.run(n, update);
+    updates.run(n, update);
     order.push_back(&n);
     for (const ir::Use& u : n.uses) {
       if (u.user != ir::kNoNode && --missing[u.user] == 0) ready.insert(u.user);
@@ -122,7 +171,22 @@ std::vector<const ir::Node*> greedy_order(const ir::Graph& g) {
   return order;
 }
 
+int early_in(const ir::Graph& g, std::span<const ir::Node* const> order,
+             std::span<const StateUpdate> states) {
+  Updates updates(g, states);
+  int early = 0;
+  for (const ir::Node* n : order) {
+    early += updates.waiting(n->id) > 0;
+    updates.run(*n, [](ir::NodeId) {});
+  }
+  return early;
+}
+
 }  // namespace
+
+int early_updates(const ir::Graph& g, std::span<const StateUpdate> states) {
+  return early_in(g, g.nodes(), states);
+}
 
 int64_t peak_bytes(const ir::Graph& g) {
   Liveness live(g);
@@ -130,13 +194,15 @@ int64_t peak_bytes(const ir::Graph& g) {
   return live.peak();
 }
 
-Scheduled schedule(const ir::Graph& g) {
+Scheduled schedule(const ir::Graph& g, std::span<const StateUpdate> states) {
   const int64_t before = peak_bytes(g);
-  const auto order = greedy_order(g);
+  const int early_before = early_updates(g, states);
+  const auto order = greedy_order(g, states);
   RLX_CHECK(order.size() == g.len(), "an order of ", order.size(), " for ", g.len(), " nodes");
   Liveness live(g);
   for (const ir::Node* n : order) live.run(*n);
-  if (live.peak() >= before) return {g, before, before};
+  const int early = early_in(g, order, states);
+  if (early > early_before || (early == early_before && live.peak() >= before)) return {g, before, before};
   ir::Graph out(g.name());
   ir::Cloner copy(out);
   for (const ir::Node* n : order) copy.copy(*n);

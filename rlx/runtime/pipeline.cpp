@@ -68,6 +68,18 @@ ir::Graph run(std::span<const Pass> list, ir::Graph g, const ir::Target* target,
   return g;
 }
 
+std::vector<passes::StateUpdate> updates_of(const ir::Graph& g, const std::vector<StatePair>& states) {
+  std::vector<passes::StateUpdate> out;
+  const auto names = g.output_names();
+  for (const StatePair& pair : states) {
+    const auto leaf = g.find_leaf(pair.input);
+    const auto output = std::find(names.begin(), names.end(), pair.output);
+    if (!leaf || output == names.end()) continue;  // refused elsewhere
+    out.push_back({g.node(*leaf).result(), g.outputs()[size_t(output - names.begin())]});
+  }
+  return out;
+}
+
 }  // namespace
 
 ir::Graph optimise(const ir::Graph& graph, const CompileOptions& options, const PassListener& listener) {
@@ -87,7 +99,7 @@ ir::Graph specialise(const ir::Graph& graph, const ir::Target& target, const Com
     g = std::move(fused.graph);
     if (listener) listener(kFuse, g);
   }
-  g = passes::schedule(g).graph;
+  g = passes::schedule(g, updates_of(g, options.states)).graph;
   if (listener) listener(kSchedule, g);
   return g;
 }

@@ -119,6 +119,39 @@ TEST(Schedule, counts_views_as_what_they_view) {
   EXPECT_EQ(peak_bytes(g), 512);
 }
 
+std::vector<std::string> names_in_order(const ir::Graph& g) {
+  std::vector<std::string> out;
+  for (const ir::Node* n : g.nodes()) out.push_back(n->name);
+  return out;
+}
+
+TEST(Schedule, lets_the_update_of_a_state_wait_for_readers_of_the_old_one) {
+  const ir::Graph before = graph(R"(graph @g(x: f32[64], s: f32[64]) {
+    next = add(s, x)
+    v = reshape(s, shape=(8,8))
+    y = reduce(v, kind=sum, axes=[0])
+    return y, next
+  })");
+  const StateUpdate state{before.node(*before.find_leaf("s")).result(), before.outputs()[1]};
+  const Scheduled after = schedule(before, {&state, 1});
+  EXPECT_EQ(names_in_order(after.graph), (std::vector<std::string>{"x", "s", "v", "y", "next"}));
+  EXPECT_EQ(early_updates(before, {&state, 1}), 1);
+  test::expect_close(ir::interpret(after.graph, test::sample_leaves(before)),
+                     ir::interpret(before, test::sample_leaves(before)), 0);
+}
+
+TEST(Schedule, of_states_that_need_each_other_ends) {
+  const ir::Graph g = graph(R"(graph @g(a: f32[64], b: f32[64]) {
+    p = exp(b)
+    q = exp(a)
+    return p, q
+  })");
+  const StateUpdate states[] = {{g.node(*g.find_leaf("a")).result(), g.outputs()[0]},
+                                {g.node(*g.find_leaf("b")).result(), g.outputs()[1]}};
+  EXPECT_EQ(early_updates(schedule(g, states).graph, {}), 0);
+  EXPECT_EQ(schedule(g, states).graph.len(), g.len());
+}
+
 TEST(Schedule, never_needs_more_and_keeps_numbers_and_leaves) {
   for (uint64_t seed = 0; seed < 100; ++seed) {
     const test::RandomProgram p(seed, 25);
