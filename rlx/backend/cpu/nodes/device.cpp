@@ -2,6 +2,7 @@
 
 #include "rlx/backend/control.h"
 #include "rlx/backend/cpu/nodes/families.h"
+#include "rlx/backend/cpu/nodes/scalar_loop.h"
 #include "rlx/backend/reference.h"
 
 namespace rlx::cpu {
@@ -10,6 +11,7 @@ namespace {
 class Device final : public backend::Backend {
  public:
   Device() {
+    add_scalar_loops(kernels_);
     backend::add_control(kernels_);
     add_attention(kernels_);
     add_conv(kernels_);

@@ -1,0 +1,72 @@
+// A program on single numbers, for loops whose steps are too small for vectors: regions of one element, one after the other,
+// on a row of slots. Every operation gives the bits of its vector form.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rlx/base/dtype.h"
+#include "rlx/region/region.h"
+
+namespace rlx::cpu {
+
+class ScalarProgram {
+ public:
+  /// A number in the lane of its type; a mask and a bool are 0 or 1 in `i64`.
+  union Slot {
+    int64_t i64;
+    int32_t i32;
+    double f64;
+    float f32;
+  };
+
+  static bool holds(DType);
+  static void read(DType, const std::byte* from, Slot& to);
+  static void write(DType, const Slot& from, std::byte* to);
+  /// In the width it was written in: a wider read would wait until memory has it.
+  static void copy(DType, const Slot& from, Slot& to);
+
+  /// Why a region cannot be part of such a program; nothing when it can.
+  static std::optional<std::string> refuses(const region::Region&);
+
+  int add_slot();
+  int add_constant(DType, const std::byte* value);
+  /// Appends a region, operand i of which is in inputs[i]; the slots of its results.
+  std::vector<int> add(const region::Region&, std::span<const int> inputs);
+
+  size_t slots() const { return start_.size(); }
+  size_t operations() const { return code_.size(); }
+  /// Constants to their slots.
+  void begin(Slot*) const;
+  void run(Slot* slots) const {
+    for (const Code& c : code_) c.run(*this, c, slots);
+  }
+
+ private:
+  using Kernel = void (*)();  // of one or two numbers, in the type of the operation
+  struct Code {
+    void (*run)(const ScalarProgram&, const Code&, Slot*) = nullptr;
+    int to = 0, a = 0, b = 0, c = 0;
+    Kernel kernel = nullptr;  // of a function that is more than an instruction
+    int rare = -1;            // of rare_
+  };
+  struct Rare {  // an operation that its meaning computes (rlx/region/scalar.h)
+    region::Instruction instruction;
+    region::Lane from;
+  };
+  struct Forms;
+
+  Code code_of(const region::Region&, const region::Instruction&, std::span<const int> places);
+  /// A sum or difference with the product that is its operand `which`.
+  Code with_product(const region::Region&, const region::Instruction&, int which,
+                    std::span<const int> places);
+
+  std::vector<Slot> start_;
+  std::vector<Code> code_;
+  std::vector<Rare> rare_;
+};
+
+}  // namespace rlx::cpu
