@@ -270,7 +270,12 @@ const backend::Plan& CompiledGraph::plan(const std::map<std::string, Shape>& inp
     const auto it = inputs.find(leaf.name);
     shapes.push_back(it == inputs.end() ? leaf.shape : it->second);
   }
-  use(core_->instance(shapes));
+  const auto planned = core_->planned(shapes);
+  if (planned->version > 0 && planned != instance_) {
+    use(planned);
+  } else {
+    instance_ = planned;  // without weights: the next run fetches them
+  }
   return instance_->program->plan();
 }
 

@@ -197,20 +197,47 @@ void Core::require_weights() const {
   if (!missing.empty()) throw invalid("run: no value for param ", join(missing), "; set it with set_param");
 }
 
+Core::Instances::iterator Core::find_instance(const std::vector<Shape>& shapes) {
+  return std::find_if(instances_.begin(), instances_.end(),
+                      [&](const auto& i) { return i->leaves == shapes; });
+}
+
+std::shared_ptr<Instance> Core::new_instance(const std::vector<Shape>& shapes,
+                                             std::shared_ptr<const backend::Executable> program) const {
+  auto made = std::make_shared<Instance>();
+  made->leaves = shapes;
+  made->program = std::move(program);
+  made->outputs.reserve(outputs_.size());
+  const DimBinding binding = ir::solve_sizes(graph_, shapes);
+  for (const Output& o : outputs_) made->outputs.push_back(o.shape.bind(binding));
+  return made;
+}
+
+// In the place of what there was for these sizes.
+void Core::keep(std::shared_ptr<const Instance> made) {
+  if (const auto old = find_instance(made->leaves); old != instances_.end()) instances_.erase(old);
+  instances_.push_front(std::move(made));
+  while (int64_t(instances_.size()) > std::max<int64_t>(1, options_.plans_kept)) instances_.pop_back();
+}
+
+std::shared_ptr<const Instance> Core::planned(const std::vector<Shape>& shapes) {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = find_instance(shapes); found != instances_.end()) return *found;
+  keep(new_instance(shapes, build(shapes)));
+  return instances_.front();
+}
+
 std::shared_ptr<const Instance> Core::instance(const std::vector<Shape>& shapes) {
   const std::lock_guard lock(mutex_);
   const uint64_t now = version();
-  const auto found =
-      std::find_if(instances_.begin(), instances_.end(), [&](const auto& i) { return i->leaves == shapes; });
+  const auto found = find_instance(shapes);
   if (found != instances_.end() && (*found)->version == now) {
     instances_.splice(instances_.begin(), instances_, found);
     return instances_.front();
   }
   require_weights();
   run_prologue();
-  auto made = std::make_shared<Instance>();
-  made->leaves = shapes;
-  made->program = found != instances_.end() ? (*found)->program : build(shapes);
+  const auto made = new_instance(shapes, found != instances_.end() ? (*found)->program : build(shapes));
   made->version = now;
   made->forms = weights_.forms_for(*made->program, team());
   for (const auto& f : made->forms) made->packed.push_back(f.get());
@@ -219,12 +246,7 @@ std::shared_ptr<const Instance> Core::instance(const std::vector<Shape>& shapes)
     if (leaves_[i].role == LeafRole::param && made->program->reads_leaf(i))
       made->weights[i] = weights_.resident(i);
   }
-  made->outputs.reserve(outputs_.size());
-  const DimBinding binding = ir::solve_sizes(graph_, shapes);
-  for (const Output& o : outputs_) made->outputs.push_back(o.shape.bind(binding));
-  if (found != instances_.end()) instances_.erase(found);
-  instances_.push_front(made);
-  while (int64_t(instances_.size()) > std::max<int64_t>(1, options_.plans_kept)) instances_.pop_back();
+  keep(made);
   return made;
 }
 

@@ -18,7 +18,7 @@ struct Instance {
   std::vector<Shape> leaves, outputs;
   std::shared_ptr<const backend::Executable> program;
   // Forms of the weights as they were at `version`.
-  uint64_t version = 0;
+  uint64_t version = 0;  // 0: there are none yet
   std::vector<std::shared_ptr<const void>> forms;
   std::vector<const void*> packed;
   std::vector<std::shared_ptr<const std::byte>> weights;  // by leaf; the memory that the program reads
@@ -79,6 +79,8 @@ class Core {
   /// The instance for these leaf types, which fit the declared ones, with weights as they are now. Weights that are
   /// missing are a user error.
   std::shared_ptr<const Instance> instance(const std::vector<Shape>& leaves);
+  /// The same without its weights, which need not be there yet: what plans and reports show. No run takes it.
+  std::shared_ptr<const Instance> planned(const std::vector<Shape>& leaves);
   /// The program alone, without weights; made anew at each call.
   std::shared_ptr<const backend::Executable> build(const std::vector<Shape>& leaves);
   /// Changes when weights are set.
@@ -92,6 +94,11 @@ class Core {
   void run_prologue();
   void require_weights() const;
   ir::Graph bound(const std::vector<Shape>& leaves) const;
+  using Instances = std::list<std::shared_ptr<const Instance>>;
+  Instances::iterator find_instance(const std::vector<Shape>& leaves);
+  std::shared_ptr<Instance> new_instance(const std::vector<Shape>& leaves,
+                                         std::shared_ptr<const backend::Executable> program) const;
+  void keep(std::shared_ptr<const Instance>);
 
   CompileOptions options_;
   ir::Graph graph_;
@@ -106,7 +113,7 @@ class Core {
   WeightStore weights_;
   std::atomic<uint64_t> version_{1};
   std::mutex mutex_;
-  std::list<std::shared_ptr<const Instance>> instances_;  // the last used first
+  Instances instances_;  // the last used first
 };
 
 }  // namespace rlx::runtime

@@ -135,7 +135,7 @@ Report runtime::make_report(Core& core, const std::vector<Shape>& leaves,
 Report CompiledGraph::report(const std::map<std::string, Shape>& inputs) {
   if (!inputs.empty() || !instance_) plan(inputs);
   Report r = runtime::make_report(*core_, instance_->leaves, *instance_->program);
-  r.memory.packed = packed_weight_bytes();  // of all sizes that were run
+  r.memory.packed = std::max(r.memory.packed, packed_weight_bytes());  // of all sizes that were run
   if (core_->prologue()) {
     for (const Plan::Step& s : core_->prologue()->plan().steps)
       r.prologue.push_back(cat(s.kernel, " ", s.op));
