@@ -136,21 +136,29 @@ struct Block {  // the queries [first, first + queries) of one head
   int64_t batch, head, first, queries;
 };
 
-// Bias and masks on the scores of keys [key0, key0 + keys).
+// Bias and masks on the scores of keys [key0, key0 + keys). A key that nobody may see is a row of scores; the rest goes
+// element by element.
 RLX_INLINE void adjust(const Block& b, int64_t key0, int64_t keys, float* scores) {
   const Attention& p = b.p;
-  for (int64_t q = 0; q < b.queries; ++q) {
-    const int64_t query = b.first + q;
-    if (p.bias != nullptr) {
-      const float* bias = p.bias + offset(p.bias_strides, b.batch, b.head, query) + key0;
-      for (int64_t j = 0; j < keys; ++j) scores[j * kQueries + q] += bias[j];
+  for (int64_t q = 0; p.bias != nullptr && q < b.queries; ++q) {
+    const float* bias = p.bias + offset(p.bias_strides, b.batch, b.head, b.first + q) + key0;
+    for (int64_t j = 0; j < keys; ++j) scores[j * kQueries + q] += bias[j];
+  }
+  if (p.key_mask != nullptr) {
+    const float* allowed = p.key_mask + b.batch * p.k_len + key0;
+    for (int64_t j = 0; j < keys; ++j) {
+      if (!(allowed[j] < 0.5f)) continue;
+      for (int64_t q = 0; q < kQueries; q += kLanes) store(scores + j * kQueries + q, set1(-kInfinity));
     }
-    if (has_masks(p)) {
-      for (int64_t j = 0; j < keys; ++j) {
-        if (blocked(p, b.batch, b.head, query, key0 + j)) scores[j * kQueries + q] = -kInfinity;
-      }
+  }
+  for (int64_t q = 0; p.mask != nullptr && q < b.queries; ++q) {
+    const uint8_t* allowed = p.mask + offset(p.mask_strides, b.batch, b.head, b.first + q) + key0;
+    for (int64_t j = 0; j < keys; ++j) {
+      if (allowed[j] == 0) scores[j * kQueries + q] = -kInfinity;
     }
-    const Seen seen = visible(p, query);
+  }
+  for (int64_t q = 0; (p.causal || p.window >= 0) && q < b.queries; ++q) {
+    const Seen seen = visible(p, b.first + q);
     for (int64_t j = 0; j < least(keys, seen.low - key0); ++j) scores[j * kQueries + q] = -kInfinity;
     for (int64_t j = most(0, seen.high - key0); j < keys; ++j) scores[j * kQueries + q] = -kInfinity;
   }
