@@ -5,6 +5,7 @@
 #include "rlx/runtime/compiled_graph.h"
 #include "rlx/transform/transform.h"
 #include "tests/support/graphs.h"
+#include "tests/support/random_network.h"
 #include "tests/support/random_program.h"
 
 namespace rlx {
@@ -17,11 +18,18 @@ NamedLiterals named(const ir::Graph& g, const Literals& leaves) {
   return out;
 }
 
-void expect_as_interpreted(const ir::Graph& g, const NamedLiterals& leaves, double tolerance) {
+void expect_as_interpreted(const ir::Graph& g, const NamedLiterals& inputs, const NamedLiterals& weights,
+                           double tolerance) {
+  NamedLiterals leaves = inputs;
+  leaves.insert(weights.begin(), weights.end());
   const NamedLiterals want = ir::interpret(g, leaves);
-  for (const bool fuse : {false, true}) {
-    SCOPED_TRACE(fuse ? "fused" : "not fused");
-    for (const auto& [name, value] : compile(g, {}, {.fuse = fuse}).run(leaves)) {
+  const std::pair<std::string, CompileOptions> ways[] = {{"as it is", {.optimise = false}},
+                                                         {"optimised", {.fuse = false}},
+                                                         {"fused", {}},
+                                                         {"fused, one thread", {.threads = 1}}};
+  for (const auto& [way, options] : ways) {
+    SCOPED_TRACE(way);
+    for (const auto& [name, value] : compile(g, weights, options).run(inputs)) {
       SCOPED_TRACE(name);
       test::expect_close(value, want.at(name), tolerance);
     }
@@ -29,10 +37,19 @@ void expect_as_interpreted(const ir::Graph& g, const NamedLiterals& leaves, doub
 }
 
 TEST(Programs, of_random_operators_equal_the_interpreter) {
-  for (uint64_t seed = 0; seed < 300; ++seed) {
+  for (uint64_t seed = 0; seed < 2000; ++seed) {
     const test::RandomProgram p(seed, 14);
     SCOPED_TRACE(cat(p.graph()));
-    expect_as_interpreted(p.graph(), named(p.graph(), p.leaves()), 1e-9);
+    expect_as_interpreted(p.graph(), named(p.graph(), p.leaves()), {}, 1e-9);
+    if (testing::Test::HasFailure()) break;
+  }
+}
+
+TEST(Programs, of_random_networks_equal_the_interpreter) {
+  for (uint64_t seed = 0; seed < 500; ++seed) {
+    const test::RandomNetwork p(seed, 16);
+    SCOPED_TRACE(cat(p.graph()));
+    expect_as_interpreted(p.graph(), p.inputs(), p.weights(), 1e-4);
     if (testing::Test::HasFailure()) break;
   }
 }
@@ -46,7 +63,7 @@ TEST(Programs, of_gradients_equal_the_interpreter) {
     scalar.set_outputs({ops::reduce_sum(last, {})});
     const ir::Graph grad = transform::value_and_grad(scalar, {"x0", "x1", "x2"});
     SCOPED_TRACE(cat(grad));
-    expect_as_interpreted(grad, named(grad, p.leaves()), 1e-8);
+    expect_as_interpreted(grad, named(grad, p.leaves()), {}, 1e-8);
     if (testing::Test::HasFailure()) break;
   }
 }
