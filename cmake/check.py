@@ -152,7 +152,7 @@ def attacks():
 def named_tests():
     """Each `file: Suite.name` in the tables of docs/ is a test of that file."""
     errors = []
-    for name in ("docs/corrections.md", "docs/derivatives-checklist.md"):
+    for name in ("docs/corrections.md", "docs/derivatives-checklist.md", "docs/execution-checklist.md"):
         found = 0
         for line_number, line in enumerate((ROOT / name).read_text().splitlines(), 1):
             for path, suite, test in re.findall(r"`(tests/[\w/]+\.cpp): (\w+)\.(\w+)`", line):
