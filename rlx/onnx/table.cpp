@@ -51,7 +51,9 @@ std::span<const Theme> themes() {
       Theme{"text", "", text_entries()},
       Theme{"training", "ai.onnx.preview.training", training_entries()},
       Theme{"classical models", "ai.onnx.ml", ml_entries()},
-      Theme{"transformers", "com.microsoft", contrib_entries()},
+      Theme{"fused", "com.microsoft", contrib_entries()},
+      Theme{"fused attention", "com.microsoft", contrib_attention_entries()},
+      Theme{"fused codes", "com.microsoft", contrib_quantize_entries()},
       Theme{"preview", "ai.onnx.preview", preview_entries()},
   };
   return kThemes;

@@ -74,6 +74,8 @@ std::span<const Entry> text_entries();
 std::span<const Entry> training_entries();
 std::span<const Entry> ml_entries();
 std::span<const Entry> contrib_entries();
+std::span<const Entry> contrib_attention_entries();
+std::span<const Entry> contrib_quantize_entries();
 std::span<const Entry> preview_entries();
 
 }  // namespace rlx::onnx

@@ -28,6 +28,15 @@ class Message {
 inline Message attribute(const std::string& name, int64_t v) {
   return Message().text(1, name).number(3, v).number(20, 2);
 }
+inline Message attribute(const std::string& name, float v) {
+  return Message().text(1, name).real(2, v).number(20, 1);
+}
+inline Message attribute(const std::string& name, const std::vector<float>& v) {
+  Message m;
+  m.text(1, name);
+  for (const float x : v) m.real(7, x);
+  return m.number(20, 6);
+}
 inline Message attribute(const std::string& name, const std::string& v) {
   return Message().text(1, name).text(4, v).number(20, 3);
 }

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "rlx/lang/operators.h"
+#include "rlx/onnx/heads.h"
 #include "rlx/onnx/places.h"
 #include "rlx/onnx/table.h"
 
@@ -11,35 +12,13 @@ namespace {
 
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 
-// [batch, seq, heads * size] as [batch, heads, seq, size].
-Tensor split_heads(const Call& c, const Tensor& x, int64_t heads) {
-  if (x.rank() == 4) return x;
-  if (heads < 1) throw c.wrong("an operand with 3 axes needs the number of heads");
-  return x.reshape({x.dim(0), x.dim(1), heads, floordiv(x.dim(2), heads)}).transpose({0, 2, 1, 3});
-}
-
-Tensor joined_heads(const Tensor& x) {
-  return x.transpose({0, 2, 1, 3}).reshape({x.dim(0), x.dim(2), x.dim(1) * x.dim(3)});
-}
-
-// Each head of k and v serves a row of heads of q.
-Tensor repeated_heads(const Tensor& x, Dim heads) {
-  if (x.dim(1) == heads) return x;
-  const Dim each = floordiv(heads, x.dim(1));
-  return x.unsqueeze(2)
-      .expand({x.dim(0), x.dim(1), each, x.dim(2), x.dim(3)})
-      .reshape({x.dim(0), heads, x.dim(2), x.dim(3)});
-}
-
 Tensor as(const Tensor& t, DType type) { return t.dtype() == type ? t : t.cast(type); }
 
 // What is added to the scores, or nothing: masks of any kind joined to one [.., queries, keys].
 Tensor bias_of(const Call& c, const Tensor& q, Dim keys, Dim past, DType type) {
   Tensor bias;
   const auto join = [&](const Tensor& b) { bias = bias.is_empty() ? b : bias + b; };
-  const auto from_bool = [&](const Tensor& m) {
-    return rlx::where(m, c.scalar(type, 0), c.scalar(type, kNever));
-  };
+  const auto from_bool = [&](const Tensor& m) { return zero_where(c, m, type, kNever); };
   if (c.has(3)) {
     Tensor mask = c.in(3);
     const bool boolean = mask.dtype() == DType::bool_;

@@ -61,17 +61,64 @@ Items embed_norm(Call& c) {
   return out;
 }
 
+// An activation by the name it has as an operator, with its parameters in order.
+Tensor activated(const Call& c, const Tensor& x, const std::string& name, const std::vector<float>& p) {
+  const auto parameter = [&](size_t i, double otherwise) { return i < p.size() ? double(p[i]) : otherwise; };
+  if (name.empty()) return x;
+  if (name == "Relu") return rlx::relu(x);
+  if (name == "Tanh") return rlx::tanh(x);
+  if (name == "Sigmoid") return rlx::sigmoid(x);
+  if (name == "LeakyRelu") return (x < 0).where(x * parameter(0, 0.01), x);
+  if (name == "HardSigmoid") return (x * parameter(0, 0.2) + parameter(1, 0.5)).clamp(0, 1);
+  if (name == "Clip") {
+    const double most = std::numeric_limits<float>::max();
+    return x.clamp(parameter(0, -most), parameter(1, most));
+  }
+  c.unsupported(cat("activation '", name, "'"));
+}
+
+// A convolution, plus another tensor, and an activation.
+Items fused_conv(Call& c) {
+  Tensor y = convolution(c)[0].tensor;
+  if (c.has(3)) y = y + c.in(3);
+  return {activated(c, y, c.text("activation", ""), c.reals("activation_params"))};
+}
+
+Items fused_gemm(Call& c) {
+  const Tensor y = gemm(c)[0].tensor;
+  std::vector<float> parameters;
+  for (const char* name : {"activation_alpha", "activation_beta", "activation_gamma"}) {
+    if (c.has_attr(name)) parameters.push_back(float(c.real(name, 0)));
+  }
+  return {activated(c, y, c.text("activation", ""), parameters)};
+}
+
+Items inverse(Call& c) { return {rlx::inverse(c.in(0))}; }
+Items bias_add(Call& c) { return {c.in(0) + c.in(1) + c.in(2)}; }
+
+// Half of the channels, times the gelu of the others.
+Items bias_split_gelu(Call& c) {
+  const Tensor x = c.in(0) + c.in(1);
+  const Dim half = floordiv(x.dim(-1), 2);
+  return {x.narrow(-1, 0, half) * rlx::gelu(x.narrow(-1, half, half))};
+}
+
 constexpr auto kFree = BoundsRule::elementwise;
 
 }  // namespace
 
 std::span<const Entry> contrib_entries() {
   static const std::vector<Entry> kEntries{
+      {"BiasAdd", 1, bias_add, kFree},
       {"BiasGelu", 1, bias_gelu, kFree},
+      {"BiasSplitGelu", 1, bias_split_gelu},
       {"EmbedLayerNormalization", 1, embed_norm},
       {"FastGelu", 1, fast_gelu, kFree},
+      {"FusedConv", 1, fused_conv},
+      {"FusedGemm", 1, fused_gemm},
       {"FusedMatMul", 1, fused_matmul},
       {"Gelu", 1, gelu, kFree},
+      {"Inverse", 1, inverse},
       {"QuickGelu", 1, quick_gelu, kFree},
       {"SkipLayerNormalization", 1, skip_norm<true>},
       {"SkipSimplifiedLayerNormalization", 1, skip_norm<false>},

@@ -1,5 +1,6 @@
 // Convolutions.
 #include "rlx/lang/operators.h"
+#include "rlx/onnx/product.h"
 #include "rlx/onnx/table.h"
 #include "rlx/onnx/window.h"
 
@@ -38,11 +39,15 @@ WindowSpec spec_of(const Call& c, const Shape& x, const Shape& w) {
   return read_window(c, x, c.integers("kernel_shape", kernel));
 }
 
-Items conv(Call& c) {
+}  // namespace
+
+Items convolution(Call& c) {
   const Tensor x = c.in(0), w = c.in(1);
   const Tensor y = convolved(c, x, w, spec_of(c, x.shape(), w.shape()), c.integer("group", 1));
   return {c.has(2) ? with_bias(y, c.in(2)) : y};
 }
+
+namespace {
 
 // Codes minus their zero points, as numbers in which sums of products are exact.
 Tensor centred(const Call& c, int value, int zero, int channel_axis) {
@@ -176,7 +181,7 @@ Items col2im(Call& c) {
 std::span<const Entry> conv_entries() {
   static const std::vector<Entry> kEntries{
       {"Col2Im", 18, col2im},
-      {"Conv", 1, conv},
+      {"Conv", 1, convolution},
       {"ConvInteger", 10, conv_integer},
       {"ConvTranspose", 1, conv_transpose},
   };

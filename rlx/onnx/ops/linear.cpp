@@ -21,10 +21,6 @@ Tensor product_of(const Tensor& left, const Tensor& right) {
   return whole ? y.cast(type) : y;
 }
 
-namespace {
-
-Items matmul(Call& c) { return {product_of(c.in(0), c.in(1))}; }
-
 Items gemm(Call& c) {
   Tensor a = c.in(0), b = c.in(1);
   const double alpha = c.real("alpha", 1), beta = c.real("beta", 1);
@@ -39,6 +35,10 @@ Items gemm(Call& c) {
     bias = is_float(bias.dtype()) ? bias * beta : (bias.cast(DType::f64) * beta).cast(bias.dtype());
   return {y + bias};
 }
+
+namespace {
+
+Items matmul(Call& c) { return {product_of(c.in(0), c.in(1))}; }
 
 Items einsum(Call& c) {
   std::string equation;

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "rlx/lang/operators.h"
+#include "rlx/onnx/codes.h"
 #include "rlx/onnx/convert.h"
 #include "rlx/onnx/product.h"
 #include "rlx/onnx/table.h"
@@ -11,10 +12,6 @@ namespace rlx::onnx {
 namespace {
 
 using E = file::ElementType;
-
-E element_of_item(const Item& it) {
-  return it.element == E::undefined ? file::element_of(it.dtype()) : it.element;
-}
 
 // Scales and zero points brought to the axes of x: one number, one per place of `axis`, or one per block of it.
 Tensor spread(const Call& c, const Tensor& v, const Shape& x, int axis, int64_t block) {
@@ -39,7 +36,17 @@ Tensor spread(const Call& c, const Tensor& v, const Shape& x, int axis, int64_t 
 
 Tensor as(const Tensor& t, DType type) { return t.dtype() == type ? t : t.cast(type); }
 
-// Reals as codes: rounded half to even, moved by the zero point, cut to the range.
+int axis_of(const Call& c, int rank) {
+  const int64_t axis = c.integer("axis", 1);
+  return rank == 0 || axis >= rank || axis < -rank ? 0 : c.axis(axis, rank);
+}
+
+}  // namespace
+
+E element_of_item(const Item& it) {
+  return it.element == E::undefined ? file::element_of(it.dtype()) : it.element;
+}
+
 Item quantized(const Call& c, const Tensor& x, const Tensor& scale, const Tensor& zero, E to, bool saturate) {
   Tensor q = x / scale;
   const auto& info = file::info_of(to);
@@ -53,11 +60,6 @@ Item quantized(const Call& c, const Tensor& x, const Tensor& scale, const Tensor
   Item out(q.clamp(least, most).cast(*info.dtype));
   out.element = to;
   return out;
-}
-
-int axis_of(const Call& c, int rank) {
-  const int64_t axis = c.integer("axis", 1);
-  return rank == 0 || axis >= rank || axis < -rank ? 0 : c.axis(axis, rank);
 }
 
 Items quantize_linear(Call& c) {
@@ -93,18 +95,6 @@ Items dequantize_linear(Call& c) {
   return {as(y, type)};
 }
 
-Items dynamic_quantize(Call& c) {
-  const Tensor x = c.in(0);
-  const Tensor most = x.reduce(ops::ReduceOp::max).max(0), least = x.reduce(ops::ReduceOp::min).min(0);
-  const Tensor range = (most - least) / 255.0;
-  // Nothing but zeros: any scale serves.
-  const Tensor scale = range.eq(0).where(1.0, range);
-  const Tensor zero = rlx::round((0.0 - least / scale).clamp(0, 255));
-  Item codes((rlx::round(x / scale) + zero).clamp(0, 255).cast(DType::u8));
-  return {std::move(codes), range, zero.cast(DType::u8)};
-}
-
-// Sums of products of codes, exact: 24 bits of f32 are not enough, f64 is.
 Tensor centred(const Call& c, int value, int zero, int axis) {
   const Tensor x = c.in(value).cast(DType::f64);
   if (!c.has(zero)) return x;
@@ -116,11 +106,7 @@ Tensor centred(const Call& c, int value, int zero, int axis) {
   return x - z.reshape(dims);
 }
 
-Items matmul_integer(Call& c) {
-  return {product_of(centred(c, 0, 2, -2), centred(c, 1, 3, -1)).cast(DType::i32)};
-}
-
-Tensor per_row(const Tensor& v, int rank, int axis) {
+Tensor along_axis(const Tensor& v, int rank, int axis) {
   if (v.rank() != 1 || v.dim(0) == Dim(1))
     return v.rank() == 0 || v.shape().num_elements() == Dim(1) ? v.reshape({}) : v;
   Dims dims(size_t(rank), 1);
@@ -128,12 +114,32 @@ Tensor per_row(const Tensor& v, int rank, int axis) {
   return v.reshape(dims);
 }
 
+DynamicCodes dynamic_codes(const Tensor& x) {
+  const Tensor most = x.reduce(ops::ReduceOp::max).max(0), least = x.reduce(ops::ReduceOp::min).min(0);
+  const Tensor range = (most - least) / 255.0;
+  // Nothing but zeros: any scale serves.
+  const Tensor scale = range.eq(0).where(1.0, range);
+  const Tensor zero = rlx::round((0.0 - least / scale).clamp(0, 255));
+  return {(rlx::round(x / scale) + zero).clamp(0, 255).cast(DType::u8), range, zero.cast(DType::u8)};
+}
+
+namespace {
+
+Items dynamic_quantize(Call& c) {
+  const DynamicCodes d = dynamic_codes(c.in(0));
+  return {d.codes, d.scale, d.zero};
+}
+
+Items matmul_integer(Call& c) {
+  return {product_of(centred(c, 0, 2, -2), centred(c, 1, 3, -1)).cast(DType::i32)};
+}
+
 Items qlinear_matmul(Call& c) {
   const Tensor sum = product_of(centred(c, 0, 2, -2), centred(c, 3, 5, -1));
   const auto wide = [&](int i) { return c.in(i).cast(DType::f64); };
-  const Tensor a = per_row(wide(1), sum.rank(), -2), b = per_row(wide(4), sum.rank(), -1),
-               y = per_row(wide(6), sum.rank(), -2);
-  const Tensor zero = per_row(wide(7), sum.rank(), -2);
+  const Tensor a = along_axis(wide(1), sum.rank(), -2), b = along_axis(wide(4), sum.rank(), -1),
+               y = along_axis(wide(6), sum.rank(), -2);
+  const Tensor zero = along_axis(wide(7), sum.rank(), -2);
   return {quantized(c, sum * (a * b / y), c.scalar(DType::f64, 1), zero, element_of_item(c.item(7)), true)};
 }
 
@@ -163,8 +169,8 @@ Items qlinear_conv(Call& c) {
     default:
       c.unsupported(cat("a convolution over ", x.rank() - 2, " axes"));
   }
-  if (c.has(8)) sum = sum + per_row(c.in(8).cast(DType::f64), sum.rank(), 1);
-  const auto wide = [&](int i) { return per_row(c.in(i).cast(DType::f64), sum.rank(), 1); };
+  if (c.has(8)) sum = sum + along_axis(c.in(8).cast(DType::f64), sum.rank(), 1);
+  const auto wide = [&](int i) { return along_axis(c.in(i).cast(DType::f64), sum.rank(), 1); };
   return {quantized(c, sum * (wide(1) * wide(4) / wide(6)), c.scalar(DType::f64, 1), wide(7),
                     element_of_item(c.item(7)), true)};
 }
