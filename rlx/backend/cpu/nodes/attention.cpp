@@ -3,6 +3,7 @@
 
 #include "rlx/backend/cpu/kernels/attention_backward.h"
 #include "rlx/backend/cpu/nodes/heads.h"
+#include "rlx/backend/cpu/nodes/paged_attention.h"
 #include "rlx/backend/cpu/nodes/wide.h"
 
 namespace rlx::cpu {
@@ -176,6 +177,7 @@ void add_attention(KernelTable& table) {
   table.add<ops::AttentionBackward>({"attention_backward_tiled_f32", accepts_backward, prepare_backward});
   table.add<ops::AttentionBackward>(
       wide_kernel<accepts_backward, prepare_backward>("attention_backward_wide"));
+  add_paged_attention(table);
 }
 
 }  // namespace rlx::cpu
