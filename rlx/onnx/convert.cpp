@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "rlx/lang/operators.h"
+#include "rlx/onnx/unsigned.h"
 
 namespace rlx::onnx {
 namespace {
@@ -112,6 +113,8 @@ Item converted(const Call& c, const Tensor& x, E from, E to, bool saturate, std:
     if (from == to) return done(x);
     return done(wrapped_to(x, to).cast(dtype));
   }
+  if (from == E::u64 && is_real(to)) return done(real_of_u64(x, dtype));
+  if (to == E::u64 && source_real && !is_storage_only(x.dtype())) return done(u64_of_real(x));
   if (is_storage_only(x.dtype())) return done(x.cast(DType::f32).cast(dtype));
   return done(x.dtype() == dtype ? x : x.cast(dtype));
 }

@@ -92,6 +92,37 @@ TEST(OnnxImport, WeightsBecomeParamsUnderTheirNames) {
   EXPECT_EQ(cat(output_type(m)), "f32[n,4]");
 }
 
+// Numbers of 2^63 and more: order, quotients and conversions are those of unsigned integers.
+TEST(OnnxImport, LargeUnsignedIntegersKeepTheirOrderAndSize) {
+  const auto u = [](uint64_t v) { return int64_t(v); };
+  const uint64_t big = 0xF000000000000000u;
+  const Message g =
+      graph({node("Less", {"a", "b"}, {"less"}), node("Div", {"a", "b"}, {"q"}),
+             node("Mod", {"a", "b"}, {"r"}), node("Max", {"a", "b"}, {"most"}),
+             node("ReduceMin", {"a"}, {"least"}, {attribute("keepdims", int64_t(0))}),
+             node("Cast", {"a"}, {"real"}, {attribute("to", int64_t(ElementType::f64))}),
+             node("Cast", {"real"}, {"back"}, {attribute("to", int64_t(ElementType::u64))}),
+             node("BitShift", {"a", "three"}, {"down"}, {attribute("direction", std::string("RIGHT"))})},
+            {value("a", {"4"}, ElementType::u64), value("b", {"4"}, ElementType::u64),
+             value("three", {"1"}, ElementType::u64)},
+            {value("less", {"4"}, ElementType::bool_), value("q", {"4"}, ElementType::u64),
+             value("r", {"4"}, ElementType::u64), value("most", {"4"}, ElementType::u64),
+             value("least", {}, ElementType::u64), value("real", {"4"}, ElementType::f64),
+             value("back", {"4"}, ElementType::u64), value("down", {"4"}, ElementType::u64)});
+  const auto out =
+      imported(model(g)).program.interpret({{"a", Literal::of<int64_t>({4}, {u(big), 7, u(big + 9), 100})},
+                                            {"b", Literal::of<int64_t>({4}, {10, u(big), u(big), 7})},
+                                            {"three", Literal::of<int64_t>({1}, {3})}});
+  EXPECT_EQ(out.at("less").to_integers(), (std::vector<int64_t>{0, 1, 0, 0}));
+  EXPECT_EQ(out.at("q").to_integers(), (std::vector<int64_t>{u(big / 10), 0, 1, 14}));
+  EXPECT_EQ(out.at("r").to_integers(), (std::vector<int64_t>{u(big % 10), 7, 9, 2}));
+  EXPECT_EQ(out.at("most").to_integers(), (std::vector<int64_t>{u(big), u(big), u(big + 9), 100}));
+  EXPECT_EQ(out.at("least").to_integers(), (std::vector<int64_t>{7}));
+  EXPECT_EQ(out.at("real").to_reals(), (std::vector<double>{double(big), 7, double(big), 100}));
+  EXPECT_EQ(out.at("back").to_integers(), (std::vector<int64_t>{u(big), 7, u(big), 100}));
+  EXPECT_EQ(out.at("down").to_integers(), (std::vector<int64_t>{u(big >> 3), 0, u((big + 9) >> 3), 12}));
+}
+
 TEST(OnnxImport, WhatCannotBeImportedNamesTheNode) {
   const auto refusal = [](const Message& g) { return message_of([&] { imported(model(g)); }); };
   EXPECT_EQ(

@@ -5,6 +5,7 @@
 #include "rlx/lang/operators.h"
 #include "rlx/onnx/follow.h"
 #include "rlx/onnx/table.h"
+#include "rlx/onnx/unsigned.h"
 
 namespace rlx::onnx {
 namespace {
@@ -37,11 +38,24 @@ Items unary(Call& c) {
 
 template <CompareOp kKind>
 Items comparison(Call& c) {
-  return {rlx::compare(c.in(0), second(c), {.kind = kKind})};
+  return {rlx::compare(comparable(c, c.in(0)), comparable(c, second(c)), {.kind = kKind})};
 }
 
 Tensor larger_of(const Tensor& a, const Tensor& b, const Loc& loc) { return a.max(b, loc); }
 Tensor smaller_of(const Tensor& a, const Tensor& b, const Loc& loc) { return a.min(b, loc); }
+
+Items division(Call& c) {
+  if (is_u64(c.item(0))) return {u64_quotient(c.in(0), second(c))};
+  return {rlx::div(c.in(0), second(c))};
+}
+
+// Of whatever comes, the largest or smallest.
+template <auto kFunction>
+Items extreme(Call& c) {
+  Tensor out = comparable(c, c.in(0));
+  for (int i = 1; i < c.count(); ++i) out = kFunction(out, comparable(c, c.in(i)), Loc::current());
+  return {comparable(c, out)};
+}
 Tensor sum_of(const Tensor& a, const Tensor& b, const Loc& loc) { return rlx::add(a, b, loc); }
 
 template <auto kFunction>
@@ -67,6 +81,10 @@ Items power(Call& c) {
 
 Items modulo(Call& c) {
   const Tensor a = c.in(0), b = c.in(1);
+  if (is_u64(c.item(0))) {
+    c.ignore("fmod");
+    return {a - u64_quotient(a, b) * b};
+  }
   const Tensor r = rlx::rem(a, b);
   if (c.flag("fmod")) return {r};
   if (a.dtype() == DType::u8 || a.dtype() == DType::u32) return {r};
@@ -79,6 +97,7 @@ Items shift(Call& c) {
   const std::string direction = c.text("direction", "");
   if (direction != "LEFT" && direction != "RIGHT")
     throw c.wrong("direction is '", direction, "'; it must be LEFT or RIGHT");
+  if (direction == "RIGHT" && is_u64(c.item(0))) return {u64_shifted_right(c.in(0), c.in(1))};
   return {direction == "LEFT" ? rlx::shift_left(c.in(0), c.in(1)) : rlx::shift_right(c.in(0), c.in(1))};
 }
 
@@ -146,14 +165,15 @@ Items clip(Call& c) {
     return {x.clamp(c.real("min", -std::numeric_limits<float>::max()),
                     c.real("max", std::numeric_limits<float>::max()))};
   }
-  if (c.has(1)) x = x.max(c.in(1));
-  if (c.has(2)) x = x.min(c.in(2));
-  return {x};
+  x = comparable(c, x);
+  if (c.has(1)) x = x.max(comparable(c, c.in(1)));
+  if (c.has(2)) x = x.min(comparable(c, c.in(2)));
+  return {comparable(c, x)};
 }
 
 Items absolute(Call& c) {
   const DType t = c.dtype(0);
-  if (t == DType::u8 || t == DType::u32) return {c.item(0)};
+  if (t == DType::u8 || t == DType::u32 || is_u64(c.item(0))) return {c.item(0)};
   return {rlx::abs(c.in(0))};
 }
 
@@ -208,7 +228,7 @@ std::span<const Entry> elementwise_entries() {
       {"Constant", 1, constant},
       {"Cos", 7, unary<rlx::cos>, kFree},
       {"Cosh", 9, cosh, kFree},
-      {"Div", 1, binary<rlx::div>, kFree, follow<quotient>},
+      {"Div", 1, division, kFree, follow<quotient>},
       {"Equal", 1, comparison<CompareOp::eq>, kFree, follow_if<equal>},
       {"Erf", 9, unary<rlx::erf>, kFree},
       {"Exp", 1, unary<rlx::exp>, kFree},
@@ -221,9 +241,9 @@ std::span<const Entry> elementwise_entries() {
       {"Less", 1, comparison<CompareOp::lt>, kFree, follow_if<less>},
       {"LessOrEqual", 12, comparison<CompareOp::le>, kFree},
       {"Log", 1, unary<rlx::log>, kFree},
-      {"Max", 1, variadic<larger_of>, kFree, follow<larger>},
+      {"Max", 1, extreme<larger_of>, kFree, follow<larger>},
       {"Mean", 1, mean, kFree},
-      {"Min", 1, variadic<smaller_of>, kFree, follow<smaller>},
+      {"Min", 1, extreme<smaller_of>, kFree, follow<smaller>},
       {"Mod", 10, modulo, kFree, follow<remainder>},
       {"Mul", 1, binary<rlx::mul>, kFree, follow<times>, true, true},
       {"Neg", 1, unary<rlx::neg>, kFree},

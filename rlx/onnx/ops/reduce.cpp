@@ -2,6 +2,7 @@
 #include "rlx/lang/operators.h"
 #include "rlx/onnx/follow.h"
 #include "rlx/onnx/table.h"
+#include "rlx/onnx/unsigned.h"
 
 namespace rlx::onnx {
 namespace {
@@ -40,6 +41,8 @@ Items reduce(Call& c) {
   const Axes a = axes_of(c, x.rank());
   const DType type = x.dtype();
   if (type == DType::bool_) return {reduced(x.cast(DType::i32), kKind, a).cast(type)};
+  const bool ordered = kKind == ReduceOp::max || kKind == ReduceOp::min;
+  if (ordered && is_u64(c.item(0))) return {in_order(reduced(in_order(x), kKind, a))};
   // Means of integers, and empty extremes of them, follow the integers' own rules.
   if (kKind == ReduceOp::mean && !is_float(type)) return {reduced(x.cast(DType::f64), kKind, a).cast(type)};
   return {reduced(x, kKind, a)};
