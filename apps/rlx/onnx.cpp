@@ -87,7 +87,7 @@ void inspect_onnx(const io::Input& input, bool json) {
 bool convert_onnx(const std::string& in, const std::string& out) {
   if (out.ends_with(".onnx")) {
     const Program p = open_program(in);
-    write_file(out, std::string_view(onnx::export_model(p)));
+    onnx::export_file(out, p);
     print(cat(p.graph.len(), " nodes, ", p.weights.size(), " weights to ", out, "\n"));
     return true;
   }

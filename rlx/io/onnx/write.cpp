@@ -1,6 +1,7 @@
 #include "rlx/io/onnx/write.h"
 
 #include <protozero/pbf_writer.hpp>
+#include <string>
 
 #include "rlx/base/error.h"
 
@@ -28,12 +29,19 @@ std::string entry_bytes(const std::string& key, const std::string& value) {
 }
 
 std::string tensor_bytes(const Tensor& t) {
-  RLX_CHECK(t.raw.has_value(), "tensor '", t.name, "' has no raw contents");
+  RLX_CHECK(t.raw.has_value() || t.external.has_value(), "tensor '", t.name, "' has no raw contents");
   return message([&](pbf_writer& w) {
     for (const int64_t d : t.dims) w.add_int64(1, d);
     w.add_int32(2, t.type);
     if (!t.name.empty()) w.add_string(8, t.name);
-    w.add_bytes(9, reinterpret_cast<const char*>(t.raw->data()), t.raw->size());
+    if (!t.external) {
+      w.add_bytes(9, reinterpret_cast<const char*>(t.raw->data()), t.raw->size());
+      return;
+    }
+    w.add_message(13, entry_bytes("location", t.external->location));
+    w.add_message(13, entry_bytes("offset", std::to_string(t.external->offset)));
+    if (t.external->length) w.add_message(13, entry_bytes("length", std::to_string(*t.external->length)));
+    w.add_int32(14, 1);
   });
 }
 
@@ -118,6 +126,26 @@ std::string graph_bytes(const Graph& g) {
   });
 }
 
+std::string opset_bytes(const std::string& domain, int64_t version) {
+  return message([&](pbf_writer& w) {
+    w.add_string(1, domain);
+    w.add_int64(2, version);
+  });
+}
+
+std::string function_bytes(const Function& f, const Opsets& opsets) {
+  return message([&](pbf_writer& w) {
+    w.add_string(1, f.name);
+    for (const std::string& s : f.inputs) w.add_string(4, s);
+    for (const std::string& s : f.outputs) w.add_string(5, s);
+    for (const std::string& s : f.attributes) w.add_string(6, s);
+    for (const Node& n : f.nodes) w.add_message(7, node_bytes(n));
+    for (const auto& [domain, version] : f.opsets.empty() ? opsets : f.opsets)
+      w.add_message(9, opset_bytes(domain, version));
+    w.add_string(10, f.domain);
+  });
+}
+
 }  // namespace
 
 std::string model_bytes(const Model& m) {
@@ -126,12 +154,9 @@ std::string model_bytes(const Model& m) {
     if (!m.producer.empty()) w.add_string(2, m.producer);
     if (!m.producer_version.empty()) w.add_string(3, m.producer_version);
     w.add_message(7, graph_bytes(m.graph));
-    for (const auto& [domain, version] : m.opsets)
-      w.add_message(8, message([&](pbf_writer& o) {
-                      o.add_string(1, domain);
-                      o.add_int64(2, version);
-                    }));
+    for (const auto& [domain, version] : m.opsets) w.add_message(8, opset_bytes(domain, version));
     for (const auto& [key, value] : m.metadata) w.add_message(14, entry_bytes(key, value));
+    for (const Function& f : m.functions) w.add_message(25, function_bytes(f, m.opsets));
   });
 }
 

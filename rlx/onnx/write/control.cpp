@@ -1,8 +1,11 @@
 // Branches and loops as nodes of ONNX. Constants of a loop and captures of a branch are names of the graph around it.
+#include "rlx/ir/inline.h"
+#include "rlx/ir/leaves.h"
 #include "rlx/onnx/write/writer.h"
 #include "rlx/ops/control/if.h"
 #include "rlx/ops/control/scan.h"
 #include "rlx/ops/control/while.h"
+#include "rlx/ops/elementwise/select.h"
 
 namespace rlx::onnx {
 namespace {
@@ -59,10 +62,30 @@ Names branch(Writer& w, const ir::Node& n) {
                  int(n.shapes.size()));
 }
 
+// The body of a scan that skips steps: where the flag is false, carries stay and outputs are zeros.
+ir::Graph gated_body(const ops::Scan::Attrs& a) {
+  const ir::Graph& body = *a.body;
+  ir::Graph g(body.name());
+  ir::Exprs leaves;
+  for (const ir::NodeId id : body.leaves()) {
+    const ir::Node& n = body.node(id);
+    leaves.push_back({&g, g.input(ir::leaf_name(n), n.shapes[0])});
+  }
+  const size_t flag = a.gate == ops::ScanGate::carry ? 0 : size_t(a.carries + a.consts);
+  const ir::Exprs made = ir::inline_graph(g, body, leaves);
+  ir::Values outputs;
+  for (size_t i = 0; i < made.size(); ++i) {
+    const bool carry = int(i) < a.carries;
+    const ir::Expr skipped = carry ? leaves[i] : ir::Expr{&g, ir::full(g, made[i].shape(), 0)};
+    outputs.push_back(ops::where(leaves[flag], made[i], skipped));
+  }
+  g.set_outputs(outputs);
+  return g;
+}
+
 Names scan(Writer& w, const ir::Node& n) {
   const auto& a = n.as<ops::Scan>();
-  if (a.gate != ops::ScanGate::none) throw invalid("onnx: a scan with a gate has no counterpart");
-  const ir::Graph& g = *a.body;
+  const ir::Graph g = a.gate == ops::ScanGate::none ? *a.body : gated_body(a);
   Names leaves, in;
   std::vector<std::pair<std::string, Shape>> arguments;
   for (size_t i = 0; i < n.inputs.size(); ++i) {
@@ -106,34 +129,20 @@ std::string holds(Writer& w, const ir::Graph& cond, const std::string& value) {
   return c;
 }
 
-// Nodes of a graph without a body of its own, on these names.
-std::string inlined(Writer& w, const ir::Graph& body, const Names& leaves) {
-  const ir::Graph g = with_counterparts(body);
-  Writer inner(g, &w);
-  const auto ids = g.leaves();
-  for (size_t i = 0; i < ids.size(); ++i) inner.set_name(g.node(ids[i]).result(), leaves.at(i));
-  inner.write_body();
-  auto& to = w.out();
-  for (file::Node& n : inner.out().nodes) to.nodes.push_back(std::move(n));
-  for (file::Tensor& t : inner.out().initializers) to.initializers.push_back(std::move(t));
-  w.kept().insert(w.kept().end(), inner.kept().begin(), inner.kept().end());
-  return inner.name(g.outputs()[0]);
-}
-
 Names loop(Writer& w, const ir::Node& n) {
   const auto& a = n.as<ops::While>();
   Names start, leaves;
   for (const ir::Value v : n.inputs) start.push_back(w.name(v));
   leaves = start;
   for (int i = 0; i < a.carries; ++i) leaves[size_t(i)] = w.fresh("carry");
-  const std::string first = holds(w, *a.cond, inlined(w, *a.cond, start));
+  const std::string first = holds(w, *a.cond, w.inlined(*a.cond, start)[0]);
   Body b(w, *a.body, leaves);
   b.take(w.fresh("iteration"), Shape(DType::i64, {}));
   b.take(w.fresh("condition"), Shape(DType::bool_, {}));
   for (int i = 0; i < a.carries; ++i) b.take(leaves[size_t(i)], n.shapes[size_t(i)]);
   Names next = leaves;
   for (int i = 0; i < a.carries; ++i) next[size_t(i)] = b.output(size_t(i));
-  const std::string again = holds(b.writer(), *a.cond, inlined(b.writer(), *a.cond, next));
+  const std::string again = holds(b.writer(), *a.cond, b.writer().inlined(*a.cond, next)[0]);
   b.put_out(b.writer().node("Identity", {again}), Shape(DType::bool_, {}));
   for (int i = 0; i < a.carries; ++i) b.put_out(next[size_t(i)], n.shapes[size_t(i)]);
   const std::string most =

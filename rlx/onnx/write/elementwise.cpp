@@ -47,7 +47,59 @@ Names gelu_approx(Writer& w, const ir::Node& n) {
   return {w.node("Gelu", in(w, n), {attribute("approximate", std::string("tanh"))})};
 }
 
-Names cast(Writer& w, const ir::Node& n) { return {w.cast(w.name(n.inputs[0]), type_of(n))}; }
+// Casts of ours saturate; those of ONNX are left open.
+Names cast(Writer& w, const ir::Node& n) {
+  const DType from = w.graph().shape(n.inputs[0]).dtype(), to = type_of(n);
+  std::string x = w.name(n.inputs[0]);
+  if (is_float(from) && (to == DType::i8 || to == DType::u8 || to == DType::i16)) {
+    if (from != DType::f32 && from != DType::f64) x = w.cast(x, DType::f32);
+    const DType wide = from == DType::f64 ? from : DType::f32;
+    const double least = to == DType::i8 ? -128 : to == DType::u8 ? 0 : -32768;
+    const double most = to == DType::i8 ? 127 : to == DType::u8 ? 255 : 32767;
+    x = w.node("Clip", {x, w.scalar(wide, least), w.scalar(wide, most)});
+  }
+  return {w.cast(x, to)};
+}
+
+// 2^b in the type of a shift, b brought into 0 .. count - 1.
+std::string power_of_two(Writer& w, const std::string& bits, DType t, int64_t count) {
+  std::vector<int64_t> powers;
+  for (int64_t i = 0; i < count; ++i) powers.push_back(int64_t(uint64_t(1) << i));
+  const std::string at =
+      w.node("Min", {w.node("Max", {bits, w.scalar(t, 0)}), w.scalar(t, double(count - 1))});
+  const Literal table = Literal::integers(Shape(t, {count}), powers);
+  return w.node("Gather", {w.constant(table), w.cast(at, DType::i64)});
+}
+
+std::string between(Writer& w, const std::string& x, DType t, int64_t below) {
+  return w.node("And", {w.node("GreaterOrEqual", {x, w.scalar(t, 0)}),
+                        w.node("Less", {x, w.scalar(t, double(below))})});
+}
+
+// Bits beyond the width shift everything out. Signed integers are multiplied and divided, as ONNX shifts unsigned ones.
+template <bool kLeft>
+Names shift(Writer& w, const ir::Node& n) {
+  const std::string a = w.name(n.inputs[0]), bits = w.name(n.inputs[1]);
+  const DType t = type_of(n);
+  const int64_t width = int64_t(dtype_size(t)) * 8;
+  const std::string zero = w.scalar(t, 0);
+  if (t == DType::u8 || t == DType::u32) {
+    const std::string most = w.scalar(t, double(width - 1));
+    const std::string y = w.node("BitShift", {a, w.node("Min", {bits, most})},
+                                 {attribute("direction", std::string(kLeft ? "LEFT" : "RIGHT"))});
+    return {w.node("Where", {w.node("LessOrEqual", {bits, most}), y, zero})};
+  }
+  if (kLeft) {
+    const std::string y = w.node("Mul", {a, power_of_two(w, bits, t, width)});
+    return {w.node("Where", {between(w, bits, t, width), y, zero})};
+  }
+  // floor(a / 2^b): the quotient towards zero, one less where something negative is left over.
+  const std::string p = power_of_two(w, bits, t, width - 1), q = w.node("Div", {a, p});
+  const std::string rest = w.node("Sub", {a, w.node("Mul", {q, p})});
+  const std::string y = w.node("Sub", {q, w.cast(w.node("Less", {rest, zero}), t)});
+  const std::string sign = w.node("Where", {w.node("Less", {a, zero}), w.scalar(t, -1), zero});
+  return {w.node("Where", {between(w, bits, t, width - 1), y, sign})};
+}
 
 Names clamp(Writer& w, const ir::Node& n) {
   const auto& a = n.as<ops::Clamp>();
@@ -140,6 +192,8 @@ const std::map<std::string_view, WriteNode>& elementwise_writers() {
       {"rem", rem},
       {"round", plain<"Round">},
       {"rsqrt", rsqrt},
+      {"shift_left", shift<true>},
+      {"shift_right", shift<false>},
       {"sigmoid", plain<"Sigmoid">},
       {"sign", plain<"Sign">},
       {"silu", silu},

@@ -1,10 +1,5 @@
-// Products, convolutions, pools, norms and softmax as nodes of ONNX.
-#include <algorithm>
-
+// Products, transforms, norms and softmax as nodes of ONNX.
 #include "rlx/onnx/write/writer.h"
-#include "rlx/ops/conv/conv.h"
-#include "rlx/ops/conv/conv_nd.h"
-#include "rlx/ops/conv/pool.h"
 #include "rlx/ops/conv/resize.h"
 #include "rlx/ops/fft/fft.h"
 #include "rlx/ops/linalg/dot_general.h"
@@ -50,68 +45,14 @@ Names dot_general(Writer& w, const ir::Node& n) {
       if (c == '?') out.push_back(c = next++);
     }
   }
-  return {w.node("Einsum", {w.name(n.inputs[0]), w.name(n.inputs[1])},
-                 {attribute("equation", left + "," + right + "->" + out)})};
-}
-
-template <class Op>
-std::vector<file::Attribute> steps(const typename Op::Attrs& a, int axes) {
-  std::vector<file::Attribute> out;
-  if (!a.stride.empty()) out.push_back(attribute("strides", a.stride));
-  if (!a.dilation.empty()) out.push_back(attribute("dilations", a.dilation));
-  if (!a.padding.empty()) {
-    std::vector<int64_t> pads = a.padding;
-    if (int(pads.size()) == axes) pads.insert(pads.end(), a.padding.begin(), a.padding.end());
-    out.push_back(attribute("pads", pads));
-  }
-  out.push_back(attribute("group", int64_t(a.groups)));
-  return out;
-}
-
-template <class Op>
-Names conv(Writer& w, const ir::Node& n) {
-  const int axes = n.shapes[0].rank() - 2;
-  return {w.node("Conv", {w.name(n.inputs[0]), w.name(n.inputs[1])}, steps<Op>(n.as<Op>(), axes))};
-}
-
-template <class Op>
-Names conv_transpose(Writer& w, const ir::Node& n) {
-  const auto& a = n.as<Op>();
-  auto attributes = steps<Op>(a, n.shapes[0].rank() - 2);
-  if (!a.output_padding.empty()) attributes.push_back(attribute("output_padding", a.output_padding));
-  return {w.node("ConvTranspose", {w.name(n.inputs[0]), w.name(n.inputs[1])}, attributes)};
-}
-
-// The general form, as far as it is an ordinary convolution.
-Names general_conv(Writer& w, const ir::Node& n) {
-  const auto& a = n.as<ops::Conv>();
-  const Shape &x = type(w, n.inputs[0]), &k = type(w, n.inputs[1]);
-  const size_t axes = size_t(x.rank() - 2);
-  const auto entry = [](const std::vector<int64_t>& v, size_t i, int64_t otherwise) {
-    return v.empty() ? otherwise : v[i];
+  // Codes of two types meet in the type of the result.
+  const bool mixed = type(w, n.inputs[0]).dtype() != type(w, n.inputs[1]).dtype();
+  const auto operand = [&](int i) {
+    const std::string& x = w.name(n.inputs[size_t(i)]);
+    return mixed ? w.cast(x, n.shapes[0].dtype()) : x;
   };
-  std::vector<int64_t> stride, dilation, low, high;
-  for (size_t i = 0; i < axes; ++i) {
-    stride.push_back(entry(a.stride, i, 1));
-    dilation.push_back(entry(a.dilation, i, 1));
-    low.push_back(entry(a.padding, i, 0));
-    const int axis = int(i) + 2;
-    if (stride[i] < 1 || dilation[i] < 1 || low[i] < 0 || entry(a.input_dilation, i, 1) != 1 ||
-        !a.groups.is_static() || !x.dim(axis).is_static())
-      throw invalid("onnx: a convolution that runs backwards or spreads its input has no counterpart");
-    // What the last window needs behind the input; a rest that no window reaches needs nothing.
-    const int64_t reach =
-        (n.shapes[0].dim(axis).value() - 1) * stride[i] + dilation[i] * (k.dim(axis).value() - 1) + 1;
-    high.push_back(std::max<int64_t>(0, reach - low[i] - x.dim(axis).value()));
-  }
-  low.insert(low.end(), high.begin(), high.end());
-  std::string y = w.node("Conv", {w.name(n.inputs[0]), w.name(n.inputs[1])},
-                         {attribute("strides", stride), attribute("dilations", dilation),
-                          attribute("pads", low), attribute("group", a.groups.value())});
-  std::vector<int64_t> first(axes, 0), end, along;
-  for (size_t i = 0; i < axes; ++i)
-    end.push_back(n.shapes[0].dim(int(i) + 2).value()), along.push_back(int64_t(i) + 2);
-  return {w.node("Slice", {y, w.ints(first), w.ints(end), w.ints(along)})};
+  return {
+      w.node("Einsum", {operand(0), operand(1)}, {attribute("equation", left + "," + right + "->" + out)})};
 }
 
 Names resize(Writer& w, const ir::Node& n) {
@@ -159,28 +100,6 @@ Names fft(Writer& w, const ir::Node& n) {
   return {w.node("Reshape", {back, w.dims(x.dims())})};
 }
 
-Names pool(Writer& w, const ir::Node& n) {
-  const auto& a = n.as<ops::Pool>();
-  using ops::ReduceOp;
-  const int axes = int(a.kernel_size.size());
-  const Shape& x = type(w, n.inputs[0]);
-  const bool max = a.kind == ReduceOp::max, mean = a.kind == ReduceOp::mean, sum = a.kind == ReduceOp::sum;
-  if ((!max && !mean && !sum) || x.rank() != axes + 2)
-    throw invalid("onnx: a pool of this kind, or of a tensor with ", x.rank(), " axes, has no counterpart");
-  std::vector<int64_t> pads = a.padding;
-  pads.resize(size_t(axes), 0);
-  const std::vector<int64_t> half = pads;
-  pads.insert(pads.end(), half.begin(), half.end());
-  std::vector<file::Attribute> attributes{attribute("kernel_shape", a.kernel_size), attribute("pads", pads),
-                                          attribute("strides", a.stride.empty() ? a.kernel_size : a.stride)};
-  if (!max) attributes.push_back(attribute("count_include_pad", int64_t(a.count_include_pad || sum)));
-  const std::string y = w.node(max ? "MaxPool" : "AveragePool", {w.name(n.inputs[0])}, attributes);
-  if (!sum) return {y};
-  double size = 1;
-  for (const int64_t k : a.kernel_size) size *= double(k);
-  return {w.node("Mul", {y, w.scalar(x.dtype(), size)})};
-}
-
 template <class Op>
 Names along_axis(Writer& w, const ir::Node& n) {
   const char* const op = std::is_same_v<Op, ops::Softmax> ? "Softmax" : "LogSoftmax";
@@ -215,23 +134,9 @@ Names layer_norm(Writer& w, const ir::Node& n) {
 
 const std::map<std::string_view, WriteNode>& network_writers() {
   static const std::map<std::string_view, WriteNode> kWriters{
-      {"conv", general_conv},
-      {"conv1d", conv<ops::Conv1d>},
-      {"conv2d", conv<ops::Conv2d>},
-      {"conv3d", conv<ops::Conv3d>},
-      {"conv_transpose1d", conv_transpose<ops::ConvTranspose1d>},
-      {"conv_transpose2d", conv_transpose<ops::ConvTranspose2d>},
-      {"conv_transpose3d", conv_transpose<ops::ConvTranspose3d>},
-      {"det", determinant},
-      {"dot_general", dot_general},
-      {"einsum", einsum},
-      {"fft", fft},
-      {"layer_norm", layer_norm},
-      {"log_softmax", along_axis<ops::LogSoftmax>},
-      {"matmul", matmul},
-      {"pool", pool},
-      {"resize", resize},
-      {"softmax", along_axis<ops::Softmax>},
+      {"det", determinant}, {"dot_general", dot_general}, {"einsum", einsum},
+      {"fft", fft},         {"layer_norm", layer_norm},   {"log_softmax", along_axis<ops::LogSoftmax>},
+      {"matmul", matmul},   {"resize", resize},           {"softmax", along_axis<ops::Softmax>},
   };
   return kWriters;
 }

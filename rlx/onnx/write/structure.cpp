@@ -1,12 +1,9 @@
-// Leaves, extents, boxes, indices and order as nodes of ONNX.
+// Leaves, extents, boxes and order as nodes of ONNX.
 #include <limits>
 
 #include "rlx/ir/leaves.h"
 #include "rlx/onnx/write/writer.h"
 #include "rlx/ops/conv/windows.h"
-#include "rlx/ops/index/gather.h"
-#include "rlx/ops/index/scatter.h"
-#include "rlx/ops/index/take_along.h"
 #include "rlx/ops/reduce/cumulative.h"
 #include "rlx/ops/reduce/extreme.h"
 #include "rlx/ops/reduce/reduce.h"
@@ -104,74 +101,29 @@ Names pad(Writer& w, const ir::Node& n) {
   return {w.node("Pad", {w.name(n.inputs[0]), w.dims(widths), w.scalar(n.shapes[0].dtype(), a.value)})};
 }
 
-// Indices as ONNX takes them.
-std::string indices(Writer& w, ir::Value v) {
-  const DType t = type(w, v).dtype();
-  return t == DType::i64 || t == DType::i32 ? w.name(v) : w.cast(w.name(v), DType::i64);
-}
-
-Names gather(Writer& w, const ir::Node& n) {
-  const auto& a = n.as<ops::Gather>();
-  std::string at = indices(w, n.inputs[1]);
-  if (a.mode == ops::IndexMode::clamp) {
-    const Shape& t = type(w, n.inputs[0]);
-    at = w.cast(at, DType::i64);
-    const std::string last = w.node("Sub", {w.dim(t.dim(a.axis)), w.ints({1})});
-    at = w.node("Min",
-                {w.node("Max", {at, w.constant(Literal::of<int64_t>({}, {0}))}), w.node("Squeeze", {last})});
-  }
-  return {w.node("Gather", {w.name(n.inputs[0]), at}, {attribute("axis", int64_t(a.axis))})};
-}
-
-Names take_along(Writer& w, const ir::Node& n) {
-  const auto& a = n.as<ops::TakeAlong>();
-  if (a.mode == ops::IndexMode::clamp)
-    throw invalid("onnx: take_along that clamps its indices has no counterpart");
-  return {w.node("GatherElements", {w.name(n.inputs[0]), indices(w, n.inputs[1])},
-                 {attribute("axis", int64_t(a.axis))})};
-}
-
-Names scatter(Writer& w, const ir::Node& n) {
-  const auto& a = n.as<ops::Scatter>();
-  if (a.batch_dims != 0 || a.mode == ops::IndexMode::clamp)
-    throw invalid("onnx: a scatter of batches, or one that clamps, has no counterpart");
-  const char* const kKinds[] = {"none", "add", "max", "min"};
-  const std::string at = w.node("Unsqueeze", {w.cast(indices(w, n.inputs[1]), DType::i64), w.ints({-1})});
-  return {w.node("ScatterND", {w.name(n.inputs[0]), at, w.name(n.inputs[2])},
-                 {attribute("reduction", std::string(kKinds[size_t(a.kind)]))})};
-}
-
-// Slices with an index of their own for each batch entry.
-Names batched_gather(Writer& w, const ir::Node& n) {
-  const auto& a = n.as<ops::BatchedGather>();
-  const int rank = type(w, n.inputs[0]).rank(), axis = a.axis < 0 ? a.axis + rank : a.axis;
-  if (axis != a.batch_dims || a.mode == ops::IndexMode::clamp)
-    throw invalid("onnx: a gather of batches behind further axes, or one that clamps, has no counterpart");
-  const std::string at = w.node("Unsqueeze", {w.cast(indices(w, n.inputs[1]), DType::i64), w.ints({-1})});
-  return {w.node("GatherND", {w.name(n.inputs[0]), at}, {attribute("batch_dims", int64_t(a.batch_dims))})};
-}
-
 // Starts moved so that a box of these extents lies inside.
 std::string clamped_starts(Writer& w, ir::Value starts, const Dims& x, const Dims& box) {
   Dims most;
   for (size_t i = 0; i < x.size(); ++i) most.push_back(x[i] - box[i]);
   return w.node(
-      "Min",
-      {w.node("Max", {w.cast(indices(w, starts), DType::i64), w.constant(Literal::of<int64_t>({}, {0}))}),
-       w.dims(most)});
+      "Min", {w.node("Max", {w.cast(w.name(starts), DType::i64), w.constant(Literal::of<int64_t>({}, {0}))}),
+              w.dims(most)});
 }
 
-std::vector<int64_t> all_axes(int rank) {
-  std::vector<int64_t> out;
-  for (int i = 0; i < rank; ++i) out.push_back(i);
-  return out;
-}
-
+// Axis by axis where something is cut off: numbers from the start on.
 Names dynamic_slice(Writer& w, const ir::Node& n) {
   const Shape& x = type(w, n.inputs[0]);
   const std::string start = clamped_starts(w, n.inputs[1], x.dims(), n.shapes[0].dims());
-  const std::string end = w.node("Add", {start, w.dims(n.shapes[0].dims())});
-  return {w.node("Slice", {w.name(n.inputs[0]), start, end, w.ints(all_axes(x.rank()))})};
+  const std::string zero = w.constant(Literal::of<int64_t>({}, {0})),
+                    one = w.constant(Literal::of<int64_t>({}, {1}));
+  std::string y = w.name(n.inputs[0]);
+  for (int axis = 0; axis < x.rank(); ++axis) {
+    if (decide_equal(x.dim(axis), n.shapes[0].dim(axis)) == true) continue;
+    const std::string first = w.node("Gather", {start, w.constant(Literal::of<int64_t>({}, {axis}))});
+    const std::string line = w.node("Range", {zero, w.node("Squeeze", {w.dim(n.shapes[0].dim(axis))}), one});
+    y = w.node("Gather", {y, w.node("Add", {line, first})}, {attribute("axis", int64_t(axis))});
+  }
+  return {y == w.name(n.inputs[0]) ? w.node("Identity", {y}) : y};
 }
 
 // Rows are replaced by their numbers; of a smaller box all places are, moved by the starts.
@@ -291,7 +243,6 @@ const std::map<std::string_view, WriteNode>& structure_writers() {
   static const std::map<std::string_view, WriteNode> kWriters{
       {"argmax", extreme<ops::Argmax>},
       {"argmin", extreme<ops::Argmin>},
-      {"batched_gather", batched_gather},
       {"concat", concat},
       {"constant", constant},
       {"cumsum", cumsum},
@@ -300,16 +251,13 @@ const std::map<std::string_view, WriteNode>& structure_writers() {
       {"expand", expand},
       {"flip", flip},
       {"full", full},
-      {"gather", gather},
       {"iota", iota},
       {"narrow", narrow},
       {"pad", pad},
       {"reduce", reduce},
       {"reshape", reshape},
-      {"scatter", scatter},
       {"slice", slice},
       {"sort", sort},
-      {"take_along", take_along},
       {"top_k", top_k},
       {"transpose", transpose},
       {"windows", windows},

@@ -1,7 +1,10 @@
 #include "rlx/onnx/write/writer.h"
 
+#include <algorithm>
+
 #include "rlx/base/dim_polynomial.h"
 #include "rlx/base/error.h"
+#include "rlx/ir/interpreter.h"
 #include "rlx/ir/leaves.h"
 
 namespace rlx::onnx {
@@ -54,16 +57,25 @@ Names Writer::nodes(const std::string& op, const Names& in, std::vector<file::At
   return names;
 }
 
-std::string Writer::constant(const Literal& l) {
+file::Tensor tensor_of(const Literal& l, std::string name) {
   file::Tensor t;
-  t.name = fresh("constant");
+  t.name = std::move(name);
   t.type = int32_t(file::element_of(l.dtype()));
   for (const Dim d : l.shape().dims()) t.dims.push_back(d.value());
   t.raw = l.bytes();
+  return t;
+}
+
+std::string Writer::constant(const Literal& l) {
   kept_.push_back(l);
-  std::string name = t.name;
-  out_.initializers.push_back(std::move(t));
-  return name;
+  if (root_->in_function_) {
+    file::Attribute a;
+    a.name = "value", a.kind = file::Attribute::Kind::tensor;
+    a.tensor = std::make_shared<file::Tensor>(tensor_of(kept_.back(), ""));
+    return node("Constant", {}, {std::move(a)});
+  }
+  out_.initializers.push_back(tensor_of(kept_.back(), fresh("constant")));
+  return out_.initializers.back().name;
 }
 
 std::string Writer::ints(const std::vector<int64_t>& v) {
@@ -164,11 +176,58 @@ file::ValueInfo Writer::value_info(const std::string& name, const Shape& s) cons
   return v;
 }
 
+std::optional<Literal> Writer::known(ir::Value v) const {
+  const ir::Node& n = graph_.node(v.node);
+  if (n.is<ir::Constant>()) return n.as<ir::Constant>().value;
+  if (n.is<ir::Param>() && root_->weights_ != nullptr) {
+    const auto at = root_->weights_->find(ir::leaf_name(n));
+    return at == root_->weights_->end() ? std::nullopt : std::optional(at->second);
+  }
+  if (n.op->traits.leaf) return std::nullopt;
+  Literals operands;
+  ir::Graph one("node");
+  ir::Values leaves;
+  for (const ir::Value in : n.inputs) {
+    const auto value = known(in);
+    if (!value) return std::nullopt;
+    leaves.push_back(one.constant(*value));
+  }
+  const ir::NodeId id = one.append(*n.op, n.attrs, leaves);
+  one.set_outputs({one.value(id, v.index)});
+  return ir::interpret(one, Literals{})[0];
+}
+
+// Results without elements need no computation, and not every engine's operators take operands without.
+bool Writer::write_empty(const ir::Node& n) {
+  for (const Shape& s : n.shapes) {
+    if (std::find(s.dims().begin(), s.dims().end(), Dim(0)) == s.dims().end()) return false;
+  }
+  for (uint32_t i = 0; i < n.shapes.size(); ++i)
+    set_name(n.result(i), node("Expand", {scalar(n.shapes[i].dtype(), 0), dims(n.shapes[i].dims())}));
+  return !n.shapes.empty();
+}
+
+bool Writer::write_known(const ir::Node& n) {
+  for (uint32_t i = 0; i < n.shapes.size(); ++i) {
+    const auto value = known(n.result(i));
+    if (!value) return false;
+    set_name(n.result(i), constant(*value));
+  }
+  return true;
+}
+
 void Writer::write_body() {
   for (const ir::Node* n : graph_.nodes()) {
     if (n->op->traits.leaf) continue;
+    if (write_empty(*n)) continue;
     const WriteNode write = find_writer(n->op->name);
+    if (write == nullptr && is_function(n->op->name) && n->op->is_composite()) {
+      const Names results = write_function(*n);
+      for (uint32_t i = 0; i < results.size(); ++i) set_name(n->result(i), results[i]);
+      continue;
+    }
     if (write == nullptr) {
+      if (write_known(*n)) continue;
       Error e = invalid("onnx: operator '", n->op->name, "' has no counterpart in ONNX");
       e.set_node(cat("%", n->id));
       throw e;

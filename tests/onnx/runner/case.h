@@ -40,5 +40,7 @@ Case read_case(const std::string& folder);
 Result run_case(const Case&, const std::string& device);
 /// As run_case in a process of its own, so that whatever happens is told; at most `seconds` long.
 Result run_apart(const std::string& folder, const std::string& device, int seconds);
+/// Exports the samples of all operators into folders below `folder`; says which have no counterpart.
+void write_samples(const std::string& folder);
 
 }  // namespace rlx::onnx_cases
