@@ -21,4 +21,14 @@ void encode_each(const float* in, std::byte* out, int64_t count, int elements, V
   for (int64_t i = 0; i < count; i += elements) visit(in + i, *block++);
 }
 
+/// Calls visit(values, weights of them, block); weights are null where there are none.
+template <class Block, class Visit>
+void encode_each_weighted(const float* in, const float* weights, std::byte* out, int64_t count, int elements,
+                          Visit visit) {
+  static_assert(alignof(Block) == 1);
+  Block* block = reinterpret_cast<Block*>(out);
+  for (int64_t i = 0; i < count; i += elements)
+    visit(in + i, weights != nullptr ? weights + i : nullptr, *block++);
+}
+
 }  // namespace rlx::quant

@@ -4,6 +4,7 @@
 // codes are the nearest ones. The search starts from several scales around the one that maps the largest
 // value to the end of the grid, takes the best after one least-squares step, then alternates the two until
 // nothing improves. All functions want finite input and a length that is a multiple of 8.
+// `w` weighs the squared error of each element; null: all alike.
 #pragma once
 
 #include <algorithm>
@@ -23,14 +24,14 @@ inline float nearest_code(float v, float lo, float hi) { return round_even(std::
 inline float inverse_or_zero(float d) { return d > 1e-30f || d < -1e-30f ? 1 / d : 0.0f; }
 
 /// x ~ d * q with whole q in [lo, hi]. d may be negative: an uneven range is turned to suit the block.
-float fit_symmetric(const float* x, int n, int lo, int hi);
+float fit_symmetric(const float* x, int n, int lo, int hi, const float* w = nullptr);
 
 struct Affine {
   float d, m;
 };
 /// x ~ d * q + m with whole q in [0, hi] and d >= 0; m <= 0 when asked, for formats that subtract a
 /// non-negative minimum.
-Affine fit_affine(const float* x, int n, int hi, bool m_not_positive);
+Affine fit_affine(const float* x, int n, int hi, bool m_not_positive, const float* w = nullptr);
 
 /// A grid of 16 ascending whole values within [-128, 127], with the nearest one found by look-up: midpoints
 /// are multiples of 1/2, so the cell [k/2, (k+1)/2) has one answer.
@@ -57,9 +58,9 @@ class TableGrid {
 };
 
 /// x ~ d * value of an entry.
-float fit_table(const float* x, int n, const TableGrid&);
+float fit_table(const float* x, int n, const TableGrid&, const float* w = nullptr);
 
-/// Sum of (x - d*q - m)^2 over nearest codes q in [lo, hi].
-float affine_error(const float* x, int n, float d, float m, int lo, int hi);
+/// Sum of w (x - d*q - m)^2 over nearest codes q in [lo, hi].
+float affine_error(const float* x, int n, float d, float m, int lo, int hi, const float* w = nullptr);
 
 }  // namespace rlx::quant

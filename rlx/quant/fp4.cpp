@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "rlx/quant/blocks.h"
+#include "rlx/quant/weighted.h"
 
 namespace rlx::quant {
 namespace {
@@ -22,11 +23,11 @@ float largest_magnitude(const float* x, int n) {
 }
 
 // Squared error of x on the E2M1 grid with this scale (given as its half, see half_mx_scale).
-float grid_error(const float* x, int n, float half) {
+float grid_error(const float* x, const float* w, int n, float half) {
   float error = 0;
   for (int i = 0; i < n; ++i) {
     const float e = x[i] - half * (2 * kE2m1Table[e2m1_nearest(x[i] / half * 0.5f)]);
-    error += e * e;
+    error += (w != nullptr ? w[i] : 1.0f) * (e * e);
   }
   return error;
 }
@@ -41,29 +42,32 @@ uint8_t e2m1_nearest(float value) {
   return uint8_t(code | (value < 0 && code != 0 ? 8 : 0));
 }
 
-void encode_mxfp4(const float* in, std::byte* out, int64_t count) {
-  encode_each<BlockMXFP4>(in, out, count, kMx, [](const float* x, BlockMXFP4& b) {
-    // The exponent that puts the largest value in the top binade of the grid (4 to 8, clipped at 6), and the
-    // next one, which clips nothing but is coarser.
-    const float largest = largest_magnitude(x, kMx);
-    int best = 0;
-    if (largest > 0) {
-      const int top = std::ilogb(largest) - 2 + 127;
-      float least = std::numeric_limits<float>::infinity();
-      for (int e = std::clamp(top - 1, 0, 254); e <= std::clamp(top + 1, 0, 254); ++e) {
-        const float error = grid_error(x, kMx, half_mx_scale(uint8_t(e)));
-        if (error < least) least = error, best = e;
-      }
-    }
-    b.exponent = uint8_t(best);
-    const float half = half_mx_scale(b.exponent);
-    for (int j = 0; j < 16; ++j) {
-      b.codes[j] = uint8_t(e2m1_nearest(x[j] / half * 0.5f) | e2m1_nearest(x[j + 16] / half * 0.5f) << 4);
-    }
-  });
+void encode_mxfp4(const float* in, const float* weights, std::byte* out, int64_t count) {
+  encode_each_weighted<BlockMXFP4>(
+      in, weights, out, count, kMx, [](const float* x, const float* w, BlockMXFP4& b) {
+        // The exponent that puts the largest value in the top binade of the grid (4 to 8, clipped at 6), and the
+        // next one, which clips nothing but is coarser.
+        const float largest = largest_magnitude(x, kMx);
+        int best = 0;
+        if (largest > 0) {
+          const int top = std::ilogb(largest) - 2 + 127;
+          float least = std::numeric_limits<float>::infinity();
+          for (int e = std::clamp(top - 1, 0, 254); e <= std::clamp(top + 1, 0, 254); ++e) {
+            const float error = grid_error(x, w, kMx, half_mx_scale(uint8_t(e)));
+            if (error < least) least = error, best = e;
+          }
+        }
+        b.exponent = uint8_t(best);
+        const float half = half_mx_scale(b.exponent);
+        for (int j = 0; j < 16; ++j) {
+          b.codes[j] = uint8_t(e2m1_nearest(x[j] / half * 0.5f) | e2m1_nearest(x[j + 16] / half * 0.5f) << 4);
+        }
+      });
 }
 
-uint8_t nvfp4_best_scale(const float* x, int n) {
+namespace {
+
+uint8_t weighted_scale(const float* x, const float* w, int n) {
   const float largest = largest_magnitude(x, n);
   if (largest == 0) return 0;
   // From a little below "largest = 6" (clips it) to above "largest = 4": eight codes to an octave.
@@ -71,23 +75,29 @@ uint8_t nvfp4_best_scale(const float* x, int n) {
   float least = std::numeric_limits<float>::infinity();
   int best = 1;
   for (int code = std::max(1, top - 2); code <= std::min(0x7e, top + 6); ++code) {
-    const float error = grid_error(x, n, nvfp4_scale(uint8_t(code)) * 0.5f);
+    const float error = grid_error(x, w, n, nvfp4_scale(uint8_t(code)) * 0.5f);
     if (error < least) least = error, best = code;
   }
   return uint8_t(best);
 }
 
-void encode_nvfp4(const float* in, std::byte* out, int64_t count) {
-  encode_each<BlockNVFP4>(in, out, count, kNv, [](const float* x, BlockNVFP4& b) {
-    for (int g = 0; g < kNv / kNvGroup; ++g, x += kNvGroup) {
-      b.scales[g] = nvfp4_best_scale(x, kNvGroup);
-      const float scale = nvfp4_scale(b.scales[g]);
-      const float inverse = scale > 0 ? 1 / scale : 0.0f;
-      for (int j = 0; j < 8; ++j) {
-        b.codes[8 * g + j] = uint8_t(e2m1_nearest(x[j] * inverse) | e2m1_nearest(x[j + 8] * inverse) << 4);
-      }
-    }
-  });
+}  // namespace
+
+uint8_t nvfp4_best_scale(const float* x, int n) { return weighted_scale(x, nullptr, n); }
+
+void encode_nvfp4(const float* in, const float* weights, std::byte* out, int64_t count) {
+  encode_each_weighted<BlockNVFP4>(
+      in, weights, out, count, kNv, [](const float* x, const float* w, BlockNVFP4& b) {
+        for (int g = 0; g < kNv / kNvGroup; ++g, x += kNvGroup) {
+          b.scales[g] = weighted_scale(x, w != nullptr ? w + g * kNvGroup : nullptr, kNvGroup);
+          const float scale = nvfp4_scale(b.scales[g]);
+          const float inverse = scale > 0 ? 1 / scale : 0.0f;
+          for (int j = 0; j < 8; ++j) {
+            b.codes[8 * g + j] =
+                uint8_t(e2m1_nearest(x[j] * inverse) | e2m1_nearest(x[j + 8] * inverse) << 4);
+          }
+        }
+      });
 }
 
 float nvfp4_scale(uint8_t code) {

@@ -4,7 +4,7 @@
 // picked again.
 //
 // Nearest points: each element is rounded to its nearest level, which names a cell of base^width. Where the
-// cell is a point, it is the answer; else one of the points nearest to the cell is.
+// cell is a point, it is the answer; else one of the points nearest to the cell is. Weights of elements count in distances and sums.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -13,6 +13,7 @@
 
 #include "rlx/quant/fit.h"
 #include "rlx/quant/grid.h"
+#include "rlx/quant/weighted.h"
 
 namespace rlx::quant {
 namespace {
@@ -32,8 +33,8 @@ class Codebook {
     for (size_t cell = 0; cell < cells; ++cell) fill(cell);
   }
 
-  /// The point nearest to v[0 .. width).
-  int nearest(const float* v) const {
+  /// The point nearest to v[0 .. width), with weights w of its elements.
+  int nearest(const float* v, const float* w) const {
     size_t cell = 0;
     for (int j = format_.width; j-- > 0;) {
       size_t digit = 0;
@@ -47,7 +48,8 @@ class Codebook {
     for (int i = 0; i < kCandidates; ++i) {
       const int8_t* g = point(candidates[i]);
       float distance = 0;
-      for (int j = 0; j < format_.width; ++j) distance += (v[j] - float(g[j])) * (v[j] - float(g[j]));
+      for (int j = 0; j < format_.width; ++j)
+        distance += w[j] * ((v[j] - float(g[j])) * (v[j] - float(g[j])));
       if (distance < least) least = distance, best = candidates[i];
     }
     return best;
@@ -84,7 +86,7 @@ class Codebook {
 struct Choice {
   uint16_t index[8];
   uint8_t signs[4];
-  float xg = 0, gg = 0;  // sums of x * number and of number^2
+  float xg = 0, gg = 0;  // weighted sums of x * number and of number^2
 
   float scale() const { return gg > 0 ? xg / gg : 0.0f; }
   float gain() const { return gg > 0 && xg > 0 ? xg * xg / gg : 0.0f; }  // error removed by that scale
@@ -95,14 +97,15 @@ class BlockEncoder {
  public:
   explicit BlockEncoder(const Codebook& book) : format_(book.format()), book_(book) {}
 
-  void encode(const float* in, std::byte* out) {
+  void encode(const float* in, const float* weights, std::byte* out) {
+    for (int e = 0; e < 256; ++e) w_[e] = weights != nullptr ? weights[e] : 1.0f;
     // What d cannot reach is stored as the largest it can; this also keeps the sums below in range.
     const float top = 65504.0f * float(2 * format_.scales - 1) * format_.unit * largest_number();
     for (int e = 0; e < 256; ++e) x_[e] = std::min(std::max(in[e], -top), top);
     GridCodes codes{};
     float largest = 0;
     for (int r = 0; r < runs(); ++r) {
-      scales_[r] = search_scale(x_ + r * format_.run);
+      scales_[r] = search_scale(x_ + r * format_.run, w_ + r * format_.run);
       largest = std::max(largest, scales_[r]);
     }
     codes.d = Half::saturated(largest / (format_.unit * float(2 * format_.scales - 1)));
@@ -123,12 +126,12 @@ class BlockEncoder {
   float largest_number() const { return float(format_.levels.back() + (format_.has_signs() ? 0 : 1)); }
 
   // One octet with the given sign of the shift; adds to the sums.
-  void choose_octet(const float* x, float inverse, bool negative_shift, uint16_t* index, uint8_t& signs,
-                    float& xg, float& gg) const {
+  void choose_octet(const float* x, const float* w, float inverse, bool negative_shift, uint16_t* index,
+                    uint8_t& signs, float& xg, float& gg) const {
     float v[8];
     float shift = 0;
     if (format_.has_signs()) {
-      signs = signs_of(x);
+      signs = signs_of(x, w);
       for (int j = 0; j < 8; ++j) v[j] = signs >> j & 1 ? -x[j] : x[j];
     } else {
       signs = negative_shift ? 0xff : 0;
@@ -138,29 +141,30 @@ class BlockEncoder {
     for (int first = 0; first < 8; first += format_.width) {
       float scaled[8];
       for (int j = 0; j < format_.width; ++j) scaled[j] = v[first + j] * inverse - shift;
-      const int point = book_.nearest(scaled);
+      const int point = book_.nearest(scaled, w + first);
       index[first / format_.width] = uint16_t(point);
       const int8_t* g = book_.point(point);
       for (int j = 0; j < format_.width; ++j) {
         const float number = float(g[j]) + shift;
-        xg += v[first + j] * number;
-        gg += number * number;
+        xg += w[first + j] * (v[first + j] * number);
+        gg += w[first + j] * (number * number);
       }
     }
   }
 
-  uint8_t signs_of(const float* x) const {
+  // A sign that must turn is that of the element with the least weighted square.
+  uint8_t signs_of(const float* x, const float* w) const {
     int signs = 0, smallest = 0;
     bool odd = false;
     for (int j = 0; j < 8; ++j) {
       if (x[j] < 0) signs |= 1 << j, odd = !odd;
-      if (std::abs(x[j]) < std::abs(x[smallest])) smallest = j;
+      if (w[j] * (x[j] * x[j]) < w[smallest] * (x[smallest] * x[smallest])) smallest = j;
     }
     return uint8_t(format_.even_signs && odd ? signs ^ 1 << smallest : signs);
   }
 
   // The points of one run at a scale.
-  Choice choose(const float* x, float scale) const {
+  Choice choose(const float* x, const float* w, float scale) const {
     Choice c;
     const float inverse = inverse_or_zero(scale);
     const int together = format_.has_signs() ? 8 : format_.shifted, points = 8 / format_.width;
@@ -170,7 +174,8 @@ class BlockEncoder {
       for (int side = 0; side < tried; ++side) {
         Choice& s = sides[side];
         for (int i = first / 8; i < (first + together) / 8; ++i) {
-          choose_octet(x + 8 * i, inverse, side == 1, s.index + i * points, s.signs[i], s.xg, s.gg);
+          choose_octet(x + 8 * i, w + 8 * i, inverse, side == 1, s.index + i * points, s.signs[i], s.xg,
+                       s.gg);
         }
       }
       const Choice& s = sides[tried == 2 && sides[1].gain_at(scale) > sides[0].gain_at(scale) ? 1 : 0];
@@ -184,13 +189,13 @@ class BlockEncoder {
   }
 
   // The largest element is at some level: try each, and scales around those.
-  float search_scale(const float* x) const {
+  float search_scale(const float* x, const float* w) const {
     float largest = 0;
     for (int j = 0; j < format_.run; ++j) largest = std::max(largest, std::abs(x[j]));
     if (largest < 1e-30f) return 0;
     Choice best;
     const auto consider = [&](float scale) {
-      const Choice c = choose(x, scale);
+      const Choice c = choose(x, w, scale);
       if (c.gain() <= best.gain()) return false;
       best = c;
       return true;
@@ -221,7 +226,7 @@ class BlockEncoder {
       const int middle = int(nearest_code(0.5f * (multiple_of_d - 1), 0, float(format_.scales - 1)));
       for (int s = std::max(middle - 1, 0); s <= std::min(middle + 1, format_.scales - 1); ++s) {
         const float scale = d * (format_.unit * float(2 * s + 1));
-        const Choice c = choose(x, scale);
+        const Choice c = choose(x, w_ + r * format_.run, scale);
         if (c.gain_at(scale) > most) most = c.gain_at(scale), best = c, best_s = s;
       }
       store(best, best_s, r, codes);
@@ -241,47 +246,49 @@ class BlockEncoder {
 
   const GridFormat& format_;
   const Codebook& book_;
-  float x_[256];
+  float x_[256], w_[256];
   float scales_[16];  // of the runs, before they are rounded
   float block_scale_ = 0;
 };
 
 // A codebook is made when its format is first encoded: up to 6561 cells against 2048 points, some tens of
 // milliseconds.
-void encode_blocks(const Codebook& book, const float* in, std::byte* out, int64_t count) {
+void encode_blocks(const Codebook& book, const float* in, const float* weights, std::byte* out,
+                   int64_t count) {
   BlockEncoder encoder(book);
-  for (int64_t i = 0; i < count; i += 256, out += book.format().block_bytes) encoder.encode(in + i, out);
+  for (int64_t i = 0; i < count; i += 256, out += book.format().block_bytes)
+    encoder.encode(in + i, weights != nullptr ? weights + i : nullptr, out);
 }
 
 }  // namespace
 
-void encode_iq1_s(const float* in, std::byte* out, int64_t count) {
+void encode_iq1_s(const float* in, const float* weights, std::byte* out, int64_t count) {
   static const Codebook book(*find_grid_format("iq1_s"));
-  encode_blocks(book, in, out, count);
+  encode_blocks(book, in, weights, out, count);
 }
-void encode_iq1_m(const float* in, std::byte* out, int64_t count) {
+void encode_iq1_m(const float* in, const float* weights, std::byte* out, int64_t count) {
   static const Codebook book(*find_grid_format("iq1_m"));
-  encode_blocks(book, in, out, count);
+  encode_blocks(book, in, weights, out, count);
 }
-void encode_iq2_xxs(const float* in, std::byte* out, int64_t count) {
+void encode_iq2_xxs(const float* in, const float* weights, std::byte* out, int64_t count) {
   static const Codebook book(*find_grid_format("iq2_xxs"));
-  encode_blocks(book, in, out, count);
+  encode_blocks(book, in, weights, out, count);
 }
-void encode_iq2_xs(const float* in, std::byte* out, int64_t count) {
+void encode_iq2_xs(const float* in, const float* weights, std::byte* out, int64_t count) {
   static const Codebook book(*find_grid_format("iq2_xs"));
-  encode_blocks(book, in, out, count);
+  encode_blocks(book, in, weights, out, count);
 }
-void encode_iq2_s(const float* in, std::byte* out, int64_t count) {
+void encode_iq2_s(const float* in, const float* weights, std::byte* out, int64_t count) {
   static const Codebook book(*find_grid_format("iq2_s"));
-  encode_blocks(book, in, out, count);
+  encode_blocks(book, in, weights, out, count);
 }
-void encode_iq3_xxs(const float* in, std::byte* out, int64_t count) {
+void encode_iq3_xxs(const float* in, const float* weights, std::byte* out, int64_t count) {
   static const Codebook book(*find_grid_format("iq3_xxs"));
-  encode_blocks(book, in, out, count);
+  encode_blocks(book, in, weights, out, count);
 }
-void encode_iq3_s(const float* in, std::byte* out, int64_t count) {
+void encode_iq3_s(const float* in, const float* weights, std::byte* out, int64_t count) {
   static const Codebook book(*find_grid_format("iq3_s"));
-  encode_blocks(book, in, out, count);
+  encode_blocks(book, in, weights, out, count);
 }
 
 }  // namespace rlx::quant

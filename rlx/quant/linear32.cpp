@@ -4,6 +4,7 @@
 
 #include "rlx/quant/blocks.h"
 #include "rlx/quant/fit.h"
+#include "rlx/quant/weighted.h"
 
 namespace rlx::quant {
 namespace {
@@ -26,8 +27,8 @@ void pack_fifth(const int (&q)[kBlock], uint8_t (&fifth)[4]) {
 }
 
 // Codes are taken against the scale as stored, not as searched: f16 rounding moves it.
-Half encode_symmetric(const float* x, int half_range, int (&q)[kBlock]) {
-  const Half d = Half::saturated(fit_symmetric(x, kBlock, -half_range, half_range - 1));
+Half encode_symmetric(const float* x, const float* w, int half_range, int (&q)[kBlock]) {
+  const Half d = Half::saturated(fit_symmetric(x, kBlock, -half_range, half_range - 1, w));
   const float inverse = inverse_or_zero(d.value());
   for (int j = 0; j < kBlock; ++j) {
     q[j] = int(nearest_code(x[j] * inverse, float(-half_range), float(half_range - 1))) + half_range;
@@ -38,8 +39,8 @@ Half encode_symmetric(const float* x, int half_range, int (&q)[kBlock]) {
 struct HalfAffine {
   Half d, m;
 };
-HalfAffine encode_affine(const float* x, int hi, int (&q)[kBlock]) {
-  const Affine fit = fit_affine(x, kBlock, hi, false);
+HalfAffine encode_affine(const float* x, const float* w, int hi, int (&q)[kBlock]) {
+  const Affine fit = fit_affine(x, kBlock, hi, false, w);
   const HalfAffine out{Half::saturated(fit.d), Half::saturated(fit.m)};
   const float inverse = inverse_or_zero(out.d.value()), m = out.m.value();
   for (int j = 0; j < kBlock; ++j) q[j] = int(nearest_code((x[j] - m) * inverse, 0, float(hi)));
@@ -58,40 +59,44 @@ Half encode_bytes(const float* x, int8_t (&codes)[kBlock]) {
 
 }  // namespace
 
-void encode_q4_0(const float* in, std::byte* out, int64_t count) {
-  encode_each<BlockQ4_0>(in, out, count, kBlock, [](const float* x, BlockQ4_0& b) {
-    int q[kBlock];
-    b.d = encode_symmetric(x, 8, q);
-    pack_nibbles(q, b.codes);
-  });
+void encode_q4_0(const float* in, const float* weights, std::byte* out, int64_t count) {
+  encode_each_weighted<BlockQ4_0>(in, weights, out, count, kBlock,
+                                  [](const float* x, const float* w, BlockQ4_0& b) {
+                                    int q[kBlock];
+                                    b.d = encode_symmetric(x, w, 8, q);
+                                    pack_nibbles(q, b.codes);
+                                  });
 }
 
-void encode_q4_1(const float* in, std::byte* out, int64_t count) {
-  encode_each<BlockQ4_1>(in, out, count, kBlock, [](const float* x, BlockQ4_1& b) {
-    int q[kBlock];
-    const HalfAffine fit = encode_affine(x, 15, q);
-    b.d = fit.d, b.m = fit.m;
-    pack_nibbles(q, b.codes);
-  });
+void encode_q4_1(const float* in, const float* weights, std::byte* out, int64_t count) {
+  encode_each_weighted<BlockQ4_1>(in, weights, out, count, kBlock,
+                                  [](const float* x, const float* w, BlockQ4_1& b) {
+                                    int q[kBlock];
+                                    const HalfAffine fit = encode_affine(x, w, 15, q);
+                                    b.d = fit.d, b.m = fit.m;
+                                    pack_nibbles(q, b.codes);
+                                  });
 }
 
-void encode_q5_0(const float* in, std::byte* out, int64_t count) {
-  encode_each<BlockQ5_0>(in, out, count, kBlock, [](const float* x, BlockQ5_0& b) {
-    int q[kBlock];
-    b.d = encode_symmetric(x, 16, q);
-    pack_nibbles(q, b.codes);
-    pack_fifth(q, b.fifth);
-  });
+void encode_q5_0(const float* in, const float* weights, std::byte* out, int64_t count) {
+  encode_each_weighted<BlockQ5_0>(in, weights, out, count, kBlock,
+                                  [](const float* x, const float* w, BlockQ5_0& b) {
+                                    int q[kBlock];
+                                    b.d = encode_symmetric(x, w, 16, q);
+                                    pack_nibbles(q, b.codes);
+                                    pack_fifth(q, b.fifth);
+                                  });
 }
 
-void encode_q5_1(const float* in, std::byte* out, int64_t count) {
-  encode_each<BlockQ5_1>(in, out, count, kBlock, [](const float* x, BlockQ5_1& b) {
-    int q[kBlock];
-    const HalfAffine fit = encode_affine(x, 31, q);
-    b.d = fit.d, b.m = fit.m;
-    pack_nibbles(q, b.codes);
-    pack_fifth(q, b.fifth);
-  });
+void encode_q5_1(const float* in, const float* weights, std::byte* out, int64_t count) {
+  encode_each_weighted<BlockQ5_1>(in, weights, out, count, kBlock,
+                                  [](const float* x, const float* w, BlockQ5_1& b) {
+                                    int q[kBlock];
+                                    const HalfAffine fit = encode_affine(x, w, 31, q);
+                                    b.d = fit.d, b.m = fit.m;
+                                    pack_nibbles(q, b.codes);
+                                    pack_fifth(q, b.fifth);
+                                  });
 }
 
 void encode_q8_0(const float* in, std::byte* out, int64_t count) {
