@@ -7,14 +7,36 @@
 #include "rlx/ir/leaves.h"
 #include "rlx/lang/control.h"
 #include "rlx/lang/functions.h"
+#include "rlx/ops/control/custom_fn.h"
 #include "rlx/transform/transform.h"
 
 namespace rlx::train {
 namespace {
 
+// Functions with derivatives of their own, written out: once derivatives are taken, a call would only hide its operands from whoever
+// looks at them, and a weight is packed once only where it is seen to be one.
+ir::Graph with_functions_open(const ir::Graph& graph) {
+  ir::Graph out(graph.name());
+  out.assume_sizes_of(graph);
+  ir::Cloner copy(out);
+  for (const ir::Node* n : graph.nodes()) {
+    if (!n->is<ops::CustomFn>()) {
+      copy.copy(*n);
+      continue;
+    }
+    ir::Exprs operands;
+    for (const ir::Value v : n->inputs) operands.push_back({&out, copy.at(v)});
+    const ir::Exprs results = ir::inline_graph(out, *n->as<ops::CustomFn>().fwd_body, operands);
+    copy.set_results(*n, ir::Values(results.begin(), results.end()));
+  }
+  copy.copy_outputs(graph);
+  return out;
+}
+
 // The loss graph with gradients behind its outputs. Where the loss is scaled, a leaf for the scale comes last.
 ir::Graph differentiated(const LossGraph& l, bool scaled) {
-  return transform::value_and_grad(l.graph, l.trained, {.loss = l.loss, .cotangent_inputs = scaled});
+  return with_functions_open(
+      transform::value_and_grad(l.graph, l.trained, {.loss = l.loss, .cotangent_inputs = scaled}));
 }
 
 // The outputs of `graph`, whose leaves are found by name; the last is the scale where there is one.
@@ -117,13 +139,15 @@ Gradients mean_gradients_of(Graph& to, const LossGraph& l, const Leaves& leaves,
 
 namespace {
 
-// The same graph with its params as inputs.
-Graph with_inputs_only(const ir::Graph& graph) {
+// The same graph with the params that are trained as inputs.
+Graph with_trained_inputs(const ir::Graph& graph, const std::vector<std::string>& trained) {
   ir::Graph out(graph.name());
   out.assume_sizes_of(graph);
   ir::Cloner copy(out);
   for (const ir::Node* n : graph.nodes()) {
-    if (n->is<ir::Param>()) {
+    const bool moves =
+        n->is<ir::Param>() && std::find(trained.begin(), trained.end(), ir::leaf_name(*n)) != trained.end();
+    if (moves) {
       copy.set(n->result(), out.input(ir::leaf_name(*n), n->shapes[0]));
     } else {
       copy.copy(*n);
@@ -176,7 +200,8 @@ SplitGradients split_gradients_of(Graph& to, const LossGraph& l, const Leaves& l
                                   int64_t budget) {
   const transform::Partition parts =
       transform::grad_partitioned(l.graph, l.trained, transform::SavePolicy::fit_bytes, budget);
-  SplitGradients out{.forward = with_inputs_only(parts.forward), .saved_bytes = parts.saved_bytes};
+  SplitGradients out{.forward = with_trained_inputs(with_functions_open(parts.forward), l.trained),
+                     .saved_bytes = parts.saved_bytes};
   const auto names = parts.forward.output_names();
   out.saved.assign(names.begin() + long(l.graph.outputs().size()), names.end());
   const auto outputs = l.graph.output_names();
@@ -197,7 +222,7 @@ SplitGradients split_gradients_of(Graph& to, const LossGraph& l, const Leaves& l
     const Tensor one = scale.is_empty() ? Tensor(ir::full(to, leaf.shapes[0], 1)) : scale;
     given.emplace(name, is_loss ? one.cast(leaf.shapes[0].dtype()) : Tensor(ir::full(to, leaf.shapes[0], 0)));
   }
-  const ir::Exprs results = placed(to, delayed(parts.backward, cotangents), given, {});
+  const ir::Exprs results = placed(to, delayed(with_functions_open(parts.backward), cotangents), given, {});
   out.gradients.assign(results.begin(), results.end());
   return out;
 }

@@ -35,7 +35,7 @@ Gradients mean_gradients_of(Graph& to, const LossGraph&, const Leaves&, const Te
 
 /// Forward and backward as two graphs with at most `budget` bytes between them.
 struct SplitGradients {
-  Graph forward;                   // batch and weights, all as inputs -> outputs, then saved values
+  Graph forward;  // batch and trained weights as inputs, others as params -> outputs, then saved values
   std::vector<std::string> saved;  // names of those outputs, and of the inputs made of them
   int64_t saved_bytes = 0;
   Tensors gradients;

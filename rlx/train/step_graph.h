@@ -68,8 +68,8 @@ struct StepGraph {
   std::vector<State> states;
   std::vector<std::string> trained;  // weights, in the order of the loss graph
   std::string loss;                  // name of its output
-  /// With an activation budget: the part that runs first. It takes batch and weights as inputs; its outputs named in `saved` are inputs of
-  /// `graph`, and the outputs of the loss graph are here.
+  /// With an activation budget: the part that runs first. It takes batch and trained weights as inputs; its outputs named in `saved`
+  /// are inputs of `graph`, and the outputs of the loss graph are here.
   std::optional<Graph> forward = {};
   std::vector<std::string> saved = {};
   int64_t saved_bytes = 0;

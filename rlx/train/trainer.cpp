@@ -72,7 +72,9 @@ struct Trainer::Impl {
         step(step_graph(loss, options)),
         frozen(frozen_of(step.graph, weights)),
         program(compile(step.graph, frozen, with_states(options.compile, step))) {
-    if (step.forward) forward.emplace(compile(*step.forward, {}, without_states(options.compile)));
+    if (step.forward)
+      forward.emplace(
+          compile(*step.forward, frozen_of(*step.forward, weights), without_states(options.compile)));
     for (const StepGraph::State& s : step.states) start(s, weights);
     loss_at = place_of((forward ? *forward : program).outputs(), step.loss);
     norm_at = place_of(program.outputs(), "train/grad_norm");
@@ -80,6 +82,7 @@ struct Trainer::Impl {
   }
 
   void start(const StepGraph::State& s, const NamedLiterals& weights) {
+    if (!s.weight && s.initial == 0) return;  // states begin as zeros
     const TensorView place = program.state(s.name);
     constexpr std::string_view kAverage = "average/";
     const std::string weight = s.name.starts_with(kAverage) ? s.name.substr(kAverage.size()) : s.name;
@@ -91,7 +94,6 @@ struct Trainer::Impl {
   void run_forward(std::span<const Input> batch) {
     first_inputs.assign(batch.begin(), batch.end());
     for (const std::string& name : step.trained) first_inputs.push_back({name, program.state(name)});
-    for (const auto& [name, value] : frozen) first_inputs.push_back({name, view(value)});
     first.emplace(forward->run(std::span<const Input>(first_inputs)));
     for (const std::string& name : step.saved) inputs.push_back({name, first->view(name)});
   }
