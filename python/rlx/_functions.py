@@ -1,7 +1,6 @@
 """Functions made from the records of operators."""
 
 import functools
-import inspect
 
 from . import _rlx
 from ._convert import as_array, is_number, number
@@ -19,7 +18,24 @@ def _operands(name, values):
     return [number(v, dtype) if is_number(v) else v for v in values]
 
 
+def _document(record):
+    lines = [record["summary"], "", record["doc"] + "."]
+    if record["fields"]:
+        lines += ["", "Keywords:"]
+        for f in record["fields"]:
+            choices = f" one of {', '.join(f[4])};" if f[4] else ""
+            lines.append(f"    {f[0]} ({_kinds[f[2]]}):{choices} {f[1]}")
+    return "\n".join(lines + ["", "Returns: " + ", ".join(record["results"])])
+
+
+def document(name):
+    """The text of an operator, without making its function."""
+    return _document(_records()[name])
+
+
 def _make(record):
+    import inspect  # which takes longer to load than all of this package
+
     name, names = record["name"], record["operands"]
     variadic = bool(names) and names[-1].endswith("...")
     plain = [n.rstrip("?").rstrip(".") for n in names]
@@ -51,15 +67,8 @@ def _make(record):
     for f in fields:
         if f[0] not in plain:
             parameters.append(inspect.Parameter(f[0], inspect.Parameter.KEYWORD_ONLY, default=f[5]))
-    lines = [record["summary"], "", record["doc"] + "."]
-    if fields:
-        lines += ["", "Keywords:"]
-        for f in fields:
-            choices = f" one of {', '.join(f[4])};" if f[4] else ""
-            lines.append(f"    {f[0]} ({_kinds[f[2]]}):{choices} {f[1]}")
-    lines += ["", "Returns: " + ", ".join(record["results"])]
     function.__name__ = function.__qualname__ = _python_name(name)
-    function.__doc__ = "\n".join(lines)
+    function.__doc__ = _document(record)
     function.__signature__ = inspect.Signature(parameters)
     function.__module__ = "rlx.ops"
     return function
@@ -84,22 +93,52 @@ def make(name):
     return None if record is None else _make(record)
 
 
+_types = {"bool": "bool", "int": "int", "float": "float", "str": "str", "dtype": "str", "ints": "Sequence[int]",
+          "floats": "Sequence[float]", "size": "Size", "sizes": "Sequence[Size]", "type": "Any", "array": "Array", "Graph": "Graph"}
+
+
+def _keyword_type(field):
+    kind = _types[_kinds[field[2]]]
+    if field[4]:
+        kind = f"Literal[{', '.join(repr(c) for c in field[4])}]"
+    return kind if field[5] is not None else f"{kind} | None"
+
+
 def stubs():
     """The text of ops.pyi: a typed signature and a line for every function."""
-    out = ['"""Generated from the records of the operators; do not edit."""', "from typing import Any", "",
-           "Array = Any", ""]
-    for name in names():
-        f = make(name)
+    import inspect
+
+    out = ['"""Generated from the records of the operators; do not edit."""', "from collections.abc import Sequence",
+           "from typing import Any, Literal", "", "import numpy.typing", "", "from ._rlx import Array, Graph", "",
+           "Size = int | str", "Operand = Array | numpy.typing.ArrayLike", ""]
+    for name, record in sorted(_records().items()):
+        f, fields = make(name), {f[0]: f for f in record["fields"]}
         parts, star = [], False
         for p in f.__signature__.parameters.values():
             if p.kind == inspect.Parameter.VAR_POSITIONAL:
-                parts.append(f"*{p.name}: Array")
+                parts.append(f"*{p.name}: Operand")
                 star = True
                 continue
-            if p.kind == inspect.Parameter.KEYWORD_ONLY and not star:
+            keyword = p.kind == inspect.Parameter.KEYWORD_ONLY
+            if keyword and not star:
                 parts.append("*")
                 star = True
-            typed = f"{p.name}: {'Any' if p.kind == inspect.Parameter.KEYWORD_ONLY else 'Array'}"
-            parts.append(typed if p.default is inspect.Parameter.empty else f"{typed} = {p.default!r}")
-        out += [f"def {name}({', '.join(parts)}) -> Any:", f'    """{f.__doc__.splitlines()[0]}"""', ""]
+            optional = p.default is not inspect.Parameter.empty
+            kind = _keyword_type(fields[p.name]) if keyword else "Operand | None" if optional else "Operand"
+            parts.append(f"{p.name}: {kind}" + (f" = {_default(p.default)}" if optional else ""))
+        count = len(record["results"])
+        several = count > 1 or any("..." in r or "?" in r for r in record["results"])
+        out += [f"def {name}({', '.join(parts)}) -> {'Any' if several else 'Array'}:",
+                f'    """{f.__doc__.splitlines()[0]}"""', ""]
     return "\n".join(out)
+
+
+def _default(value):
+    return repr(value) if isinstance(value, (bool, int, float, str, tuple, list, type(None))) else "..."
+
+
+if __name__ == "__main__":
+    import sys
+
+    with open(sys.argv[1], "w") as file:
+        file.write(stubs())

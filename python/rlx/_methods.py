@@ -9,13 +9,11 @@ def _partner(x, like):
 
 
 def _binary(name):
-    f = getattr(ops, name)
-
     def forward(self, other):
-        return f(self, _partner(other, self))
+        return getattr(ops, name)(self, _partner(other, self))
 
     def backward(self, other):
-        return f(_partner(other, self), self)
+        return getattr(ops, name)(_partner(other, self), self)
 
     return forward, backward
 
@@ -264,10 +262,9 @@ def install(cls):
 
 
 def _logical(name):
-    f, logical = getattr(ops, name), getattr(ops, name.replace("bitwise", "logical"))
-
     def choose(a, b):
-        return (logical if as_array(a).dtype == "bool" else f)(a, b)
+        kind = name.replace("bitwise", "logical") if as_array(a).dtype == "bool" else name
+        return getattr(ops, kind)(a, b)
 
     return (lambda self, other: choose(self, _partner(other, self)),
             lambda self, other: choose(_partner(other, self), self))

@@ -1,7 +1,5 @@
 """Nested dicts, tuples, lists and dataclasses of arrays, flattened and put together again."""
 
-import dataclasses
-
 Leaf = object()  # where an array stands in a structure
 
 
@@ -21,7 +19,9 @@ def _flatten(tree, leaves):
         return (type(tree), tree._fields, tuple(_flatten(v, leaves) for v in tree))
     if isinstance(tree, (tuple, list)):
         return (type(tree), None, tuple(_flatten(v, leaves) for v in tree))
-    if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
+    if hasattr(type(tree), "__dataclass_fields__"):
+        import dataclasses
+
         names = tuple(f.name for f in dataclasses.fields(tree))
         return (type(tree), names, tuple(_flatten(getattr(tree, n), leaves) for n in names))
     leaves.append(tree)

@@ -2,7 +2,7 @@
 
 import math as _math
 
-from . import _rlx, ops
+from . import _functions, _rlx, ops
 from ._convert import as_array, number
 from ._methods import axes_of, matmul, reduce
 
@@ -79,12 +79,10 @@ identity = eye
 
 
 def _unary(name, doc=None):
-    f = getattr(ops, name)
-
     def function(x):
-        return f(as_array(x))
+        return getattr(ops, name)(as_array(x))
 
-    function.__name__, function.__doc__ = name, f.__doc__
+    function.__name__, function.__doc__ = name, _functions.document(name)
     return function
 
 
@@ -120,12 +118,10 @@ def log10(x):
 
 
 def _binary(name):
-    f = getattr(ops, name)
-
     def function(a, b):
-        return f(*_pair(a, b))
+        return getattr(ops, name)(*_pair(a, b))
 
-    function.__name__, function.__doc__ = name, f.__doc__
+    function.__name__, function.__doc__ = name, _functions.document(name)
     return function
 
 

@@ -12,6 +12,7 @@
 #include "rlx/ir/interpreter.h"
 #include "rlx/ir/sample.h"
 #include "rlx/ir/text.h"
+#include "rlx/lang/picture.h"
 #include "rlx/ops/table.h"
 
 namespace rlx::python {
@@ -124,6 +125,10 @@ void bind_graph(nb::module_& m) {
            [](GraphHandle& g, const std::string& name, const std::string& dtype, nb::handle dims) {
              return Tracer{g.graph, g.graph->input(name, Shape(dtype_named(dtype), dims_of(dims)))};
            })
+      .def("param",
+           [](GraphHandle& g, const std::string& name, const std::string& dtype, nb::handle dims) {
+             return Tracer{g.graph, g.graph->param(name, Shape(dtype_named(dtype), dims_of(dims)))};
+           })
       .def("constant",
            [](GraphHandle& g, const Array& a) { return Tracer{g.graph, g.graph->constant(a.value)}; })
       .def("apply", &apply)
@@ -171,6 +176,13 @@ void bind_graph(nb::module_& m) {
       .def(
           "text", [](const GraphHandle& g) { return cat(*g.graph); }, "The text form; parse reads it back.")
       .def("__str__", [](const GraphHandle& g) { return cat(*g.graph); })
+      .def("__repr__",
+           [](const GraphHandle& g) {
+             return cat("<rlx.Graph @", g.graph->name(), ": ", g.graph->len(), " nodes>");
+           })
+      .def(
+          "svg", [](const GraphHandle& g) { return to_svg(*g.graph); }, "A picture, as an SVG document.")
+      .def("_repr_svg_", [](const GraphHandle& g) { return to_svg(*g.graph); })
       .def_static("parse",
                   [](const std::string& text) {
                     return GraphHandle{std::make_shared<ir::Graph>(ir::parse_graph(text, ops::table()))};

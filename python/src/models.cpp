@@ -8,6 +8,7 @@
 #include "python/src/graph.h"
 #include "rlx/llm/embedding.h"
 #include "rlx/llm/language_model.h"
+#include "rlx/onnx/export.h"
 #include "rlx/onnx/import.h"
 
 namespace rlx::python {
@@ -96,6 +97,20 @@ nb::tuple load_onnx(const std::string& path) {
                         m.notes);
 }
 
+Program program_of(const GraphHandle& g, nb::dict weights) {
+  Program out{Graph(*g.graph), {}};
+  for (const auto& [name, value] : weights)
+    out.weights.emplace(nb::cast<std::string>(name), nb::cast<Array&>(value).value);
+  return out;
+}
+
+void save_onnx(const std::string& path, const GraphHandle& g, nb::dict weights, int64_t opset,
+               std::optional<int64_t> external_above) {
+  const Program p = program_of(g, weights);
+  nb::gil_scoped_release unlocked;
+  onnx::export_file(path, p, {.opset = opset, .external_above = external_above});
+}
+
 }  // namespace
 
 void bind_models(nb::module_& m) {
@@ -138,6 +153,8 @@ void bind_models(nb::module_& m) {
         return Array{out};
       });
   m.def("load_onnx", &load_onnx);
+  m.def("save_onnx", &save_onnx, nb::arg("path"), nb::arg("graph"), nb::arg("weights"), nb::arg("opset"),
+        nb::arg("external_above").none());
 }
 
 }  // namespace rlx::python

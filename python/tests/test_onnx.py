@@ -1,0 +1,94 @@
+"""Functions saved as ONNX files and read again; pictures of graphs."""
+
+import os
+import tempfile
+import unittest
+
+import numpy as np
+
+import rlx
+import rlx.numpy as rnp
+
+try:
+    import onnxruntime
+except ImportError:
+    onnxruntime = None
+
+
+def mlp(params, x):
+    return rnp.tanh(x @ params["w1"] + params["b1"]) @ params["w2"]
+
+
+def params():
+    key = rlx.random.key(3)
+    return {"w1": rlx.random.normal(key, (4, 8)), "b1": rnp.ones((8,)),
+            "w2": rlx.random.normal(rlx.random.fold_in(key, 1), (8, 2))}
+
+
+class Save(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.path = os.path.join(self.folder.name, "m.onnx")
+
+    def agree(self, feed, expected, name="y"):
+        got = rlx.onnx.load(self.path)(**feed)[name]
+        np.testing.assert_allclose(got.numpy(), expected.numpy(), rtol=1e-5, atol=1e-5)
+        if onnxruntime is None:
+            return
+        session = onnxruntime.InferenceSession(self.path, providers=["CPUExecutionProvider"])
+        (theirs,) = session.run([name], {k: v.numpy() for k, v in feed.items()})
+        np.testing.assert_allclose(theirs, expected.numpy(), rtol=1e-5, atol=1e-5)
+
+    def test_a_function_with_weights_and_an_open_size(self):
+        p = params()
+        rlx.onnx.save(self.path, mlp, p, rlx.onnx.Input("f32", ("batch", 4)), weights=0)
+        model = rlx.onnx.load(self.path)
+        self.assertEqual([i[0] for i in model.inputs], ["x"])
+        self.assertEqual(model.inputs[0][2], ("batch", 4))
+        self.assertIn("params.w1", model.weights)
+        for rows in (1, 5):
+            x = rlx.random.normal(rlx.random.key(rows), (rows, 4))
+            self.agree({"x": x}, mlp(p, x))
+
+    def test_a_gradient(self):
+        p, x = params(), rlx.random.normal(rlx.random.key(9), (3, 4))
+        slope = rlx.grad(lambda x: rnp.sum(mlp(p, x) ** 2.0))
+        rlx.onnx.save(self.path, slope, x, outputs=["slope"])
+        self.agree({"x": x}, slope(x), "slope")
+
+    def test_a_loop(self):
+        def powers(x):
+            return rlx.scan(lambda c, _: (c * x, c * x), rnp.ones((2,)), None, length=4)[1]
+
+        x = rlx.array([2.0, 3.0])
+        rlx.onnx.save(self.path, powers, x)
+        self.agree({"x": x}, powers(x))
+
+    def test_a_loaded_model_and_weights_outside(self):
+        p, x = params(), rlx.random.normal(rlx.random.key(9), (3, 4))
+        rlx.onnx.save(self.path, mlp, p, x, weights=[0])
+        model = rlx.onnx.load(self.path)
+        self.path = os.path.join(self.folder.name, "again.onnx")
+        rlx.onnx.save(self.path, model, external_above=100)
+        self.assertTrue(os.path.exists(self.path + ".data"))
+        self.agree({"x": x}, mlp(p, x))
+
+    def test_what_has_no_counterpart_is_named(self):
+        with self.assertRaisesRegex(rlx.Error, "onnx: operator '?eigh'? has no counterpart"):
+            rlx.onnx.save(self.path, lambda a: rlx.ops.eigh(a)[0], rnp.eye(3))
+        with self.assertRaisesRegex(rlx.Error, "operator set 9"):
+            rlx.onnx.save(self.path, lambda a: a + 1, rnp.eye(3), opset=9)
+
+
+class Pictures(unittest.TestCase):
+    def test_graphs_show_themselves(self):
+        graph = rlx.jit(lambda x: rnp.exp(x) + 1).graph(rlx.array([1.0]))
+        picture = graph._repr_svg_()
+        self.assertTrue(picture.startswith("<svg") or picture.startswith("<?xml"))
+        self.assertIn("exp", picture)
+        self.assertRegex(repr(graph), r"<rlx.Graph @\w+: \d+ nodes>")
+
+
+if __name__ == "__main__":
+    unittest.main()
