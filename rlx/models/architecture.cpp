@@ -17,12 +17,10 @@ const Architecture& architecture_of(const ConfigSource& s) {
   std::vector<std::string> known;
   for (const Architecture* a : architectures()) {
     const auto words = s.is_gguf() ? a->gguf : a->hf;
-    // Mixtral is Llama with experts in GGUF.
-    const auto* count = s.is_gguf() ? s.file().gguf->find("llama.expert_count") : nullptr;
-    const bool experts = count != nullptr && count->integer() > 0;
+    const bool other = s.is_gguf() && a->is_of != nullptr && !a->is_of(*s.file().gguf);
     for (const std::string_view word : words) {
       known.emplace_back(word);
-      if (word == s.architecture() && (word != "llama" || experts == (a == &kMixtral))) return *a;
+      if (word == s.architecture() && !other) return *a;
     }
   }
   std::sort(known.begin(), known.end());
@@ -77,6 +75,8 @@ void read_decoder(ConfigSource& s, Config& c) {
   c.vocab = vocabulary(s);
   c.hidden = s.integer({"hidden_size|n_embd", "embedding_length"});
   c.layers = s.integer({"num_hidden_layers|n_layer", "block_count"});
+  c.draft_layers = s.find_integer({"", "nextn_predict_layers"}).value_or(0);
+  c.layers -= c.draft_layers;  // GGUF counts them, folders do not
   c.max_positions =
       s.find_integer({"max_position_embeddings|n_positions|n_ctx", "context_length"}).value_or(0);
   c.heads = s.find_integer({"num_attention_heads|n_head", "attention.head_count"}).value_or(0);
@@ -87,9 +87,9 @@ void read_decoder(ConfigSource& s, Config& c) {
       v && c.latent.kv_rank == 0 && *v != c.head_dim)
     throw invalid(s.where(), "values have ", *v, " lanes and keys ", c.head_dim, "; equal numbers expected");
   c.intermediate = s.find_integer({"intermediate_size|n_inner", "feed_forward_length"}).value_or(0);
-  c.norm_eps =
-      s.find_real({"rms_norm_eps|layer_norm_eps|layer_norm_epsilon", "attention.layer_norm_rms_epsilon"})
-          .value_or(c.norm_eps);
+  c.norm_eps = s.find_real({"rms_norm_eps|layer_norm_eps|layer_norm_epsilon",
+                            "attention.layer_norm_rms_epsilon|attention.layer_norm_epsilon"})
+                   .value_or(c.norm_eps);
   if (const auto word = s.find_text({"hidden_act|hidden_activation|activation_function"}))
     c.activation = activation_named(s, *word);
   const bool head = s.has_tensor(s.is_gguf() ? "output.weight" : "lm_head.weight");

@@ -19,6 +19,10 @@ struct Architecture {
   void (*build)(Net&);
   /// Parts of names of tensors that a file may hold and no graph reads.
   std::span<const std::string_view> unread = {};
+  /// Where several architectures share a word of GGUF: whether a file is of this one.
+  bool (*is_of)(const io::GgufFile&) = nullptr;
+  /// Keys of weights that GGUF holds in another order or with other factors than folders, beyond Rope::reordered.
+  std::span<const std::string_view> changed = {};
 };
 
 std::span<const Architecture* const> architectures();

@@ -1,5 +1,6 @@
 // BERT, MiniLM and RoBERTa: learned positions, layer norms behind attention and feed-forward net. RoBERTa counts positions over tokens
-// that are no padding, from the padding id + 1 on.
+// that are no padding, from the padding id + 1 on. In GGUF all are BERT, DistilBERT too: without a table of token types, and RoBERTa's
+// table of positions begins at the first that is used.
 #include "rlx/models/architecture.h"
 #include "rlx/models/encoder.h"
 
@@ -7,18 +8,18 @@ namespace rlx::models {
 namespace {
 
 constexpr WeightName kNames[] = {
-    {"embed", "@embeddings.word_embeddings.weight"},
-    {"positions", "@embeddings.position_embeddings.weight"},
-    {"types", "@embeddings.token_type_embeddings.weight"},
-    {"embed_norm", "@embeddings.LayerNorm.weight"},
-    {"q", "@encoder.layer.{}.attention.self.query.weight"},
-    {"k", "@encoder.layer.{}.attention.self.key.weight"},
-    {"v", "@encoder.layer.{}.attention.self.value.weight"},
-    {"o", "@encoder.layer.{}.attention.output.dense.weight"},
-    {"attn_norm", "@encoder.layer.{}.attention.output.LayerNorm.weight"},
-    {"up", "@encoder.layer.{}.intermediate.dense.weight"},
-    {"down", "@encoder.layer.{}.output.dense.weight"},
-    {"ffn_norm", "@encoder.layer.{}.output.LayerNorm.weight"},
+    {"embed", "@embeddings.word_embeddings.weight", "token_embd.weight"},
+    {"positions", "@embeddings.position_embeddings.weight", "position_embd.weight"},
+    {"types", "@embeddings.token_type_embeddings.weight", "token_types.weight"},
+    {"embed_norm", "@embeddings.LayerNorm.weight", "token_embd_norm.weight"},
+    {"q", "@encoder.layer.{}.attention.self.query.weight", "blk.{}.attn_q.weight"},
+    {"k", "@encoder.layer.{}.attention.self.key.weight", "blk.{}.attn_k.weight"},
+    {"v", "@encoder.layer.{}.attention.self.value.weight", "blk.{}.attn_v.weight"},
+    {"o", "@encoder.layer.{}.attention.output.dense.weight", "blk.{}.attn_output.weight"},
+    {"attn_norm", "@encoder.layer.{}.attention.output.LayerNorm.weight", "blk.{}.attn_output_norm.weight"},
+    {"up", "@encoder.layer.{}.intermediate.dense.weight", "blk.{}.ffn_up.weight"},
+    {"down", "@encoder.layer.{}.output.dense.weight", "blk.{}.ffn_down.weight"},
+    {"ffn_norm", "@encoder.layer.{}.output.LayerNorm.weight", "blk.{}.layer_output_norm.weight"},
 };
 
 void configure(ConfigSource& s, Config& c) {
@@ -27,6 +28,8 @@ void configure(ConfigSource& s, Config& c) {
   read_decoder(s, c);
   c.encoder = true;
   c.token_types = s.find_integer({"type_vocab_size"}).value_or(2);
+  if (const io::TensorView* t = s.find_tensor("token_types.weight"); t != nullptr && !t->dims.empty())
+    c.token_types = t->dims.size() > 1 ? t->dims[0] : 1;
   c.padding_id = s.find_integer({"pad_token_id"}).value_or(0);
   s.require_text({"position_embedding_type"}, "absolute");
   s.require_flag({"is_decoder"}, false);
@@ -36,9 +39,9 @@ void configure(ConfigSource& s, Config& c) {
 // Positions i32 [1 or batch, seq].
 Tensor encode(Net& net, const Tensor& positions) {
   const Config& c = net.c;
-  const Tensor type = net.lookup("types", net.t.zeros({1}, DType::i32), c.token_types, c.hidden);
-  Tensor x = net.layer_norm(
-      "embed_norm", net.embed() + type + net.lookup("positions", positions, c.max_positions, c.hidden));
+  Tensor x = net.embed();
+  if (net.has("types")) x = x + net.lookup("types", net.t.zeros({1}, DType::i32), c.token_types, c.hidden);
+  x = net.layer_norm("embed_norm", x + net.lookup("positions", positions, c.max_positions, c.hidden));
   for (net.layer = 0; net.layer < c.layers; ++net.layer) {
     const auto project = [&](std::string_view key) { return net.linear(key, x, c.hidden); };
     const Tensor y = net.linear("o", attend_all(net, project("q"), project("k"), project("v")), c.hidden);
@@ -56,14 +59,16 @@ void build_roberta(Net& net) {
   finish_encoder(net, encode(net, real.cumsum(1) * real + net.c.padding_id));
 }
 
-constexpr std::string_view kBertHf[] = {"bert"}, kRobertaHf[] = {"roberta", "xlm-roberta"},
-                           kBertPrefixes[] = {"", "bert."}, kRobertaPrefixes[] = {"", "roberta."},
+constexpr std::string_view kBertHf[] = {"bert"}, kBertGguf[] = {"bert"},
+                           kRobertaHf[] = {"roberta", "xlm-roberta"}, kBertPrefixes[] = {"", "bert."},
+                           kRobertaPrefixes[] = {"", "roberta."},
                            kUnread[] = {"pooler.", "cls.", "classifier.",
                                         "lm_head."};  // heads of other tasks
 
 }  // namespace
 
-constexpr Architecture kBert{"bert", kBertHf, {}, kNames, kBertPrefixes, configure, build_bert, kUnread};
+constexpr Architecture kBert{"bert",        kBertHf,   kBertGguf,  kNames,
+                             kBertPrefixes, configure, build_bert, kUnread};
 constexpr Architecture kRoberta{"roberta", kRobertaHf,    {},     kNames, kRobertaPrefixes,
                                 configure, build_roberta, kUnread};
 

@@ -30,6 +30,7 @@ struct Rope {
   double theta = 10000;
   int64_t lanes = 0;         // of a head that turn
   bool interleaved = false;  // pairs are neighbours, not halves
+  bool reordered = false;    // GGUF: rows of q and k were put in order for that
   double factor = 1;
   int64_t original_positions = 0;
   // yarn
@@ -72,6 +73,7 @@ struct StateSpace {
 /// Layers of the gated delta rule.
 struct DeltaNet {
   int64_t key_heads = 0, value_heads = 0, key_lanes = 0, value_lanes = 0, conv = 0;
+  bool tiled = false;  // value head j has key head j mod key_heads, not the one of its share
 };
 
 struct Config {

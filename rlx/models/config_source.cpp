@@ -119,6 +119,9 @@ constexpr std::string_view kHarmless[] = {"_name_or_path",
                                           "cache_implementation",
                                           "use_mamba_kernels"};
 
+// Keys of GGUF that cannot change a result: pooling is asked for by whoever embeds, the layout says who wrote the file.
+constexpr std::string_view kHarmlessKeys[] = {"vocab_size", "pooling_type", "tensor_data_layout"};
+
 bool harmless(std::string_view key) {
   return std::find(std::begin(kHarmless), std::end(kHarmless), key) != std::end(kHarmless);
 }
@@ -160,7 +163,7 @@ const io::TensorView* ConfigSource::find_tensor(std::string_view name) const {
 }
 
 std::string ConfigSource::name_of(Field f) const {
-  if (is_gguf()) return cat(architecture_, ".", f.gguf);
+  if (is_gguf()) return cat(architecture_, ".", f.gguf.substr(0, f.gguf.find('|')));
   return std::string(f.hf.substr(0, f.hf.find('|')));
 }
 
@@ -175,10 +178,14 @@ std::optional<JsonView> ConfigSource::find_json(std::string_view words) {
 }
 
 const io::GgufValue* ConfigSource::find_gguf(std::string_view key) {
-  if (key.empty()) return nullptr;
-  const std::string full = cat(architecture_, ".", key);
-  used_.insert(full);
-  return file_.gguf->find(full);
+  const io::GgufValue* found = nullptr;
+  each_word(key, [&](std::string_view word) {
+    const std::string full = cat(architecture_, ".", word);
+    used_.insert(full);
+    if (found == nullptr) found = file_.gguf->find(full);
+    return false;
+  });
+  return found;
 }
 
 std::optional<int64_t> ConfigSource::find_integer(Field f) {
@@ -302,7 +309,10 @@ void ConfigSource::finish() {
   if (is_gguf()) {
     const std::string prefix = architecture_ + ".";
     for (const io::GgufEntry& e : file_.gguf->entries()) {
-      if (e.key.starts_with(prefix) && !used_.contains(e.key)) unknown.emplace_back(e.key);
+      if (!e.key.starts_with(prefix) || used_.contains(e.key)) continue;
+      const std::string_view word = e.key.substr(prefix.size());
+      if (std::find(std::begin(kHarmlessKeys), std::end(kHarmlessKeys), word) == std::end(kHarmlessKeys))
+        unknown.emplace_back(e.key);
     }
   } else {
     for (const auto [key, value] : config_.members()) {

@@ -14,8 +14,8 @@
 
 namespace rlx::models {
 
-/// Where a field stands: words of config.json separated by '|', the first that is there counts, and the key of GGUF without the
-/// name of the architecture. Empty: files of that kind do not have it.
+/// Where a field stands: words of config.json and keys of GGUF without the name of the architecture, each separated by '|', the first
+/// that is there counts. Empty: files of that kind do not have it.
 struct Field {
   std::string_view hf, gguf = {};
 };

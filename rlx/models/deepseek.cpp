@@ -16,77 +16,108 @@ namespace {
 constexpr double kLatentEps = 1e-6;  // of the norms inside attention, whatever the configuration says
 
 constexpr WeightName kNames[] = {
-    {"embed", "@embed_tokens.weight"},
-    {"norm", "@norm.weight"},
-    {"head", "lm_head.weight"},
-    {"attn_norm", "@layers.{}.input_layernorm.weight"},
-    {"q", "@layers.{}.self_attn.q_proj.weight"},
-    {"q_a", "@layers.{}.self_attn.q_a_proj.weight"},
-    {"q_a_norm", "@layers.{}.self_attn.q_a_layernorm.weight"},
-    {"q_b", "@layers.{}.self_attn.q_b_proj.weight"},
-    {"kv_a", "@layers.{}.self_attn.kv_a_proj_with_mqa.weight"},
-    {"kv_a_norm", "@layers.{}.self_attn.kv_a_layernorm.weight"},
-    {"kv_b", "@layers.{}.self_attn.kv_b_proj.weight"},
-    {"o", "@layers.{}.self_attn.o_proj.weight"},
-    {"ffn_norm", "@layers.{}.post_attention_layernorm.weight"},
-    {"gate", "@layers.{}.mlp.gate_proj.weight"},
-    {"up", "@layers.{}.mlp.up_proj.weight"},
+    {"embed", "@embed_tokens.weight", "token_embd.weight"},
+    {"norm", "@norm.weight", "output_norm.weight"},
+    {"head", "lm_head.weight", "output.weight"},
+    {"attn_norm", "@layers.{}.input_layernorm.weight", "blk.{}.attn_norm.weight"},
+    {"q", "@layers.{}.self_attn.q_proj.weight", "blk.{}.attn_q.weight"},
+    {"q_a", "@layers.{}.self_attn.q_a_proj.weight", "blk.{}.attn_q_a.weight"},
+    {"q_a_norm", "@layers.{}.self_attn.q_a_layernorm.weight", "blk.{}.attn_q_a_norm.weight"},
+    {"q_b", "@layers.{}.self_attn.q_b_proj.weight", "blk.{}.attn_q_b.weight"},
+    {"kv_a", "@layers.{}.self_attn.kv_a_proj_with_mqa.weight", "blk.{}.attn_kv_a_mqa.weight"},
+    {"kv_a_norm", "@layers.{}.self_attn.kv_a_layernorm.weight", "blk.{}.attn_kv_a_norm.weight"},
+    {"kv_b", "@layers.{}.self_attn.kv_b_proj.weight", "blk.{}.attn_kv_b.weight"},
+    {"k_b", "", "blk.{}.attn_k_b.weight"},  // newer files of GGUF have kv_b as [heads, rank, plain]
+    {"v_b", "", "blk.{}.attn_v_b.weight"},  // and [heads, value, rank]
+    {"o", "@layers.{}.self_attn.o_proj.weight", "blk.{}.attn_output.weight"},
+    {"ffn_norm", "@layers.{}.post_attention_layernorm.weight", "blk.{}.ffn_norm.weight"},
+    {"gate", "@layers.{}.mlp.gate_proj.weight", "blk.{}.ffn_gate.weight"},
+    {"up", "@layers.{}.mlp.up_proj.weight", "blk.{}.ffn_up.weight"},
     {"gate_up", ""},
-    {"down", "@layers.{}.mlp.down_proj.weight"},
-    {"router", "@layers.{}.mlp.gate.weight"},
-    {"router_correction", "@layers.{}.mlp.gate.e_score_correction_bias"},
-    {"expert_gate", "@layers.{}.mlp.experts.{e}.gate_proj.weight"},
-    {"expert_up", "@layers.{}.mlp.experts.{e}.up_proj.weight"},
-    {"expert_down", "@layers.{}.mlp.experts.{e}.down_proj.weight"},
-    {"shared_gate", "@layers.{}.mlp.shared_experts.gate_proj.weight"},
-    {"shared_up", "@layers.{}.mlp.shared_experts.up_proj.weight"},
-    {"shared_down", "@layers.{}.mlp.shared_experts.down_proj.weight"},
+    {"down", "@layers.{}.mlp.down_proj.weight", "blk.{}.ffn_down.weight"},
+    {"router", "@layers.{}.mlp.gate.weight", "blk.{}.ffn_gate_inp.weight"},
+    {"router_correction", "@layers.{}.mlp.gate.e_score_correction_bias", "blk.{}.exp_probs_b.bias"},
+    {"expert_gate", "@layers.{}.mlp.experts.{e}.gate_proj.weight", "blk.{}.ffn_gate_exps.weight"},
+    {"expert_up", "@layers.{}.mlp.experts.{e}.up_proj.weight", "blk.{}.ffn_up_exps.weight"},
+    {"expert_gate_up", "", "blk.{}.ffn_gate_up_exps.weight"},
+    {"expert_down", "@layers.{}.mlp.experts.{e}.down_proj.weight", "blk.{}.ffn_down_exps.weight"},
+    {"shared_gate", "@layers.{}.mlp.shared_experts.gate_proj.weight", "blk.{}.ffn_gate_shexp.weight"},
+    {"shared_up", "@layers.{}.mlp.shared_experts.up_proj.weight", "blk.{}.ffn_up_shexp.weight"},
+    {"shared_down", "@layers.{}.mlp.shared_experts.down_proj.weight", "blk.{}.ffn_down_shexp.weight"},
 };
 
+// Keys and values are as long as a head; newer files of GGUF tell the latent ones beside them.
+Latent latent_lanes(ConfigSource& s) {
+  const int64_t q_rank = s.find_integer({"q_lora_rank", "attention.q_lora_rank"}).value_or(0);
+  const int64_t kv_rank = s.integer({"kv_lora_rank", "attention.kv_lora_rank"});
+  const int64_t rope = s.integer({"qk_rope_head_dim", "rope.dimension_count"});
+  const int64_t value = s.integer({"v_head_dim", "attention.value_length_mla|attention.value_length"});
+  const int64_t plain = s.is_gguf() ? s.integer({"", "attention.key_length_mla|attention.key_length"}) - rope
+                                    : s.integer({"qk_nope_head_dim"});
+  return {q_rank, kv_rank, plain, rope, value};
+}
+
+// A stretched text also sharpens the scores. GGUF tells 0.1 mscale, and its cosines are not scaled.
+double yarn_sharpening(ConfigSource& s, Config& c) {
+  double mscale = 0;
+  if (s.is_gguf()) {
+    mscale = 10 * s.find_real({"", "rope.scaling.yarn_log_multiplier"}).value_or(0);
+    c.rope.magnitude /= yarn_magnitude(c.rope.factor);
+  } else {
+    auto scaling = s.object("rope_parameters");
+    if (!scaling) scaling = s.object("rope_scaling");
+    if (const auto v = scaling ? scaling->find("mscale_all_dim") : std::nullopt) mscale = v->real();
+  }
+  return std::pow(yarn_magnitude(c.rope.factor, mscale), 2);
+}
+
 void read_latent(ConfigSource& s, Config& c) {
-  c.latent = {.q_rank = s.find_integer({"q_lora_rank"}).value_or(0),
-              .kv_rank = s.integer({"kv_lora_rank"}),
-              .plain_lanes = s.integer({"qk_nope_head_dim"}),
-              .rope_lanes = s.integer({"qk_rope_head_dim"}),
-              .value_lanes = s.integer({"v_head_dim"})};
+  c.latent = latent_lanes(s);
+  read_decoder(s, c);
   s.ignore("qk_head_dim");
   c.head_dim = c.latent.plain_lanes + c.latent.rope_lanes;
   c.kv_heads = c.heads;
   c.rope = read_rope(s, c, c.latent.rope_lanes);
   c.rope.interleaved = s.find_flag({"rope_interleave"}).value_or(true);
   c.attention_scale = 1 / std::sqrt(double(c.head_dim));
-  // A stretched text also sharpens the scores.
-  auto scaling = s.object("rope_parameters");
-  if (!scaling) scaling = s.object("rope_scaling");
-  if (scaling && c.rope.kind == Rope::Kind::yarn) {
-    if (const auto v = scaling->find("mscale_all_dim"); v && v->real() != 0)
-      c.attention_scale *= std::pow(yarn_magnitude(c.rope.factor, v->real()), 2);
-  }
+  if (c.rope.kind == Rope::Kind::yarn) c.attention_scale *= yarn_sharpening(s, c);
 }
 
 void read_experts(ConfigSource& s, Config& c) {
-  const int64_t width = s.integer({"moe_intermediate_size"});
-  const int64_t first = s.find_integer({"first_k_dense_replace"}).value_or(0);
+  const int64_t width = s.integer({"moe_intermediate_size", "expert_feed_forward_length"});
+  const int64_t first = s.find_integer({"first_k_dense_replace", "leading_dense_block_count"}).value_or(0);
   const int64_t step = s.find_integer({"moe_layer_freq"}).value_or(1);
-  c.moe = {.experts = s.find_integer({"n_routed_experts|num_local_experts"}).value_or(0),
-           .chosen = s.integer({"num_experts_per_tok"}),
+  c.moe = {.experts = s.find_integer({"n_routed_experts|num_local_experts", "expert_count"}).value_or(0),
+           .chosen = s.integer({"num_experts_per_tok", "expert_used_count"}),
            .width = width,
-           .shared_width = width * s.find_integer({"n_shared_experts"}).value_or(0),
-           .groups = s.find_integer({"n_group"}).value_or(1),
-           .groups_chosen = s.find_integer({"topk_group"}).value_or(1),
-           .scale = s.find_real({"routed_scaling_factor"}).value_or(1)};
+           .shared_width = width * s.find_integer({"n_shared_experts", "expert_shared_count"}).value_or(0),
+           .groups = s.find_integer({"n_group", "expert_group_count"}).value_or(1),
+           .groups_chosen = s.find_integer({"topk_group", "expert_group_used_count"}).value_or(1),
+           .scale = s.find_real({"routed_scaling_factor", "expert_weights_scale"}).value_or(1)};
   if (step < 1 || c.moe.groups < 1 || c.moe.experts % c.moe.groups != 0 || c.moe.chosen > c.moe.experts)
     throw invalid(s.where(), c.moe.chosen, " of ", c.moe.experts, " experts in ", c.moe.groups,
                   " groups, every ", step, " layers, cannot be");
   for (int64_t i = 0; i < c.layers; ++i) c.moe.layers.push_back(i >= first && i % step == 0);
 }
 
+// How GGUF writes the function that makes scores of logits; older files of V2 do not tell it.
+constexpr int64_t kSoftmaxScores = 1, kSigmoidScores = 2;
+
+bool has_sigmoid_scores(const io::GgufFile& file) {
+  const io::GgufValue* v = file.find("deepseek2.expert_gating_func");
+  return v != nullptr && v->integer() == kSigmoidScores;
+}
+
+bool has_other_scores(const io::GgufFile& file) { return !has_sigmoid_scores(file); }
+
 void configure2(ConfigSource& s, Config& c) {
-  read_decoder(s, c);
   read_latent(s, c);
   read_experts(s, c);
-  s.require_flag({"norm_topk_prob"}, false);
+  s.require_flag({"norm_topk_prob", "expert_weights_norm"}, false);
   s.require_text({"scoring_func"}, "softmax");
+  if (const auto v = s.find_integer({"", "expert_gating_func"}); v && *v != kSoftmaxScores)
+    throw invalid(s.where(), "expert_gating_func is ", *v, "; 1 (softmax) or 2 (sigmoid) expected");
+  if (s.is_gguf()) return;  // groups that are told are used
   const std::string method = s.find_text({"topk_method"}).value_or("greedy");
   if (method == "greedy") {
     c.moe.groups = 1;
@@ -96,15 +127,15 @@ void configure2(ConfigSource& s, Config& c) {
 }
 
 void configure3(ConfigSource& s, Config& c) {
-  read_decoder(s, c);
   read_latent(s, c);
   read_experts(s, c);
   s.require_text({"scoring_func"}, "sigmoid");
+  s.find_integer({"", "expert_gating_func"});  // sigmoid, or it would be V2
   s.require_text({"topk_method"}, "noaux_tc");
   c.moe.sigmoid = true;
   c.moe.group_top = 2;
-  c.moe.normalised = s.find_flag({"norm_topk_prob"}).value_or(true);
-  c.draft_layers = s.find_integer({"num_nextn_predict_layers"}).value_or(0);
+  c.moe.normalised = s.find_flag({"norm_topk_prob", "expert_weights_norm"}).value_or(true);
+  c.draft_layers = s.find_integer({"num_nextn_predict_layers"}).value_or(c.draft_layers);
 }
 
 // ---- latent attention ----
@@ -126,12 +157,27 @@ struct LatentParts {
   Tensor key;     // [batch, seq, rope], turned
 };
 
+// The weight of keys and values: [heads, plain + value, rank].
+Tensor key_value_weight(Net& net) {
+  const Config& c = net.c;
+  const Latent& l = c.latent;
+  if (!net.has("k_b"))
+    return net.weight("kv_b", {c.heads * (l.plain_lanes + l.value_lanes), l.kv_rank})
+        .reshape({c.heads, l.plain_lanes + l.value_lanes, l.kv_rank});
+  return concat({net.weight("k_b", {c.heads, l.kv_rank, l.plain_lanes}).t(),
+                 net.weight("v_b", {c.heads, l.value_lanes, l.kv_rank})},
+                {.axis = 1});
+}
+
 // Keys and values of every head, written out.
 Tensor attend_plain(Net& net, const LatentParts& p) {
   const Config& c = net.c;
   const Latent& l = c.latent;
-  const Tensor kv = net.linear("kv_b", p.latent, c.heads * (l.plain_lanes + l.value_lanes))
-                        .reshape({net.batch, net.seq, c.heads, l.plain_lanes + l.value_lanes});
+  const int64_t lanes = l.plain_lanes + l.value_lanes;
+  const Tensor flat = net.has("k_b")
+                          ? p.latent.matmul(key_value_weight(net).reshape({c.heads * lanes, l.kv_rank}).t())
+                          : net.linear("kv_b", p.latent, c.heads * lanes);
+  const Tensor kv = flat.reshape({net.batch, net.seq, c.heads, lanes});
   const Tensor shared = p.key.unsqueeze(2).expand({net.batch, net.seq, c.heads, l.rope_lanes});
   const Tensor k = concat({kv.narrow(3, 0, l.plain_lanes), shared}, {.axis = 3});
   const auto packed = [&](const Tensor& x) {
@@ -145,8 +191,7 @@ Tensor attend_plain(Net& net, const LatentParts& p) {
 Tensor attend_latent(Net& net, const LatentParts& p) {
   const Config& c = net.c;
   const Latent& l = c.latent;
-  const Tensor w = net.weight("kv_b", {c.heads * (l.plain_lanes + l.value_lanes), l.kv_rank})
-                       .reshape({c.heads, l.plain_lanes + l.value_lanes, l.kv_rank});
+  const Tensor w = key_value_weight(net);
   const Tensor q = concat({by_head(net, p.q.narrow(3, 0, l.plain_lanes), w.narrow(1, 0, l.plain_lanes)),
                            p.q.narrow(3, l.plain_lanes, l.rope_lanes)},
                           {.axis = 3});
@@ -196,11 +241,14 @@ void build(Net& net) {
   net.finish_decoder(net.rms_norm("norm", x));
 }
 
-constexpr std::string_view k2Hf[] = {"deepseek_v2"}, k3Hf[] = {"deepseek_v3"}, kPrefixes[] = {"model.", ""};
+constexpr std::string_view k2Hf[] = {"deepseek_v2"}, k3Hf[] = {"deepseek_v3"}, kGguf[] = {"deepseek2"},
+                           kPrefixes[] = {"model.", ""};
 
 }  // namespace
 
-constexpr Architecture kDeepseek2{"deepseek_v2", k2Hf, {}, kNames, kPrefixes, configure2, build};
-constexpr Architecture kDeepseek3{"deepseek_v3", k3Hf, {}, kNames, kPrefixes, configure3, build};
+constexpr Architecture kDeepseek2{"deepseek_v2", k2Hf,  kGguf, kNames,          kPrefixes,
+                                  configure2,    build, {},    has_other_scores};
+constexpr Architecture kDeepseek3{"deepseek_v3",     k3Hf, kGguf, kNames, kPrefixes, configure3, build, {},
+                                  has_sigmoid_scores};
 
 }  // namespace rlx::models

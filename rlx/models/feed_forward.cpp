@@ -56,10 +56,17 @@ Tensor expert_ffn(Net& net, const Tensor& input) {
   const Routing r = route(net, x);
   const Tensor repeated = x.unsqueeze(1).expand({tokens, m.chosen, hidden}).reshape({rows, hidden});
   const Tensor expert = r.experts.reshape({rows});
-  const Tensor gate =
-      net.expert_linear("expert_gate", repeated, expert, m.width).activation(net.c.activation);
-  const Tensor up = net.expert_linear("expert_up", repeated, expert, m.width);
-  const Tensor down = net.expert_linear("expert_down", gate * up, expert, hidden.value());
+  Tensor gate, up;
+  if (net.has("expert_gate_up")) {
+    const Tensor both = net.expert_linear("expert_gate_up", repeated, expert, 2 * m.width);
+    gate = both.narrow(1, 0, m.width);
+    up = both.narrow(1, m.width, m.width);
+  } else {
+    gate = net.expert_linear("expert_gate", repeated, expert, m.width);
+    up = net.expert_linear("expert_up", repeated, expert, m.width);
+  }
+  const Tensor wide = gate.activation(net.c.activation) * up;
+  const Tensor down = net.expert_linear("expert_down", wide, expert, hidden.value());
   Tensor y = (down.reshape({tokens, m.chosen, hidden}) * r.weights.unsqueeze(2)).sum({1});
   if (m.shared_width > 0) {
     Tensor shared = gated_ffn(net, x, m.shared_width, "shared_");

@@ -55,7 +55,12 @@ void configure(ConfigSource& s, Config& c, int64_t pattern) {
 
 void configure2(ConfigSource& s, Config& c) {
   configure(s, c, 2);
-  c.attention_scale = 1 / std::sqrt(s.find_real({"query_pre_attn_scalar"}).value_or(double(c.head_dim)));
+  // GGUF does not tell the scale nor, always, the window: the 27B model, of 46 layers, has a scale of its own.
+  if (s.is_gguf() && c.window == 0) c.window = 4096;
+  const bool large = s.is_gguf() && c.layers == 46;
+  const double scalar = double(large ? c.hidden / c.heads : c.head_dim);
+  c.attention_scale = 1 / std::sqrt(s.find_real({"query_pre_attn_scalar"}).value_or(scalar));
+  if (const auto v = s.find_real({"", "attention.scale"})) c.attention_scale = *v;
   c.rope = read_rope(s, c, c.head_dim);
 }
 
@@ -65,6 +70,7 @@ void configure3(ConfigSource& s, Config& c) {
   const bool large = s.is_gguf() && c.layers == 62;
   const double scalar = double(large ? c.hidden / c.heads : c.head_dim);
   c.attention_scale = 1 / std::sqrt(s.find_real({"query_pre_attn_scalar"}).value_or(scalar));
+  if (const auto v = s.find_real({"", "attention.scale"})) c.attention_scale = *v;
   c.rope = read_rope(s, c, c.head_dim, "full_attention");
   c.window_rope = {.kind = Rope::Kind::plain, .theta = 10000, .lanes = c.head_dim};
   const auto object = s.object("rope_parameters");
@@ -83,12 +89,13 @@ void build(Net& net) {
   net.finish_decoder(net.rms_norm("norm", x));
 }
 
-constexpr std::string_view k2Hf[] = {"gemma2"}, k3Hf[] = {"gemma3_text"}, k3Gguf[] = {"gemma3"},
+constexpr std::string_view k2Hf[] = {"gemma2"}, k2Gguf[] = {"gemma2"}, k3Hf[] = {"gemma3_text"},
+                           k3Gguf[] = {"gemma3"},
                            kPrefixes[] = {"model.", "language_model.model.", "model.language_model.", ""};
 
 }  // namespace
 
-constexpr Architecture kGemma2{"gemma2", k2Hf, {}, kNames, kPrefixes, configure2, build};
+constexpr Architecture kGemma2{"gemma2", k2Hf, k2Gguf, kNames, kPrefixes, configure2, build};
 constexpr Architecture kGemma3{"gemma3", k3Hf, k3Gguf, kNames, kPrefixes, configure3, build};
 
 }  // namespace rlx::models

@@ -22,7 +22,6 @@ constexpr WeightName kNames[] = {
 void configure(ConfigSource& s, Config& c) {
   c.activation = ops::Activation::gelu_approx;
   read_decoder(s, c);
-  if (const auto v = s.find_real({"", "attention.layer_norm_epsilon"})) c.norm_eps = *v;
   if (c.intermediate == 0) c.intermediate = 4 * c.hidden;
   s.require_flag({"scale_attn_weights"}, true);
   s.require_flag({"scale_attn_by_inverse_layer_idx"}, false);

@@ -7,34 +7,36 @@ namespace rlx::models {
 namespace {
 
 constexpr WeightName kNames[] = {
-    {"embed", "@embed_in.weight"},
-    {"norm", "@final_layer_norm.weight"},
-    {"head", "embed_out.weight"},
-    {"attn_norm", "@layers.{}.input_layernorm.weight"},
-    {"qkv", "@layers.{}.attention.query_key_value.weight"},
-    {"o", "@layers.{}.attention.dense.weight"},
-    {"ffn_norm", "@layers.{}.post_attention_layernorm.weight"},
-    {"up", "@layers.{}.mlp.dense_h_to_4h.weight"},
-    {"down", "@layers.{}.mlp.dense_4h_to_h.weight"},
+    {"embed", "@embed_in.weight", "token_embd.weight"},
+    {"norm", "@final_layer_norm.weight", "output_norm.weight"},
+    {"head", "embed_out.weight", "output.weight"},
+    {"attn_norm", "@layers.{}.input_layernorm.weight", "blk.{}.attn_norm.weight"},
+    {"qkv", "@layers.{}.attention.query_key_value.weight", "blk.{}.attn_qkv.weight"},
+    {"o", "@layers.{}.attention.dense.weight", "blk.{}.attn_output.weight"},
+    {"ffn_norm", "@layers.{}.post_attention_layernorm.weight", "blk.{}.ffn_norm.weight"},
+    {"up", "@layers.{}.mlp.dense_h_to_4h.weight", "blk.{}.ffn_up.weight"},
+    {"down", "@layers.{}.mlp.dense_4h_to_h.weight", "blk.{}.ffn_down.weight"},
 };
 
 void configure(ConfigSource& s, Config& c) {
   c.activation = ops::Activation::gelu;
   read_decoder(s, c);
-  c.tied = s.find_flag({"tie_word_embeddings"}).value_or(!s.has_tensor("embed_out.weight"));
-  c.parallel_residual = s.find_flag({"use_parallel_residual"}).value_or(true);
-  const auto lanes = int64_t(double(c.head_dim) * partial_rotary_factor(s));
-  c.rope = read_rope(s, c, lanes);
+  if (!s.is_gguf()) c.tied = s.find_flag({"tie_word_embeddings"}).value_or(!s.has_tensor("embed_out.weight"));
+  c.parallel_residual = s.find_flag({"use_parallel_residual", "use_parallel_residual"}).value_or(true);
+  c.rope = read_rope(s, c, int64_t(double(c.head_dim) * partial_rotary_factor(s)));
   if (const auto v = s.find_real({"rotary_emb_base"})) c.rope.theta = *v;
   s.require_flag({"is_decoder"}, false);  // a word of encoders
 }
 
+// Folders have q, k, v of each head beside each other, GGUF those of all heads.
 Tensor neox_attention(Net& net, const Tensor& x) {
   const Config& c = net.c;
-  const Tensor all =
-      net.linear("qkv", x, 3 * c.hidden).reshape({net.batch, net.seq, c.heads, 3 * c.head_dim});
+  const Tensor all = net.linear("qkv", x, 3 * c.hidden);
   const auto part = [&](int64_t i) {
-    return all.narrow(3, i * c.head_dim, c.head_dim).reshape({net.batch, net.seq, c.hidden});
+    if (net.gguf()) return all.narrow(2, i * c.hidden, c.hidden);
+    return all.reshape({net.batch, net.seq, c.heads, 3 * c.head_dim})
+        .narrow(3, i * c.head_dim, c.head_dim)
+        .reshape({net.batch, net.seq, c.hidden});
   };
   const RopeTables& tables = net.rope(c.rope);
   const Tensor q = turn(part(0), tables, c.rope, c.head_dim), k = turn(part(1), tables, c.rope, c.head_dim);
@@ -55,11 +57,12 @@ void build(Net& net) {
   net.finish_decoder(net.layer_norm("norm", x));
 }
 
-constexpr std::string_view kHf[] = {"gpt_neox"}, kPrefixes[] = {"gpt_neox.", ""},
-                           kUnread[] = {".attention.bias", ".attention.masked_bias"};
+constexpr std::string_view kHf[] = {"gpt_neox"}, kGguf[] = {"gptneox"}, kPrefixes[] = {"gpt_neox.", ""},
+                           kUnread[] = {".attention.bias", ".attention.masked_bias"}, kChanged[] = {"qkv"};
 
 }  // namespace
 
-constexpr Architecture kGptNeox{"gpt_neox", kHf, {}, kNames, kPrefixes, configure, build, kUnread};
+constexpr Architecture kGptNeox{"gpt_neox", kHf,   kGguf,   kNames,  kPrefixes,
+                                configure,  build, kUnread, nullptr, kChanged};
 
 }  // namespace rlx::models

@@ -9,10 +9,12 @@ namespace {
 void configure(ConfigSource& s, Config& c) {
   read_decoder(s, c);
   c.rope = read_rope(s, c, c.head_dim);
-  c.embedding_scale = s.find_real({"embedding_multiplier"}).value_or(1);
-  c.attention_scale = s.find_real({"attention_multiplier"}).value_or(1);
-  c.residual_scale = s.find_real({"residual_multiplier"}).value_or(1);
-  c.logit_scale = 1 / s.find_real({"logits_scaling"}).value_or(1);
+  c.rope.interleaved = c.rope.reordered = s.is_gguf();                      // rows of q and k are ordered as Llama's
+  s.require_flag({"", "rope.scaling.finetuned"}, true);  // false: a Granite without positions
+  c.embedding_scale = s.find_real({"embedding_multiplier", "embedding_scale"}).value_or(1);
+  c.attention_scale = s.find_real({"attention_multiplier", "attention.scale"}).value_or(s.is_gguf() ? 0 : 1);
+  c.residual_scale = s.find_real({"residual_multiplier", "residual_scale"}).value_or(1);
+  c.logit_scale = 1 / s.find_real({"logits_scaling", "logit_scale"}).value_or(1);
 }
 
 void build(Net& net) {
@@ -25,10 +27,10 @@ void build(Net& net) {
   net.finish_decoder(net.rms_norm("norm", x));
 }
 
-constexpr std::string_view kHf[] = {"granite"};
+constexpr std::string_view kHf[] = {"granite"}, kGguf[] = {"granite"};
 
 }  // namespace
 
-constexpr Architecture kGranite{"granite", kHf, {}, kLlamaNames, kDecoderPrefixes, configure, build};
+constexpr Architecture kGranite{"granite", kHf, kGguf, kLlamaNames, kDecoderPrefixes, configure, build};
 
 }  // namespace rlx::models

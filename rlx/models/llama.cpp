@@ -8,11 +8,18 @@ namespace {
 
 void configure(ConfigSource& s, Config& c) {
   read_decoder(s, c);
-  c.rope = read_rope(s, c, s.find_integer({"", "rope.dimension_count"}).value_or(c.head_dim));
-  c.rope.interleaved = s.is_gguf();  // whose rows of q and k are in another order
+  c.rope = read_rope(s, c, c.head_dim);
+  c.rope.interleaved = c.rope.reordered = s.is_gguf();  // whose rows of q and k are in another order
+  c.window = s.find_integer({"", "attention.sliding_window"}).value_or(0);  // Mistral's files are Llama's
+  if (c.window > 0) c.mixers.assign(size_t(c.layers), Mixer::window);
   s.require_flag({"rope_interleaved"}, false);
   s.require_none({"", "expert_count"});
   s.require_none({"", "expert_used_count"});
+}
+
+bool has_no_experts(const io::GgufFile& file) {
+  const io::GgufValue* count = file.find("llama.expert_count");
+  return count == nullptr || count->integer() == 0;
 }
 
 constexpr std::string_view kHf[] = {"llama"}, kGguf[] = {"llama"};
@@ -28,6 +35,7 @@ void build_llama(Net& net) {
   net.finish_decoder(net.rms_norm("norm", x));
 }
 
-constexpr Architecture kLlama{"llama", kHf, kGguf, kLlamaNames, kDecoderPrefixes, configure, build_llama};
+constexpr Architecture kLlama{"llama",   kHf,         kGguf, kLlamaNames,   kDecoderPrefixes,
+                              configure, build_llama, {},    has_no_experts};
 
 }  // namespace rlx::models

@@ -31,6 +31,7 @@ inline constexpr WeightName kLlamaNames[] = {
     {"expert_up",
      "@layers.{}.mlp.experts.{e}.up_proj.weight|@layers.{}.block_sparse_moe.experts.{e}.w3.weight",
      "blk.{}.ffn_up_exps.weight"},
+    {"expert_gate_up", "", "blk.{}.ffn_gate_up_exps.weight"},
     {"expert_down",
      "@layers.{}.mlp.experts.{e}.down_proj.weight|@layers.{}.block_sparse_moe.experts.{e}.w2.weight",
      "blk.{}.ffn_down_exps.weight"},

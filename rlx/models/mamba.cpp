@@ -62,8 +62,7 @@ Tensor mixer(Net& net, const Tensor& input) {
   // A step of 0 leaves the state as it is: what padding is to do.
   const Tensor d = masked(net.linear("dt", parts.narrow(2, 0, m.dt_rank), m.inner).softplus());
   const Tensor b = parts.narrow(2, m.dt_rank, m.state), c = parts.narrow(2, m.dt_rank + m.state, m.state);
-  Tensor a = net.weight("a", {m.inner, m.state});
-  if (!net.gguf()) a = -a.exp();  // GGUF holds A itself
+  const Tensor a = net.decay("a", {m.inner, m.state});
   const Tensor y = net.cached() ? scan_with_state(net, x, d, a, b, c) : selective_scan(x, d, a, b, c);
   return net.linear("out", (y + x * net.weight("d", {m.inner})) * both.narrow(2, m.inner, m.inner).silu(),
                     net.c.hidden);

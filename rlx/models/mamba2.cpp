@@ -6,27 +6,28 @@ namespace rlx::models {
 namespace {
 
 constexpr WeightName kNames[] = {
-    {"embed", "@embeddings.weight|@embedding.weight"},
-    {"norm", "@norm_f.weight"},
-    {"head", "lm_head.weight"},
-    {"mixer_norm", "@layers.{}.norm.weight"},
-    {"ssm_in", "@layers.{}.mixer.in_proj.weight"},
-    {"ssm_conv", "@layers.{}.mixer.conv1d.weight"},
-    {"ssm_dt", "@layers.{}.mixer.dt_bias"},
-    {"ssm_a", "@layers.{}.mixer.A_log"},
-    {"ssm_d", "@layers.{}.mixer.D"},
-    {"ssm_norm", "@layers.{}.mixer.norm.weight"},
-    {"ssm_out", "@layers.{}.mixer.out_proj.weight"},
+    {"embed", "@embeddings.weight|@embedding.weight", "token_embd.weight"},
+    {"norm", "@norm_f.weight", "output_norm.weight"},
+    {"head", "lm_head.weight", "output.weight"},
+    {"mixer_norm", "@layers.{}.norm.weight", "blk.{}.attn_norm.weight"},
+    {"ssm_in", "@layers.{}.mixer.in_proj.weight", "blk.{}.ssm_in.weight"},
+    {"ssm_conv", "@layers.{}.mixer.conv1d.weight", "blk.{}.ssm_conv1d.weight"},
+    {"ssm_dt", "@layers.{}.mixer.dt_bias", "blk.{}.ssm_dt.bias"},
+    {"ssm_a", "@layers.{}.mixer.A_log", "blk.{}.ssm_a"},
+    {"ssm_d", "@layers.{}.mixer.D", "blk.{}.ssm_d"},
+    {"ssm_norm", "@layers.{}.mixer.norm.weight", "blk.{}.ssm_norm.weight"},
+    {"ssm_out", "@layers.{}.mixer.out_proj.weight", "blk.{}.ssm_out.weight"},
 };
 
 void configure(ConfigSource& s, Config& c) {
   read_decoder(s, c);
   StateSpace& m = c.ssm;
-  m.heads = s.integer({"num_heads"});
-  m.inner = m.heads * s.integer({"head_dim"});
-  m.state = s.integer({"state_size"});
-  m.conv = s.integer({"conv_kernel"});
-  m.groups = s.find_integer({"n_groups"}).value_or(1);
+  m.heads = s.integer({"num_heads", "ssm.time_step_rank"});
+  m.inner = s.is_gguf() ? s.integer({"", "ssm.inner_size"}) : m.heads * s.integer({"head_dim"});
+  m.state = s.integer({"state_size", "ssm.state_size"});
+  m.conv = s.integer({"conv_kernel", "ssm.conv_kernel"});
+  m.groups = s.find_integer({"n_groups", "ssm.group_count"}).value_or(1);
+  m.norm_groups = gguf_norm_groups(s);
   const auto limit = s.reals({"time_step_limit"});
   if (limit.size() == 2) m.dt_low = limit[0], m.dt_high = limit[1];
   s.ignore("time_step_rank");
@@ -34,8 +35,7 @@ void configure(ConfigSource& s, Config& c) {
   if (expand && int64_t(*expand * double(c.hidden)) != m.inner)
     throw invalid(s.where(), m.heads, " heads of ", m.inner / m.heads, " are not ", *expand, " times ",
                   c.hidden);
-  if (m.groups < 1 || m.heads % m.groups != 0)
-    throw invalid(s.where(), m.groups, " groups do not divide ", m.heads, " heads");
+  check_state_space(s, c);
   s.ignore("norm_before_gate|rms_norm");  // an option of kernels; the gate always comes first
   c.mixers.assign(size_t(c.layers), Mixer::recurrent);
 }
@@ -47,10 +47,10 @@ void build(Net& net) {
   net.finish_decoder(net.rms_norm("norm", x));
 }
 
-constexpr std::string_view kHf[] = {"mamba2"}, kPrefixes[] = {"backbone.", ""};
+constexpr std::string_view kHf[] = {"mamba2"}, kGguf[] = {"mamba2"}, kPrefixes[] = {"backbone.", ""};
 
 }  // namespace
 
-constexpr Architecture kMamba2{"mamba2", kHf, {}, kNames, kPrefixes, configure, build};
+constexpr Architecture kMamba2{"mamba2", kHf, kGguf, kNames, kPrefixes, configure, build};
 
 }  // namespace rlx::models

@@ -8,9 +8,9 @@ namespace {
 
 void configure(ConfigSource& s, Config& c) {
   read_decoder(s, c);
-  c.rope = read_rope(s, c, s.find_integer({"", "rope.dimension_count"}).value_or(c.head_dim));
-  c.rope.interleaved = s.is_gguf();
-  c.window = s.find_integer({"sliding_window"}).value_or(0);
+  c.rope = read_rope(s, c, c.head_dim);
+  c.rope.interleaved = c.rope.reordered = s.is_gguf();
+  c.window = s.find_integer({"sliding_window", "attention.sliding_window"}).value_or(0);
   read_layer_types(s, c, c.window > 0 ? Mixer::window : Mixer::attention);
   c.moe = {.experts = s.integer({"num_local_experts", "expert_count"}),
            .chosen = s.integer({"num_experts_per_tok", "expert_used_count"}),
@@ -19,10 +19,16 @@ void configure(ConfigSource& s, Config& c) {
            .layers = std::vector<bool>(size_t(c.layers), true)};
 }
 
+bool has_experts(const io::GgufFile& file) {
+  const io::GgufValue* count = file.find("llama.expert_count");
+  return count != nullptr && count->integer() > 0;
+}
+
 constexpr std::string_view kHf[] = {"mixtral"}, kGguf[] = {"llama"};
 
 }  // namespace
 
-constexpr Architecture kMixtral{"mixtral", kHf, kGguf, kLlamaNames, kDecoderPrefixes, configure, build_llama};
+constexpr Architecture kMixtral{"mixtral", kHf,         kGguf, kLlamaNames, kDecoderPrefixes,
+                                configure, build_llama, {},    has_experts};
 
 }  // namespace rlx::models

@@ -9,6 +9,7 @@ Model::Model(io::ModelFile file) : file_(std::move(file)) {
   architecture_ = &architecture_of(source);
   config_.architecture = architecture_->name;
   architecture_->configure(source, config_);
+  source.require_flag({"", "attention.causal"}, !config_.encoder);
   source.finish();
 }
 

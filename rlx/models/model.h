@@ -41,9 +41,16 @@ namespace rlx::models {
 struct LinearSite {
   std::string hf, gguf;  // the weight in a folder and in a GGUF file; empty where there is no such name
   int64_t in = 0, out = 0;
+  /// Of a GGUF file: rows (pair, half) of so many lanes each are (half, pair) in a folder. 0: rows are the same.
+  int64_t paired_lanes = 0;
+  /// Of a GGUF file: the weight differs from the folder's in a way that is not told here.
+  bool changed = false;
 };
 /// Gets the input and the product and returns what takes its place.
 using LinearHook = std::function<Tensor(const LinearSite&, const Tensor& x, const Tensor& y)>;
+
+/// Sees what every product with a weight reads: x [.., in], or rows [m, in] with the expert of each, i32 [m].
+using ProductObserver = std::function<void(const LinearSite&, const Tensor& x, const Tensor& expert)>;
 
 /// One attention: q [batch, seq, heads * head_dim], k and v [batch, keys, kv_heads * lanes], mask bool
 /// [batch or 1, 1, seq, keys], true where a key is seen; empty where every key is.
@@ -66,6 +73,10 @@ struct GraphOptions {
   bool round_activations = true;
   bool hidden = false;  // a further output `hidden` [batch, seq, hidden]: what the head of logits reads
   LinearHook linear;
+  ProductObserver observe;
+  /// Products with packed weights have a gradient by x that decodes a part of the weight at a time, so that weights stay packed in
+  /// training too.
+  bool trainable = false;
   AttentionHook attention;
 };
 

@@ -7,24 +7,25 @@ namespace rlx::models {
 namespace {
 
 constexpr WeightName kNames[] = {
-    {"embed", "@embeddings.tok_embeddings.weight"},
-    {"embed_norm", "@embeddings.norm.weight"},
-    {"norm", "@final_norm.weight"},
-    {"attn_norm", "@layers.{}.attn_norm.weight"},
-    {"qkv", "@layers.{}.attn.Wqkv.weight"},
-    {"o", "@layers.{}.attn.Wo.weight"},
-    {"ffn_norm", "@layers.{}.mlp_norm.weight"},
-    {"gate_up", "@layers.{}.mlp.Wi.weight"},
-    {"down", "@layers.{}.mlp.Wo.weight"},
+    {"embed", "@embeddings.tok_embeddings.weight", "token_embd.weight"},
+    {"embed_norm", "@embeddings.norm.weight", "token_embd_norm.weight"},
+    {"norm", "@final_norm.weight", "output_norm.weight"},
+    {"attn_norm", "@layers.{}.attn_norm.weight", "blk.{}.attn_norm.weight"},
+    {"qkv", "@layers.{}.attn.Wqkv.weight", "blk.{}.attn_qkv.weight"},
+    {"o", "@layers.{}.attn.Wo.weight", "blk.{}.attn_output.weight"},
+    {"ffn_norm", "@layers.{}.mlp_norm.weight", "blk.{}.ffn_norm.weight"},
+    {"gate_up", "@layers.{}.mlp.Wi.weight", "blk.{}.ffn_up.weight"},
+    {"down", "@layers.{}.mlp.Wo.weight", "blk.{}.ffn_down.weight"},
 };
 
 void configure(ConfigSource& s, Config& c) {
   c.activation = ops::Activation::gelu;
   read_decoder(s, c);
   c.encoder = true;
-  c.norm_eps = s.find_real({"norm_eps"}).value_or(1e-5);
-  c.window = s.find_integer({"local_attention"}).value_or(128);
-  const int64_t every = s.find_integer({"global_attn_every_n_layers"}).value_or(3);
+  if (const auto v = s.find_real({"norm_eps"})) c.norm_eps = *v;
+  c.window = s.find_integer({"local_attention", "attention.sliding_window"}).value_or(128);
+  const int64_t every =
+      s.find_integer({"global_attn_every_n_layers", "attention.sliding_window_pattern"}).value_or(3);
   if (every < 1) throw invalid(s.where(), "global_attn_every_n_layers is ", every, "; 1 or more expected");
   read_layer_types(s, c);
   if (s.texts({"layer_types"}).empty()) {
@@ -34,7 +35,8 @@ void configure(ConfigSource& s, Config& c) {
   c.rope = read_rope(s, c, c.head_dim, "full_attention");
   c.window_rope = read_rope(s, c, c.head_dim, "sliding_attention");
   if (const auto v = s.find_real({"global_rope_theta"})) c.rope.theta = c.window_rope.theta = *v;
-  if (const auto v = s.find_real({"local_rope_theta"})) c.window_rope.theta = *v;
+  if (s.is_gguf()) c.window_rope.theta = 10000;
+  if (const auto v = s.find_real({"local_rope_theta", "rope.freq_base_swa"})) c.window_rope.theta = *v;
 }
 
 void build(Net& net) {
@@ -56,11 +58,11 @@ void build(Net& net) {
   finish_encoder(net, net.layer_norm("norm", x));
 }
 
-constexpr std::string_view kHf[] = {"modernbert"}, kPrefixes[] = {"", "model."},
-                           kUnread[] = {"head.", "decoder.", "classifier."};  // heads of other tasks
+constexpr std::string_view kHf[] = {"modernbert"}, kGguf[] = {"modern-bert"}, kPrefixes[] = {"", "model."},
+                           kUnread[] = {"head.", "decoder.", "classifier.", "cls."};  // heads of other tasks
 
 }  // namespace
 
-constexpr Architecture kModernbert{"modernbert", kHf, {}, kNames, kPrefixes, configure, build, kUnread};
+constexpr Architecture kModernbert{"modernbert", kHf, kGguf, kNames, kPrefixes, configure, build, kUnread};
 
 }  // namespace rlx::models

@@ -4,6 +4,7 @@
 
 #include "rlx/io/literal.h"
 #include "rlx/models/architecture.h"
+#include "rlx/models/trainable.h"
 #include "rlx/ops/index/indices.h"
 
 namespace rlx::models {
@@ -64,6 +65,7 @@ Net::Net(const io::ModelFile& file, const Architecture& architecture, const Conf
 // ---- weights ----
 
 void Net::choose_prefix() {
+  if (gguf() && !architecture_.prefixes.empty()) prefix_ = architecture_.prefixes.front();  // names of a folder
   if (gguf()) return;
   for (const std::string_view candidate : architecture_.prefixes) {
     prefix_ = candidate;
@@ -143,6 +145,11 @@ Tensor Net::weight(std::string_view key, const Dims& dims) {
   return plain(*found.tensor).reshape(dims);
 }
 
+Tensor Net::decay(std::string_view key, const Dims& dims) {
+  const Tensor a = weight(key, dims);
+  return gguf() ? a : -a.exp();
+}
+
 Tensor Net::bias(std::string_view key, int64_t size) {
   const Found found = require(key);
   const auto it = tensors_.find(bias_name(found.tensor->name));
@@ -151,9 +158,18 @@ Tensor Net::bias(std::string_view key, int64_t size) {
   return plain(*it->second);
 }
 
-Tensor Net::hook(const Found& found, const Tensor& x, const Tensor& y, int64_t out) const {
-  if (!options.linear) return y;
-  return options.linear({found.hf, found.gguf, x.dim(-1).value(), out}, x, y);
+LinearSite Net::site_of(std::string_view key, const Found& found, int64_t in, int64_t out) const {
+  LinearSite site{found.hf, found.gguf, in, out};
+  if (!gguf()) return site;
+  if (c.rope.reordered && (key == "q" || key == "k")) site.paired_lanes = c.head_dim;
+  const auto& changed = architecture_.changed;
+  site.changed = std::find(changed.begin(), changed.end(), key) != changed.end();
+  return site;
+}
+
+Tensor Net::hook(const LinearSite& site, const Tensor& x, const Tensor& y) const {
+  if (options.observe) options.observe(site, x, {});
+  return options.linear ? options.linear(site, x, y) : y;
 }
 
 Tensor Net::with_bias(std::string_view key, const Tensor& y, int64_t out) {
@@ -162,8 +178,9 @@ Tensor Net::with_bias(std::string_view key, const Tensor& y, int64_t out) {
 }
 
 Tensor Net::packed_product(const io::TensorView& tensor, const Tensor& x) {
-  return dequant_matmul(x, param(tensor, true), {}, {},
-                        {.scheme = scheme_of(tensor), .activations = activations()});
+  const ops::DequantMatmul::Attrs how{.scheme = scheme_of(tensor), .activations = activations()};
+  if (options.trainable) return trainable_product(x, param(tensor, true), how);
+  return dequant_matmul(x, param(tensor, true), {}, {}, how);
 }
 
 Tensor Net::linear(std::string_view key, const Tensor& x, int64_t out) {
@@ -171,14 +188,15 @@ Tensor Net::linear(std::string_view key, const Tensor& x, int64_t out) {
   check_dims(*found.tensor, {Dim(out), x.dim(-1)});
   const Tensor y =
       is_blocks(*found.tensor) ? packed_product(*found.tensor, x) : x.matmul(plain(*found.tensor).t());
-  return with_bias(key, hook(found, x, y, out), out);
+  return with_bias(key, hook(site_of(key, found, x.dim(-1).value(), out), x, y), out);
 }
 
 Tensor Net::linear_transposed(std::string_view key, const Tensor& x, int64_t out) {
   if (gguf()) return linear(key, x, out);
   const Found found = require(key);
   check_dims(*found.tensor, {x.dim(-1), Dim(out)});
-  return with_bias(key, hook(found, x, x.matmul(plain(*found.tensor)), out), out);
+  const LinearSite site = site_of(key, found, x.dim(-1).value(), out);
+  return with_bias(key, hook(site, x, x.matmul(plain(*found.tensor))), out);
 }
 
 Tensor Net::expert_linear(std::string_view key, const Tensor& x, const Tensor& expert, int64_t out) {
@@ -187,6 +205,7 @@ Tensor Net::expert_linear(std::string_view key, const Tensor& x, const Tensor& e
   if (gguf()) {
     const Found found = require(key);
     check_dims(*found.tensor, {count, out, in});
+    if (options.observe) options.observe(site_of(key, found, in.value(), out), x, expert);
     if (is_blocks(*found.tensor))
       return dequant_grouped_matmul(
           x, param(*found.tensor, true), expert,
@@ -194,6 +213,7 @@ Tensor Net::expert_linear(std::string_view key, const Tensor& x, const Tensor& e
     return grouped_matmul(x, plain(*found.tensor).t(), expert);
   }
   Tensors matrices;
+  if (options.observe) options.observe(site_of(key, require(key, 0), in.value(), out), x, expert);
   for (int64_t e = 0; e < count; ++e) {
     const Found found = require(key, e);
     check_dims(*found.tensor, {Dim(out), in});
@@ -304,7 +324,7 @@ void Net::refuse_unread() const {
   // Layers behind the last, which predict a further token.
   const auto is_draft = [&](const std::string& name) {
     for (int64_t i = 0; i < c.draft_layers; ++i) {
-      if (name.starts_with(cat(prefix_, "layers.", c.layers + i, "."))) return true;
+      if (name.starts_with(cat(gguf() ? "blk." : prefix_ + "layers.", c.layers + i, "."))) return true;
     }
     return false;
   };

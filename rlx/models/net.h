@@ -50,6 +50,8 @@ class Net {
   Tensor linear_transposed(std::string_view key, const Tensor& x, int64_t out);
   /// Rows of x [m, in], each times the matrix of its expert: [m, out].
   Tensor expert_linear(std::string_view key, const Tensor& x, const Tensor& expert, int64_t out);
+  /// A < 0 of a recurrence, f32 with these extents: folders hold ln(-A), GGUF A itself.
+  Tensor decay(std::string_view key, const Dims& dims);
   /// Rows of a table [rows, width].
   Tensor lookup(std::string_view key, const Tensor& indices, int64_t rows, int64_t width);
   Tensor rms_norm(std::string_view key, const Tensor& x);
@@ -94,11 +96,12 @@ class Net {
   Tensor param(const io::TensorView&, bool packed);
   Tensor plain(const io::TensorView&);
   Tensor packed_product(const io::TensorView&, const Tensor& x);
+  LinearSite site_of(std::string_view key, const Found&, int64_t in, int64_t out) const;
   ops::Activations activations() const {
     return options.round_activations ? ops::Activations::q8 : ops::Activations::exact;
   }
   void check_dims(const io::TensorView&, const Dims&) const;
-  Tensor hook(const Found&, const Tensor& x, const Tensor& y, int64_t out) const;
+  Tensor hook(const LinearSite&, const Tensor& x, const Tensor& y) const;
   Tensor with_bias(std::string_view key, const Tensor& y, int64_t out);
   void choose_prefix();
   void refuse_unread() const;

@@ -6,20 +6,20 @@ namespace rlx::models {
 namespace {
 
 constexpr WeightName kNames[] = {
-    {"embed", "@embed_tokens.weight"},
-    {"norm", "@norm.weight"},
-    {"head", "lm_head.weight"},
-    {"q", "@layers.{}.self_attn.q_proj.weight"},
-    {"k", "@layers.{}.self_attn.k_proj.weight"},
-    {"v", "@layers.{}.self_attn.v_proj.weight"},
-    {"q_norm", "@layers.{}.self_attn.q_norm.weight"},
-    {"k_norm", "@layers.{}.self_attn.k_norm.weight"},
-    {"o", "@layers.{}.self_attn.o_proj.weight"},
-    {"attn_norm", "@layers.{}.post_attention_layernorm.weight"},
-    {"gate", "@layers.{}.mlp.gate_proj.weight"},
-    {"up", "@layers.{}.mlp.up_proj.weight"},
-    {"down", "@layers.{}.mlp.down_proj.weight"},
-    {"ffn_norm", "@layers.{}.post_feedforward_layernorm.weight"},
+    {"embed", "@embed_tokens.weight", "token_embd.weight"},
+    {"norm", "@norm.weight", "output_norm.weight"},
+    {"head", "lm_head.weight", "output.weight"},
+    {"q", "@layers.{}.self_attn.q_proj.weight", "blk.{}.attn_q.weight"},
+    {"k", "@layers.{}.self_attn.k_proj.weight", "blk.{}.attn_k.weight"},
+    {"v", "@layers.{}.self_attn.v_proj.weight", "blk.{}.attn_v.weight"},
+    {"q_norm", "@layers.{}.self_attn.q_norm.weight", "blk.{}.attn_q_norm.weight"},
+    {"k_norm", "@layers.{}.self_attn.k_norm.weight", "blk.{}.attn_k_norm.weight"},
+    {"o", "@layers.{}.self_attn.o_proj.weight", "blk.{}.attn_output.weight"},
+    {"attn_norm", "@layers.{}.post_attention_layernorm.weight", "blk.{}.post_attention_norm.weight"},
+    {"gate", "@layers.{}.mlp.gate_proj.weight", "blk.{}.ffn_gate.weight"},
+    {"up", "@layers.{}.mlp.up_proj.weight", "blk.{}.ffn_up.weight"},
+    {"down", "@layers.{}.mlp.down_proj.weight", "blk.{}.ffn_down.weight"},
+    {"ffn_norm", "@layers.{}.post_feedforward_layernorm.weight", "blk.{}.post_ffw_norm.weight"},
     {"gate_up", ""},
 };
 
@@ -47,10 +47,10 @@ void build(Net& net) {
   net.finish_decoder(net.rms_norm("norm", x));
 }
 
-constexpr std::string_view kHf[] = {"olmo2"}, kPrefixes[] = {"model.", ""};
+constexpr std::string_view kHf[] = {"olmo2"}, kGguf[] = {"olmo2"}, kPrefixes[] = {"model.", ""};
 
 }  // namespace
 
-constexpr Architecture kOlmo2{"olmo2", kHf, {}, kNames, kPrefixes, configure, build};
+constexpr Architecture kOlmo2{"olmo2", kHf, kGguf, kNames, kPrefixes, configure, build};
 
 }  // namespace rlx::models

@@ -22,7 +22,7 @@ void read_windows(ConfigSource& s, Config& c) {
 
 void configure_dense(ConfigSource& s, Config& c) {
   read_decoder(s, c);
-  c.rope = read_rope(s, c, s.find_integer({"", "rope.dimension_count"}).value_or(c.head_dim));
+  c.rope = read_rope(s, c, c.head_dim);
   s.require_flag({"use_mrope"}, false);
   read_windows(s, c);
 }
@@ -34,11 +34,44 @@ void configure_moe(ConfigSource& s, Config& c) {
 
 constexpr std::string_view kQwen2Hf[] = {"qwen2"}, kQwen2Gguf[] = {"qwen2"}, kQwen3Hf[] = {"qwen3"},
                            kQwen3Gguf[] = {"qwen3"}, kQwen2MoeHf[] = {"qwen2_moe"},
-                           kQwen3MoeHf[] = {"qwen3_moe"};
+                           kQwen2MoeGguf[] = {"qwen2moe"}, kQwen3MoeHf[] = {"qwen3_moe"},
+                           kQwen3MoeGguf[] = {"qwen3moe"};
+
+void check_experts(const ConfigSource& s, const Config& c) {
+  if (c.moe.experts > 0 && (c.moe.chosen < 1 || c.moe.chosen > c.moe.experts))
+    throw invalid(s.where(), c.moe.chosen, " of ", c.moe.experts, " experts are chosen for a token");
+}
+
+// Files of GGUF seldom say whether the weights of the chosen add up to 1: those of Qwen2-MoE alone do not. Which layers have
+// experts, and how wide older files have them, is told by the tensors.
+void read_gguf_experts(ConfigSource& s, Config& c) {
+  const int64_t chosen = s.find_integer({"", "expert_used_count"}).value_or(0);
+  const bool shared = s.has_tensor("blk.0.ffn_up_shexp.weight");
+  c.moe = {
+      .experts = s.find_integer({"", "expert_count"}).value_or(0),
+      .chosen = chosen,
+      .width = s.find_integer({"", "expert_feed_forward_length"})
+                   .value_or(c.intermediate / std::max<int64_t>(chosen, 1)),
+      .shared_width =
+          s.find_integer({"", "expert_shared_feed_forward_length"}).value_or(shared ? c.intermediate : 0),
+      .normalised = s.find_flag({"", "expert_weights_norm"}).value_or(s.architecture() != "qwen2moe"),
+      .shared_gate = true,
+      .scale = s.find_real({"", "expert_weights_scale"}).value_or(1)};
+  if (c.moe.scale == 0) c.moe.scale = 1;
+  if (const auto gating = s.find_integer({"", "expert_gating_func"}); gating && *gating != 1)
+    throw invalid(s.where(), "expert_gating_func is ", *gating, "; only 1 (softmax) is understood");
+  for (int64_t i = 0; i < c.layers; ++i)
+    c.moe.layers.push_back(s.has_tensor(cat("blk.", i, ".ffn_gate_inp.weight")));
+}
 
 }  // namespace
 
 void read_qwen_experts(ConfigSource& s, Config& c) {
+  if (s.is_gguf()) {
+    read_gguf_experts(s, c);
+    check_experts(s, c);
+    return;
+  }
   const int64_t step = s.find_integer({"decoder_sparse_step"}).value_or(1);
   c.moe = {.experts = s.find_integer({"num_experts|num_local_experts"}).value_or(0),
            .chosen = s.find_integer({"num_experts_per_tok"}).value_or(0),
@@ -51,17 +84,16 @@ void read_qwen_experts(ConfigSource& s, Config& c) {
     const bool named = std::find(dense.begin(), dense.end(), i) != dense.end();
     c.moe.layers.push_back(!named && step > 0 && (i + 1) % step == 0);
   }
-  if (c.moe.experts > 0 && (c.moe.chosen < 1 || c.moe.chosen > c.moe.experts))
-    throw invalid(s.where(), c.moe.chosen, " of ", c.moe.experts, " experts are chosen for a token");
+  check_experts(s, c);
 }
 
 constexpr Architecture kQwen2{"qwen2",          kQwen2Hf,        kQwen2Gguf, kLlamaNames,
                               kDecoderPrefixes, configure_dense, build_llama};
 constexpr Architecture kQwen3{"qwen3",          kQwen3Hf,        kQwen3Gguf, kLlamaNames,
                               kDecoderPrefixes, configure_dense, build_llama};
-constexpr Architecture kQwen2Moe{"qwen2_moe",      kQwen2MoeHf,   {},         kLlamaNames,
+constexpr Architecture kQwen2Moe{"qwen2_moe",      kQwen2MoeHf,   kQwen2MoeGguf, kLlamaNames,
                                  kDecoderPrefixes, configure_moe, build_llama};
-constexpr Architecture kQwen3Moe{"qwen3_moe",      kQwen3MoeHf,   {},         kLlamaNames,
+constexpr Architecture kQwen3Moe{"qwen3_moe",      kQwen3MoeHf,   kQwen3MoeGguf, kLlamaNames,
                                  kDecoderPrefixes, configure_moe, build_llama};
 
 }  // namespace rlx::models

@@ -17,54 +17,63 @@ namespace rlx::models {
 namespace {
 
 constexpr WeightName kNames[] = {
-    {"embed", "@embed_tokens.weight"},
-    {"norm", "@norm.weight"},
-    {"head", "lm_head.weight"},
-    {"attn_norm", "@layers.{}.input_layernorm.weight"},
-    {"q", "@layers.{}.self_attn.q_proj.weight"},
-    {"k", "@layers.{}.self_attn.k_proj.weight"},
-    {"v", "@layers.{}.self_attn.v_proj.weight"},
-    {"q_norm", "@layers.{}.self_attn.q_norm.weight"},
-    {"k_norm", "@layers.{}.self_attn.k_norm.weight"},
-    {"o", "@layers.{}.self_attn.o_proj.weight"},
-    {"in_qkvz", "@layers.{}.linear_attn.in_proj_qkvz.weight"},
-    {"in_ba", "@layers.{}.linear_attn.in_proj_ba.weight"},
-    {"in_qkv", "@layers.{}.linear_attn.in_proj_qkv.weight"},
-    {"in_z", "@layers.{}.linear_attn.in_proj_z.weight"},
-    {"in_b", "@layers.{}.linear_attn.in_proj_b.weight"},
-    {"in_a", "@layers.{}.linear_attn.in_proj_a.weight"},
-    {"conv", "@layers.{}.linear_attn.conv1d.weight"},
-    {"a_log", "@layers.{}.linear_attn.A_log"},
-    {"dt_bias", "@layers.{}.linear_attn.dt_bias"},
-    {"delta_norm", "@layers.{}.linear_attn.norm.weight"},
-    {"delta_out", "@layers.{}.linear_attn.out_proj.weight"},
-    {"ffn_norm", "@layers.{}.post_attention_layernorm.weight"},
-    {"gate", "@layers.{}.mlp.gate_proj.weight"},
-    {"up", "@layers.{}.mlp.up_proj.weight"},
+    {"embed", "@embed_tokens.weight", "token_embd.weight"},
+    {"norm", "@norm.weight", "output_norm.weight"},
+    {"head", "lm_head.weight", "output.weight"},
+    {"attn_norm", "@layers.{}.input_layernorm.weight", "blk.{}.attn_norm.weight"},
+    {"q", "@layers.{}.self_attn.q_proj.weight", "blk.{}.attn_q.weight"},
+    {"k", "@layers.{}.self_attn.k_proj.weight", "blk.{}.attn_k.weight"},
+    {"v", "@layers.{}.self_attn.v_proj.weight", "blk.{}.attn_v.weight"},
+    {"q_norm", "@layers.{}.self_attn.q_norm.weight", "blk.{}.attn_q_norm.weight"},
+    {"k_norm", "@layers.{}.self_attn.k_norm.weight", "blk.{}.attn_k_norm.weight"},
+    {"o", "@layers.{}.self_attn.o_proj.weight", "blk.{}.attn_output.weight"},
+    {"in_qkvz", "@layers.{}.linear_attn.in_proj_qkvz.weight", "blk.{}.ssm_in.weight"},
+    {"in_ba", "@layers.{}.linear_attn.in_proj_ba.weight", "blk.{}.ssm_ba.weight"},
+    {"in_qkv", "@layers.{}.linear_attn.in_proj_qkv.weight", "blk.{}.attn_qkv.weight"},
+    {"in_z", "@layers.{}.linear_attn.in_proj_z.weight", "blk.{}.attn_gate.weight"},
+    {"in_b", "@layers.{}.linear_attn.in_proj_b.weight", "blk.{}.ssm_beta.weight"},
+    {"in_a", "@layers.{}.linear_attn.in_proj_a.weight", "blk.{}.ssm_alpha.weight"},
+    {"conv", "@layers.{}.linear_attn.conv1d.weight", "blk.{}.ssm_conv1d.weight"},
+    {"a_log", "@layers.{}.linear_attn.A_log", "blk.{}.ssm_a"},
+    {"dt_bias", "@layers.{}.linear_attn.dt_bias", "blk.{}.ssm_dt.bias"},
+    {"delta_norm", "@layers.{}.linear_attn.norm.weight", "blk.{}.ssm_norm.weight"},
+    {"delta_out", "@layers.{}.linear_attn.out_proj.weight", "blk.{}.ssm_out.weight"},
+    {"ffn_norm", "@layers.{}.post_attention_layernorm.weight",
+     "blk.{}.post_attention_norm.weight|blk.{}.ffn_norm.weight"},
+    {"gate", "@layers.{}.mlp.gate_proj.weight", "blk.{}.ffn_gate.weight"},
+    {"up", "@layers.{}.mlp.up_proj.weight", "blk.{}.ffn_up.weight"},
     {"gate_up", ""},
-    {"down", "@layers.{}.mlp.down_proj.weight"},
-    {"router", "@layers.{}.mlp.gate.weight"},
+    {"down", "@layers.{}.mlp.down_proj.weight", "blk.{}.ffn_down.weight"},
+    {"router", "@layers.{}.mlp.gate.weight", "blk.{}.ffn_gate_inp.weight"},
     {"router_correction", ""},
-    {"expert_gate", "@layers.{}.mlp.experts.{e}.gate_proj.weight"},
-    {"expert_up", "@layers.{}.mlp.experts.{e}.up_proj.weight"},
-    {"expert_down", "@layers.{}.mlp.experts.{e}.down_proj.weight"},
-    {"shared_router", "@layers.{}.mlp.shared_expert_gate.weight"},
-    {"shared_gate", "@layers.{}.mlp.shared_expert.gate_proj.weight"},
-    {"shared_up", "@layers.{}.mlp.shared_expert.up_proj.weight"},
-    {"shared_down", "@layers.{}.mlp.shared_expert.down_proj.weight"},
+    {"expert_gate", "@layers.{}.mlp.experts.{e}.gate_proj.weight", "blk.{}.ffn_gate_exps.weight"},
+    {"expert_up", "@layers.{}.mlp.experts.{e}.up_proj.weight", "blk.{}.ffn_up_exps.weight"},
+    {"expert_gate_up", "", "blk.{}.ffn_gate_up_exps.weight"},
+    {"expert_down", "@layers.{}.mlp.experts.{e}.down_proj.weight", "blk.{}.ffn_down_exps.weight"},
+    {"shared_router", "@layers.{}.mlp.shared_expert_gate.weight", "blk.{}.ffn_gate_inp_shexp.weight"},
+    {"shared_gate", "@layers.{}.mlp.shared_expert.gate_proj.weight", "blk.{}.ffn_gate_shexp.weight"},
+    {"shared_up", "@layers.{}.mlp.shared_expert.up_proj.weight", "blk.{}.ffn_up_shexp.weight"},
+    {"shared_down", "@layers.{}.mlp.shared_expert.down_proj.weight", "blk.{}.ffn_down_shexp.weight"},
 };
 
 void configure(ConfigSource& s, Config& c) {
   read_decoder(s, c);
   c.norm_plus_one = true;
-  const auto lanes = int64_t(double(c.head_dim) * partial_rotary_factor(s));
-  c.rope = read_rope(s, c, lanes);
-  c.delta = {.key_heads = s.integer({"linear_num_key_heads"}),
-             .value_heads = s.integer({"linear_num_value_heads"}),
-             .key_lanes = s.integer({"linear_key_head_dim"}),
-             .value_lanes = s.integer({"linear_value_head_dim"}),
-             .conv = s.integer({"linear_conv_kernel_dim"})};
-  const int64_t every = s.find_integer({"full_attention_interval"}).value_or(4);
+  c.draft_layers =
+      s.find_integer({"mtp_num_hidden_layers|num_nextn_predict_layers"}).value_or(c.draft_layers);
+  c.rope = read_rope(s, c, int64_t(double(c.head_dim) * partial_rotary_factor(s)));
+  s.integers({"", "rope.dimension_sections"});  // places in a picture: a text has one for all sections
+  c.delta = {.key_heads = s.integer({"linear_num_key_heads", "ssm.group_count"}),
+             .value_heads = s.integer({"linear_num_value_heads", "ssm.time_step_rank"}),
+             .key_lanes = s.integer({"linear_key_head_dim", "ssm.state_size"}),
+             .conv = s.integer({"linear_conv_kernel_dim", "ssm.conv_kernel"}),
+             .tiled = s.is_gguf() && s.architecture() != "qwen3next"};
+  DeltaNet& d = c.delta;
+  if (d.key_heads < 1 || d.value_heads < 1 || d.value_heads % d.key_heads != 0)
+    throw invalid(s.where(), d.key_heads, " heads of keys do not divide ", d.value_heads, " heads of values");
+  d.value_lanes =
+      s.is_gguf() ? s.integer({"", "ssm.inner_size"}) / d.value_heads : s.integer({"linear_value_head_dim"});
+  const int64_t every = s.find_integer({"full_attention_interval", "full_attention_interval"}).value_or(4);
   read_layer_types(s, c);
   if (s.texts({"layer_types"}).empty()) {
     for (int64_t i = 0; i < c.layers; ++i) {
@@ -72,7 +81,6 @@ void configure(ConfigSource& s, Config& c) {
     }
   }
   read_qwen_experts(s, c);
-  c.draft_layers = s.find_integer({"mtp_num_hidden_layers|num_nextn_predict_layers"}).value_or(0);
 }
 
 // ---- the delta rule ----
@@ -82,38 +90,51 @@ struct DeltaInputs {
   Tensor z, b, a;  // [batch, seq, values], [batch, seq, value heads]
 };
 
-// Qwen3-Next stores the projections by key head: q, k, then v and z of its value heads.
-DeltaInputs project_by_head(Net& net, const Tensor& x) {
+// Columns [start, start + size) of each key head, beside each other. x [batch, seq, key heads * width].
+Tensor of_each_head(Net& net, const Tensor& x, int64_t start, int64_t size) {
+  const int64_t heads = net.c.delta.key_heads, width = x.dim(2).value() / heads;
+  return x.reshape({net.batch, net.seq, heads, width})
+      .narrow(3, start, size)
+      .reshape({net.batch, net.seq, heads * size});
+}
+
+// Qwen3-Next stores the projections by key head: q, k, then v and z of its value heads; b and a of its value heads.
+DeltaInputs project(Net& net, const Tensor& x) {
   const DeltaNet& d = net.c.delta;
   const int64_t share = d.value_heads / d.key_heads, values = d.value_heads * d.value_lanes;
   const int64_t keys = d.key_heads * d.key_lanes, v = share * d.value_lanes;
-  const Tensor qkvz = net.linear("in_qkvz", x, 2 * keys + 2 * values)
-                          .reshape({net.batch, net.seq, d.key_heads, 2 * d.key_lanes + 2 * v});
-  const Tensor ba =
-      net.linear("in_ba", x, 2 * d.value_heads).reshape({net.batch, net.seq, d.key_heads, 2 * share});
-  const auto part = [&](const Tensor& of, int64_t start, int64_t size) {
-    return of.narrow(3, start, size).reshape({net.batch, net.seq, d.key_heads * size});
-  };
-  const Tensor mixed = concat(
-      {part(qkvz, 0, d.key_lanes), part(qkvz, d.key_lanes, d.key_lanes), part(qkvz, 2 * d.key_lanes, v)},
-      {.axis = 2});
-  return {mixed, part(qkvz, 2 * d.key_lanes + v, v), part(ba, 0, share), part(ba, share, share)};
-}
-
-DeltaInputs project(Net& net, const Tensor& x) {
-  if (net.has("in_qkvz")) return project_by_head(net, x);
-  const DeltaNet& d = net.c.delta;
-  const int64_t values = d.value_heads * d.value_lanes, keys = d.key_heads * d.key_lanes;
-  return {net.linear("in_qkv", x, 2 * keys + values), net.linear("in_z", x, values),
-          net.linear("in_b", x, d.value_heads), net.linear("in_a", x, d.value_heads)};
+  DeltaInputs in;
+  if (net.has("in_qkvz")) {
+    const Tensor all = net.linear("in_qkvz", x, 2 * keys + 2 * values);
+    in.mixed =
+        concat({of_each_head(net, all, 0, d.key_lanes), of_each_head(net, all, d.key_lanes, d.key_lanes),
+                of_each_head(net, all, 2 * d.key_lanes, v)},
+               {.axis = 2});
+    in.z = of_each_head(net, all, 2 * d.key_lanes + v, v);
+  } else {
+    in.mixed = net.linear("in_qkv", x, 2 * keys + values);
+    in.z = net.linear("in_z", x, values);
+  }
+  if (net.has("in_ba")) {
+    const Tensor both = net.linear("in_ba", x, 2 * d.value_heads);
+    in.b = of_each_head(net, both, 0, share);
+    in.a = of_each_head(net, both, share, share);
+  } else {
+    in.b = net.linear("in_b", x, d.value_heads);
+    in.a = net.linear("in_a", x, d.value_heads);
+  }
+  return in;
 }
 
 // [batch, seq, heads * lanes] as one head for each value head, with `size` lanes.
 Tensor spread(Net& net, const Tensor& x, int64_t heads, int64_t lanes, int64_t size) {
   const int64_t share = net.c.delta.value_heads / heads;
-  Tensor y = x.reshape({net.batch, net.seq, heads, 1, lanes})
-                 .expand({net.batch, net.seq, heads, share, lanes})
-                 .reshape({net.batch, net.seq, heads * share, lanes});
+  const bool tiled = net.c.delta.tiled;
+  const Dims one =
+      tiled ? Dims{net.batch, net.seq, 1, heads, lanes} : Dims{net.batch, net.seq, heads, 1, lanes};
+  const Dims all =
+      tiled ? Dims{net.batch, net.seq, share, heads, lanes} : Dims{net.batch, net.seq, heads, share, lanes};
+  const Tensor y = x.reshape(one).expand(all).reshape({net.batch, net.seq, heads * share, lanes});
   return size > lanes ? y.pad({0, 0, 0, 0}, {0, 0, 0, size - lanes}) : y;
 }
 
@@ -131,8 +152,8 @@ Tensor delta_layer(Net& net, const Tensor& input) {
                    std::sqrt(double(n) / double(d.key_lanes));
   const Tensor k = unit_length(spread(net, mixed.narrow(2, keys, keys), d.key_heads, d.key_lanes, n));
   const Tensor v = spread(net, mixed.narrow(2, 2 * keys, values), d.value_heads, d.value_lanes, n);
-  const Tensor decay = net.weight("a_log", {d.value_heads}).exp();
-  const Tensor g = -((in.a + net.weight("dt_bias", {d.value_heads})).softplus() * decay);
+  const Tensor g =
+      (in.a + net.weight("dt_bias", {d.value_heads})).softplus() * net.decay("a_log", {d.value_heads});
   const Tensor beta = in.b.sigmoid();
   Tensor y;
   if (net.cached()) {
@@ -177,12 +198,17 @@ void build(Net& net) {
   net.finish_decoder(net.rms_norm("norm", x));
 }
 
-constexpr std::string_view kNextHf[] = {"qwen3_next"}, k35Hf[] = {"qwen3_5_text"}, kUnread[] = {"mtp."};
+constexpr std::string_view kNextHf[] = {"qwen3_next"}, kNextGguf[] = {"qwen3next"},
+                           k35Hf[] = {"qwen3_5_text"}, k35Gguf[] = {"qwen35", "qwen35moe"},
+                           kUnread[] = {"mtp."},
+                           // heads of values in another order
+    kChanged[] = {"in_qkv", "in_z", "in_b", "in_a", "delta_out"};
 
 }  // namespace
 
-constexpr Architecture kQwen3Next{"qwen3_next",     kNextHf,   {},    kNames,
-                                  kDecoderPrefixes, configure, build, kUnread};
-constexpr Architecture kQwen35{"qwen3_5", k35Hf, {}, kNames, kDecoderPrefixes, configure, build, kUnread};
+constexpr Architecture kQwen3Next{"qwen3_next",     kNextHf,   kNextGguf, kNames,
+                                  kDecoderPrefixes, configure, build,     kUnread};
+constexpr Architecture kQwen35{"qwen3_5", k35Hf, k35Gguf, kNames,  kDecoderPrefixes,
+                               configure, build, kUnread, nullptr, kChanged};
 
 }  // namespace rlx::models

@@ -132,7 +132,8 @@ void read_gguf(ConfigSource& s, const Config& c, Rope& r) {
   r.kind = kind_named(s, type);
   if (linear && *linear != 1) r.kind = Rope::Kind::linear, r.factor = *linear;
   s.find_flag({"", "rope.scaling.finetuned"});
-  const double attention = s.find_real({"", "rope.scaling.attn_factor"}).value_or(1);
+  const double attention = s.find_real({"", "rope.scaling.attn_factor"}).value_or(1) *
+                           s.find_real({"", "rope.scaling.yarn_attn_factor"}).value_or(1);
   s.find_real({"", "rope.scaling.yarn_log_multiplier"});  // of latent attention, which reads it itself
   if (r.kind == Rope::Kind::yarn) {
     r.beta_fast = s.find_real({"", "rope.scaling.yarn_beta_fast"}).value_or(32);
@@ -216,6 +217,7 @@ double partial_rotary_factor(ConfigSource& s, std::string_view layer_type) {
 }
 
 Rope read_rope(ConfigSource& s, const Config& c, int64_t lanes, std::string_view layer_type) {
+  if (s.is_gguf()) lanes = s.find_integer({"", "rope.dimension_count"}).value_or(lanes);
   Rope r{.kind = Rope::Kind::plain, .lanes = lanes};
   if (lanes <= 0 || lanes % 2 != 0)
     throw invalid(s.where(), lanes, " lanes of a head turn; a positive even number expected");
@@ -243,7 +245,10 @@ std::vector<double> rope_frequencies(const Rope& r, bool long_text) {
 }
 
 RopeTables rope_tables(const Rope& r, const Tensor& positions, const Tensor& length) {
-  const Tensor angles = positions.unsqueeze(1) * frequencies_in_graph(r, positions, length).unsqueeze(0);
+  // A length for each row gives frequencies for each.
+  const bool by_row = !length.is_empty() && length.shape().rank() == 1;
+  const Tensor f = frequencies_in_graph(r, positions, by_row ? length.unsqueeze(1) : length);
+  const Tensor angles = positions.unsqueeze(1) * (f.shape().rank() == 2 ? f : f.unsqueeze(0));
   if (r.magnitude == 1) return {angles.cos(), angles.sin(), {}};
   return {angles.cos() * r.magnitude, angles.sin() * r.magnitude, {}};
 }

@@ -7,7 +7,7 @@
 
 namespace rlx::models {
 
-/// Reads the variant for heads of `lanes` lanes that turn. `layer_type` picks one of several in config.json.
+/// Reads the variant for heads of which `lanes` lanes turn, unless GGUF tells another number. `layer_type` picks one of several in config.json.
 Rope read_rope(ConfigSource&, const Config&, int64_t lanes, std::string_view layer_type = {});
 /// The part of a head that turns: partial_rotary_factor, wherever it is written.
 double partial_rotary_factor(ConfigSource&, std::string_view layer_type = {});
@@ -27,7 +27,7 @@ struct RopeTables {
   Tensor rows;      // [batch, seq] i32: the row of each token; empty: token s of the sequence has row s
 };
 
-/// Tables for tokens at `positions`, f32 [rows]; `length` is an i32 or i64 scalar where frequencies depend on it.
+/// Tables for tokens at `positions`, f32 [rows]; `length`, i32 or i64, is a scalar or [rows] where frequencies depend on it.
 RopeTables rope_tables(const Rope&, const Tensor& positions, const Tensor& length);
 
 /// Turns the heads of x [batch, seq, heads * head_dim].

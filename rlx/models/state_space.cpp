@@ -52,6 +52,12 @@ Tensor run(Net& net, const Recurrence& r) {
   return y;
 }
 
+Tensor norm_weight(Net& net) {
+  const StateSpace& m = net.c.ssm;
+  if (!net.gguf()) return net.weight("ssm_norm", {m.inner});
+  return net.weight("ssm_norm", {m.norm_groups, m.inner / m.norm_groups}).reshape({m.inner});
+}
+
 // RMS norm by groups, with the gate before or behind it.
 Tensor gated(Net& net, const Tensor& y, const Tensor& z) {
   const StateSpace& m = net.c.ssm;
@@ -61,7 +67,7 @@ Tensor gated(Net& net, const Tensor& y, const Tensor& z) {
   const Tensor hat = x.reshape({net.batch, net.seq, groups, m.inner / groups})
                          .rms_norm(net.t.ones({m.inner / groups}), net.c.norm_eps)
                          .reshape({net.batch, net.seq, m.inner}) *
-                     net.weight("ssm_norm", {m.inner});
+                     norm_weight(net);
   return m.norm_before_gate ? hat * z.silu() : hat;
 }
 
@@ -77,6 +83,21 @@ Tensor channel_scales(Net& net) {
 }
 
 }  // namespace
+
+int64_t gguf_norm_groups(const ConfigSource& s) {
+  const io::TensorView* t = s.is_gguf() ? s.find_tensor("blk.0.ssm_norm.weight") : nullptr;
+  return t != nullptr && t->dims.size() == 2 ? t->dims[0] : 1;
+}
+
+void check_state_space(const ConfigSource& s, const Config& c) {
+  const StateSpace& m = c.ssm;
+  if (m.heads < 1 || m.inner < 1 || m.inner % m.heads != 0)
+    throw invalid(s.where(), m.heads, " state-space heads do not divide ", m.inner, " channels");
+  if (m.groups < 1 || m.heads % m.groups != 0)
+    throw invalid(s.where(), m.groups, " groups do not divide ", m.heads, " heads");
+  if (m.norm_groups < 1 || m.inner % m.norm_groups != 0)
+    throw invalid(s.where(), m.norm_groups, " groups of the norm do not divide ", m.inner, " channels");
+}
 
 Tensor state_space_layer(Net& net, const Tensor& input) {
   const StateSpace& m = net.c.ssm;
@@ -102,7 +123,7 @@ Tensor state_space_layer(Net& net, const Tensor& input) {
         .transpose({0, 2, 1, 3});
   };
   const Tensor step = d.transpose({0, 2, 1});  // [batch, heads, seq]
-  const Tensor a = net.weight("ssm_a", {m.heads}).exp().neg().reshape({1, m.heads, 1});
+  const Tensor a = net.decay("ssm_a", {m.heads}).reshape({1, m.heads, 1});
   Tensor y = run(net, {x * step.unsqueeze(3), step * a, by_head(m.inner), by_head(m.inner + shared)});
   y = y + x * net.weight("ssm_d", {m.heads}).reshape({1, m.heads, 1, 1});
   y = y.transpose({0, 2, 1, 3}).reshape({net.batch, net.seq, m.inner});

@@ -2,9 +2,15 @@
 // attention.
 #pragma once
 
+#include "rlx/models/config_source.h"
 #include "rlx/models/net.h"
 
 namespace rlx::models {
+
+/// Parts of a token that are normed by themselves: the rows of GGUF's norm weight; 1 in folders and where there is none.
+int64_t gguf_norm_groups(const ConfigSource&);
+/// Heads that groups do not divide, or channels that heads do not, are user errors.
+void check_state_space(const ConfigSource&, const Config&);
 
 /// Weights "ssm_in", "ssm_conv", "ssm_a", "ssm_dt", "ssm_d", "ssm_norm" if Config::ssm.gated_norm, "ssm_out".
 ///   z, (x, B, C), dt = u W;   (x, B, C) = silu(conv(..));   d = softplus(dt + b)

@@ -1,10 +1,11 @@
-// Checkpoints written again under the names of GGUF: architectures of which the test data has no such file.
+// Every checkpoint of the test data written again as a GGUF file: the same logits. RLX_KEEP_GGUF names a folder where these files
+// stay, for other programs to read.
 #include <gtest/gtest.h>
 
-#include <cstring>
-#include <map>
+#include <cstdlib>
 
 #include "rlx/io/gguf.h"
+#include "tests/models/gguf_form.h"
 #include "tests/models/session.h"
 #include "tests/support/data.h"
 #include "tests/support/scratch.h"
@@ -12,128 +13,106 @@
 namespace rlx::test {
 namespace {
 
-using io::TensorView;
+constexpr double kTolerance = 2e-4;
 
-constexpr std::pair<std::string_view, std::string_view> kWords[] = {
-    {"model.embed_tokens", "token_embd"},
-    {"model.norm", "output_norm"},
-    {"lm_head", "output"},
-    {"model.layers.", "blk."},
-    {"self_attn.q_proj", "attn_q"},
-    {"self_attn.k_proj", "attn_k"},
-    {"self_attn.v_proj", "attn_v"},
-    {"self_attn.o_proj", "attn_output"},
-    {"self_attn.q_norm", "attn_q_norm"},
-    {"self_attn.k_norm", "attn_k_norm"},
-    {"input_layernorm", "attn_norm"},
-    {"post_attention_layernorm", "ffn_norm"},
-    {"mlp.gate_proj", "ffn_gate"},
-    {"mlp.up_proj", "ffn_up"},
-    {"mlp.down_proj", "ffn_down"},
-    {"block_sparse_moe.gate", "ffn_gate_inp"},
+std::vector<std::string> folders() {
+  std::vector<std::string> out;
+  const std::string root = data_path("checkpoints");
+  if (!std::filesystem::exists(root)) return {"absent"};
+  for (const auto& entry : std::filesystem::directory_iterator(root)) out.push_back(entry.path().filename());
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+class GgufNames : public testing::TestWithParam<std::string> {
+ protected:
+  std::string folder() const { return data_path("checkpoints/" + GetParam()); }
+  std::string written(bool older) const {
+    const char* keep = std::getenv("RLX_KEEP_GGUF");
+    const std::string name = GetParam() + (older ? "-older.gguf" : ".gguf");
+    const std::string path = keep != nullptr ? cat(keep, "/", name) : scratch_.path(name);
+    write_gguf_form(models::open_model(folder()), path, older);
+    return path;
+  }
+
+ private:
+  Scratch scratch_;
 };
 
-std::string gguf_name(std::string name) {
-  for (const auto& [from, to] : kWords) {
-    if (const size_t at = name.find(from); at != std::string::npos) name.replace(at, from.size(), to);
+INSTANTIATE_TEST_SUITE_P(All, GgufNames, testing::ValuesIn(folders()),
+                         [](const auto& info) { return info.param; });
+
+void expect_same(const models::Model& model, const NamedLiterals& want) {
+  const bool encoder = model.config().encoder;
+  const models::ModelGraph g = model.graph({.mask = encoder});
+  CompiledGraph run = compile(g.graph, g.weights);
+  NamedLiterals in{{"input_ids", want.at("input_ids")}};
+  if (encoder) in.emplace("mask", want.at("attention_mask"));
+  const NamedLiterals got = run.run(in);
+  const std::string name = encoder ? "last_hidden_state" : "logits";
+  const Literal& expected = want.at(name);
+  ASSERT_EQ(cat(got.at(name).shape()), cat(expected.shape()));
+  const int64_t rows = want.at("input_ids").elements();
+  for (int64_t r = 0; r < rows; ++r) {
+    if (encoder && want.at("attention_mask").integer_at(r) == 0) continue;
+    ASSERT_LT(largest_difference(got.at(name), r, expected, r, 1), kTolerance) << "row " << r;
   }
-  return name;
+  if (!want.contains("input_ids_short")) return;
+  const Literal& ids = want.at("input_ids_short");
+  EXPECT_LT(largest_difference(run.run({{"input_ids", ids}}).at("logits"), 0, want.at("logits_short"), 0,
+                               ids.elements()),
+            kTolerance);
 }
 
-// Rows (half, pair) of each head as (pair, half): the order of GGUF's Llama.
-Literal interleaved_rows(const TensorView& t, int64_t lanes) {
-  const std::vector<float> x = io::to_f32(t);
-  const int64_t width = t.dims[1], half = lanes / 2;
-  std::vector<float> y(x.size());
-  for (int64_t r = 0; r < t.dims[0]; ++r) {
-    const int64_t head = r / lanes, pair = r % lanes % half, side = r % lanes / half;
-    std::memcpy(&y[size_t((head * lanes + 2 * pair + side) * width)], &x[size_t(r * width)],
-                size_t(width) * 4);
-  }
-  return Literal::of<float>({t.dims[0], width}, y);
+TEST_P(GgufNames, the_same_logits) {
+  RLX_REQUIRE_DATA("checkpoints");
+  const models::Model folder_model = models::open_model(folder());
+  ASSERT_TRUE(has_gguf_form(folder_model.config()));
+  const NamedLiterals want = expected_values(folder() + "/expected.safetensors");
+  expect_same(models::open_model(written(false)), want);
+  expect_same(models::open_model(written(true)), want);
 }
 
-void add_numbers(io::GgufWriter& out, const models::Config& c, const std::string& name) {
-  out.add_string("general.architecture", name);
-  const std::pair<const char*, int64_t> numbers[] = {{"block_count", c.layers},
-                                                     {"context_length", c.max_positions},
-                                                     {"embedding_length", c.hidden},
-                                                     {"feed_forward_length", c.intermediate},
-                                                     {"attention.head_count", c.heads},
-                                                     {"attention.head_count_kv", c.kv_heads},
-                                                     {"attention.key_length", c.head_dim},
-                                                     {"attention.value_length", c.head_dim}};
-  for (const auto& [key, value] : numbers) out.add_u32(name + "." + key, uint32_t(value));
-  out.add_f32(name + ".attention.layer_norm_rms_epsilon", float(c.norm_eps));
-  out.add_f32(name + ".rope.freq_base", float(c.rope.theta));
+// With states as well: recurrent layers and latent caches read their weights in another place.
+TEST_P(GgufNames, token_by_token) {
+  RLX_REQUIRE_DATA("checkpoints");
+  const models::Model model = models::open_model(written(false));
+  if (model.config().encoder) GTEST_SKIP() << "an encoder";
+  const NamedLiterals want = expected_values(folder() + "/expected.safetensors");
+  const Tokens text = row_of(want.at("input_ids"), 0);
+  Session session(model, 1, int64_t(text.size()), int64_t(text.size()));
+  for (size_t i = 0; i < text.size(); ++i)
+    ASSERT_LT(largest_difference(session.step({{text[i]}}), 0, want.at("logits"), int64_t(i), 1), kTolerance)
+        << "token " << i;
 }
 
-void expect_same_logits(const std::string& path, const NamedLiterals& want) {
-  const models::Model model = models::open_model(path);
-  const models::ModelGraph g = model.graph();
-  const Literal got = compile(g.graph, g.weights).run({{"input_ids", want.at("input_ids")}}).at("logits");
-  EXPECT_LT(largest_difference(got, 0, want.at("logits"), 0, want.at("input_ids").elements()), 2e-4);
-}
-
-TEST(GgufNames, qwen3) {
-  RLX_REQUIRE_DATA("checkpoints/qwen3");
-  const std::string folder = data_path("checkpoints/qwen3");
-  const models::Model model = models::open_model(folder);
+// What GGUF's architecture does not tell apart by its name.
+TEST(GgufArchitectures, are_told_by_their_metadata) {
+  RLX_REQUIRE_DATA("checkpoints");
   const Scratch scratch;
-  io::GgufWriter out;
-  add_numbers(out, model.config(), "qwen3");
-  std::vector<TensorView> tensors = model.file().tensors;
-  for (TensorView& t : tensors) {
-    t.name = gguf_name(t.name);
-    out.add_tensor(t);
+  for (const char* name : {"mixtral", "llama", "deepseek_v2", "deepseek_v3"}) {
+    const models::Model model = models::open_model(data_path(cat("checkpoints/", name)));
+    write_gguf_form(model, scratch.path("model.gguf"));
+    EXPECT_EQ(models::open_model(scratch.path("model.gguf")).config().architecture, name);
   }
-  out.write(scratch.path("qwen3.gguf"));
-  expect_same_logits(scratch.path("qwen3.gguf"), expected_values(folder + "/expected.safetensors"));
 }
 
-TEST(GgufNames, mixtral_is_llama_with_experts) {
-  RLX_REQUIRE_DATA("checkpoints/mixtral");
-  const std::string folder = data_path("checkpoints/mixtral");
-  const models::Model model = models::open_model(folder);
-  const models::Config& c = model.config();
+// A key that is not understood is refused, as a field of config.json is.
+TEST(GgufArchitectures, unknown_keys_are_refused) {
+  RLX_REQUIRE_DATA("checkpoints/granite");
   const Scratch scratch;
-  io::GgufWriter out;
-  add_numbers(out, c, "llama");
-  out.add_u32("llama.expert_count", uint32_t(c.moe.experts));
-  out.add_u32("llama.expert_used_count", uint32_t(c.moe.chosen));
-  out.add_u32("llama.rope.dimension_count", uint32_t(c.head_dim));
-  std::map<std::string, Literal> tensors;
-  for (const TensorView& t : model.file().tensors) {
-    const std::string name = gguf_name(t.name);
-    if (name.find(".experts.") != std::string::npos) continue;
-    const bool turned = name.ends_with("attn_q.weight") || name.ends_with("attn_k.weight");
-    tensors.emplace(name, turned ? interleaved_rows(t, c.head_dim) : io::to_literal(t));
+  write_gguf_form(models::open_model(data_path("checkpoints/granite")), scratch.path("a.gguf"));
+  const io::GgufFile file = io::GgufFile::open(scratch.path("a.gguf"));
+  io::GgufWriter out = io::gguf_copy(file);
+  out.add_f32("granite.attention.temperature_scale", 2);
+  out.write(scratch.path("b.gguf"));
+  try {
+    models::open_model(scratch.path("b.gguf"));
+    FAIL() << "no refusal";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("granite.attention.temperature_scale"), std::string::npos)
+        << e.what();
   }
-  const std::pair<const char*, const char*> kinds[] = {{"w1", "gate"}, {"w2", "down"}, {"w3", "up"}};
-  for (int64_t layer = 0; layer < c.layers; ++layer) {
-    for (const auto& [hf, kind] : kinds) {
-      std::vector<float> all;
-      std::vector<int64_t> dims;
-      for (int64_t e = 0; e < c.moe.experts; ++e) {
-        const std::string name =
-            cat("model.layers.", layer, ".block_sparse_moe.experts.", e, ".", hf, ".weight");
-        for (const TensorView& t : model.file().tensors) {
-          if (t.name != name) continue;
-          const std::vector<float> x = io::to_f32(t);
-          all.insert(all.end(), x.begin(), x.end());
-          dims = t.dims;
-        }
-      }
-      tensors.emplace(cat("blk.", layer, ".ffn_", kind, "_exps.weight"),
-                      Literal::of<float>({c.moe.experts, dims[0], dims[1]}, all));
-    }
-  }
-  std::vector<TensorView> views;
-  for (const auto& [name, value] : tensors) views.push_back(io::to_view(name, value));
-  for (const TensorView& v : views) out.add_tensor(v);
-  out.write(scratch.path("mixtral.gguf"));
-  EXPECT_EQ(models::open_model(scratch.path("mixtral.gguf")).config().architecture, "mixtral");
-  expect_same_logits(scratch.path("mixtral.gguf"), expected_values(folder + "/expected.safetensors"));
 }
 
 }  // namespace
