@@ -8,6 +8,7 @@
 #include "rlx/base/error.h"
 #include "rlx/base/pool.h"
 #include "rlx/base/text.h"
+#include "rlx/quant/weighted.h"
 
 namespace rlx::llm {
 
@@ -111,77 +112,143 @@ const quant::BlockFormat& chosen_format(const io::TensorView& t, const QuantMix&
   return *format;
 }
 
-QuantizeReport quantize_model(const std::string& in, const std::string& out, const QuantMix& mix,
-                              const std::function<void(int64_t done, int64_t total)>& progress) {
-  const io::GgufFile file = io::GgufFile::open(in);
-  io::GgufWriter writer(file.alignment());
-  const auto own = [&](std::string_view key) {
-    if (key == "general.file_type")
-      writer.add_u32(key, mix.file_type);
-    else if (key == "general.quantization_version")
-      writer.add_u32(key, 2);
-    else
-      return false;
-    return true;
-  };
+namespace {
+
+// Metadata of the file, with what quantising changes.
+void add_metadata(io::GgufWriter& writer, const io::GgufFile& file, const QuantMix& mix,
+                  const QuantizeOptions& options) {
+  constexpr std::string_view kOwn[] = {"general.file_type", "general.quantization_version"};
   for (const io::GgufEntry& e : file.entries())
-    if (!own(e.key)) writer.add(e.key, e.value);
-  for (const char* key : {"general.file_type", "general.quantization_version"})
-    if (!file.find(key)) own(key);
-  QuantizeReport report;
-  std::vector<const quant::BlockFormat*> formats;
-  for (const io::TensorView& t : file.tensors()) {
-    if (!t.type.format || !t.type.format->decode)
-      throw invalid("quantize: tensor '", t.name, "' is stored as ", t.type.name, ", which cannot be read");
-    const quant::BlockFormat& format = chosen_format(t, mix, file);
-    if (&format != t.type.format && !t.type.format->is_plain())
-      throw invalid("quantize: tensor '", t.name, "' is stored as ", t.type.name,
-                    ", and rounding it again would lose more than it should; start from f32, f16 or bf16");
-    if (!format.encode) throw invalid("quantize: ", format.name, " cannot be written");
-    formats.push_back(&format);
-    io::TensorView later = t;
-    later.type = io::StorageType::of(format);
-    later.bytes = {};
-    writer.add_tensor_later(later);
-    report.bytes_in += t.stored_bytes();
-    ++report.tensors;
+    if (std::find(std::begin(kOwn), std::end(kOwn), e.key) == std::end(kOwn) &&
+        !e.key.starts_with("quantize.imatrix."))
+      writer.add(e.key, e.value);
+  writer.add_u32(kOwn[0], mix.file_type);
+  writer.add_u32(kOwn[1], 2);
+  if (options.importance == nullptr) return;
+  const ImportanceMatrix& m = *options.importance;
+  writer.add_string("quantize.imatrix.file", options.importance_name);
+  writer.add_string("quantize.imatrix.dataset", m.datasets.empty() ? "" : m.datasets.front());
+  writer.add_u32("quantize.imatrix.entries_count", uint32_t(m.entries.size()));
+  writer.add_u32("quantize.imatrix.chunks_count", uint32_t(m.chunks));
+}
+
+// The importance of columns for each matrix of a tensor: experts have their own. Empty where there is none.
+std::vector<std::vector<float>> importance_of(const io::TensorView& t, const ImportanceMatrix* m) {
+  const ImportanceMatrix::Entry* e = m != nullptr ? m->find(t.name) : nullptr;
+  if (e == nullptr) return {};
+  const int64_t columns = t.dims.back(), matrices = t.dims.size() > 2 ? t.dims[0] : 1;
+  if (int64_t(e->sums.size()) != columns * matrices)
+    throw invalid("quantize: the importance matrix has ", e->sums.size(), " columns for '", t.name,
+                  "', which has ", columns * matrices, "; was it measured on this model?");
+  std::vector<std::vector<float>> out;
+  if (int64_t(e->counts.size()) == matrices) {
+    for (int64_t i = 0; i < matrices; ++i) out.push_back(e->means(i));
+  } else {
+    const std::vector<float> all = e->means();
+    for (int64_t i = 0; i < matrices; ++i)
+      out.emplace_back(all.begin() + i * columns, all.begin() + (i + 1) * columns);
   }
-  double difference = 0, total = 0;
-  int64_t done = 0;
+  return out;
+}
+
+// Sums of squares of differences and of values; `weighed` with each square times its importance.
+struct Squares {
+  double difference = 0, values = 0;
+
+  void add(std::span<const float> a, std::span<const float> b, std::span<const float> w) {
+    for (size_t i = 0; i < a.size(); ++i) {
+      const double f = w.empty() ? 1 : double(w[i % w.size()]), d = double(a[i]) - double(b[i]);
+      difference += f * d * d;
+      values += f * double(a[i]) * double(a[i]);
+    }
+  }
+  double ratio() const { return values > 0 ? std::sqrt(difference / values) : 0; }
+};
+
+// One tensor encoded row by row; what it decodes to stays in `again`.
+struct Encoding {
   std::vector<float> values, again;
   std::vector<std::byte> bytes;
-  writer.write(out, [&](size_t i) -> std::span<const std::byte> {
-    const io::TensorView& t = file.tensors()[i];
-    const quant::BlockFormat& format = *formats[i];
-    if (progress) progress(done, report.bytes_in);
-    done += t.stored_bytes();
-    if (t.type.format == &format) {
-      report.bytes_out += t.stored_bytes();
-      return t.bytes;
-    }
+
+  void run(const io::TensorView& t, const quant::BlockFormat& format,
+           const std::vector<std::vector<float>>& importance) {
     const int64_t row = t.dims.back(), rows = t.elements() / row;
     values.resize(size_t(t.elements()));
     again.resize(values.size());
     bytes.resize(size_t(quant::encoded_bytes(format, t.elements())));
     const size_t row_in = t.bytes.size() / size_t(rows), row_out = bytes.size() / size_t(rows);
+    const auto matrices = int64_t(importance.size());
     Team(default_pool()).parallel_for(rows, 1, [&](int64_t first, int64_t last) {
       for (int64_t r = first; r < last; ++r) {
         const auto plain = std::span(values).subspan(size_t(r * row), size_t(row));
         const auto packed = std::span(bytes).subspan(size_t(r) * row_out, row_out);
         quant::decode(*t.type.format, t.bytes.subspan(size_t(r) * row_in, row_in), plain);
-        quant::encode(format, plain, packed);
+        if (matrices == 0) {
+          quant::encode(format, plain, packed);
+        } else {
+          quant::encode_weighted(format, plain, importance[size_t(r / (rows / matrices))], packed);
+        }
         quant::decode(format, packed, std::span(again).subspan(size_t(r * row), size_t(row)));
       }
     });
-    for (size_t k = 0; k < values.size(); ++k) {
-      difference += double(values[k] - again[k]) * double(values[k] - again[k]);
-      total += double(values[k]) * double(values[k]);
+  }
+};
+
+const quant::BlockFormat& format_for(const io::TensorView& t, const QuantMix& mix, const io::GgufFile& file) {
+  if (!t.type.format || !t.type.format->decode)
+    throw invalid("quantize: tensor '", t.name, "' is stored as ", t.type.name, ", which cannot be read");
+  const quant::BlockFormat& format = chosen_format(t, mix, file);
+  if (&format != t.type.format && !t.type.format->is_plain())
+    throw invalid("quantize: tensor '", t.name, "' is stored as ", t.type.name,
+                  ", and rounding it again would lose more than it should; start from f32, f16 or bf16");
+  if (!format.encode) throw invalid("quantize: ", format.name, " cannot be written");
+  return format;
+}
+
+}  // namespace
+
+QuantizeReport quantize_model(const std::string& in, const std::string& out, const QuantMix& mix,
+                              const QuantizeOptions& options) {
+  const io::GgufFile file = io::GgufFile::open(in);
+  io::GgufWriter writer(file.alignment());
+  add_metadata(writer, file, mix, options);
+  QuantizeReport report;
+  std::vector<const quant::BlockFormat*> formats;
+  for (const io::TensorView& t : file.tensors()) {
+    formats.push_back(&format_for(t, mix, file));
+    importance_of(t, options.importance);  // refused before anything is written
+    io::TensorView later = t;
+    later.type = io::StorageType::of(*formats.back());
+    later.bytes = {};
+    writer.add_tensor_later(later);
+    report.bytes_in += t.stored_bytes();
+    ++report.tensors;
+  }
+  Squares all, weighed;
+  int64_t done = 0;
+  Encoding now;
+  writer.write(out, [&](size_t i) -> std::span<const std::byte> {
+    const io::TensorView& t = file.tensors()[i];
+    if (options.progress) options.progress(done, report.bytes_in);
+    done += t.stored_bytes();
+    if (t.type.format == formats[i]) {
+      report.bytes_out += t.stored_bytes();
+      return t.bytes;
     }
+    const auto importance = importance_of(t, options.importance);
+    now.run(t, *formats[i], importance);
+    all.add(now.values, now.again, {});
+    report.weighed += !importance.empty();
+    const size_t part = importance.empty() ? 0 : now.values.size() / importance.size();
+    for (size_t m = 0; m < importance.size(); ++m)
+      weighed.add(std::span(now.values).subspan(m * part, part), std::span(now.again).subspan(m * part, part),
+                  importance[m]);
     ++report.changed;
-    report.bytes_out += int64_t(bytes.size());
-    return bytes;
+    report.bytes_out += int64_t(now.bytes.size());
+    return now.bytes;
   });
-  report.error = total > 0 ? std::sqrt(difference / total) : 0;
+  report.error = all.ratio();
+  report.weighed_error = weighed.ratio();
   return report;
 }
 

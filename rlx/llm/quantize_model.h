@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "rlx/io/gguf.h"
+#include "rlx/llm/imatrix.h"
 #include "rlx/quant/format.h"
 
 namespace rlx::llm {
@@ -28,10 +29,19 @@ const quant::BlockFormat& chosen_format(const io::TensorView& tensor, const Quan
 
 struct QuantizeReport {
   int64_t tensors = 0, changed = 0, bytes_in = 0, bytes_out = 0;
-  double error = 0;  // norm of the difference over norm of the values, of what was changed
+  double error = 0;          // norm of the difference over norm of the values, of what was changed
+  int64_t weighed = 0;       // tensors that the importance matrix had an entry for
+  double weighed_error = 0;  // theirs, with squares weighed by importance
 };
-/// Rows that are no whole number of blocks take the next finer format that fits.
+
+struct QuantizeOptions {
+  const ImportanceMatrix* importance = nullptr;
+  std::string importance_name;  // told in the file
+  std::function<void(int64_t done, int64_t total)> progress;
+};
+
+/// Rows that are no whole number of blocks take the next finer format that fits. An importance matrix of another model is a user error.
 QuantizeReport quantize_model(const std::string& in, const std::string& out, const QuantMix& mix,
-                              const std::function<void(int64_t done, int64_t total)>& progress = {});
+                              const QuantizeOptions& options = {});
 
 }  // namespace rlx::llm
