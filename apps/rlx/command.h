@@ -21,6 +21,7 @@ void add_devices(CLI::App& app);
 void add_diff(CLI::App& app);
 void add_dot(CLI::App& app);
 void add_embed(CLI::App& app);
+void add_finetune(CLI::App& app);
 void add_fmt(CLI::App& app);
 void add_generate(CLI::App& app);
 void add_grad(CLI::App& app);
@@ -45,11 +46,11 @@ void add_verify(CLI::App& app);
 void add_version(CLI::App& app);
 
 inline constexpr AddCommand kCommands[] = {
-    add_bench,   add_build,      add_chat,     add_completion, add_convert, add_devices,  add_diff,
-    add_dot,     add_embed,      add_fmt,      add_generate,   add_grad,    add_help,     add_imatrix,
-    add_inspect, add_logits,     add_man,      add_models,     add_onnx,    add_ops,      add_opt,
-    add_options, add_perplexity, add_quantize, add_reduce,     add_run,     add_template, add_tokenize,
-    add_train,   add_verify,     add_version,
+    add_bench,    add_build,   add_chat,       add_completion, add_convert,  add_devices, add_diff,
+    add_dot,      add_embed,   add_finetune,   add_fmt,        add_generate, add_grad,    add_help,
+    add_imatrix,  add_inspect, add_logits,     add_man,        add_models,   add_onnx,    add_ops,
+    add_opt,      add_options, add_perplexity, add_quantize,   add_reduce,   add_run,     add_template,
+    add_tokenize, add_train,   add_verify,     add_version,
 };
 
 /// "rlx 0.1.0"

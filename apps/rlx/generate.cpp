@@ -107,7 +107,7 @@ void add_generate(CLI::App& app) {
   a->grammar.add(*command);
   command->add_option("--stop", a->stop, "text that ends the answer; may be repeated");
   command->add_flag("--ignore-end", a->ignore_end, "go on behind tokens that end a text");
-  command->add_option("--adapter", a->adapter, "LoRA adapter: a PEFT folder or a GGUF file");
+  command->add_option("--adapter,--lora", a->adapter, "LoRA adapter: a PEFT folder or a GGUF file");
   command
       ->add_option("--lookup", a->lookup,
                    "guess so many tokens from the text and check them at once; the answer stays the same")

@@ -5,6 +5,7 @@
 #include "rlx/io/literal.h"
 #include "rlx/io/npy.h"
 #include "rlx/io/safetensors.h"
+#include "rlx/llm/adapter.h"
 #include "rlx/models/model.h"
 #include "rlx/models/rope.h"
 #include "rlx/runtime/compiled_graph.h"
@@ -14,7 +15,7 @@ namespace rlx::cli {
 namespace {
 
 struct Options {
-  std::string model, input, mask, output, device = "cpu", activations = "auto";
+  std::string model, input, mask, output, adapter, device = "cpu", activations = "auto";
   int64_t piece = 0;
   int threads = 0;
 };
@@ -68,10 +69,21 @@ std::optional<Literal> read_mask(const Options& o, const Literal& ids) {
   return mask;
 }
 
+// The graph, with an adapter beside the weights where one is given.
+models::ModelGraph built(const models::Model& model, const Options& o, models::GraphOptions options) {
+  options.round_activations = o.activations != "f32";
+  if (o.adapter.empty()) return model.graph(options);
+  const llm::Adapter adapter = llm::Adapter::open(o.adapter);
+  adapter.check_fits(model);
+  options.linear = adapter.hook();
+  models::ModelGraph g = model.graph(options);
+  for (const auto& [name, value] : adapter.weights()) g.weights.insert_or_assign(name, value);
+  return g;
+}
+
 NamedLiterals run_whole(const models::Model& model, const Options& o, const Literal& ids,
                         const std::optional<Literal>& mask) {
-  const models::ModelGraph g =
-      model.graph({.mask = mask.has_value(), .round_activations = o.activations != "f32"});
+  const models::ModelGraph g = built(model, o, {.mask = mask.has_value()});
   NamedLiterals in{{"input_ids", ids}};
   if (mask) in.emplace("mask", *mask);
   return compile(g.graph, g.weights, {.device = o.device, .threads = o.threads}).run(in);
@@ -90,8 +102,7 @@ Literal columns(const Literal& x, int64_t first, int64_t count) {
 // The same in pieces, with what came before kept in states.
 NamedLiterals run_pieces(const models::Model& model, const Options& o, const Literal& ids) {
   const int64_t rows = ids.shape().dim(0).value(), seq = ids.shape().dim(1).value();
-  const models::ModelGraph g =
-      model.graph({.capacity = seq, .batch = rows, .round_activations = o.activations != "f32"});
+  const models::ModelGraph g = built(model, o, {.capacity = seq, .batch = rows});
   CompileOptions options{.device = o.device, .threads = o.threads};
   for (const models::State& s : g.states) options.states.push_back({s.input, s.output});
   CompiledGraph run = compile(g.graph, g.weights, options);
@@ -148,6 +159,7 @@ void add_logits(CLI::App& app) {
   command->add_option("--mask", o->mask,
                       "1 for tokens, 0 for padding: .npy, or .safetensors with 'attention_mask'");
   command->add_option("--output,-o", o->output, "the .safetensors file to write")->required();
+  command->add_option("--lora", o->adapter, "LoRA adapter: a PEFT folder or a GGUF file");
   command->add_option("--piece", o->piece, "tokens a run, with states between the runs; default: all at once")
       ->check(CLI::PositiveNumber);
   command

@@ -34,14 +34,20 @@ constexpr std::string_view kTrainingOnly[] = {"auto_mapping",      "base_model_n
                                               "qalora_group_size", "ensure_weight_tying",
                                               "runtime_config",    "r",
                                               "lora_alpha",        "use_rslora",
-                                              "alpha_pattern",     "rank_pattern"};
+                                              "alpha_pattern",     "rank_pattern",
+                                              "fan_in_fan_out"};
 // These must be off.
-constexpr std::string_view kMustBeOff[] = {"fan_in_fan_out",    "lora_bias",
-                                           "use_dora",          "use_qalora",
-                                           "use_bdlora",        "modules_to_save",
-                                           "layer_replication", "trainable_token_indices",
-                                           "arrow_config",      "alora_invocation_tokens",
-                                           "kasa_config",       "monteclora_config",
+constexpr std::string_view kMustBeOff[] = {"lora_bias",
+                                           "use_dora",
+                                           "use_qalora",
+                                           "use_bdlora",
+                                           "modules_to_save",
+                                           "layer_replication",
+                                           "trainable_token_indices",
+                                           "arrow_config",
+                                           "alora_invocation_tokens",
+                                           "kasa_config",
+                                           "monteclora_config",
                                            "velora_config"};
 
 bool is_off(JsonView v) {
@@ -135,14 +141,25 @@ Adapter Adapter::open(const std::string& path) {
   return adapter;
 }
 
+namespace {
+
+// Rows (half, pair) of each head, as a folder has them, in the order (pair, half) of GGUF.
+Tensor in_pairs(const Tensor& b, int64_t lanes) {
+  const int64_t rows = b.dim(0).value(), rank = b.dim(1).value();
+  return b.reshape({rows / lanes, 2, lanes / 2, rank}).transpose({0, 2, 1, 3}).reshape({rows, rank});
+}
+
+}  // namespace
+
 models::LinearHook Adapter::hook() const {
   return [this](const models::LinearSite& site, const Tensor& x, const Tensor& y) {
-    const auto found = parts_.find(for_gguf_ ? site.gguf : site.hf);
+    const auto found = parts_.find(name_in(site));
     if (found == parts_.end()) return y;
     const Part& p = found->second;
     ir::Graph& g = x.graph();
     const Tensor a = ir::Expr{&g, g.param("adapter." + found->first + ".a", p.a.shape())};
-    const Tensor b = ir::Expr{&g, g.param("adapter." + found->first + ".b", p.b.shape())};
+    Tensor b = ir::Expr{&g, g.param("adapter." + found->first + ".b", p.b.shape())};
+    if (!for_gguf_ && site.paired_lanes > 0) b = in_pairs(b, site.paired_lanes);
     return y + x.matmul(a.t()).matmul(b.t()) * p.scale;
   };
 }
@@ -156,15 +173,25 @@ ir::NamedLiterals Adapter::weights() const {
   return out;
 }
 
+void Adapter::set_weights(const ir::NamedLiterals& values) {
+  for (auto& [name, part] : parts_) {
+    part.a = values.at("adapter." + name + ".a");
+    part.b = values.at("adapter." + name + ".b");
+  }
+}
+
 void Adapter::check_fits(const models::Model& model) const {
-  if (for_gguf_ != model.file().gguf.has_value())
-    throw invalid("adapter '", path_, "' is in ", for_gguf_ ? "GGUF" : "PEFT", " form, and the model '",
-                  model.file().path, "' is not; take the form that goes with the model");
+  if (for_gguf_ && !model.file().gguf)
+    throw invalid("adapter '", path_, "' is in GGUF form, and the model '", model.file().path,
+                  "' is a folder; take the adapter in PEFT form");
   std::set<std::string> used;
   model.graph({.linear = [&](const models::LinearSite& site, const Tensor&, const Tensor& y) {
-    const std::string& name = for_gguf_ ? site.gguf : site.hf;
+    const std::string name = name_in(site);
     const auto found = parts_.find(name);
     if (found == parts_.end()) return y;
+    if (!for_gguf_ && site.changed)
+      throw invalid("adapter '", path_, "': '", name, "' is stored otherwise in '", model.file().path,
+                    "'; use the adapter with the folder of the model");
     const Part& p = found->second;
     if (p.a.shape().dim(1).value() != site.in || p.b.shape().dim(0).value() != site.out)
       throw invalid("adapter '", path_, "': '", name, "' is for a weight of [", p.b.shape().dim(0).value(),

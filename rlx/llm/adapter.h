@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "rlx/ir/literal.h"
 #include "rlx/ir/named_literals.h"
@@ -11,10 +12,20 @@
 
 namespace rlx::llm {
 
-/// A PEFT folder (adapter_config.json, adapter_model.safetensors), for models from a folder, or a GGUF adapter, for GGUF
-/// models.
+/// A new adapter, which changes nothing yet: A is uniform within +- 1 / sqrt(in), B is 0.
+struct NewAdapter {
+  int64_t rank = 8;
+  double alpha = 16;  // scale = alpha / rank
+  /// Ends of names of modules as folders have them ("q_proj"); none: all products of the layers but the choice of experts.
+  std::vector<std::string> targets;
+  uint64_t seed = 1;
+};
+
+/// A PEFT folder (adapter_config.json, adapter_model.safetensors), for any model, or a GGUF adapter, for GGUF models.
 class Adapter {
  public:
+  /// In the form of PEFT. A target that no product of the model has is a user error.
+  static Adapter create(const models::Model&, const NewAdapter&);
   /// A file that is none, a kind other than plain LoRA, or settings that would change the result and are not understood are
   /// user errors.
   static Adapter open(const std::string& path);
@@ -31,12 +42,18 @@ class Adapter {
   /// Puts the adapter into a graph while it is built; its weights are those of `weights()`. The adapter must outlive the hook.
   models::LinearHook hook() const;
   ir::NamedLiterals weights() const;
-  /// An adapter of another kind of file, or of weights that the model has not, is a user error.
+  /// A GGUF adapter for a folder, or an adapter of weights that the model has not, is a user error.
   void check_fits(const models::Model&) const;
+  /// The values of its own among these, by the names of `weights()`.
+  void set_weights(const ir::NamedLiterals&);
+
+  /// A PEFT folder; `base` is the name of the model in it. Parts of several ranks or scales are told by patterns.
+  void write(const std::string& folder, const std::string& base) const;
 
  private:
   std::string path_;
   bool for_gguf_ = false;
+  std::string name_in(const models::LinearSite& site) const { return for_gguf_ ? site.gguf : site.hf; }
   std::map<std::string, Part> parts_;  // by name of the weight
 };
 
