@@ -23,6 +23,8 @@ struct Architecture {
   bool (*is_of)(const io::GgufFile&) = nullptr;
   /// Keys of weights that GGUF holds in another order or with other factors than folders, beyond Rope::reordered.
   std::span<const std::string_view> changed = {};
+  /// The head that guesses the token behind the next; null where there is none, or it is not built.
+  void (*build_draft)(Net&) = nullptr;
 };
 
 std::span<const Architecture* const> architectures();

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "rlx/models/layers.h"
+#include "rlx/ops/attention/paged_attention.h"
 
 namespace rlx::models {
 
@@ -19,12 +20,58 @@ const Rope& rope_of(const Net& net) {
   return own ? net.c.window_rope : net.c.rope;
 }
 
+namespace {
+
+double scale_of(const Heads& h) { return h.scale != 0 ? h.scale : 1 / std::sqrt(double(h.lanes)); }
+
+std::string state_name(const Net& net, std::string_view what) { return cat("layer.", net.layer, ".", what); }
+
+// Over the pages of each text. `v` is empty where keys hold the values.
+Tensor attend_pages(Net& net, const Tensor& q, const Tensor& k, const Tensor& v, int64_t value_lanes,
+                    const Heads& h) {
+  ops::PagedAttention::Attrs a;
+  a.num_heads = h.heads;
+  a.num_kv_heads = h.kv_heads;
+  a.head_dim = h.lanes;
+  a.value_dim = value_lanes;
+  a.page = net.options.pages.page;
+  a.window = h.window;
+  a.score_scale = scale_of(h);
+  if (h.softcap != 0) a.attn_logit_softcap = h.softcap;
+  a.scheme = net.options.cache_type.scheme;
+  Operands operands{q, k, net.pages(h.window > 0), net.token_positions()};
+  if (!v.is_empty()) operands.emplace_back(v);
+  return apply<ops::PagedAttention>(a, operands);
+}
+
+}  // namespace
+
+Tensor attend_shared(Net& net, const Tensor& q, const Tensor& rows, int64_t value_lanes, const Heads& h) {
+  RLX_CHECK(net.cached() && h.kv_heads == 1, "one key for all heads, kept in states");
+  const std::string name = state_name(net, "latent");
+  if (net.paged())
+    return attend_pages(net, q, net.remember_in_pages(name, rows, h.window > 0), {}, value_lanes, h);
+  const Tensor kept = net.remember(name, rows);
+  ops::AttentionAttrs a;
+  a.num_heads = h.heads;
+  a.num_kv_heads = 1;
+  a.head_dim = h.lanes;
+  a.has_mask = true;
+  a.score_scale = scale_of(h);
+  return attention(q, kept, kept.narrow(2, 0, value_lanes), net.seen_keys(h.window), {}, a)[0];
+}
+
 Tensor attend(Net& net, const Tensor& q, const Tensor& new_k, const Tensor& new_v, const Heads& h) {
-  const double scale = h.scale != 0 ? h.scale : 1 / std::sqrt(double(h.lanes));
+  const double scale = scale_of(h);
   Tensor k = new_k, v = new_v;
+  if (net.paged()) {
+    k = net.remember_in_pages(state_name(net, "k"), new_k, h.window > 0);
+    v = net.remember_in_pages(state_name(net, "v"), new_v, h.window > 0);
+    return attend_pages(net, q, k, v, new_v.dim(2).value() / h.kv_heads, h);
+  }
   if (net.cached()) {
-    k = net.remember(cat("layer.", net.layer, ".k"), new_k);
-    v = net.remember(cat("layer.", net.layer, ".v"), new_v);
+    k = net.remember(state_name(net, "k"), new_k);
+    v = net.remember(state_name(net, "v"), new_v);
   }
   if (net.options.attention) {
     const Tensor y = net.options.attention({net.layer, h.heads, h.kv_heads, h.lanes, scale, h.softcap}, q, k,

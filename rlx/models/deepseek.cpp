@@ -195,17 +195,10 @@ Tensor attend_latent(Net& net, const LatentParts& p) {
   const Tensor q = concat({by_head(net, p.q.narrow(3, 0, l.plain_lanes), w.narrow(1, 0, l.plain_lanes)),
                            p.q.narrow(3, l.plain_lanes, l.rope_lanes)},
                           {.axis = 3});
-  const Tensor rows =
-      net.remember(cat("layer.", net.layer, ".latent"), concat({p.latent, p.key}, {.axis = 2}));
   const int64_t lanes = l.kv_rank + l.rope_lanes;
-  ops::AttentionAttrs a;
-  a.num_heads = c.heads;
-  a.num_kv_heads = 1;
-  a.head_dim = lanes;
-  a.has_mask = true;
-  a.score_scale = c.attention_scale;
-  const Tensor y = attention(q.reshape({net.batch, net.seq, c.heads * lanes}), rows,
-                             rows.narrow(2, 0, l.kv_rank), net.seen_keys(0), {}, a)[0];
+  const Tensor y = attend_shared(
+      net, q.reshape({net.batch, net.seq, c.heads * lanes}), concat({p.latent, p.key}, {.axis = 2}),
+      l.kv_rank, {.heads = c.heads, .kv_heads = 1, .lanes = lanes, .scale = c.attention_scale});
   const Tensor out = by_head(net, y.reshape({net.batch, net.seq, c.heads, l.kv_rank}),
                              w.narrow(1, l.plain_lanes, l.value_lanes).t());
   return out.reshape({net.batch, net.seq, c.heads * l.value_lanes});

@@ -21,6 +21,9 @@ const Rope& rope_of(const Net&);
 /// Causal attention of q [batch, seq, heads * lanes] over k, v [batch, seq, kv_heads * ..] of these tokens and, with states, of those
 /// before them. Returns [batch, seq, heads * lanes of v].
 Tensor attend(Net&, const Tensor& q, const Tensor& k, const Tensor& v, const Heads&);
+/// The same where keys, one for all heads, hold their values: rows [batch, seq, lanes], whose first `value_lanes` lanes are the values. Only
+/// with states.
+Tensor attend_shared(Net&, const Tensor& q, const Tensor& rows, int64_t value_lanes, const Heads&);
 /// RMS norm of each head of x [batch, seq, heads * lanes] by itself.
 Tensor norm_heads(Net&, std::string_view key, const Tensor& x, int64_t heads);
 /// Projections "q", "k", "v" (or "qkv" where the file has that), norms "q_norm" and "k_norm" of heads where there are some, rotary

@@ -23,11 +23,26 @@
 //   -> logits [batch, seq, vocab], or [batch, 1, vocab] with last_only
 //
 // A state of zeros is that of an empty text. The same graph serves a prompt in one piece, in pieces, and single tokens.
+//
+// Or keys and values lie in pages of a store that texts share (`pages`), so rows of one run may be any texts, of any length, at any
+// place. Sizes are the symbols batch, seq and pages; page 0, and the last row of running states, are nobody's: padding is
+// written there.
+//
+//   input_ids, positions  [batch, seq] i32  as above; positions of a row follow each other
+//   pages                 [batch, pages] i32  the page of tokens 0 .., of tokens `page` .., ..; 0 where there is none yet
+//   window_pages          [batch, pages] i32  the same for layers with a window, which have a store of their own: entries of pages
+//                                             that lie behind the window are not read
+//   rows                  [batch] i32         the row of running states; a row is new when its tokens begin with position 0
+//   context_length        [batch] i32         of each row
+//
+// Of these a graph has those that its layers need.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "rlx/io/model_file.h"
@@ -62,16 +77,45 @@ struct AttentionSite {
 using AttentionHook = std::function<Tensor(const AttentionSite&, const Tensor& q, const Tensor& k,
                                            const Tensor& v, const Tensor& mask)>;
 
+/// How keys and values are kept: f32, f16, bf16, or blocks of 32 numbers in 8 bits with a scale.
+struct CacheType {
+  DType dtype = DType::f32;  // u8: blocks of `scheme`
+  std::string scheme;
+
+  CacheType(DType type = DType::f32) : dtype(type) {}  // NOLINT: a plain type is the usual case
+  static CacheType q8_0();
+  /// "f32", "f16", "bf16", "q8_0"; another name is a user error.
+  static CacheType named(std::string_view name);
+  static std::span<const std::string_view> names();
+  bool is_blocks() const { return !scheme.empty(); }
+  /// Elements of `dtype` that so many numbers take.
+  int64_t width(int64_t numbers) const;
+};
+
+/// The store of pages.
+struct PageStore {
+  int64_t page = 64;         // tokens of a page
+  int64_t count = 0;         // pages, page 0 among them; 0: not this form
+  int64_t window_count = 0;  // of layers with a window; 0: as many
+  int64_t rows = 1;          // texts that may have running states at once
+};
+
 struct GraphOptions {
-  int64_t capacity = 0;           // slots of the caches; 0: the form without states
-  int64_t batch = 1;              // rows of the form with states
-  DType cache_type = DType::f32;  // of keys and values: f32, f16 or bf16
-  bool mask = false;              // the form without states has the input `mask`
-  bool last_only = false;         // logits of the last token alone
+  int64_t capacity = 0;  // slots of the caches; 0: the form without states
+  int64_t batch = 1;     // rows of the form with slots
+  PageStore pages;
+  CacheType cache_type;
+  bool mask = false;       // the form without states has the input `mask`
+  bool last_only = false;  // logits of the last token alone
   /// For products with packed weights: round x to 8 bits, in strips of 32, so that codes meet codes (several times as fast); false keeps
   /// f32, which is closer to the weights.
   bool round_activations = true;
   bool hidden = false;  // a further output `hidden` [batch, seq, hidden]: what the head of logits reads
+  bool draft_hidden =
+      false;  // a further output `draft_hidden.next` [batch, seq, hidden]: what the draft head reads
+  /// The draft head in place of the model: its input `draft_hidden` [batch, seq, hidden] is, for each token, what the model gave for the
+  /// token before; it gives the logits of the token behind and a draft_hidden.next of its own.
+  bool draft = false;
   LinearHook linear;
   ProductObserver observe;
   /// Products with packed weights have a gradient by x that decodes a part of the weight at a time, so that weights stay packed in
@@ -82,7 +126,8 @@ struct GraphOptions {
 
 struct State {
   std::string input, output;
-  Shape shape;  // static
+  Shape shape;            // static
+  bool in_pages = false;  // a store of pages, not rows of texts
 };
 
 struct ModelGraph {
@@ -99,6 +144,8 @@ class Model {
 
   const Config& config() const { return config_; }
   const io::ModelFile& file() const { return file_; }
+  /// Whether the file holds a head that guesses the token behind the next, and it can be built.
+  bool has_draft() const;
   /// Builds a graph; a tensor that the file lacks, or holds in another size, is a user error.
   ModelGraph graph(const GraphOptions& options = {}) const;
 

@@ -43,15 +43,23 @@ Net::Net(const io::ModelFile& file, const Architecture& architecture, const Conf
       options(options),
       graph(config.architecture),
       t(graph),
-      batch(cached() ? Dim(options.batch) : Dim::batch()),
+      batch(options.capacity > 0 ? Dim(options.batch) : Dim::batch()),
       seq(Dim::seq()),
-      keys(cached() ? Dim::symbol("keys") : Dim::seq()),
+      keys(options.capacity > 0 ? Dim::symbol("keys") : Dim::seq()),
       file_(file),
       architecture_(architecture) {
   for (const io::TensorView& tensor : file.tensors) tensors_.emplace(tensor.name, &tensor);
   choose_prefix();
   ids = t.input("input_ids", {batch, seq}, DType::i32);
-  if (cached()) {
+  if (options.draft) draft_hidden_ = t.input("draft_hidden", {batch, seq, c.hidden}, DType::f32);
+  if (paged()) {
+    token_positions_ = t.input("positions", {batch, seq}, DType::i32);
+    if (depends_on_length(c.rope))
+      length_ = t.input("context_length", {batch}, DType::i32)
+                    .unsqueeze(1)
+                    .expand({batch, seq})
+                    .reshape({batch * seq});
+  } else if (cached()) {
     token_positions_ = t.input("positions", {batch, seq}, DType::i32);
     start_ = t.input("start", {1}, DType::i32);
     key_positions_ = t.input("key_positions", {batch, keys}, DType::i32);
@@ -65,7 +73,8 @@ Net::Net(const io::ModelFile& file, const Architecture& architecture, const Conf
 // ---- weights ----
 
 void Net::choose_prefix() {
-  if (gguf() && !architecture_.prefixes.empty()) prefix_ = architecture_.prefixes.front();  // names of a folder
+  if (gguf() && !architecture_.prefixes.empty())
+    prefix_ = architecture_.prefixes.front();  // names of a folder
   if (gguf()) return;
   for (const std::string_view candidate : architecture_.prefixes) {
     prefix_ = candidate;
@@ -274,45 +283,13 @@ const RopeTables& Net::rope(const Rope& r) {
   return ropes_.emplace_back(&r, tables).second;
 }
 
-// ---- states ----
-
-Tensor Net::state(const std::string& name, const Shape& shape) {
-  states_.push_back({name, name + ".next", shape});
-  return t.input(name, shape.dims(), shape.dtype());
-}
-
-void Net::set_state(const std::string& name, const Tensor& next) {
-  RLX_CHECK(next_states_.emplace(name, next).second, "state ", name, " is set twice");
-}
-
-Tensor Net::remember(const std::string& name, const Tensor& rows) {
-  const Dim width = rows.dim(2);
-  const Tensor before = state(name, Shape(options.cache_type, {batch, options.capacity, width}));
-  const Tensor zero = t.zeros({1}, DType::i32);
-  const Tensor after =
-      dynamic_update_slice(before, rows.cast(options.cache_type), concat({zero, start_, zero}, {.axis = 0}));
-  set_state(name, after);
-  return after.narrow(1, 0, keys).cast(DType::f32);
-}
-
-Tensor Net::seen_keys(int64_t window) {
-  if (const auto it = seen_.find(window); it != seen_.end()) return it->second;
-  const Dim rows = cached() ? batch : Dim(1);
-  const Tensor key = (cached() ? key_positions_ : positions()).reshape({rows, 1, 1, keys});
-  const Tensor query = (cached() ? token_positions_ : positions()).reshape({rows, 1, seq, 1});
-  Tensor seen = key <= query;
-  if (cached()) seen = logical_and(key >= 0, seen);
-  if (!mask_.is_empty()) seen = logical_and(seen, mask_.reshape({batch, 1, 1, seq}) > 0.5);
-  if (window > 0) seen = logical_and(seen, query - key < window);
-  return seen_[window] = seen;
-}
-
 // ---- results ----
 
 void Net::output(const std::string& name, const Tensor& value) { outputs_.emplace_back(name, value); }
 
-void Net::finish_decoder(const Tensor& hidden) {
+void Net::finish_decoder(const Tensor& hidden, const Tensor& before_norm) {
   if (options.hidden) output("hidden", hidden);
+  if (options.draft_hidden) output("draft_hidden.next", before_norm);
   const Tensor x = options.last_only ? hidden.narrow(1, seq - 1, 1) : hidden;
   Tensor y = linear(c.tied ? "embed" : "head", x, c.vocab);
   if (c.logit_scale != 1) y = y * c.logit_scale;
@@ -348,7 +325,7 @@ void Net::refuse_unread() const {
 }
 
 ModelGraph Net::take() {
-  refuse_unread();
+  if (!options.draft) refuse_unread();
   for (const State& s : states_) output(s.output, next_states_.at(s.input));
   Values values;
   std::vector<std::string> names;

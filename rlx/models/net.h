@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "rlx/lang/operators.h"
 #include "rlx/lang/trace.h"
@@ -35,7 +36,8 @@ class Net {
   Tensor ids;
 
   bool gguf() const { return file_.gguf.has_value(); }
-  bool cached() const { return options.capacity > 0; }
+  bool paged() const { return options.pages.count > 0; }
+  bool cached() const { return options.capacity > 0 || paged(); }
   Mixer mixer() const { return c.mixers[size_t(layer)]; }
 
   // ---- weights ----
@@ -66,6 +68,8 @@ class Net {
   /// f32 [batch, seq, 1], 0 for padding; empty where there is none.
   Tensor real_tokens();
   const RopeTables& rope(const Rope& r);
+  /// The input draft_hidden of a draft head.
+  const Tensor& draft_hidden() const { return draft_hidden_; }
 
   // ---- states ----
 
@@ -74,14 +78,22 @@ class Net {
   void set_state(const std::string& name, const Tensor& next);
   /// New rows put into a cache [batch, capacity, width]; returns rows 0 .. keys - 1 in f32.
   Tensor remember(const std::string& name, const Tensor& rows);
+  /// New rows put into a store of pages; returns the store, [slots, width of the cache type].
+  Tensor remember_in_pages(const std::string& name, const Tensor& rows, bool window);
+  /// i32 [batch, pages]
+  Tensor pages(bool window);
+  const Tensor& token_positions() const { return token_positions_; }
   /// bool [batch or 1, 1, seq, keys]: the keys each token sees; a window of 0 is none.
   Tensor seen_keys(int64_t window);
 
   // ---- results ----
 
   void output(const std::string& name, const Tensor& value);
-  /// The hidden states that the head of logits reads, then logits = softcap(scale * x W).
-  void finish_decoder(const Tensor& x);
+  /// The hidden states that the head of logits reads, then logits = softcap(scale * x W). `before_norm`: what a draft head would read.
+  void finish_decoder(const Tensor& x, const Tensor& before_norm = {});
+  /// From here on names of folders are those of the draft head's layers.
+  void enter_draft(std::string_view prefix) { main_prefix_ = std::exchange(prefix_, std::string(prefix)); }
+  void leave_draft() { prefix_ = main_prefix_; }
 
   ModelGraph take();
 
@@ -105,17 +117,25 @@ class Net {
   Tensor with_bias(std::string_view key, const Tensor& y, int64_t out);
   void choose_prefix();
   void refuse_unread() const;
+  Tensor slots(bool window);
+  Tensor state_rows();
+  Tensor encoded(const Tensor& rows) const;
+  Tensor decoded(const Tensor& rows, int64_t width) const;
 
   const io::ModelFile& file_;
   const Architecture& architecture_;
   std::map<std::string, const io::TensorView*, std::less<>> tensors_;
-  std::string prefix_;
+  std::string prefix_, main_prefix_;
   std::map<std::string, Tensor, std::less<>> params_;
   ir::NamedLiterals weights_;
   std::vector<State> states_;
   std::map<std::string, Tensor> next_states_;
   NamedTensors outputs_;
+  Tensor draft_hidden_;
   Tensor token_positions_, start_, key_positions_, length_, mask_, positions_;
+  // Of the form with pages, by window or not; made when a layer asks.
+  Tensor pages_[2], slots_[2], state_rows_, is_new_;
+  std::map<std::string, Tensor> stores_;  // of running states
   std::map<int64_t, Tensor> seen_;
   std::vector<std::pair<const Rope*, RopeTables>> ropes_;
 

@@ -54,6 +54,9 @@ constexpr WeightName kNames[] = {
     {"shared_gate", "@layers.{}.mlp.shared_expert.gate_proj.weight", "blk.{}.ffn_gate_shexp.weight"},
     {"shared_up", "@layers.{}.mlp.shared_expert.up_proj.weight", "blk.{}.ffn_up_shexp.weight"},
     {"shared_down", "@layers.{}.mlp.shared_expert.down_proj.weight", "blk.{}.ffn_down_shexp.weight"},
+    {"draft_in", "mtp.fc.weight"},
+    {"draft_embed_norm", "mtp.pre_fc_norm_embedding.weight"},
+    {"draft_hidden_norm", "mtp.pre_fc_norm_hidden.weight"},
 };
 
 void configure(ConfigSource& s, Config& c) {
@@ -195,7 +198,21 @@ void build(Net& net) {
     x = x + (net.mixer() == Mixer::linear ? delta_layer(net, h) : gated_attention(net, h));
     x = x + feed_forward(net, net.rms_norm("ffn_norm", x));
   }
-  net.finish_decoder(net.rms_norm("norm", x));
+  net.finish_decoder(net.rms_norm("norm", x), x);
+}
+
+// The draft head: one more layer of gated attention over what the model made of a token, beside the token that follows it.
+void build_draft(Net& net) {
+  const Tensor e = net.rms_norm("draft_embed_norm", net.embed());
+  const Tensor h = net.rms_norm("draft_hidden_norm", net.draft_hidden());
+  Tensor x = net.linear("draft_in", concat({e, h}, {.axis = 2}), net.c.hidden);
+  net.layer = 0;
+  net.enter_draft("mtp.");
+  x = x + gated_attention(net, net.rms_norm("attn_norm", x));
+  x = x + feed_forward(net, net.rms_norm("ffn_norm", x));
+  const Tensor y = net.rms_norm("norm", x);
+  net.leave_draft();
+  net.finish_decoder(y, x);
 }
 
 constexpr std::string_view kNextHf[] = {"qwen3_next"}, kNextGguf[] = {"qwen3next"},
@@ -206,9 +223,9 @@ constexpr std::string_view kNextHf[] = {"qwen3_next"}, kNextGguf[] = {"qwen3next
 
 }  // namespace
 
-constexpr Architecture kQwen3Next{"qwen3_next",     kNextHf,   kNextGguf, kNames,
-                                  kDecoderPrefixes, configure, build,     kUnread};
-constexpr Architecture kQwen35{"qwen3_5", k35Hf, k35Gguf, kNames,  kDecoderPrefixes,
-                               configure, build, kUnread, nullptr, kChanged};
+constexpr Architecture kQwen3Next{"qwen3_next", kNextHf, kNextGguf, kNames, kDecoderPrefixes, configure,
+                                  build,        kUnread, nullptr,   {},     build_draft};
+constexpr Architecture kQwen35{"qwen3_5", k35Hf,   k35Gguf, kNames,   kDecoderPrefixes, configure,
+                               build,     kUnread, nullptr, kChanged, build_draft};
 
 }  // namespace rlx::models
