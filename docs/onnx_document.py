@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Writes docs/onnx.md: the operators of ONNX that are imported, and every backend node test that does not pass.
 
-usage: onnx_document.py OPS_JSON NODE_LOG ONNX_VERSION > docs/onnx.md
-  OPS_JSON  output of `rlx onnx ops --json`
-  NODE_LOG  output of `./dev onnx .../onnx/backend/test/data/node` of the onnx package
+usage: onnx_document.py OPS_JSON NODE_LOG ONNX_VERSION REFUSED_LOG RUNTIME_LOG RUNTIME_VERSION > docs/onnx.md
+  OPS_JSON     output of `rlx onnx ops --json`
+  NODE_LOG     output of `./dev onnx .../onnx/backend/test/data/node` of the onnx package
+  REFUSED_LOG  output of `onnx_runner --samples DIR`
+  RUNTIME_LOG  output of `tests/onnx/compare_runtime.py DIR`
 """
 import collections
 import json
@@ -36,8 +38,10 @@ In C++: `onnx::import_model("model.onnx")` gives a `Program`, the inputs whose v
 - uint16, uint64, 2 and 4 bit integers, float8 without infinities, float8e8m0 and float4 are held in wider types.
 - Strings, sequences and optionals at the edge of a model are refused by name. Inside, sequences whose length is known work.
 - Random operators draw from fixed streams of ours.
-- A graph is written as operator set 21 (`onnx::export_model`): symbols as dim_params, weights inside, loops and branches as
-  Scan, Loop and If. Operators without a counterpart are expanded; what then has none is an error that names it.
+- A graph is written as operator set 21 (`onnx::export_file`, `rlx convert graph.rlx model.onnx`, `rlx.onnx.save` in Python):
+  symbols as dim_params, weights inside or in a second file, loops and branches as Scan, Loop and If, attention, rope and
+  norms as functions. Operators without a counterpart are expressed by others; what then has none is an error that names
+  it: complex numbers, eigenvalues and singular values, splats.
 """)
 print(f"## Backend node tests of onnx {sys.argv[3]}\n")
 print(f"{lines[-1]} (`./dev onnx DIR`, CPU). A case counts as passed when every output has the expected type, integers and\n"
@@ -56,6 +60,16 @@ for kind in sorted(failures):
     for text, names in sorted(reasons.items(), key=lambda item: -len(item[1])):
         print(f"- {text}: {', '.join(names)}")
     print()
+print("## Export of the samples of all operators\n")
+refused = sorted({line.split()[0] for line in open(sys.argv[4])})
+outcome = open(sys.argv[5]).read().splitlines()
+print(f"Every sample that is not of complex numbers is written and read back equal (`OnnxExport` of tests/onnx), but for\n"
+      f"{', '.join(refused)}. In ONNX Runtime {sys.argv[6]} (`tests/onnx/compare_runtime.py`):\n{outcome[-1]}.\n")
+for line in outcome[:-1]:
+    name, kind, why = line.split(": ", 2)
+    if kind in ("wrong", "error"):
+        print(f"- {name}: {kind}: {why.split('Status Message: ')[-1].split('[ShapeInferenceError] ')[-1]}")
+print()
 print(f"## Operators: {len({(o['domain'], o['name']) for o in ops})}\n")
 print("With the versions of the operator set from which on they are read.\n")
 by_theme = collections.OrderedDict()

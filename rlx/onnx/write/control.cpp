@@ -83,8 +83,20 @@ ir::Graph gated_body(const ops::Scan::Attrs& a) {
   return g;
 }
 
+// A loop of no steps: the carries as they came, and nothing stacked.
+Names unchanged(Writer& w, const ir::Node& n, int carries) {
+  Names out;
+  for (size_t i = 0; i < n.shapes.size(); ++i) {
+    const Shape& s = n.shapes[i];
+    out.push_back(int(i) < carries ? w.node("Identity", {w.name(n.inputs[i])})
+                                   : w.node("Expand", {w.scalar(s.dtype(), 0), w.dims(s.dims())}));
+  }
+  return out;
+}
+
 Names scan(Writer& w, const ir::Node& n) {
   const auto& a = n.as<ops::Scan>();
+  if (a.length == Dim(0)) return unchanged(w, n, a.carries);
   const ir::Graph g = a.gate == ops::ScanGate::none ? *a.body : gated_body(a);
   Names leaves, in;
   std::vector<std::pair<std::string, Shape>> arguments;

@@ -14,6 +14,9 @@ const Shape& type(const Writer& w, ir::Value v) { return w.graph().shape(v); }
 
 // Codes of 8 bits are multiplied as integers.
 Names matmul(Writer& w, const ir::Node& n) {
+  // A sum of nothing.
+  if (type(w, n.inputs[0]).dim(-1) == Dim(0))
+    return {w.node("Expand", {w.scalar(n.shapes[0].dtype(), 0), w.dims(n.shapes[0].dims())})};
   const DType t = type(w, n.inputs[0]).dtype();
   const bool codes = t == DType::i8 || t == DType::u8;
   return {w.node(codes ? "MatMulInteger" : "MatMul", {w.name(n.inputs[0]), w.name(n.inputs[1])})};
@@ -55,14 +58,28 @@ Names dot_general(Writer& w, const ir::Node& n) {
       w.node("Einsum", {operand(0), operand(1)}, {attribute("equation", left + "," + right + "->" + out)})};
 }
 
+// Engines take linear samples of [N, C, height, width] or [N, C, depth, height, width] only: other axes are joined.
 Names resize(Writer& w, const ir::Node& n) {
   const auto& a = n.as<ops::Resize>();
   const bool linear = a.mode == ops::ResizeMode::linear;
   const std::string coordinates = !linear ? "asymmetric" : a.align_corners ? "align_corners" : "half_pixel";
-  return {w.node("Resize", {w.name(n.inputs[0]), "", "", w.dims(n.shapes[0].dims())},
-                 {attribute("mode", std::string(linear ? "linear" : "nearest")),
-                  attribute("nearest_mode", std::string("floor")),
-                  attribute("coordinate_transformation_mode", coordinates)})};
+  const Shape &x = type(w, n.inputs[0]), &y = n.shapes[0];
+  const int axes = a.scale ? x.rank() - 2 : int(a.size.size());
+  const bool joined = linear && (x.rank() != axes + 2 || axes == 1);
+  const auto pixels = [&](const Shape& s) {
+    Dims out{1, 1};
+    for (int i = 0; i < s.rank() - axes; ++i) out[1] = out[1] * s.dim(i);
+    if (axes == 1) out.emplace_back(1);
+    out.insert(out.end(), s.dims().end() - axes, s.dims().end());
+    return out;
+  };
+  const std::string in =
+      joined ? w.node("Reshape", {w.name(n.inputs[0]), w.dims(pixels(x))}) : w.name(n.inputs[0]);
+  const std::string out = w.node("Resize", {in, "", "", w.dims(joined ? pixels(y) : y.dims())},
+                                 {attribute("mode", std::string(linear ? "linear" : "nearest")),
+                                  attribute("nearest_mode", std::string("floor")),
+                                  attribute("coordinate_transformation_mode", coordinates)});
+  return {joined ? w.node("Reshape", {out, w.dims(y.dims())}) : out};
 }
 
 Names determinant(Writer& w, const ir::Node& n) { return {w.node("Det", {w.name(n.inputs[0])})}; }

@@ -72,6 +72,7 @@ Names narrow(Writer& w, const ir::Node& n) {
 }
 
 Names slice(Writer& w, const ir::Node& n) {
+  if (n.shapes[0].rank() == 0) return {w.node("Identity", {w.name(n.inputs[0])})};
   const auto& a = n.as<ops::Slice>();
   std::vector<int64_t> axes, steps = a.stride;
   for (int i = 0; i < n.shapes[0].rank(); ++i) axes.push_back(i);
@@ -81,6 +82,7 @@ Names slice(Writer& w, const ir::Node& n) {
 }
 
 Names flip(Writer& w, const ir::Node& n) {
+  if (n.shapes[0].rank() == 0) return {w.node("Identity", {w.name(n.inputs[0])})};
   std::vector<int64_t> axes(n.as<ops::Flip>().axes.begin(), n.as<ops::Flip>().axes.end());
   if (axes.empty()) {
     for (int i = 0; i < n.shapes[0].rank(); ++i) axes.push_back(i);
@@ -91,6 +93,7 @@ Names flip(Writer& w, const ir::Node& n) {
 }
 
 Names pad(Writer& w, const ir::Node& n) {
+  if (n.shapes[0].rank() == 0) return {w.node("Identity", {w.name(n.inputs[0])})};
   const auto& a = n.as<ops::Pad>();
   const size_t rank = size_t(n.shapes[0].rank());
   Dims widths = a.low;
@@ -129,6 +132,7 @@ Names dynamic_slice(Writer& w, const ir::Node& n) {
 // Rows are replaced by their numbers; of a smaller box all places are, moved by the starts.
 Names dynamic_update_slice(Writer& w, const ir::Node& n) {
   const Shape &x = type(w, n.inputs[0]), &box = type(w, n.inputs[1]);
+  if (x.rank() == 0) return {w.node("Identity", {w.name(n.inputs[1])})};
   bool rows = x.rank() > 0 && box.dim(0).is_static();
   for (int i = 1; i < x.rank(); ++i) rows = rows && x.dim(i) == box.dim(i);
   if (rows) {
