@@ -20,7 +20,9 @@ TEST_P(EveryDerivative, is_what_differences_say) {
     const auto c = test::make_case(op, i, DType::f64);
     SCOPED_TRACE(cat("sample ", i, "\n", c.graph));
     if (c.graph.has_dynamic_dims()) continue;
-    test::DerivativeCheck check(c.graph, c.leaves, !op.traits.surrogate_gradient, true);
+    // Rounding is constant nearly everywhere; gradients go straight through it.
+    const bool rounds = cat(c.graph).find("activations=q8") != std::string::npos;
+    test::DerivativeCheck check(c.graph, c.leaves, !op.traits.surrogate_gradient && !rounds, true);
     if (!check.applies()) continue;
     try {
       check.run();

@@ -3,6 +3,7 @@
 #include "rlx/ops/elementwise/binary.h"
 #include "rlx/ops/elementwise/cast.h"
 #include "rlx/ops/elementwise/compare.h"
+#include "rlx/ops/elementwise/logical.h"
 #include "rlx/ops/elementwise/math.h"
 #include "rlx/ops/elementwise/select.h"
 #include "rlx/ops/elementwise/stop_gradient.h"
@@ -10,6 +11,7 @@
 #include "rlx/ops/linear/grouped_matmul.h"
 #include "rlx/ops/quant/dequantize_blocks.h"
 #include "rlx/ops/reduce/reduce.h"
+#include "rlx/ops/shape/concat.h"
 #include "rlx/ops/shape/expand.h"
 #include "rlx/ops/shape/narrow.h"
 #include "rlx/ops/shape/reshape.h"
@@ -134,29 +136,62 @@ Expr scaled_weights(const Lower& c, const Scheme& s, const std::string& text, in
   return (codes - zero) * per_row(scale, s.block, k);
 }
 
-constexpr int64_t kStrip = 32;  // elements that share a scale; divides the block of every gguf_TYPE
-
-void require_strips(const Infer& c, const std::string& scheme, int64_t k) {
+void require_blocks(const Infer& c, const std::string& scheme) {
   if (!scheme.starts_with("gguf_")) c.fail("activations=q8 needs blocks, gguf_TYPE; scheme is ", scheme);
-  if (k % kStrip != 0) c.fail("activations=q8 needs k in strips of ", kStrip, "; k is ", k);
 }
 
-// x rounded to 8 bits a strip. The rounded value is held constant and x added and taken away again: gradients go straight through.
-Expr rounded(Expr x) {
+// Formats that have a least value in each block, f16 behind the f16 scale: products add it times the sum of the activations.
+bool has_least(const std::string& scheme) { return scheme == "gguf_q4_1" || scheme == "gguf_q5_1"; }
+
+// v as f16 holds it, in the range of normal numbers.
+Expr nearest_half(Expr v) {
+  const Expr size = abs(v), low = scalar_like(v, 0x1p-14), high = scalar_like(v, 65504);
+  const Expr outside = logical_or(less(size, low), greater(size, high));
+  return where(outside, v, cast(cast(v, DType::f16), v.dtype()));
+}
+
+struct Rounded {
+  Expr x;
+  Expr sum_error;  // [.., k / 32], where the format has least values: d sum q as f16 less the sum of x
+};
+
+// x = d q, d = max |x| / 127 for each strip of 32 and multiplied as f16, or of each 256 where blocks are so long. The rounded value is held
+// constant and x added and taken away again: gradients go straight through.
+Rounded rounded(Expr x, const std::string& scheme) {
+  const int64_t size = quant::scheme_from_text(scheme)->block == 256 ? 256 : 32;
+  const int last = x.shape().rank();
   Dims dims = x.shape().dims();
-  dims.back() = x.dim(-1).value() / kStrip;
-  dims.push_back(kStrip);
+  dims.back() = x.dim(-1).value() / size;
+  dims.push_back(size);
   const Expr strips = reshape(x, dims), held = stop_gradient(strips);
   dims.back() = 1;
-  const Expr top = reshape(reduce_max(abs(held), {int(dims.size()) - 1}), dims);
-  const Expr zero = less(top, scalar_like(top, 0x1p-120)), one = scalar_like(top, 1);
-  const Expr inverse = where(zero, scalar_like(top, 0), 127.0 / where(zero, one, top));
-  const Expr codes = round(held * inverse) * (top / 127.0);
-  return reshape(codes + (strips - held), x.shape().dims());
+  const Expr top = reshape(reduce_max(abs(held), {last}), dims);
+  const Expr zero = less(top, scalar_like(top, 0x1p-120));
+  const Expr scale = where(zero, scalar_like(top, 0), top / 127.0);
+  const Expr codes =
+      round(held * where(zero, scalar_like(top, 0), 1.0 / where(zero, scalar_like(top, 1), scale)));
+  const Expr stored = size == 256 ? scale : nearest_half(scale);
+  Rounded out{reshape(codes * stored + (strips - held), x.shape().dims()), {}};
+  if (!has_least(scheme)) return out;
+  dims.pop_back();
+  const Expr sum = reshape(reduce_sum(codes, {last}), dims), d = reshape(scale, dims);
+  out.sum_error = nearest_half(d * sum) - reshape(stored, dims) * sum;
+  return out;
 }
 
-Expr activations_of(const Lower& c, Activations kind) {
-  return kind == Activations::q8 ? rounded(c.in(0)) : c.in(0);
+// The least values of the blocks of weights [.., k, n], [.., k / 32, n]: what blocks decode to when their codes are zero.
+Expr least_values(Expr w, const std::string& scheme, const Dims& shape) {
+  const int64_t block = quant::code_bytes(*quant::scheme_from_text(scheme), 32, 1), head = 4;
+  const int axis = int(shape.size()) - 2;
+  const Expr blocks = reshape(w, {*exact_div(w.shape().num_elements(), block), block});
+  const Expr codes = narrow(blocks, 1, head, block - head);
+  const Expr bare = concat({narrow(blocks, 1, 0, head), codes - codes}, 1);
+  Dims split = shape;
+  split[size_t(axis)] = shape[size_t(axis)].value() / 32;
+  const Dims all = split;
+  split.insert(split.end() - 1, 32);
+  const Expr values = dequantize_blocks(reshape(bare, w.shape().dims()), scheme, shape);
+  return reshape(narrow(reshape(values, split), axis + 1, 0, 1), all);
 }
 
 }  // namespace
@@ -164,27 +199,32 @@ Expr activations_of(const Lower& c, Activations kind) {
 Shapes DequantMatmul::infer(Infer& c, Attrs& a) {
   const Scheme s = require_scheme(c, a.scheme);
   const int64_t k = require_features(c);
-  if (a.activations == Activations::q8) require_strips(c, a.scheme, k);
+  if (a.activations == Activations::q8) require_blocks(c, a.scheme);
   const Dim n = s.is_gguf() ? require_gguf(c, s, a.scheme, k) : require_scaled(c, s, a.scheme, k);
   return {c.in(0).with_dim(-1, n)};
 }
 
 Exprs DequantMatmul::decompose(const Lower& c, const Attrs& a) {
   const Scheme s = *quant::scheme_from_text(a.scheme);
-  const Expr x = activations_of(c, a.activations);
+  const Expr x = c.in(0);
   const int64_t k = x.dim(-1).value();
   const Dim n = c.out().dim(-1);
   // Weights are made in f32 also for narrower activations, and rounded once.
   const DType t = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
   const Expr w =
       s.is_gguf() ? dequantize_blocks(c.in(1), a.scheme, {k, n}) : scaled_weights(c, s, a.scheme, k, n, t);
-  return {matmul(x, cast(w, x.dtype()))};
+  if (a.activations == Activations::exact) return {matmul(x, cast(w, x.dtype()))};
+  const Rounded r = rounded(cast(x, t), a.scheme);
+  Expr y = matmul(r.x, cast(w, t));
+  if (has_least(a.scheme)) y = y + matmul(r.sum_error, cast(least_values(c.in(1), a.scheme, {k, n}), t));
+  return {cast(y, x.dtype())};
 }
 
 std::vector<OpSample<DequantMatmul::Attrs>> DequantMatmul::samples() {
   return {{{"gguf_q4_0"}, {"f32[2,32]", "u8[54] <60"}},
           {{"gguf_q8_0"}, {"f64[1,3,64]", "u8[2,68] <60"}},
           {{"gguf_q4_0", Activations::q8}, {"f32[2,64]", "u8[3,36] <60"}},
+          {{"gguf_q4_1", Activations::q8}, {"f32[2,2,64]", "u8[3,40] <60"}},
           {{"gguf_q6k", Activations::q8}, {"f32[3,256]", "u8[2,210] <60"}},
           {{"int8/4"}, {"f32[2,6]", "i8[6,3]", "f32[2,3]"}},
           {{"int8a/2"}, {"f64[2,4]", "i8[4,2]", "f64[2,2]", "f64[2,2]"}},
@@ -221,7 +261,7 @@ Shapes DequantGroupedMatmul::infer(Infer& c, Attrs& a) {
   if (!s.is_gguf())
     c.fail("scheme '", a.scheme, "' keeps scales beside its codes; expert slabs are gguf_TYPE");
   const int64_t k = require_features(c);
-  if (a.activations == Activations::q8) require_strips(c, a.scheme, k);
+  if (a.activations == Activations::q8) require_blocks(c, a.scheme);
   c.require_rank(0, 2);
   c.require_index(2);
   c.require_rank(2, 1);
@@ -242,9 +282,17 @@ Shapes DequantGroupedMatmul::infer(Infer& c, Attrs& a) {
 }
 
 Exprs DequantGroupedMatmul::decompose(const Lower& c, const Attrs& a) {
-  const Expr x = activations_of(c, a.activations);
-  const Expr w = dequant_moe_weights(c.in(1), a.scheme, {a.num_experts, x.dim(1), c.out().dim(1)});
-  return {grouped_matmul(x, cast(w, x.dtype()), c.in(2))};
+  const Expr x = c.in(0);
+  const int64_t k = x.dim(1).value();
+  const Dim e = a.num_experts, n = c.out().dim(1);
+  const Expr w = dequant_moe_weights(c.in(1), a.scheme, {e, k, n});
+  if (a.activations == Activations::exact) return {grouped_matmul(x, cast(w, x.dtype()), c.in(2))};
+  const DType t = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  const Rounded r = rounded(cast(x, t), a.scheme);
+  Expr y = grouped_matmul(r.x, cast(w, t), c.in(2));
+  if (has_least(a.scheme))
+    y = y + grouped_matmul(r.sum_error, cast(least_values(c.in(1), a.scheme, {e, k, n}), t), c.in(2));
+  return {cast(y, x.dtype())};
 }
 
 std::vector<OpSample<DequantGroupedMatmul::Attrs>> DequantGroupedMatmul::samples() {

@@ -1,10 +1,11 @@
 // Products with block-quantised weights: y[m, n] = x[m, k] w[n, k]', w multiplied in its packed form.
 //
-// Fast form: activations are rounded to 8 bits per strip of 32 (scale = largest magnitude / 127), the dot
-// products of codes are exact integers, and the block scales are applied in f32. The error against
-// decode-then-multiply is that of the rounded activations: at most the sum over strips of
-// largest |x| / 254 * sum |w|, and f32 rounding. A row of x with an infinity or a NaN gives NaN; strips whose
-// largest magnitude is below 2^-120 count as zero.
+// Fast form: activations are rounded to 8 bits, as llama.cpp does: x = d q with d = largest magnitude / 127 of a
+// strip of 32, multiplied as f16, or of a block of 256 where w has such, in f32. The dot products of codes are
+// exact integers, and block scales are applied in f32. The error against decode-then-multiply is that of the
+// rounded activations: at most the sum over strips of largest |x| (1 / 254 + 2^-11) * sum |w|, for q4_1 and
+// q5_1 2^-11 |least sum x| more (d sum q is kept in f16), and f32 rounding. A row of x with an infinity or a NaN
+// gives NaN; strips whose largest magnitude is below 2^-120 count as zero.
 // Exact form: weights are decoded to f32 and multiplied in f32, a strip of one vector of rows at a time;
 // infinities and NaN go the usual way. fp8 weights have this form only.
 //

@@ -7,46 +7,13 @@
 // there are 16 registers. The codes, scale and sums of a strip of x are one record, and the records of the
 // rows of a tile are neighbours, so x is one stream too.
 // Bound: reading w for few rows (q6_k, the dearest to take apart: 400 bytes a strip against about 60
-// operations), the dot product rate for many. Without VNNI, bytes are split into even and odd 16-bit halves
-// and multiplied by pairs: exact, no saturation.
+// operations), the dot product rate for many.
 // Levels: also avx512vnni.
+#include "rlx/backend/cpu/kernels/isa/quant_product_dot.h"
 #include "rlx/backend/cpu/kernels/isa/quant_product_strip.h"
 
 namespace rlx::cpu::RLX_ISA {
 namespace {
-
-#if defined(__AVX512VNNI__)
-using Word = int32_t;  // codes 0 1 2 3
-RLX_INLINE I32 dot(I32 sum, U32 weights, const Word* x) {
-  return (I32)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)weights, _mm512_set1_epi32(*x));
-}
-RLX_INLINE Word make_word(const int8_t* q) {
-  Word w;
-  std::memcpy(&w, q, 4);
-  return w;
-}
-#else
-struct Word {
-  int16_t even[2], odd[2];  // codes 0 2 and 1 3
-};
-RLX_INLINE I32 pairs(U32 weights, const int16_t* x) {  // low * x[0] + high * x[1] of 16-bit halves
-  int32_t both;
-  std::memcpy(&both, x, 4);
-#if defined(RLX_AVX512)
-  return (I32)_mm512_madd_epi16((__m512i)weights, _mm512_set1_epi32(both));
-#elif defined(RLX_AVX2)
-  return (I32)_mm256_madd_epi16((__m256i)weights, _mm256_set1_epi32(both));
-#elif defined(__SSE2__)
-  return (I32)_mm_madd_epi16((__m128i)weights, _mm_set1_epi32(both));
-#else
-  return (I32)(weights & 0xffffu) * x[0] + (I32)(weights >> 16) * x[1];
-#endif
-}
-RLX_INLINE I32 dot(I32 sum, U32 weights, const Word* x) {
-  return sum + pairs(weights & 0x00ff00ffu, x->even) + pairs((weights >> 8) & 0x00ff00ffu, x->odd);
-}
-RLX_INLINE Word make_word(const int8_t* q) { return {{q[0], q[2]}, {q[1], q[3]}}; }
-#endif
 
 constexpr int kTileRows = kRegisters >= 32 ? 8 : 4;
 
@@ -73,42 +40,74 @@ RLX_INLINE void store_codes(int8_t* q, I32 code) {
 #endif
 }
 
-/// `x`: 32 numbers.
-RLX_INLINE void round_strip(const float* x, const QuantLayout& layout, Record& out) {
+/// The nearest number of f16, halves to even; itself outside the normal numbers of f16.
+RLX_INLINE float nearest_half(float v) {
+  uint32_t bits;
+  std::memcpy(&bits, &v, 4);
+  const uint32_t magnitude = bits & 0x7fffffffu;
+  if (magnitude < 0x38800000u || magnitude > 0x477fe000u) return v;  // 2^-14, 65504
+  return as_float(int32_t((bits + 0xfffu + ((bits >> 13) & 1)) & ~0x1fffu));
+}
+
+/// Codes are x times `inverse`, rounded, and stand for code times `scale`.
+struct Rounding {
+  float inverse, scale, stored;  // stored: the scale as products use it
+};
+
+RLX_INLINE Rounding rounding_of(const float* x, int64_t count, const QuantLayout& layout) {
   // As integers, magnitudes are ordered like their values, with infinities and NaN above all of them.
   I32 top = {};
-  for (int i = 0; i < 32; i += kLanes) {
+  for (int64_t i = 0; i < count; i += kLanes) {
     const I32 bits = (I32)abs(load(x + i));
     top = bits > top ? bits : top;
   }
   int32_t largest_bits = 0;
   for (int l = 0; l < kLanes; ++l) largest_bits = top[l] > largest_bits ? top[l] : largest_bits;
+  // A non-finite number times 0 is NaN; its code does not matter.
+  if (largest_bits >= 0x7f800000) return {0, as_float(0x7fc00000), as_float(0x7fc00000)};
   const float largest = as_float(largest_bits);
-  const bool finite = largest_bits < 0x7f800000, zero = largest < 0x1p-120f;
-  out.scale = finite ? (zero ? 0.0f : largest / 127.0f) : as_float(0x7fc00000);
-  const F32 inverse = set1(finite && !zero ? 127.0f / largest : 0.0f);
+  if (largest < 0x1p-120f) return {0, 0, 0};
+  const float scale = largest / 127.0f;
+  return {1.0f / scale, scale, layout.elements == 256 ? scale : nearest_half(scale)};
+}
+
+/// `x`: 32 numbers.
+RLX_INLINE void round_strip(const float* x, const Rounding& r, const QuantLayout& layout, Record& out) {
+  out.scale = r.stored;
+  const F32 inverse = set1(r.inverse);
   int8_t q[32];
-  for (int i = 0; i < 32; i += kLanes) {
-    // A non-finite number times 0 is NaN; its code does not matter.
-    store_codes(q + i, round_to_int(load(x + i) * inverse));
-  }
+  for (int i = 0; i < 32; i += kLanes) store_codes(q + i, round_to_int(load(x + i) * inverse));
   int32_t sums[2] = {};
   for (int i = 0; i < 16; ++i) sums[0] += q[i], sums[1] += q[16 + i];
   if (layout.run == 32) sums[0] += sums[1];
   for (int s = 0; s < 2; ++s) {
     out.correction[s] = -layout.offset * sums[s];
     if (layout.has_least()) {
-      const float total = out.scale * float(sums[s]);
-      std::memcpy(&out.correction[s], &total, 4);
+      const float total = r.scale * float(sums[s]);
+      const float kept = layout.scale == ScaleForm::half_least ? nearest_half(total) : total;
+      std::memcpy(&out.correction[s], &kept, 4);
     }
   }
   for (int i = 0; i < 8; ++i) out.words[i] = make_word(q + 4 * i);
 }
 
+/// `left` numbers of x, the strips they take, `height` records apart.
+RLX_INLINE void round_run(const float* x, int64_t left, const QuantLayout& layout, Record* out,
+                          int64_t height) {
+  float padded[256];
+  const int64_t strips = (left + 31) / 32;
+  if (left < 32 * strips) {
+    for (int64_t i = 0; i < 32 * strips; ++i) padded[i] = i < left ? x[i] : 0.0f;
+    x = padded;
+  }
+  const Rounding r = rounding_of(x, 32 * strips, layout);
+  for (int64_t t = 0; t < strips; ++t) round_strip(x + 32 * t, r, layout, out[t * height]);
+}
+
 void round_rows(const QuantRows& rows, int64_t begin, int64_t end) {
   const QuantView& w = *rows.w;
   const QuantLayout layout = quant_layout(w.kind);
-  const int64_t strips = w.strips();
+  const int64_t strips = w.strips(), run = layout.elements == 256 ? 8 : 1;  // strips under one scale
   for (int64_t m = begin; m < end; ++m) {
     int64_t first = m / kTileRows * kTileRows, height = kTileRows;
     while (first + height > rows.m || first + height <= m) {
@@ -119,15 +118,10 @@ void round_rows(const QuantRows& rows, int64_t begin, int64_t end) {
     const float* x = rows.x + m * rows.x_stride;
     for (int64_t b = 0; b < w.blocks; ++b) {
       const int64_t last = (b + 1) * w.block_columns < w.k ? (b + 1) * w.block_columns : w.k;
-      for (int64_t t = 0; t < w.block_strips; ++t, out += height) {
-        const int64_t column = b * w.block_columns + 32 * t, left = last - column;
-        if (left >= 32) {
-          round_strip(x + column, layout, *out);
-        } else {
-          float padded[32] = {};
-          for (int64_t i = 0; i < left; ++i) padded[i] = x[column + i];
-          round_strip(padded, layout, *out);
-        }
+      for (int64_t t = 0; t < w.block_strips; t += run, out += run * height) {
+        const int64_t column = b * w.block_columns + 32 * t;
+        const int64_t left = last - column < 32 * run ? last - column : 32 * run;
+        round_run(x + column, left, layout, out, height);
       }
     }
   }
@@ -146,15 +140,11 @@ RLX_INLINE void strip_of_x(const Head<layout>& head, const std::byte* strip, int
     if constexpr (layout.has_least()) least = head.least(t, s);
 #pragma GCC unroll 8
     for (int m = 0; m < M; ++m) {
-      I32 a = {}, b = {};
-      if constexpr (!layout.has_least() && layout.offset != 0) a = set1(x[m].correction[s]);
-#pragma GCC unroll 4
-      for (int v = 0; v < words; v += 2) {
-        const int word = s * words + v;
-        a = dot(a, c[word], x[m].words + word);
-        b = dot(b, c[word + 1], x[m].words + word + 1);
-      }
-      sums[m] = fma(scale * set1(x[m].scale), to_float(a + b), sums[m]);
+      I32 a = {};
+      if constexpr (!layout.has_least() && layout.offset != 0 && !subtracts_offset(layout))
+        a = set1(x[m].correction[s]);
+      a = dot<layout, words>(a, c + s * words, x[m].words + s * words);
+      sums[m] = fma(scale * set1(x[m].scale), to_float(a), sums[m]);
       if constexpr (layout.has_least()) sums[m] = fma(least, set1(as_float(x[m].correction[s])), sums[m]);
     }
   }

@@ -1,0 +1,114 @@
+// Dot products of numbers t(q) of w, bytes >= 0, with codes of x, -127 .. 127: a word is four of them.
+//
+// With VNNI one instruction adds the four products of a lane. AVX2 multiplies bytes by pairs into 16 bits, where the sums of a few words
+// still fit (2 * 127 * 15 = 3810 for a word of 4-bit codes: eight of them), and widens only then. Elsewhere bytes are split into even and odd
+// 16-bit halves. All are exact.
+#pragma once
+
+#include "rlx/backend/cpu/kernels/quant_layout.h"
+#include "rlx/backend/cpu/simd/vec.h"
+
+namespace rlx::cpu::RLX_ISA {
+
+#if defined(__AVX512VNNI__) || defined(RLX_AVX2)
+using Word = int32_t;  // codes 0 1 2 3
+RLX_INLINE Word make_word(const int8_t* q) {
+  Word w;
+  std::memcpy(&w, q, 4);
+  return w;
+}
+#else
+struct Word {
+  int16_t even[2], odd[2];  // codes 0 2 and 1 3
+};
+RLX_INLINE Word make_word(const int8_t* q) { return {{q[0], q[2]}, {q[1], q[3]}}; }
+#endif
+
+#if defined(RLX_AVX2)
+
+constexpr int largest_number(const QuantLayout& l) {
+  if (l.code == CodeForm::e2m1) return 24;
+  if (l.is_iq1()) return 18;
+  return l.code == CodeForm::linear ? (1 << l.bits) - 1 : 255;
+}
+
+/// Whether `dot` multiplies t - offset, which is then a signed byte, so that nothing is left to subtract.
+constexpr bool subtracts_offset(const QuantLayout& l) {
+  return largest_number(l) > 127 && l.offset == 128 && !l.has_least();
+}
+
+RLX_INLINE __m256i pairs(__m256i weights, __m256i x) { return _mm256_maddubs_epi16(weights, x); }
+RLX_INLINE I32 add_pairs(I32 sum, __m256i p) { return sum + (I32)_mm256_madd_epi16(p, _mm256_set1_epi16(1)); }
+
+/// sum + the products of `words` words.
+template <QuantLayout layout, int words>
+RLX_INLINE I32 dot(I32 sum, const U32* weights, const Word* x) {
+  constexpr int fit = 32767 / (2 * 127 * largest_number(layout));  // words whose sum is below 2^15
+  constexpr int together = fit >= words ? words : fit >= 4 ? 4 : 2;
+  const auto w = [&](int v) { return (__m256i)weights[v]; };
+  const auto codes = [&](int v) { return _mm256_set1_epi32(x[v]); };
+  if constexpr (fit >= 2) {
+#pragma GCC unroll 8
+    for (int v = 0; v < words; v += together) {
+      __m256i p = pairs(w(v), codes(v));
+#pragma GCC unroll 8
+      for (int i = v + 1; i < v + together; ++i) p = _mm256_add_epi16(p, pairs(w(i), codes(i)));
+      sum = add_pairs(sum, p);
+    }
+  } else if constexpr (subtracts_offset(layout)) {
+#pragma GCC unroll 8
+    for (int v = 0; v < words; ++v) {
+      const __m256i centred = _mm256_xor_si256(w(v), _mm256_set1_epi8(-128));
+      sum = add_pairs(sum, pairs(_mm256_abs_epi8(centred), _mm256_sign_epi8(codes(v), centred)));
+    }
+  } else {
+    const __m256i nibble = _mm256_set1_epi8(15);
+#pragma GCC unroll 8
+    for (int v = 0; v < words; ++v) {
+      const __m256i high = _mm256_and_si256(_mm256_srli_epi16(w(v), 4), nibble);
+      const I32 upper = add_pairs(I32{}, pairs(high, codes(v)));
+      sum = add_pairs(sum + upper * 16, pairs(_mm256_and_si256(w(v), nibble), codes(v)));
+    }
+  }
+  return sum;
+}
+
+#else
+
+constexpr bool subtracts_offset(const QuantLayout&) { return false; }
+
+#if defined(__AVX512VNNI__)
+RLX_INLINE I32 dot_word(I32 sum, U32 weights, const Word* x) {
+  return (I32)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)weights, _mm512_set1_epi32(*x));
+}
+#else
+RLX_INLINE I32 pairs(U32 weights, const int16_t* x) {  // low * x[0] + high * x[1] of 16-bit halves
+  int32_t both;
+  std::memcpy(&both, x, 4);
+#if defined(RLX_AVX512)
+  return (I32)_mm512_madd_epi16((__m512i)weights, _mm512_set1_epi32(both));
+#elif defined(__SSE2__)
+  return (I32)_mm_madd_epi16((__m128i)weights, _mm_set1_epi32(both));
+#else
+  return (I32)(weights & 0xffffu) * x[0] + (I32)(weights >> 16) * x[1];
+#endif
+}
+RLX_INLINE I32 dot_word(I32 sum, U32 weights, const Word* x) {
+  return sum + pairs(weights & 0x00ff00ffu, x->even) + pairs((weights >> 8) & 0x00ff00ffu, x->odd);
+}
+#endif
+
+template <QuantLayout, int words>
+RLX_INLINE I32 dot(I32 sum, const U32* weights, const Word* x) {
+  I32 other = {};
+#pragma GCC unroll 4
+  for (int v = 0; v < words; v += 2) {
+    sum = dot_word(sum, weights[v], x + v);
+    other = dot_word(other, weights[v + 1], x + v + 1);
+  }
+  return sum + other;
+}
+
+#endif
+
+}  // namespace rlx::cpu::RLX_ISA
