@@ -16,7 +16,7 @@ void add_help(CLI::App& app) {
       return print(app.get_formatter()->make_help(&app, app.get_name(), CLI::AppFormatMode::Normal));
     const CLI::App* about = find_command(app, *name);
     if (about == nullptr) throw UsageError(unknown_command(app, *name));
-    print(about->help("rlx " + *name));
+    print(about->help("rlx"));
   });
 }
 

@@ -56,7 +56,7 @@ void parse_and_run(CLI::App& app, int argc, char** argv) {
     print(version_line());
   } catch (const CLI::Success&) {  // help was asked for
     const auto chosen = app.get_subcommands();
-    print(chosen.empty() ? app.help() : chosen[0]->help("rlx " + chosen[0]->get_name()));
+    print(chosen.empty() ? app.help() : chosen[0]->help("rlx"));
   } catch (const CLI::ParseError& e) {
     const auto chosen = app.get_subcommands();
     throw UsageError(

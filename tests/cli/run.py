@@ -60,7 +60,7 @@ def test_help():
     listing = rlx("help")
     expect(listing, 0, "inspect.*tokenize", "stdout")
     assert rlx("--help").stdout == listing.stdout
-    expect(rlx("help", "convert"), 0, r"rlx convert.*--type", "stdout")
+    expect(rlx("help", "convert"), 0, r"Usage: rlx convert \[OPTIONS\].*--type", "stdout")
     assert rlx("convert", "--help").stdout == rlx("help", "convert").stdout
     expect(rlx("help", "conver"), 2, "unknown command 'conver'; did you mean 'convert'")
 
