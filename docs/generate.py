@@ -79,6 +79,8 @@ def documents(build):
     yield "docs/ops.md", HEAD + "# Operators\n\n" + rlx(build, "ops", "--markdown")
     yield "docs/derivatives-coverage.md", HEAD + rlx(build, "ops", "--derivatives")
     yield "docs/coverage.md", HEAD + rlx(build, "ops", "--coverage")
+    for graph in sorted((ROOT / "docs/pictures").glob("*.rlx")):
+        yield f"docs/pictures/{graph.stem}.svg", rlx(build, "dot", str(graph), "--svg")
 
 
 def main():

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The guide, typed along. A chapter docs/guide/NAME.md is one program: its ```cpp blocks in order are what main does
-(those marked ```cpp top stand before it), and its ```text blocks in order are what it prints.
+(those marked ```cpp top stand before it), and its ```text blocks in order are what it prints. So is README.md, which shows
+its includes too.
 
     programs.py write OUT_FOLDER [CHAPTER.md ...]   one source file a chapter, and main.cpp that calls them by name
     programs.py run PROGRAM                         runs every chapter and compares"""
@@ -11,7 +12,8 @@ import subprocess
 import sys
 import tempfile
 
-CHAPTERS = pathlib.Path(__file__).resolve().parent.parent.parent / "docs/guide"
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+SHOWN = re.compile(r'^(#include (<iostream>|"rlx/rlx.h")|using namespace rlx;)$', re.M)  # every program starts with these
 
 
 def blocks(chapter):
@@ -32,7 +34,7 @@ def blocks(chapter):
 def source(chapter):
     """Errors of the compiler name the line of the chapter."""
     def part(top):
-        return "".join(f'#line {start} "{chapter}"\n{text}\n' for language, mark, start, text in blocks(chapter)
+        return "".join(f'#line {start} "{chapter}"\n{SHOWN.sub("", text)}\n' for language, mark, start, text in blocks(chapter)
                        if language == "cpp" and (mark == "top") == top)
     name = chapter.stem.replace("-", "_")
     return f'#include <iostream>\n\n#include "rlx/rlx.h"\n\nusing namespace rlx;\n\n{part(True)}\nvoid guide_{name}() {{\n{part(False)}}}\n'
@@ -43,7 +45,7 @@ def printed(chapter):
 
 
 def chapters():
-    return sorted(c for c in CHAPTERS.glob("*.md") if any(b[0] == "cpp" for b in blocks(c)))
+    return sorted(c for c in [ROOT / "README.md", *(ROOT / "docs/guide").glob("*.md")] if any(b[0] == "cpp" for b in blocks(c)))
 
 
 def write_if_changed(path, text):
