@@ -60,9 +60,14 @@ TEST(PlaceBuffers, of_ten_thousand_buffers_take_less_than_a_second) {
     // As in training: half of the values wait for the way back.
     buffers.push_back({64 + int64_t(r[2] % 65536), int(i), r[0] % 2 ? int(20000 - i) : int(i + 2)});
   }
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  constexpr double kSeconds = 10.0;
+#else
+  constexpr double kSeconds = 1.0;
+#endif
   const std::clock_t begin = std::clock();
   const Placement p = place_buffers(buffers);
-  EXPECT_LT(double(std::clock() - begin) / CLOCKS_PER_SEC, 1.0);
+  EXPECT_LT(double(std::clock() - begin) / CLOCKS_PER_SEC, kSeconds);
   EXPECT_LE(double(p.bytes), 1.05 * double(p.live_bytes));
 }
 
