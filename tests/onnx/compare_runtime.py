@@ -66,8 +66,8 @@ def run(model, inputs, check):
         text = str(e)
         for known in ("Could not find an implementation", "No corresponding Numpy type", "is not supported with", "NOT_IMPLEMENTED", "type 'tensor(", "Type Error", "not implemented"):
             if known in text:
-                return "not implemented: " + text[:200]
-        return "error: " + text[:400]
+                return "not implemented: " + " ".join(text[:200].split())
+        return "error: " + " ".join(text[:400].split())
 
 
 def main():
