@@ -66,7 +66,7 @@ outcome = open(sys.argv[5]).read().splitlines()
 print(f"Every sample that is not of complex numbers is written and read back equal (`OnnxExport` of tests/onnx), but for\n"
       f"{', '.join(refused)}. In ONNX Runtime {sys.argv[6]} (`tests/onnx/compare_runtime.py`):\n{outcome[-1]}.\n")
 for line in outcome[:-1]:
-    name, kind, why = line.split(": ", 2)
+    name, kind, why = (line.split(": ", 2) + ["", ""])[:3]
     if kind in ("wrong", "error"):
         print(f"- {name}: {kind}: {why.split('Status Message: ')[-1].split('[ShapeInferenceError] ')[-1]}")
 print()
