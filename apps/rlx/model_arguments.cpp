@@ -69,14 +69,13 @@ void RunArguments::add(CLI::App& command) {
   command.add_option("-c,--context", context, "tokens of prompt and answer together")
       ->check(CLI::PositiveNumber);
   command.add_option("-t,--threads", threads, "threads; 0: all cores")->check(CLI::NonNegativeNumber);
-  command.add_option("--kv", cache_type, "storage of keys and values")
-      ->check(CLI::IsMember({"f32", "f16", "bf16"}));
+  command.add_option("--kv,--kv-type", cache_type, "storage of keys and values: f32, f16, bf16 or q8_0");
   command.add_option("--device", device, "where to run; see 'rlx devices'");
 }
 
 llm::ModelOptions RunArguments::options() const {
   llm::ModelOptions o{.context = context};
-  o.cache_type = cache_type == "f16" ? DType::f16 : cache_type == "bf16" ? DType::bf16 : DType::f32;
+  o.cache_type = models::CacheType::named(cache_type);
   o.compile.threads = threads;
   o.compile.device = device;
   return o;

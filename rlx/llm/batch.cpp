@@ -44,7 +44,7 @@ std::vector<Generation> LanguageModel::generate_batch(std::span<const std::vecto
       throw invalid("generate: prompt ", row, " is empty; at least one token expected");
     if (options_of(row).adapter != options_of(0).adapter)
       throw invalid("generate: one adapter for all texts of a batch expected");
-    if (options_of(row).lookup > 0 || options_of(row).guesser)
+    if (options_of(row).lookup > 0 || options_of(row).guesser || options_of(row).mtp > 0)
       throw invalid("generate: decoding with guesses is for one text at a time");
     longest = std::max(longest, prompts[row].size());
   }

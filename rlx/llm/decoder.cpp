@@ -10,22 +10,24 @@ namespace rlx::llm {
 
 namespace {
 
-// Keys that a run looks at. Each number is a plan of its own, so it grows in steps; what is not used yet is masked.
-int64_t keys_for(int64_t length, int64_t capacity) {
-  constexpr int64_t kFewest = 128;
-  const auto rounded = int64_t(std::bit_ceil(uint64_t(std::max(length, kFewest))));
-  // Between two powers of two there is one more step, so that at most a third is masked.
-  const int64_t between = rounded / 4 * 3;
-  return std::min(capacity, length <= between && rounded > kFewest ? between : rounded);
-}
-
-bool keeps_running_state(const models::Config& c) {
+bool has_running_state(const models::Config& c) {
   return std::any_of(c.mixers.begin(), c.mixers.end(), [](models::Mixer m) {
     return m == models::Mixer::linear || m == models::Mixer::recurrent || m == models::Mixer::both;
   });
 }
 
 }  // namespace
+
+// A page is as long as the parts that attention of one token is cut into. Behind a window there is room for the tokens of one call, so that
+// these can be taken back.
+MemoryLayout::MemoryLayout(const models::Config& c, int64_t capacity, int64_t chunk)
+    : page(std::min<int64_t>(256, capacity)), pages((capacity + page - 1) / page), ring(pages) {
+  if (c.window > 0) ring = std::min(pages, (c.window + chunk + page - 1) / page + 1);
+}
+
+models::PageStore MemoryLayout::store(int64_t batch) const {
+  return {.page = page, .count = 1 + batch * pages, .window_count = 1 + batch * ring, .rows = batch};
+}
 
 Decoder::Decoder(const models::Model& model, DecoderOptions options)
     : config_(model.config()), options_(std::move(options)) {
@@ -35,32 +37,50 @@ Decoder::Decoder(const models::Model& model, DecoderOptions options)
   if (config_.max_positions > 0) options_.capacity = std::min(options_.capacity, config_.max_positions);
   if (options_.capacity < 1)
     throw invalid("decoder: a capacity of ", options_.capacity, " tokens; 1 or more expected");
-  models::ModelGraph g = model.graph({.capacity = options_.capacity,
-                                      .batch = options_.batch,
-                                      .cache_type = options_.cache_type,
-                                      .last_only = !options_.all_logits,
-                                      .linear = options_.linear});
-  for (const auto& [name, value] : options_.adapter_weights) g.weights.insert_or_assign(name, value);
-  states_ = std::move(g.states);
+  if (options_.chunk < 1) throw invalid("decoder: pieces of ", options_.chunk, " tokens; 1 or more expected");
+  layout_ = MemoryLayout(config_, options_.capacity, options_.chunk);
+  models::GraphOptions g{.cache_type = options_.cache_type,
+                         .last_only = !options_.all_logits,
+                         .draft_hidden = options_.draft_hidden,
+                         .linear = options_.linear};
+  g.pages = layout_.store(options_.batch);
+  models::ModelGraph made = model.graph(g);
+  for (const auto& [name, value] : options_.adapter_weights) made.weights.insert_or_assign(name, value);
+  states_ = std::move(made.states);
   for (const models::State& s : states_) options_.compile.states.push_back({s.input, s.output});
-  graph_ = std::make_unique<CompiledGraph>(g.graph, g.weights, options_.compile);
-  for (const Port& p : graph_->inputs()) takes_context_length_ |= p.name == "context_length";
-  can_truncate_ = !keeps_running_state(config_) && !takes_context_length_;
+  graph_ = std::make_unique<CompiledGraph>(made.graph, made.weights, options_.compile);
+  for (const Port& p : graph_->inputs()) {
+    takes_pages_ |= p.name == "pages";
+    takes_window_pages_ |= p.name == "window_pages";
+    takes_rows_ |= p.name == "rows";
+    takes_context_length_ |= p.name == "context_length";
+  }
+  keeps_running_state_ = has_running_state(config_);
   tokens_.resize(size_t(options_.batch));
-  slots_.assign(size_t(options_.batch * options_.capacity), -1);
+  for (int64_t row = 0; row < options_.batch; ++row) rows_.push_back(int32_t(row));
+}
+
+int64_t Decoder::length() const {
+  size_t most = 0;
+  for (const auto& text : tokens_) most = std::max(most, text.size());
+  return int64_t(most);
 }
 
 TensorView Decoder::feed(std::span<const TokenId> ids, std::span<const int64_t> padding) {
   const int64_t batch = options_.batch, n = int64_t(ids.size()) / batch;
   RLX_CHECK(n > 0 && n * batch == int64_t(ids.size()), ids.size(), " ids for ", batch, " rows");
-  RLX_CHECK(padding.empty() || length_ == 0, "padding behind a text");
-  if (length_ + n > options_.capacity)
-    throw invalid("decoder: ", length_ + n, " tokens are more than the ", options_.capacity,
-                  " that are remembered");
+  RLX_CHECK(padding.empty() || length() == 0, "padding behind a text");
+  for (int64_t row = 0; row < batch; ++row) {
+    const int64_t more = n - (padding.empty() ? 0 : padding[size_t(row)]);
+    if (int64_t(tokens_[size_t(row)].size()) + more > options_.capacity)
+      throw invalid("decoder: ", int64_t(tokens_[size_t(row)].size()) + more, " tokens are more than the ",
+                    options_.capacity, " that are remembered");
+  }
   for (const TokenId id : ids)
     if (id < 0 || id >= config_.vocab) throw invalid("decoder: token ", id, " is not below ", config_.vocab);
   read_again_if_long(n);
-  context_length_ = std::max(context_length_, length_ + n);
+  context_length_ = std::max(context_length_, length() + n);
+  draft_hidden_.clear();
   if (n <= options_.chunk) return feed_piece(ids, n, padding);
   gathered_.clear();
   std::vector<int64_t> left(padding.begin(), padding.end());
@@ -84,39 +104,66 @@ TensorView Decoder::feed(std::span<const TokenId> ids, std::span<const int64_t> 
   return options_.all_logits ? view(gathered_.data(), {1, n, config_.vocab}) : last;
 }
 
+// Kernels of the CPU pass over the pages that hold tokens alone, so one table serves all lengths. Elsewhere all pages of the table may be
+// gathered: it grows in steps, each of which is a plan of its own, and between two powers of two there is one more.
+int64_t Decoder::pages_looked_at(int64_t length) const {
+  if (options_.compile.device == "cpu") return layout_.pages;
+  const int64_t needed = (length + layout_.page - 1) / layout_.page;
+  const auto rounded = int64_t(std::bit_ceil(uint64_t(needed)));
+  return std::min(layout_.pages, needed <= rounded / 4 * 3 ? rounded / 4 * 3 : rounded);
+}
+
+void Decoder::fill_tables() {
+  const auto size = size_t(options_.batch * table_width_);
+  pages_.resize(size);
+  window_pages_.resize(size);
+  for (int64_t row = 0; row < options_.batch; ++row)
+    for (int64_t i = 0; i < table_width_; ++i) {
+      pages_[size_t(row * table_width_ + i)] = int32_t(1 + row * layout_.pages + i);
+      window_pages_[size_t(row * table_width_ + i)] = int32_t(1 + row * layout_.ring + i % layout_.ring);
+    }
+}
+
 TensorView Decoder::feed_piece(std::span<const TokenId> ids, int64_t n, std::span<const int64_t> padding) {
-  const int64_t batch = options_.batch, capacity = options_.capacity;
-  const int64_t keys = std::max(keys_for(length_ + n, capacity), n);
+  const int64_t batch = options_.batch;
   positions_.resize(size_t(batch * n));
-  key_positions_.resize(size_t(batch * keys));
   for (int64_t row = 0; row < batch; ++row) {
     std::vector<TokenId>& text = tokens_[size_t(row)];
     const int64_t pad = padding.empty() ? 0 : padding[size_t(row)];
     for (int64_t i = 0; i < n; ++i) {
-      const bool none = i < pad;
-      positions_[size_t(row * n + i)] = none ? -1 : int32_t(text.size());
-      slots_[size_t(row * capacity + length_ + i)] = positions_[size_t(row * n + i)];
-      if (!none) text.push_back(ids[size_t(row * n + i)]);
+      positions_[size_t(row * n + i)] = i < pad ? -1 : int32_t(text.size());
+      if (i >= pad) text.push_back(ids[size_t(row * n + i)]);
     }
-    std::memcpy(&key_positions_[size_t(row * keys)], &slots_[size_t(row * capacity)],
-                size_t(keys) * sizeof(int32_t));
   }
-  context_length_ = std::max(context_length_, int64_t(tokens_[0].size()));
-  const auto start = int32_t(length_), total = int32_t(context_length_);
-  Input inputs[5] = {{"input_ids", view(ids.data(), {batch, n})},
-                     {"positions", view(positions_.data(), {batch, n})},
-                     {"start", view(&start, {1})},
-                     {"key_positions", view(key_positions_.data(), {batch, keys})},
-                     {"context_length", view(&total, {1})}};
-  const Outputs out = graph_->run(std::span<const Input>(inputs, takes_context_length_ ? 5 : 4));
-  length_ += n;
+  const int64_t length = this->length();
+  written_ = std::max(written_, length);
+  context_length_ = std::max(context_length_, length);
+  if (const int64_t width = pages_looked_at(length); width != table_width_) {
+    table_width_ = width;
+    fill_tables();
+  }
+  lengths_.assign(size_t(batch), int32_t(context_length_));
+  Input inputs[6];
+  size_t count = 0;
+  const auto add = [&](const char* name, TensorView value) { inputs[count++] = {name, value}; };
+  add("input_ids", view(ids.data(), {batch, n}));
+  add("positions", view(positions_.data(), {batch, n}));
+  if (takes_pages_) add("pages", view(pages_.data(), {batch, table_width_}));
+  if (takes_window_pages_) add("window_pages", view(window_pages_.data(), {batch, table_width_}));
+  if (takes_rows_) add("rows", view(rows_.data(), {batch}));
+  if (takes_context_length_) add("context_length", view(lengths_.data(), {batch}));
+  const Outputs out = graph_->run(std::span<const Input>(inputs, count));
+  if (options_.draft_hidden) {
+    const auto hidden = out.view("draft_hidden.next").as<const float>();
+    draft_hidden_.insert(draft_hidden_.end(), hidden.begin(), hidden.end());
+  }
   return out.view("logits");
 }
 
 // A model whose frequencies depend on the length of the text reads the text again when it has become long.
 void Decoder::read_again_if_long(int64_t more) {
-  const int64_t limit = config_.rope.original_positions;
-  if (!takes_context_length_ || length_ == 0 || length_ > limit || length_ + more <= limit) return;
+  const int64_t limit = config_.rope.original_positions, now = length();
+  if (!takes_context_length_ || now == 0 || now > limit || now + more <= limit) return;
   RLX_CHECK(options_.batch == 1, "a text that becomes long in a batch");
   const std::vector<TokenId> text = tokens_[0];
   truncate(0);
@@ -125,31 +172,59 @@ void Decoder::read_again_if_long(int64_t more) {
   feed_piece(text, int64_t(text.size()), {});
 }
 
-void Decoder::truncate(int64_t length) {
-  RLX_CHECK(length >= 0 && length <= length_, "cut to ", length, " of ", length_);
-  if (length == length_) return;
-  RLX_CHECK(can_truncate_ || length == 0, "a running state cannot be cut back");
-  const int64_t capacity = options_.capacity;
-  for (int64_t row = 0; row < options_.batch; ++row) {
-    int32_t* const slots = &slots_[size_t(row * capacity)];
-    tokens_[size_t(row)].resize(
-        size_t(std::count_if(slots, slots + length, [](int32_t p) { return p >= 0; })));
-    std::fill(slots + length, slots + length_, -1);
-  }
-  length_ = length;
-  context_length_ = length;
-  if (length == 0 && !can_truncate_)
-    for (const models::State& s : states_) graph_->truncate_state(s.input, 0);
+// Frequencies that depend on the length of the text change at its limit, or with every token behind it.
+int64_t Decoder::most_at_once() const {
+  const int64_t limit = config_.rope.original_positions, now = length();
+  if (!takes_context_length_) return options_.chunk;
+  if (now < limit) return std::min(options_.chunk, limit - now);
+  return now == limit || config_.rope.kind == models::Rope::Kind::dynamic ? 1 : options_.chunk;
 }
 
-Decoder::Snapshot Decoder::save() { return {graph_->save_states(), length_, tokens_}; }
+// What a window sees behind `length` tokens must not have been written over by later ones, which go round. Frequencies that
+// depend on the length of the text must be those of the shorter one too.
+bool Decoder::can_truncate(int64_t length) const {
+  if (length == 0 || length == this->length()) return true;
+  if (keeps_running_state_) return false;
+  if (takes_context_length_) {
+    const int64_t limit = config_.rope.original_positions;
+    if (config_.rope.kind == models::Rope::Kind::dynamic ? context_length_ > limit
+                                                         : (length > limit) != (context_length_ > limit))
+      return false;
+  }
+  if (!takes_window_pages_ || layout_.ring == layout_.pages) return true;
+  const int64_t seen = std::max<int64_t>(0, length - config_.window + 1) / layout_.page;
+  return (written_ - 1) / layout_.page - seen < layout_.ring;
+}
 
-void Decoder::restore(const Snapshot& s) {
-  graph_->load_states(s.states);
-  length_ = context_length_ = s.length;
-  tokens_ = s.tokens;
-  RLX_CHECK(options_.batch == 1, "snapshots are of one row");
-  for (int64_t i = 0; i < options_.capacity; ++i) slots_[size_t(i)] = i < length_ ? int32_t(i) : -1;
+void Decoder::truncate(int64_t length) {
+  RLX_CHECK(length >= 0 && length <= this->length(), "cut to ", length, " of ", this->length());
+  RLX_CHECK(can_truncate(length), "what is remembered cannot be cut back to ", length);
+  if (length == this->length()) return;
+  for (auto& text : tokens_) text.resize(std::min(text.size(), size_t(length)));
+  if (length == 0) written_ = 0;
+  context_length_ = length;
+}
+
+Decoder::Mark Decoder::mark() {
+  Mark m{.context_length = context_length_, .tokens = tokens_};
+  for (const models::State& s : states_) {
+    if (s.in_pages) continue;
+    const TensorView state = graph_->state(s.input);
+    m.states.emplace_back(state.data, state.data + state.bytes());
+  }
+  return m;
+}
+
+void Decoder::undo(const Mark& m) {
+  size_t next = 0;
+  for (const models::State& s : states_) {
+    if (s.in_pages) continue;  // what was written behind the text is written over
+    const TensorView state = graph_->state(s.input);
+    std::memcpy(state.data, m.states[next].data(), m.states[next].size());
+    ++next;
+  }
+  tokens_ = m.tokens;
+  context_length_ = m.context_length;
 }
 
 void Decoder::reorder(std::span<const int64_t> from) {
@@ -157,20 +232,18 @@ void Decoder::reorder(std::span<const int64_t> from) {
   const auto rows = size_t(options_.batch);
   for (const models::State& s : states_) {
     const TensorView state = graph_->state(s.input);
-    RLX_CHECK(state.dims[0] == options_.batch, "state '", s.input, "' is not by row");
-    const size_t row_bytes = state.bytes() / rows;
-    const std::vector<std::byte> before(state.data, state.data + state.bytes());
+    const auto all = size_t(state.dims[0]);
+    // Rows of running states, or pages of each row behind the page that is nobody's.
+    const size_t first = s.in_pages ? size_t(layout_.page) : 0, each = s.in_pages ? (all - first) / rows : 1;
+    const size_t bytes = state.bytes() / all;
+    std::byte* const data = state.data + first * bytes;
+    const std::vector<std::byte> before(data, data + rows * each * bytes);
     for (size_t i = 0; i < rows; ++i)
       if (size_t(from[i]) != i)
-        std::memcpy(state.data + i * row_bytes, &before[size_t(from[i]) * row_bytes], row_bytes);
+        std::memcpy(data + i * each * bytes, &before[size_t(from[i]) * each * bytes], each * bytes);
   }
   const auto tokens = tokens_;
-  const auto slots = slots_;
-  const auto capacity = size_t(options_.capacity);
-  for (size_t i = 0; i < rows; ++i) {
-    tokens_[i] = tokens[size_t(from[i])];
-    std::memcpy(&slots_[i * capacity], &slots[size_t(from[i]) * capacity], capacity * sizeof(int32_t));
-  }
+  for (size_t i = 0; i < rows; ++i) tokens_[i] = tokens[size_t(from[i])];
 }
 
 }  // namespace rlx::llm

@@ -16,16 +16,27 @@ using text::TokenId;
 struct DecoderOptions {
   int64_t capacity = 4096;  // tokens that are remembered; at most what the model was made for
   int64_t batch = 1;        // texts that grow together
-  DType cache_type = DType::f32;
-  bool all_logits = false;  // of every token fed, not of the last alone
-  int64_t chunk = 512;      // a longer prompt is read in pieces of this size
+  models::CacheType cache_type;
+  bool all_logits = false;    // of every token fed, not of the last alone
+  bool draft_hidden = false;  // keeps what the model's draft head reads; for one text
+  int64_t chunk = 512;        // a longer prompt is read in pieces of this size
   models::LinearHook linear;
   ir::NamedLiterals adapter_weights;  // of params that the hook makes
   CompileOptions compile;
 };
 
-/// The compiled graph of a model with its caches. Rows of a batch grow by the same number of tokens; rows of different lengths
-/// have padding in front.
+/// How a memory for texts of `capacity` tokens is laid out: each row has pages one behind the other, in order; those of layers with a window
+/// go round.
+struct MemoryLayout {
+  int64_t page = 0, pages = 0,
+          ring = 0;  // tokens of a page; pages of a row, and of one in the store of windows
+  MemoryLayout() = default;
+  MemoryLayout(const models::Config&, int64_t capacity, int64_t chunk);
+  models::PageStore store(int64_t batch) const;
+};
+
+/// The compiled graph of a model with its caches. Rows of a batch are given the same number of tokens at a time; rows of different
+/// lengths have padding in front.
 class Decoder {
  public:
   /// An encoder is a user error.
@@ -34,8 +45,8 @@ class Decoder {
   int64_t vocab() const { return config_.vocab; }
   int64_t capacity() const { return options_.capacity; }
   int64_t batch() const { return options_.batch; }
-  /// Tokens (and padding) remembered by every row.
-  int64_t length() const { return length_; }
+  /// Tokens that the longest row remembers.
+  int64_t length() const;
   /// What a row remembers, without padding.
   const std::vector<TokenId>& tokens(size_t row = 0) const { return tokens_[row]; }
 
@@ -44,41 +55,54 @@ class Decoder {
   /// More than the capacity is a user error.
   TensorView feed(std::span<const TokenId> ids, std::span<const int64_t> padding = {});
 
-  /// Whether the memory can be cut back: not where layers keep a running state.
-  bool can_truncate() const { return can_truncate_; }
-  /// Forgets all but the first tokens. Needs can_truncate() unless nothing, or everything, is kept.
+  /// Whether the memory can be cut back to so many tokens: layers may keep a running state, or only their window.
+  bool can_truncate(int64_t length) const;
+  /// Whether layers keep a running state: then it cannot, but for nothing and all.
+  bool keeps_running_state() const { return keeps_running_state_; }
+  /// Tokens that can be fed together with the results of one after the other, and be taken back.
+  int64_t most_at_once() const;
+  /// Forgets all but the first tokens of each row. Needs can_truncate(length).
   void truncate(int64_t length);
-  /// Copies of all that is remembered, for models that cannot be cut back.
-  struct Snapshot {
-    NamedLiterals states;
-    int64_t length = 0;
+  /// A place to come back to, for models that keep a running state.
+  struct Mark {
+    std::vector<std::vector<std::byte>> states;  // those that run on
+    int64_t context_length = 0;
     std::vector<std::vector<TokenId>> tokens;
   };
-  Snapshot save();
-  void restore(const Snapshot&);
+  Mark mark();
+  /// Takes back what was fed since, at most `chunk` tokens.
+  void undo(const Mark&);
 
   /// Row i goes on with what row from[i] remembers.
   void reorder(std::span<const int64_t> from);
+
+  /// With the option draft_hidden: of the tokens of the last call, [n, hidden].
+  std::span<const float> draft_hidden() const { return draft_hidden_; }
 
   CompiledGraph& compiled() { return *graph_; }
 
  private:
   TensorView feed_piece(std::span<const TokenId> ids, int64_t n, std::span<const int64_t> padding);
   void read_again_if_long(int64_t more);
+  void fill_tables();
+  int64_t pages_looked_at(int64_t length) const;
 
   models::Config config_;
   DecoderOptions options_;
+  MemoryLayout layout_;
   std::unique_ptr<CompiledGraph> graph_;
-  bool can_truncate_ = true;
-  bool takes_context_length_ = false;
+  bool keeps_running_state_ = false, takes_context_length_ = false;
+  bool takes_pages_ = false, takes_window_pages_ = false, takes_rows_ = false;
   std::vector<models::State> states_;
-  int64_t length_ = 0;
+  int64_t written_ = 0;                       // tokens of the longest row since the memory was empty
   int64_t context_length_ = 0;                // tokens the text is known to have
   std::vector<std::vector<TokenId>> tokens_;  // by row
-  std::vector<int32_t> slots_;  // [batch, capacity]: the position that each slot holds, -1: none
-  std::vector<int32_t> positions_, key_positions_;
+  std::vector<int32_t> pages_, window_pages_, rows_;
+  int64_t table_width_ = 0;  // pages of a row in the tables
+  std::vector<int32_t> positions_, lengths_;
   std::vector<TokenId> piece_;
   std::vector<float> gathered_;  // logits of all pieces of a call
+  std::vector<float> draft_hidden_;
 };
 
 }  // namespace rlx::llm

@@ -21,7 +21,7 @@ int64_t reuse_prefix(Decoder& decoder, std::span<const TokenId> prompt) {
   const auto shared =
       int64_t(std::mismatch(held.begin(), held.end(), prompt.begin(), prompt.end()).first - held.begin());
   int64_t keep = std::min(shared, int64_t(prompt.size()) - 1);
-  if (!decoder.can_truncate() && keep != decoder.length()) keep = 0;
+  if (!decoder.can_truncate(keep)) keep = 0;
   decoder.truncate(keep);
   return keep;
 }
@@ -33,10 +33,8 @@ std::span<const float> row_of(const TensorView& logits, int64_t index) {
 
 // The tokens of one-by-one decoding, several for a run where guesses hold: a run reads the last token and the guesses behind
 // it; each guess that is what the model would have written stays.
-int64_t write_guessed(Decoder& decoder, Writer& writer, std::vector<TokenId> text,
-                      const GenerateOptions& options) {
-  PromptLookup lookup(options.lookup);
-  Guesser& guesser = options.guesser ? *options.guesser : lookup;
+int64_t write_guessed(Decoder& decoder, Writer& writer, std::vector<TokenId> text, int64_t max_tokens,
+                      Guesser& guesser) {
   int64_t runs = 0;
   while (!writer.ended()) {
     std::vector<TokenId> piece{text.back()};
@@ -45,12 +43,13 @@ int64_t write_guessed(Decoder& decoder, Writer& writer, std::vector<TokenId> tex
       writer.end(Finish::context_full);
       break;
     }
-    const int64_t left = options.max_tokens - int64_t(writer.tokens().size()) - 1;
-    const std::vector<TokenId> guess = guesser.guess(text, std::min(room, left));
+    const int64_t left = max_tokens - int64_t(writer.tokens().size()) - 1;
+    const std::vector<TokenId> guess =
+        guesser.guess(text, std::min({room, left, decoder.most_at_once() - 1}));
     piece.insert(piece.end(), guess.begin(), guess.end());
     const int64_t before = decoder.length();
-    std::optional<Decoder::Snapshot> snapshot;
-    if (!guess.empty() && !decoder.can_truncate()) snapshot = decoder.save();
+    std::optional<Decoder::Mark> mark;
+    if (!guess.empty() && decoder.keeps_running_state()) mark = decoder.mark();
     const TensorView logits = decoder.feed(piece);
     ++runs;
     size_t held = 0;  // guesses that turned out right
@@ -60,13 +59,18 @@ int64_t write_guessed(Decoder& decoder, Writer& writer, std::vector<TokenId> tex
       if (!token || writer.ended() || i == guess.size() || *token != guess[i]) break;
       ++held;
     }
-    if (held == guess.size()) continue;
-    if (snapshot) {
-      decoder.restore(*snapshot);
-      decoder.feed(std::span(piece).first(held + 1));
-    } else {
-      decoder.truncate(before + 1 + int64_t(held));
+    size_t fed = piece.size();
+    if (held < guess.size()) {
+      if (mark) {
+        fed = held + 1;
+        decoder.undo(*mark);
+        decoder.feed(std::span(piece).first(fed));
+      } else {
+        decoder.truncate(before + 1 + int64_t(held));
+      }
     }
+    const auto hidden = decoder.draft_hidden();
+    guesser.follow(before, hidden.first(hidden.size() / fed * (held + 1)));
   }
   return runs;
 }
@@ -91,10 +95,15 @@ Generation LanguageModel::generate_ids(std::span<const TokenId> prompt, const Ge
                                        const OnToken& on_token) {
   const Clock::time_point start = Clock::now();
   if (prompt.empty()) throw invalid("generate: the prompt is empty; at least one token expected");
-  const bool guessed = options.lookup > 0 || options.guesser;
+  const bool guessed = options.lookup > 0 || options.guesser || options.mtp > 0;
   if (guessed && !options.sampling.greedy())
     throw invalid("generate: decoding with guesses is greedy; set the temperature to 0");
-  Decoder& d = decoder(guessed, options.adapter);
+  const bool with_head = options.mtp > 0 && !options.guesser;
+  Decoder& d = decoder(guessed, options.adapter, with_head);
+  PromptLookup lookup(options.lookup);
+  Guesser* const guesser = options.guesser ? options.guesser.get()
+                           : with_head     ? static_cast<Guesser*>(&state_->draft_head(d, options.mtp))
+                                           : &lookup;
   if (int64_t(prompt.size()) > d.capacity())
     throw invalid("generate: the prompt has ", prompt.size(), " tokens, and the context is ", d.capacity());
   Writer writer(*this, prompt, options, on_token);
@@ -103,13 +112,14 @@ Generation LanguageModel::generate_ids(std::span<const TokenId> prompt, const Ge
   double first = 0;
   if (!writer.ended()) {
     const TensorView logits = d.feed(prompt.subspan(size_t(reused)));
+    guesser->follow(reused, d.draft_hidden());
     const auto token = writer.write(row_of(logits, logits.dims[1] - 1));
     first = seconds_since(start);
     if (token && !writer.ended()) {
       if (guessed) {
         std::vector<TokenId> text(prompt.begin(), prompt.end());
         text.push_back(*token);
-        runs = write_guessed(d, writer, std::move(text), options);
+        runs = write_guessed(d, writer, std::move(text), options.max_tokens, *guesser);
       } else {
         runs = write_plain(d, writer, *token);
       }

@@ -17,6 +17,9 @@ class Guesser {
   virtual ~Guesser() = default;
   /// At most `most` tokens; none when there is no idea.
   virtual std::vector<TokenId> guess(std::span<const TokenId> text, int64_t most) = 0;
+  /// What the model made of tokens first .. of the text, for a head that reads it; empty where none is asked for. What was
+  /// known of tokens behind `first` is void.
+  virtual void follow(int64_t first, std::span<const float> hidden) { (void)first, (void)hidden; }
 };
 
 /// What followed when the last tokens stood in the text before.

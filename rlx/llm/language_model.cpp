@@ -99,13 +99,16 @@ std::string LanguageModel::chat_prompt(const text::Value& messages) const {
                                    {.bos_token = state_->chat->bos, .eos_token = state_->chat->eos});
 }
 
-Decoder& LanguageModel::decoder(bool all_logits, const std::shared_ptr<const Adapter>& adapter) {
+Decoder& LanguageModel::decoder(bool all_logits, const std::shared_ptr<const Adapter>& adapter,
+                                bool draft_hidden) {
   State& s = *state_;
   for (State::Held& held : s.decoders)
-    if (held.all_logits == all_logits && held.adapter == adapter) return *held.decoder;
+    if (held.all_logits == all_logits && held.adapter == adapter && held.draft_hidden == draft_hidden)
+      return *held.decoder;
   DecoderOptions options{.capacity = s.options.context,
                          .cache_type = s.options.cache_type,
                          .all_logits = all_logits,
+                         .draft_hidden = draft_hidden,
                          .chunk = s.options.chunk,
                          .compile = s.options.compile};
   if (adapter) {
@@ -113,8 +116,18 @@ Decoder& LanguageModel::decoder(bool all_logits, const std::shared_ptr<const Ada
     options.linear = adapter->hook();
     options.adapter_weights = adapter->weights();
   }
-  s.decoders.push_back({all_logits, adapter, std::make_unique<Decoder>(model(), std::move(options))});
+  s.decoders.push_back(
+      {all_logits, adapter, std::make_unique<Decoder>(model(), std::move(options)), draft_hidden});
   return *s.decoders.back().decoder;
+}
+
+DraftHead& LanguageModel::State::draft_head(const Decoder& decoder, int64_t tokens) {
+  const auto held = std::find_if(decoders.begin(), decoders.end(),
+                                 [&](const Held& h) { return h.decoder.get() == &decoder; });
+  RLX_CHECK(held != decoders.end() && held->draft_hidden, "a draft head follows a decoder that feeds it");
+  if (!held->head) held->head = std::make_unique<DraftHead>(*model, tokens, options.context, options.compile);
+  held->head->set_tokens(tokens);
+  return *held->head;
 }
 
 Sampler& LanguageModel::sampler() {

@@ -26,7 +26,7 @@ namespace rlx::llm {
 
 struct ModelOptions {
   int64_t context = 4096;  // tokens of prompt and answer together; at most what the model was made for
-  DType cache_type = DType::f32;
+  models::CacheType cache_type;
   int64_t chunk = 512;
   CompileOptions compile;
 };
@@ -40,6 +40,7 @@ struct GenerateOptions {
   std::shared_ptr<const Grammar> grammar;
   // Guesses from the text so far, checked many at a time: the tokens stay those of one-by-one decoding. 0: none. Greedy only.
   int64_t lookup = 0;
+  int64_t mtp = 0;                   // the same with as many guesses of the model's own draft head
   std::shared_ptr<Guesser> guesser;  // in place of look-up: a draft model, or anything else that guesses
   std::shared_ptr<const Adapter> adapter;
 };
@@ -109,7 +110,8 @@ class LanguageModel {
                         const std::function<void(const Perplexity&)>& progress = {});
 
   /// The decoder that generation uses; with logits of all tokens fed or of the last alone.
-  Decoder& decoder(bool all_logits = false, const std::shared_ptr<const Adapter>& adapter = {});
+  Decoder& decoder(bool all_logits = false, const std::shared_ptr<const Adapter>& adapter = {},
+                   bool draft_hidden = false);
   Sampler& sampler();
 
  private:

@@ -1,6 +1,7 @@
 // What a LanguageModel holds; for the files that implement it.
 #pragma once
 
+#include "rlx/llm/draft_head.h"
 #include "rlx/llm/language_model.h"
 
 namespace rlx::llm {
@@ -15,6 +16,8 @@ struct LanguageModel::State {
     bool all_logits;
     std::shared_ptr<const Adapter> adapter;
     std::unique_ptr<Decoder> decoder;
+    bool draft_hidden = false;
+    std::unique_ptr<DraftHead> head = {};  // follows the decoder
   };
 
   std::shared_ptr<const models::Model> model;
@@ -27,6 +30,7 @@ struct LanguageModel::State {
   std::unique_ptr<Held> batch;  // of the last number of rows
   std::unique_ptr<Sampler> sampler;
 
+  DraftHead& draft_head(const Decoder&, int64_t tokens);
   Decoder& batch_decoder(int64_t rows, const std::shared_ptr<const Adapter>& adapter);
 };
 
