@@ -1,6 +1,8 @@
 // A loop whose values are all single numbers runs as one program on slots: no step of it sets up vectors or threads.
 #include "rlx/backend/cpu/nodes/scalar_loop.h"
 
+#include <algorithm>
+
 #include "rlx/backend/cpu/vm/scalars.h"
 #include "rlx/ir/inline.h"
 #include "rlx/ir/leaves.h"
@@ -92,6 +94,7 @@ class ScalarScan final : public Step {
       const auto leaf = std::find(made_.leaves.begin(), end, made_.outputs[i]);
       crossed_ = crossed_ || (leaf != end && leaf != made_.leaves.begin() + long(i));
     }
+    if (!crossed_) redirect_carries();
     workspace = (made_.program.slots() + carries_) * sizeof(Slot);
     note = cat(length_, " steps of ", made_.program.operations(), " operations on single numbers");
   }
@@ -114,6 +117,7 @@ class ScalarScan final : public Step {
           ScalarProgram::copy(output_types_[i], s[made_.outputs[i]], next[i]);
       }
       for (size_t i = 0; i < carries_; ++i) {
+        if (made_.outputs[i] == made_.leaves[i]) continue;
         ScalarProgram::copy(output_types_[i], crossed_ ? next[i] : s[made_.outputs[i]], s[made_.leaves[i]]);
       }
     }
@@ -122,6 +126,16 @@ class ScalarScan final : public Step {
   }
 
  private:
+  // A carry whose old number is done with by the time its next one is made needs no copy.
+  void redirect_carries() {
+    for (size_t i = 0; i < carries_; ++i) {
+      const int from = made_.outputs[i], to = made_.leaves[i];
+      const auto begin = made_.outputs.begin(), end = made_.outputs.end();
+      const bool old_goes_out = std::find(begin, end, to) != end;
+      if (old_goes_out || std::count(begin, begin + long(carries_), from) > 1) continue;
+      if (made_.program.redirect(from, to)) std::replace(begin, end, from, to);
+    }
+  }
   static std::byte* at(std::byte* sequence, DType t, int64_t i) {
     return sequence + size_t(i) * dtype_size(t);
   }

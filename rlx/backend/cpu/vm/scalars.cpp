@@ -1,5 +1,6 @@
 #include "rlx/backend/cpu/vm/scalars.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -258,6 +259,22 @@ int ScalarProgram::add_constant(DType t, const std::byte* value) {
   return slot;
 }
 
+bool ScalarProgram::redirect(int from, int to) {
+  const auto made = std::find_if(code_.begin(), code_.end(), [&](const Code& c) { return c.to == from; });
+  if (made == code_.end()) return false;
+  const auto reads = [](const Code& c, int slot) { return c.a == slot || c.b == slot || c.c == slot; };
+  for (const Code& c : code_) {
+    if (c.to == to || (&c > &*made && reads(c, to))) return false;
+  }
+  made->to = to;
+  for (Code& c : code_) {
+    for (int* operand : {&c.a, &c.b, &c.c}) {
+      if (*operand == from) *operand = to;
+    }
+  }
+  return true;
+}
+
 void ScalarProgram::begin(Slot* slots) const {
   std::memcpy(slots, start_.data(), start_.size() * sizeof(Slot));
 }
@@ -320,6 +337,8 @@ ScalarProgram::Code ScalarProgram::code_of(const Region& r, const Instruction& i
     c.run = wide ? Forms::power<double> : Forms::power<float>;
   } else {
     c.run = Forms::rare;
+    if (c.b < 0) c.b = c.a;
+    if (c.c < 0) c.c = c.a;
     c.rare = int(rare_.size());
     rare_.push_back({i, from});
   }

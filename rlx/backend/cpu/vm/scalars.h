@@ -39,6 +39,9 @@ class ScalarProgram {
 
   size_t slots() const { return start_.size(); }
   size_t operations() const { return code_.size(); }
+  /// The operation that made the number in `from` writes it to `to` instead, where the old number is not needed any more by then.
+  /// False, and nothing is changed, where it is, or where no operation made it.
+  bool redirect(int from, int to);
   /// Constants to their slots.
   void begin(Slot*) const;
   void run(Slot* slots) const {
@@ -49,9 +52,9 @@ class ScalarProgram {
   using Kernel = void (*)();  // of one or two numbers, in the type of the operation
   struct Code {
     void (*run)(const ScalarProgram&, const Code&, Slot*) = nullptr;
-    int to = 0, a = 0, b = 0, c = 0;
-    Kernel kernel = nullptr;  // of a function that is more than an instruction
-    int rare = -1;            // of rare_
+    int to = -1, a = -1, b = -1, c = -1;  // slots; -1: none
+    Kernel kernel = nullptr;              // of a function that is more than an instruction
+    int rare = -1;                        // of rare_
   };
   struct Rare {  // an operation that its meaning computes (rlx/region/scalar.h)
     region::Instruction instruction;
