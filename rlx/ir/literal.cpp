@@ -1,5 +1,6 @@
 #include "rlx/ir/literal.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <new>
@@ -260,8 +261,18 @@ Literal Literal::complexes(const Shape& shape, std::span<const std::complex<doub
   return out;
 }
 
+// One element, then copies of what is there, twice as much each time.
 Literal Literal::full(const Shape& shape, double value) {
-  return reals(shape, std::vector<double>(size_t(shape.elements()), value));
+  Literal out = zeros(shape);
+  const std::span<std::byte> to = out.mutable_bytes();
+  if (to.empty()) return out;
+  const Literal one = reals(Shape(shape.dtype(), {1}), std::vector<double>{value});
+  const std::span<const std::byte> element = one.bytes();
+  if (std::all_of(element.begin(), element.end(), [](std::byte b) { return b == std::byte(0); })) return out;
+  std::memcpy(to.data(), element.data(), element.size());
+  for (size_t done = element.size(); done < to.size(); done *= 2)
+    std::memcpy(to.data() + done, to.data(), std::min(done, to.size() - done));
+  return out;
 }
 
 double Literal::real_at(int64_t i) const {
