@@ -62,7 +62,7 @@ def compare(program, name):
     if not ours.ready:
         print(f"bench: {name} does not run", file=sys.stderr)
         return
-    systems = (FILES if file else []) + ([] if images else ["torch", "torch_compile"])
+    systems = (FILES if file else []) + ([] if images else os.environ.get("RLX_PEERS", "torch,torch_compile").split(","))
     for system in systems:
         for python in PYTHONS:
             if system in peers:
