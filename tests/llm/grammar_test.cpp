@@ -91,6 +91,22 @@ TEST(Gbnf, MistakesAreNamedWithTheirPlace) {
   EXPECT_EQ(message("root ::= (\"a\""), "gbnf: line 1 column 14: ')' expected");
 }
 
+// Each rule calls the next twice, and the last may be empty: 2^60 ways to have read nothing.
+TEST(Gbnf, RulesThatDoubleAreRefusedAndDoNotFillTheMemory) {
+  std::string source = "root ::= r0\n";
+  for (int i = 0; i < 60; ++i) source += cat("r", i, " ::= r", i + 1, " r", i + 1, "\n");
+  source += "r60 ::= \"a\"?\n";
+  try {
+    GrammarMatcher(std::make_shared<const Grammar>(Grammar::from_gbnf(source)), bytes_alone());
+    FAIL() << "accepted";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::user);
+    EXPECT_EQ(std::string(e.message()).find("grammar: a text can be read in more than 262144 ways at once"),
+              0u)
+        << e.message();
+  }
+}
+
 TEST(Gbnf, NamedTokens) {
   const auto grammar = std::make_shared<const Grammar>(Grammar::from_gbnf("root ::= <[65]> !<[66]>* \"c\""));
   GrammarMatcher m(grammar, bytes_alone());

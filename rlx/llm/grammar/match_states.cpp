@@ -1,9 +1,13 @@
 #include <algorithm>
 
+#include "rlx/base/error.h"
 #include "rlx/base/hash.h"
 #include "rlx/llm/grammar/matcher.h"
 
 namespace rlx::llm {
+
+// Places at once in which a text may be. Rules that call each other twice and may be empty have 2^depth of them.
+static constexpr size_t kMostPlaces = size_t(1) << 18;
 
 MatchStates::MatchStates(std::shared_ptr<const Automaton> automaton) : automaton_(std::move(automaton)) {
   start_ = intern({{automaton_->start(), kNoFrame}});
@@ -34,6 +38,11 @@ int32_t MatchStates::intern(std::vector<Item> places) {
     if (distance_of(item) >= Automaton::kNever) return;  // nothing leads to an end from there
     if (seen.try_emplace(uint64_t(uint32_t(item.state)) << 32 | uint32_t(item.frame), true).second)
       places.push_back(item);
+    if (places.size() > kMostPlaces) {
+      throw invalid(
+          "grammar: a text can be read in more than ", kMostPlaces,
+          " ways at once; fewer rules that may be empty, or alternatives that begin alike, are needed");
+    }
   };
   std::vector<Item> first;
   first.swap(places);
