@@ -11,7 +11,12 @@ namespace {
 constexpr OptionInfo kOptions[] = {
     {"RLX_THREADS", "all cores", "threads of the pool, the calling one included"},
     {"RLX_ISA", "best available", "highest instruction set to use: baseline, avx2, avx512, avx512vnni"},
+    {"RLX_CACHE", "~/.cache/rlx", "folder of compiled kernels of a GPU; off: none are kept"},
+    {"RLX_CUDA_PATH", "/usr/local/cuda/lib64", "folders of NVIDIA's libraries, separated by ':'"},
+    {"RLX_CUDA_OVERLAP", "1",
+     "0: a kernel of a GPU begins when the one before it has ended, not while it ends"},
     {"RLX_DATA", "../shared/data", "folder of the test data; used by tests only"},
+    {"RLX_TEST_DEVICE", "cpu", "where the tests of models run them; used by tests only"},
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "rlx/base/file.h"
 #include "rlx/base/hash.h"
+#include "rlx/base/options.h"
 
 namespace rlx::cuda {
 namespace {
@@ -28,7 +29,7 @@ std::string folder() {
     const char* v = std::getenv(name);
     return v ? v : "";
   };
-  if (const std::string own = variable("RLX_CACHE"); !own.empty()) return own == "off" ? "" : own;
+  if (const auto own = option("RLX_CACHE")) return *own == "off" ? "" : *own;
   if (const std::string xdg = variable("XDG_CACHE_HOME"); !xdg.empty()) return xdg + "/rlx";
   if (const std::string home = variable("HOME"); !home.empty()) return home + "/.cache/rlx";
   return "";

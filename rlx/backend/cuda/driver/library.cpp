@@ -2,25 +2,23 @@
 
 #include <dlfcn.h>
 
-#include <cstdlib>
+#include <algorithm>
 
+#include "rlx/base/options.h"
 #include "rlx/base/text.h"
 
 namespace rlx::cuda {
 namespace {
 
 std::vector<std::string> folders() {
+  const std::string text =
+      option("RLX_CUDA_PATH").value_or("/usr/local/cuda/lib64:/usr/local/cuda-13.0/lib64:/opt/cuda/lib64");
   std::vector<std::string> out = {""};
-  if (const char* given = std::getenv("RLX_CUDA_PATH")) {
-    const std::string text = given;
-    for (size_t at = 0; at <= text.size();) {
-      const size_t end = std::min(text.find(':', at), text.size());
-      if (end > at) out.push_back(text.substr(at, end - at) + "/");
-      at = end + 1;
-    }
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find(':', at), text.size());
+    if (end > at) out.push_back(text.substr(at, end - at) + "/");
+    at = end + 1;
   }
-  for (const char* folder : {"/usr/local/cuda/lib64/", "/usr/local/cuda-13.0/lib64/", "/opt/cuda/lib64/"})
-    out.push_back(folder);
   return out;
 }
 

@@ -9,8 +9,8 @@ namespace rlx::cuda {
 
 class Library {
  public:
-  /// Tries the names in order, each on the loader's own path, in the folders of RLX_CUDA_PATH (separated by
-  /// ':') and where CUDA is installed by default. Stays open until the process ends.
+  /// Tries the names in order, each on the loader's own path, then in the folders of RLX_CUDA_PATH (separated by
+  /// ':'), which stands for those where CUDA is installed by default. Stays open until the process ends.
   explicit Library(std::initializer_list<const char*> names);
 
   bool found() const { return handle_ != nullptr; }
