@@ -96,6 +96,19 @@ class Fuser {
     return true;
   }
 
+  // A weight that is only widened, perhaps behind views: to read it in its own type and widen it in place costs less than a
+  // step of its own.
+  bool is_widened_leaf(const ir::Node& n) const {
+    const ir::Node* at = &n;
+    while (parts_[at->id] == Part::view && at->uses.size() == 1) at = &g_.node(at->inputs[0]);
+    if (!at->is<ops::Cast>() || at->uses.size() != 1 || piece_[at->id] >= 0) return false;
+    const DType from = g_.shape(at->inputs[0]).dtype(), to = at->shapes[0].dtype();
+    if (!is_float(from) || !is_float(to) || dtype_size(from) >= dtype_size(to)) return false;
+    at = &g_.node(at->inputs[0]);
+    while (parts_[at->id] == Part::view) at = &g_.node(at->inputs[0]);
+    return at->op->traits.leaf;
+  }
+
   /// What a piece may hold beside elementwise operators.
   enum class Scope : uint8_t { product, reductions, elements };
 
@@ -123,7 +136,7 @@ class Fuser {
           // A smaller value would be computed again for every element it is spread over, unless it is one per row.
           const int64_t size = (part == Part::reduction ? g_.shape(p.inputs[0]) : p.shapes[0]).elements();
           if (part == Part::product && p.uses.size() != 1) continue;
-          if (size != box && !(reductions && summed_[p.id] && size <= box)) continue;
+          if (size != box && !(reductions && summed_[p.id] && size <= box) && !is_widened_leaf(p)) continue;
           if (!may_join(piece, p)) continue;
           with_product = with_product || part == Part::product;
           piece.push_back(&p);

@@ -9,6 +9,7 @@
 #include "rlx/ir/leaves.h"
 #include "rlx/ops/attention/rope.h"
 #include "rlx/ops/elementwise/cast.h"
+#include "rlx/ops/elementwise/math.h"
 #include "rlx/ops/index/gather.h"
 #include "rlx/ops/index/take_along.h"
 #include "rlx/ops/norm/axis_norm.h"
@@ -84,6 +85,8 @@ bool is_index(const ir::Graph& g, const ir::Node& n, size_t operand) {
   Shapes in;
   for (const ir::Value v : n.inputs) in.push_back(g.shape(v));
   if (in[operand].dtype() != DType::f32) return false;
+  // A cast takes any number; whole ones are made of exact values.
+  if (n.is<ops::Cast>()) return !is_float(n.shapes[0].dtype()) && !is_complex(n.shapes[0].dtype());
   in[operand] = in[operand].with_dtype(DType::i32);
   try {
     return infer(n, in) == n.shapes;
@@ -93,6 +96,9 @@ bool is_index(const ir::Graph& g, const ir::Node& n, size_t operand) {
   }
 }
 
+// Functions of an angle: in 16 bits a large one is off by whole turns.
+bool is_turn(const ir::Node& n) { return n.is<ops::Sin>() || n.is<ops::Cos>() || n.is<ops::Tan>(); }
+
 class Precision {
  public:
   Precision(const ir::Graph& g, const PrecisionPolicy& policy)
@@ -101,6 +107,7 @@ class Precision {
     const auto nodes = g.nodes();
     for (size_t i = nodes.size(); i-- > 0;) {
       const ir::Node& n = *nodes[i];
+      if (is_turn(n)) exact_[n.id] = true;
       for (size_t k = 0; k < n.inputs.size(); ++k) {
         if (exact_[n.id] || is_index(g, n, k)) exact_[n.inputs[k].node] = true;
       }
@@ -117,6 +124,11 @@ class Precision {
 
  private:
   void add(const ir::Node& n) {
+    // A value that is stored in the type that is asked for.
+    if (n.is<ops::Cast>() && out_.shape(copy_.at(n.inputs[0])) == n.shapes[0]) {
+      copy_.set(n.result(), copy_.at(n.inputs[0]));
+      return;
+    }
     const DType wanted = exact_[n.id] ? DType::f32 : stored_as(n, policy_);
     if (wanted != DType::f32 && add_as(n, wanted)) return;
     ir::Values operands;
@@ -142,7 +154,7 @@ class Precision {
   }
 
   // Result types on operands of the wanted type; none when the operator refuses them or gives other types than the same
-  // ones with f32 replaced.
+  // ones with f32 replaced in the first. Further ones, such as the sums of attention, may stay.
   Shapes types_as(const ir::Node& n, DType wanted) const {
     Shapes in, expected;
     bool any = false;
@@ -155,8 +167,11 @@ class Precision {
     for (const Shape& s : n.shapes) expected.push_back(s.dtype() == DType::f32 ? s.with_dtype(wanted) : s);
     if (!any) return {};
     try {
-      Shapes got = infer(n, in);
-      return got == expected ? got : Shapes{};
+      const Shapes got = infer(n, in);
+      for (size_t i = 0; i < got.size(); ++i) {
+        if (got[i] != expected[i] && (i == 0 || got[i] != n.shapes[i])) return {};
+      }
+      return got;
     } catch (const Error& e) {
       if (e.kind() == ErrorKind::internal) throw;
       return {};
@@ -177,6 +192,12 @@ class Precision {
   ir::Value as(ir::Value v, DType t) {
     const ir::Value stored = copy_.at(v);
     if (out_.shape(stored).dtype() == t) return stored;
+    // What was widened is there in its own type.
+    if (const ir::Node& made = out_.node(stored); made.is<ops::Cast>()) {
+      const DType before = out_.shape(made.inputs[0]).dtype(), now = out_.shape(stored).dtype();
+      if (before == t && is_float(t) && is_float(now) && dtype_size(t) < dtype_size(now))
+        return made.inputs[0];
+    }
     auto [it, is_new] = casts_.try_emplace({stored.node, stored.index, t});
     if (is_new)
       it->second = within_range(stored, t) ? ir::Value(ops::cast({&out_, stored}, t)) : saturated(stored);
@@ -198,7 +219,7 @@ class Precision {
   const PrecisionPolicy& policy_;
   ir::Graph out_;
   ir::Cloner copy_;
-  std::vector<bool> exact_;  // an index is made of it
+  std::vector<bool> exact_;  // an index or an angle is made of it
   std::map<std::tuple<ir::NodeId, uint16_t, DType>, ir::Value> casts_;
 };
 

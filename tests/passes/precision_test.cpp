@@ -58,6 +58,45 @@ TEST(Precision, leaves_indices_integers_booleans_and_f64_alone) {
   }
 }
 
+// Positions of a text: 4,095 is no number of 16 bits, and a turn is 6.3.
+TEST(Precision, keeps_angles_in_f32) {
+  const ir::Graph g = graph(R"(graph @g(p: i32[1], f: f32[4], x: f32[4]) {
+    n = cast(p, to=f32)
+    a = mul(n, f)
+    c = cos(a)
+    y = mul(x, c)
+    return y
+  })");
+  const ir::Graph after = apply_precision(g, PrecisionPolicy::auto_mixed_bf16());
+  const Literals in = {Literal::of<int32_t>({1}, {4095}), Literal::of<float>({4}, {1, 0.5f, 0.25f, 0.1f}),
+                       Literal::full(parse_shape("f32[4]"), 1)};
+  test::expect_close(ir::interpret(after, in), ir::interpret(g, in), 1e-2);
+}
+
+// A cache of 16 bits: what is stored so is not widened on its way in or out.
+TEST(Precision, widens_nothing_that_is_narrowed_again) {
+  const ir::Graph g = graph(R"(graph @g(x: f32[1,3,8], w: f32[8,8], before: bf16[1,3,8]) {
+    h = matmul(x, w)
+    kept = cast(h, to=bf16)
+    k = cast(before, to=f32)
+    y:2 = attention(h, k, k, num_heads=2)
+    return y, kept
+  })");
+  const ir::Graph after = apply_precision(g, PrecisionPolicy::auto_mixed_bf16());
+  EXPECT_TRUE(after.verify().empty());
+  int casts = 0;
+  for (const ir::Node* n : after.nodes()) {
+    casts += n->op->name == "cast";
+    if (n->op->name == "attention") {
+      EXPECT_EQ(n->shapes[0].dtype(), DType::bf16);
+    }
+  }
+  // Of x, of w, of the result; the cast of `before` is left without a use.
+  EXPECT_EQ(casts, 4) << cat(after);
+  test::expect_close(ir::interpret(after, test::sample_leaves(g)), ir::interpret(g, test::sample_leaves(g)),
+                     2e-2);
+}
+
 TEST(Precision, keeps_reductions_and_listed_operators_in_f32) {
   const ir::Graph g =
       graph("graph @g(x: f32[4,8]) { a = exp(x) s = softmax(a, axis=1) y = tanh(s) return y }");
