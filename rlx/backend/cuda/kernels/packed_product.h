@@ -1,0 +1,349 @@
+// Products of rows x [m, k] with packed weights [n, k] (block_decoders.h, which stands before them): y[i, j] = sum over k.
+//
+// With activations of 8 bits x = s q with whole numbers q, the same s for each strip of 32 along k or each block of 256, so that
+//   y = sum over strips of s (scale . dots of codes) + offset . (s sums of q),
+// where the dots are exact integers (dequant_matmul says how s and the sums are rounded). Before the kernels stand T (of x and y), kFeatures (k), and what is said at each.
+#pragma once
+
+namespace rlx::cuda {
+
+inline constexpr char kPackedShared[] = R"cuda(
+constexpr int kStrips = kFeatures / 32, kBlockStrips = Format::kElements / 32;
+constexpr int kParts = Format::kHalves ? 2 : 1;  // of a strip with scales and offsets of their own
+
+inline Strip strip_of(const u8* w, i64 row, int strip) {
+  const i64 block = row * (kFeatures / Format::kElements) + strip / kBlockStrips;
+  return Format::strip(w + block * Format::kBytes, strip % kBlockStrips);
+}
+inline i32 dot4(u32 a, u32 b, i32 sum) { return __dp4a(i32(a), i32(b), sum); }
+
+// Neighbours of x as codes: those of a block of 256 share a scale, which a warp finds; else strips of 32 do, and their scale is kept as
+// f16 is, in the range of its normal numbers. A run without a number above 2^-120 counts as zero.
+constexpr int kRun = Format::kElements == 256 ? 256 : 32, kOwn = kRun == 256 ? 8 : 4, kThreads = 32 / kOwn;
+inline f32 nearest_half(f32 v) { return fabsf(v) < 6.103515625e-05f || fabsf(v) > 65504.0f ? v : as_f32(to_f16(v)); }
+struct Rounded { u32 code[kOwn / 4]; f32 scale; f32 sums[2]; };  // sums of x over the halves of the strip, or over all of it
+inline Rounded rounded(const f32 (&v)[kOwn]) {
+  f32 top = 0;
+  #pragma unroll
+  for (int i = 0; i < kOwn; ++i) top = op_max(top, fabsf(v[i]));
+  #pragma unroll
+  for (int o = 1; o < kRun / kOwn; o *= 2) top = op_max(top, __shfl_xor_sync(~0u, top, o));
+  const bool zero = top < 7.52316384526264e-37f;
+  const f32 scale = zero ? 0.0f : top / 127.0f, inverse = zero ? 0.0f : 1.0f / scale;
+  Rounded out{};
+  i32 sum = 0;
+  #pragma unroll
+  for (int i = 0; i < kOwn; ++i) {
+    const i32 code = __float2int_rn(v[i] * inverse);
+    out.code[i / 4] |= (u32(code) & 255u) << (8 * (i % 4));
+    sum += code;
+  }
+  #pragma unroll
+  for (int o = 1; o < 16 / kOwn; o *= 2) sum += __shfl_xor_sync(~0u, sum, o);
+  const i32 other = __shfl_xor_sync(~0u, sum, 16 / kOwn);
+  out.scale = kRun == 256 ? scale : nearest_half(scale);
+  out.sums[0] = kParts == 2 ? scale * f32(sum) : scale * f32(sum + other);
+  out.sums[1] = scale * f32(other);
+  if (kRun == 32) out.sums[0] = nearest_half(out.sums[0]), out.sums[1] = nearest_half(out.sums[1]);
+  return out;
+}
+)cuda";
+
+// Few rows: every block makes the codes of its rows of x itself and walks over rows of weights, kLanes threads for each
+// kEach of them. kRows of x a block; kExact keeps x in f32; kGrouped: each row of x has weights of its own.
+inline constexpr char kPackedRows[] = R"cuda(
+constexpr int kLayer = kRows * kStrips;
+extern "C" __global__ void __launch_bounds__(256, 3)
+packed_rows(const T* x, const u8* w, T* y, int m, int n, const Expert* experts, i64 slab, int slabs, u64* fault, u64 number) {
+  extern __shared__ uint4 shared[];
+  u32* const memory = reinterpret_cast<u32*>(shared);
+  // q8: codes [2][kRows][kStrips][4], scales [kRows][kStrips], s sums [kParts][kRows][kStrips].
+  // exact: x [kRows][kStrips][33], so that threads on neighbouring strips read different banks.
+  u32* const codes = memory;
+  f32* const scales = reinterpret_cast<f32*>(codes + 8 * kLayer);
+  f32* const sums = scales + kLayer;
+  f32* const exact = reinterpret_cast<f32*>(memory);
+  const int first = blockIdx.y * kRows;
+  const int lane = threadIdx.x % kLanes, team = threadIdx.x / kLanes;
+  constexpr int kGroup = 256 / kLanes * kEach;
+  // The weights do not depend on x: the first of them are on their way before the kernels that make x have ended.
+  constexpr i64 kRowBytes = i64(kFeatures / Format::kElements) * Format::kBytes;
+  if (!kGrouped) {
+    const i64 from = i64(blockIdx.x) * kGroup * kRowBytes;
+    i64 end = from + kGroup * kRowBytes;
+    if (end > n * kRowBytes) end = n * kRowBytes;
+    for (i64 at = from + i64(threadIdx.x) * 128; at < end; at += 256 * 128)
+      asm volatile("prefetch.global.L2 [%0];" :: "l"(w + at));
+  }
+  begin();
+  if (kGrouped) {
+    const i64 expert = i64(experts[first]);
+    if (expert < 0 || expert >= slabs) {
+      *fault = (number << 40) + u64(first);
+      return;
+    }
+    w += expert * slab;
+  }
+  for (int base = 0; base < kLayer * kThreads; base += 256) {
+    const int e = base + threadIdx.x, row = e / (kStrips * kThreads), at = e % (kStrips * kThreads);
+    const int strip = at / kThreads, part = at % kThreads;
+    f32 v[kOwn] = {};
+    if (e < kLayer * kThreads && first + row < m) {
+      #pragma unroll
+      for (int i = 0; i < kOwn; ++i) v[i] = as_f32(x[i64(first + row) * kFeatures + at * kOwn + i]);
+    }
+    if (kExact) {
+      if (e < kLayer * kThreads) {
+        #pragma unroll
+        for (int i = 0; i < kOwn; ++i) exact[(row * kStrips + strip) * 33 + part * kOwn + i] = v[i];
+      }
+      continue;
+    }
+    const Rounded q = rounded(v);
+    if (e >= kLayer * kThreads) continue;
+    #pragma unroll
+    for (int i = 0; i < kOwn / 4; ++i) {
+      const int word = part * (kOwn / 4) + i;
+      codes[((word / 4 * kRows + row) * kStrips + strip) * 4 + word % 4] = q.code[i];
+    }
+    if (part == 0) {
+      scales[row * kStrips + strip] = q.scale;
+      #pragma unroll
+      for (int h = 0; Format::kOffsets && h < kParts; ++h) sums[h * kLayer + row * kStrips + strip] = q.sums[h];
+    }
+  }
+  __syncthreads();
+  for (int group = blockIdx.x; group * kGroup < n; group += gridDim.x) {
+    const int row0 = group * kGroup + team * kEach;
+    f32 acc[kEach][kRows] = {};
+    #pragma unroll 2
+    for (int strip = lane; strip < kStrips; strip += kLanes) {
+      #pragma unroll
+      for (int r = 0; r < kEach; ++r) {
+        const Strip s = strip_of(w, row0 + r < n ? row0 + r : n - 1, strip);
+        #pragma unroll
+        for (int i = 0; i < kRows; ++i) {
+          if (kExact) {
+            const f32* const v = exact + (i * kStrips + strip) * 33;
+            f32 sum = 0;
+            #pragma unroll
+            for (int e = 0; e < 32; ++e) {
+              const f32 code = f32(i32(i8(s.code[e / 4] >> (8 * (e % 4)))));
+              f32 weight = s.scale[e / 16] * code;
+              if (Format::kOffsets) weight += s.offset[e / 16];
+              sum = fmaf(v[e], weight, sum);
+            }
+            acc[r][i] += sum;
+            continue;
+          }
+          const Pack<u32, 4> low = load<4>(codes + (i * kStrips + strip) * 4);
+          const Pack<u32, 4> high = load<4>(codes + ((kRows + i) * kStrips + strip) * 4);
+          i32 d0 = 0, d1 = 0;
+          #pragma unroll
+          for (int k = 0; k < 4; ++k) d0 = dot4(s.code[k], low.v[k], d0), d1 = dot4(s.code[4 + k], high.v[k], d1);
+          const f32 scale = scales[i * kStrips + strip];
+          const f32 dot = Format::kHalves ? fmaf(s.scale[1], f32(d1), s.scale[0] * f32(d0)) : s.scale[0] * f32(d0 + d1);
+          acc[r][i] = fmaf(scale, dot, acc[r][i]);
+          if (Format::kOffsets) {
+            acc[r][i] = fmaf(s.offset[0], sums[i * kStrips + strip], acc[r][i]);
+            if (kParts == 2) acc[r][i] = fmaf(s.offset[1], sums[kLayer + i * kStrips + strip], acc[r][i]);
+          }
+        }
+      }
+    }
+    #pragma unroll
+    for (int r = 0; r < kEach; ++r) {
+      #pragma unroll
+      for (int i = 0; i < kRows; ++i) {
+        #pragma unroll
+        for (int o = kLanes / 2; o > 0; o /= 2) acc[r][i] += __shfl_xor_sync(~0u, acc[r][i], o);
+        if (lane == 0 && row0 + r < n && first + i < m) put(y[i64(first + i) * n + row0 + r], acc[r][i]);
+      }
+    }
+  }
+}
+)cuda";
+
+// x as codes, for `packed_tiles`: codes [m][k], scales [m][kStrips], s sums [kParts][m][kStrips].
+inline constexpr char kPackedRounding[] = R"cuda(
+extern "C" __global__ void __launch_bounds__(256)
+packed_rounding(const T* x, u32* codes, f32* scales, f32* sums, int m) {
+  const i64 e = i64(blockIdx.x) * 256 + threadIdx.x, strip = e / kThreads, all = i64(m) * kStrips;
+  f32 v[kOwn] = {};
+  if (strip < all) {
+    #pragma unroll
+    for (int i = 0; i < kOwn; ++i) v[i] = as_f32(x[e * kOwn + i]);
+  }
+  const Rounded q = rounded(v);
+  if (strip >= all) return;
+  #pragma unroll
+  for (int i = 0; i < kOwn / 4; ++i) codes[e * (kOwn / 4) + i] = q.code[i];
+  if (e % kThreads == 0) {
+    scales[strip] = q.scale;
+    #pragma unroll
+    for (int h = 0; Format::kOffsets && h < kParts; ++h) sums[h * all + strip] = q.sums[h];
+  }
+}
+)cuda";
+
+// Many rows, on matrix units: tiles of kTileM x kTileN, kStep strips at a time with kTileN * kStep = 256, so that each thread
+// decodes one strip of the next step while this one is multiplied. The integer sums of a strip are below 2^20; they
+// begin at the bits of 1.5 2^23, so that as floats they are exact numbers without a conversion.
+inline constexpr char kPackedTiles[] = R"cuda(
+inline void multiply32(i32 (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+inline void multiply16(i32 (&c)[4], u32 a0, u32 a1, u32 b) {
+  asm("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3]) : "r"(a0), "r"(a1), "r"(b));
+}
+inline f32 number(i32 c) { return __int_as_float(c) - 12582912.0f; }
+
+extern "C" __global__ void __launch_bounds__(256)
+packed_tiles(const u32* codes, const f32* scales, const f32* sums, const u8* w, T* y, int m, int n) {
+  constexpr int kStride = kStep * 8 + 4, kStart = 0x4b400000;
+  constexpr int kWarpM = kTileM / kWarpsM, kWarpN = kTileN / (8 / kWarpsM), kRowTiles = kWarpM / 16, kColumnTiles = kWarpN / 8;
+  constexpr int kQuads = kTileM * kStep * 2 / 256;  // pieces of 16 bytes of x that a thread moves
+  __shared__ alignas(16) u32 xs[kTileM * kStride];
+  __shared__ alignas(16) u32 ws[kTileN * kStride];
+  __shared__ f32 x_scale[kStep][kTileM], x_sum[kParts][kStep][kTileM];
+  __shared__ f32 w_scale[kParts][kStep][kTileN], w_offset[kParts][kStep][kTileN];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int m0 = blockIdx.y * kTileM, n0 = blockIdx.x * kTileN;
+  const int wm = warp % kWarpsM * kWarpM, wn = warp / kWarpsM * kWarpN;
+  const int job_column = threadIdx.x % kTileN, job_strip = threadIdx.x / kTileN;
+  const int column = n0 + job_column < n ? n0 + job_column : n - 1;
+  f32 acc[kRowTiles][kColumnTiles][4] = {};
+  Strip next{};
+  Pack<u32, 4> next_x[kQuads];
+  const auto fetch = [&](int first) {
+    if (first + job_strip < kStrips) {
+      next = strip_of(w, column, first + job_strip);
+    } else {
+      next = Strip{};
+    }
+    #pragma unroll
+    for (int i = 0; i < kQuads; ++i) {
+      const int e = i * 256 + threadIdx.x, row = e / (kStep * 2), quad = e % (kStep * 2);
+      next_x[i] = Pack<u32, 4>{};
+      if (m0 + row < m && first + quad / 2 < kStrips)
+        next_x[i] = load<4>(codes + (i64(m0 + row) * kStrips + first) * 8 + quad * 4);
+    }
+  };
+  fetch(0);
+  for (int first = 0; first < kStrips; first += kStep) {
+    __syncthreads();
+    #pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      Pack<u32, 4> q;
+      #pragma unroll
+      for (int j = 0; j < 4; ++j) q.v[j] = next.code[4 * i + j];
+      store(ws + job_column * kStride + job_strip * 8 + 4 * i, q);
+    }
+    #pragma unroll
+    for (int h = 0; h < kParts; ++h) {
+      w_scale[h][job_strip][job_column] = next.scale[h];
+      if (Format::kOffsets) w_offset[h][job_strip][job_column] = next.offset[h];
+    }
+    #pragma unroll
+    for (int i = 0; i < kQuads; ++i) {
+      const int e = i * 256 + threadIdx.x, row = e / (kStep * 2), quad = e % (kStep * 2);
+      store(xs + row * kStride + quad * 4, next_x[i]);
+    }
+    for (int e = threadIdx.x; e < kStep * kTileM; e += 256) {
+      const int row = e % kTileM, strip = e / kTileM;
+      const bool inside = m0 + row < m && first + strip < kStrips;
+      const i64 at = i64(m0 + row) * kStrips + first + strip;
+      x_scale[strip][row] = inside ? scales[at] : 0.0f;
+      if (Format::kOffsets) {
+        #pragma unroll
+        for (int h = 0; h < kParts; ++h) x_sum[h][strip][row] = inside ? sums[i64(h) * m * kStrips + at] : 0.0f;
+      }
+    }
+    __syncthreads();
+    if (first + kStep < kStrips) fetch(first + kStep);
+    #pragma unroll
+    for (int strip = 0; strip < kStep; ++strip) {
+      u32 a[kRowTiles][4];
+      f32 sx[kRowTiles][2];
+      #pragma unroll
+      for (int i = 0; i < kRowTiles; ++i) {
+        const int row = wm + i * 16 + lane / 4;
+        const u32* const at = xs + row * kStride + strip * 8 + lane % 4;
+        a[i][0] = at[0], a[i][1] = at[8 * kStride], a[i][2] = at[4], a[i][3] = at[8 * kStride + 4];
+        sx[i][0] = x_scale[strip][row], sx[i][1] = x_scale[strip][row + 8];
+      }
+      #pragma unroll
+      for (int j = 0; j < kColumnTiles; ++j) {
+        const u32* const at = ws + (wn + j * 8 + lane / 4) * kStride + strip * 8 + lane % 4;
+        const u32 b0 = at[0], b1 = at[4];
+        const int to = wn + j * 8 + lane % 4 * 2;
+        f32 sw[kParts][2], ow[kParts][2];
+        #pragma unroll
+        for (int h = 0; h < kParts; ++h) {
+          #pragma unroll
+          for (int c = 0; c < 2; ++c) {
+            sw[h][c] = w_scale[h][strip][to + c];
+            if (Format::kOffsets) ow[h][c] = w_offset[h][strip][to + c];
+          }
+        }
+        #pragma unroll
+        for (int i = 0; i < kRowTiles; ++i) {
+          i32 d[kParts][4];
+          #pragma unroll
+          for (int h = 0; h < kParts; ++h) {
+            #pragma unroll
+            for (int c = 0; c < 4; ++c) d[h][c] = kStart;
+          }
+          if (Format::kHalves) {
+            multiply16(d[0], a[i][0], a[i][1], b0);
+            multiply16(d[kParts - 1], a[i][2], a[i][3], b1);
+          } else {
+            multiply32(d[0], a[i], b0, b1);
+          }
+          #pragma unroll
+          for (int c = 0; c < 4; ++c) {
+            f32 dot = number(d[0][c]) * sw[0][c % 2];
+            if (Format::kHalves) dot = fmaf(number(d[kParts - 1][c]), sw[kParts - 1][c % 2], dot);
+            acc[i][j][c] = fmaf(dot, sx[i][c / 2], acc[i][j][c]);
+            if (Format::kOffsets) {
+              const int row = wm + i * 16 + lane / 4 + c / 2 * 8;
+              #pragma unroll
+              for (int h = 0; h < kParts; ++h) acc[i][j][c] = fmaf(x_sum[h][strip][row], ow[h][c % 2], acc[i][j][c]);
+            }
+          }
+        }
+      }
+    }
+  }
+  #pragma unroll
+  for (int i = 0; i < kRowTiles; ++i) {
+    #pragma unroll
+    for (int j = 0; j < kColumnTiles; ++j) {
+      #pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        const int row = m0 + wm + i * 16 + lane / 4 + c / 2 * 8, to = n0 + wn + j * 8 + lane % 4 * 2 + c % 2;
+        if (row < m && to < n) put(y[i64(row) * n + to], acc[i][j][c]);
+      }
+    }
+  }
+}
+)cuda";
+
+// Weights as numbers, y [matrices, k, n] from blocks [matrices, n, k]; a thread for each strip, neighbours on neighbouring n.
+inline constexpr char kUnpack[] = R"cuda(
+extern "C" __global__ void __launch_bounds__(256) unpack(const u8* w, f32* y, i64 matrices, i64 n) {
+  const i64 e = i64(blockIdx.x) * 256 + threadIdx.x, column = e % n, strip = e / n % kStrips, matrix = e / (n * kStrips);
+  if (matrix >= matrices) return;
+  const Strip s = strip_of(w, matrix * n + column, int(strip));
+  f32* const to = y + (matrix * kFeatures + strip * 32) * n + column;
+  #pragma unroll
+  for (int i = 0; i < 32; ++i) {
+    const f32 weight = s.scale[i / 16] * f32(i32(i8(s.code[i / 4] >> (8 * (i % 4)))));
+    to[i * n] = Format::kOffsets ? weight + s.offset[i / 16] : weight;
+  }
+}
+)cuda";
+
+}  // namespace rlx::cuda

@@ -1,0 +1,339 @@
+// Products with packed weights, decoded inside of the product, and packed weights as numbers.
+#include <mutex>
+
+#include "rlx/backend/cuda/fault.h"
+#include "rlx/backend/cuda/kernels/packed_product.h"
+#include "rlx/backend/cuda/nodes/element_kernel.h"
+#include "rlx/backend/cuda/nodes/packed_format.h"
+#include "rlx/base/error.h"
+#include "rlx/ops/quant/dequant_matmul.h"
+#include "rlx/ops/quant/dequantize_blocks.h"
+
+namespace rlx::cuda {
+namespace {
+
+using ops::Activations;
+
+constexpr int64_t kStrip = 32;
+
+/// One product: rows of x with the weights of one matrix, or of one expert each.
+struct PackedProduct {
+  const quant::BlockFormat* format = nullptr;
+  DType type = DType::f32;  // of x and y
+  int64_t m = 0, n = 0, k = 0, experts = 0;
+  bool exact = false;
+  DType expert_type = DType::i32;
+};
+
+// ---- texts ----
+
+std::string packed_text(const PackedProduct& p, int align) {
+  return cat(*decoder_text(*p.format, align), "constexpr int kFeatures = ", p.k, ";\ntypedef ",
+             memory_type(p.type), " T;\n", kPackedShared);
+}
+
+/// How few rows are spread: `lanes` threads for `each` rows of weights, `rows` of x a block.
+struct RowShape {
+  int lanes = 32, each = 2, rows = 1;
+  size_t shared = 0;
+};
+
+// The fewest idle threads in at most four rounds over the strips; long rows take a warp.
+int lanes_for(int64_t strips) {
+  int best = 32;
+  int64_t least = (strips + 31) / 32 * 32;
+  for (const int lanes : {16, 8, 4}) {
+    const int64_t slots = (strips + lanes - 1) / lanes * lanes;
+    if (slots < least && slots / lanes <= 4) least = slots, best = lanes;
+  }
+  return best;
+}
+
+constexpr size_t kMostShared = 96 << 10;
+
+size_t shared_bytes(const PackedProduct& p, int rows) {
+  const size_t strips = size_t(rows * p.k / kStrip);
+  return strips * (p.exact ? 33 * 4 : 32 + 4 + 8);
+}
+
+RowShape row_shape(const PackedProduct& p, int multiprocessors) {
+  RowShape s{.lanes = lanes_for(p.k / kStrip)};
+  s.rows = p.experts > 0 ? 1 : int(std::min<int64_t>(p.m, 4));
+  while (s.rows > 1 && shared_bytes(p, s.rows) > kMostShared) s.rows /= 2;
+  s.shared = shared_bytes(p, s.rows);
+  // Two rows a thread hide more of the memory's latency, where there is work for all processors.
+  s.each = p.n / (256 / s.lanes * 2) >= 2 * multiprocessors ? 2 : 1;
+  return s;
+}
+
+Source rows_source(const PackedProduct& p, const RowShape& s, int align) {
+  const auto flag = [](bool b) { return b ? "true" : "false"; };
+  return {"packed_rows", cat(packed_text(p, align), "typedef ", memory_type(p.expert_type),
+                             " Expert;\nconstexpr int kRows = ", s.rows, ", kLanes = ", s.lanes,
+                             ", kEach = ", s.each, ";\nconstexpr bool kExact = ", flag(p.exact),
+                             ", kGrouped = ", flag(p.experts > 0), ";\n", kPackedRows)};
+}
+
+/// Tiles of many rows.
+struct TileShape {
+  int m = 128, n = 128, step = 2, warps_m = 2;
+};
+TileShape tile_shape(const PackedProduct& p) {
+  if (p.m <= 32) return {32, 64, 4, 1};
+  if (p.m <= 64) return {64, 64, 4, 1};
+  return {};
+}
+
+Source tiles_source(const PackedProduct& p, const TileShape& t, int align) {
+  return {"packed_tiles", cat(packed_text(p, align), "constexpr int kTileM = ", t.m, ", kTileN = ", t.n,
+                              ", kStep = ", t.step, ", kWarpsM = ", t.warps_m, ";\n", kPackedTiles)};
+}
+
+// ---- the step ----
+
+constexpr int64_t kFewRows = 8;  // as many are read again from the cache rather than put on matrix units
+constexpr int kBlockAlign = 16;
+
+class PackedStep final : public Step {
+ public:
+  PackedStep(const Device& device, const PackedProduct& p) : device_(device), p_(p) {
+    multiprocessors_ = device.gpu() ? device.gpu()->multiprocessors() : 132;
+    tiled_ = !p.exact && p.experts == 0 && p.m > kFewRows;
+    load(aligned_, kBlockAlign);
+    if (tiled_) {
+      rounding_ = device.functions().get({"packed_rounding", packed_text(p, kBlockAlign) + kPackedRounding});
+      const size_t strips = size_t(p.m * p.k / kStrip);
+      workspace = strips * (32 + 4 + 8);
+    }
+    if (p.experts > 0)
+      fault_ =
+          new_fault(cat("dequant_grouped_matmul: element % of experts is out of range; it must be at "
+                        "least 0 and below ",
+                        p.experts));
+    note = cat(p.format->name, tiled_ ? ", tiles on matrix units, " : ", a team of threads for each row, ",
+               p.m, " x ", p.n, " x ", p.k, p.exact ? ", exact" : "");
+  }
+
+  void run(const Launch& l) const override {
+    const bool even = reinterpret_cast<uintptr_t>(l.in[1]) % kBlockAlign == 0;
+    const Loaded& use = even ? aligned_ : anywhere();
+    if (tiled_) {
+      run_tiles(l, use);
+    } else {
+      run_rows(l, use);
+    }
+  }
+
+ private:
+  struct Loaded {
+    FunctionRef function;
+    RowShape rows;
+  };
+
+  void load(Loaded& to, int align) const {
+    to.rows = row_shape(p_, multiprocessors_);
+    to.function = device_.functions().get(tiled_ ? tiles_source(p_, tile_shape(p_), align)
+                                                 : rows_source(p_, to.rows, align));
+  }
+  const Loaded& anywhere() const {
+    std::call_once(once_, [&] { load(anywhere_, 1); });
+    return anywhere_;
+  }
+
+  void run_rows(const Launch& l, const Loaded& use) const {
+    const Stream& s = stream_of(l);
+    const RowShape& r = use.rows;
+    const int64_t group = 256 / r.lanes * r.each, groups = (p_.n + group - 1) / group;
+    const int64_t rows = (p_.m + r.rows - 1) / r.rows;
+    constexpr int64_t kMostRows = 65535, kBlocksEach = 4;
+    const int64_t slab = p_.n * (p_.k / p_.format->elements) * p_.format->bytes;
+    const int64_t width = std::min<int64_t>(groups, int64_t(multiprocessors_) * kBlocksEach);
+    const auto element = int64_t(dtype_size(p_.type));
+    for (int64_t at = 0; at < rows; at += kMostRows) {
+      const int64_t count = std::min(kMostRows, rows - at), first = at * r.rows;
+      std::byte* const chosen =
+          p_.experts > 0 ? l.in[2] + first * int64_t(dtype_size(p_.expert_type)) : nullptr;
+      (*use.function)(s.handle, {width, count}, {256}, r.shared, l.in[0] + first * p_.k * element, l.in[1],
+                      l.out[0] + first * p_.n * element, int(p_.m - first), int(p_.n), chosen, slab,
+                      int(p_.experts), s.fault, fault_);
+    }
+  }
+
+  void run_tiles(const Launch& l, const Loaded& use) const {
+    const Stream& s = stream_of(l);
+    const TileShape t = tile_shape(p_);
+    const int64_t strips = p_.m * p_.k / kStrip;
+    std::byte* const codes = l.workspace;
+    std::byte* const scales = codes + strips * 32;
+    std::byte* const sums = scales + strips * 4;
+    (*rounding_)(s.handle, blocks_for(strips * (p_.format->elements == 256 ? 4 : 8)), {256}, 0, l.in[0],
+                 codes, scales, sums, int(p_.m));
+    const Grid grid{(p_.n + t.n - 1) / t.n, (p_.m + t.m - 1) / t.m};
+    (*use.function)(s.handle, grid, {256}, 0, codes, scales, sums, l.in[1], l.out[0], int(p_.m), int(p_.n));
+  }
+
+  const Device& device_;
+  PackedProduct p_;
+  int multiprocessors_ = 1;
+  bool tiled_ = false;
+  uint64_t fault_ = 0;
+  Loaded aligned_;
+  FunctionRef rounding_;
+  mutable std::once_flag once_;
+  mutable Loaded anywhere_;
+};
+
+// ---- nodes ----
+
+Support accepts_scheme(const std::string& text, int64_t k) {
+  const auto s = quant::scheme_from_text(text);
+  if (!s->is_gguf() || !decoder_text(*s->format, kBlockAlign)) return Support::no("no blocks: ", text);
+  return k % s->format->elements == 0 ? Support::yes() : Support::no("k is no whole number of blocks");
+}
+
+Support accepts_operands(const Request& r) {
+  const DType t = r.in[0].dtype();
+  if (t != DType::f32 && t != DType::f16 && t != DType::bf16) return Support::no("activations of ", t);
+  for (size_t i = 0; i < r.in.size(); ++i) {
+    if (!r.in[i].is_row_major()) return Support::no("operand ", i, " is strided");
+  }
+  constexpr int64_t kMost = (int64_t(1) << 31) - 1;
+  if (r.in[0].shape.elements() > kMost || r.out[0].shape.elements() > kMost)
+    return Support::no("2^31 elements or more");
+  return Support::yes();
+}
+
+PackedProduct product_of(const Request& r, const std::string& scheme, Activations activations) {
+  const Shape &x = r.in[0].shape, &y = r.out[0].shape;
+  const int64_t k = x.dim(-1).value();
+  return {.format = quant::scheme_from_text(scheme)->format,
+          .type = r.in[0].dtype(),
+          .m = k > 0 ? x.elements() / k : 0,
+          .n = y.dim(-1).value(),
+          .k = k,
+          .exact = activations == Activations::exact};
+}
+
+std::unique_ptr<Step> prepare_product(const Request& r, const PackedProduct& p) {
+  const auto bytes = size_t(r.out[0].shape.size_bytes());
+  if (bytes == 0) return make_gpu_step("empty", [](Stream&, const Launch&) {});
+  if (p.k == 0) {
+    return make_gpu_step("an empty sum", [bytes](Stream& s, const Launch& l) {
+      check(s.gpu.use().MemsetD8Async(device_pointer(l.out[0]), 0, bytes, s.handle), "a fill");
+    });
+  }
+  return std::make_unique<PackedStep>(device_of(r), p);
+}
+
+Support accepts_matmul(const Request& r) {
+  const auto& a = r.node.as<ops::DequantMatmul>();
+  const int64_t k = r.in[0].shape.dim(-1).value();
+  if (const Support s = accepts_scheme(a.scheme, k); !s) return s;
+  const PackedProduct p = product_of(r, a.scheme, a.activations);
+  if (shared_bytes(p, 1) > kMostShared) return Support::no("rows of ", k, " elements");
+  return accepts_operands(r);
+}
+std::unique_ptr<Step> prepare_matmul(const Request& r) {
+  const auto& a = r.node.as<ops::DequantMatmul>();
+  return prepare_product(r, product_of(r, a.scheme, a.activations));
+}
+
+Support accepts_grouped(const Request& r) {
+  const auto& a = r.node.as<ops::DequantGroupedMatmul>();
+  const int64_t k = r.in[0].shape.dim(-1).value();
+  if (const Support s = accepts_scheme(a.scheme, k); !s) return s;
+  const PackedProduct p = product_of(r, a.scheme, a.activations);
+  if (shared_bytes(p, 1) > kMostShared) return Support::no("rows of ", k, " elements");
+  if (!is_integer(r.in[2].dtype())) return Support::no("experts are ", r.in[2].dtype());
+  return accepts_operands(r);
+}
+std::unique_ptr<Step> prepare_grouped(const Request& r) {
+  const auto& a = r.node.as<ops::DequantGroupedMatmul>();
+  PackedProduct p = product_of(r, a.scheme, a.activations);
+  p.experts = a.num_experts.value();
+  p.expert_type = r.in[2].dtype();
+  return prepare_product(r, p);
+}
+
+// ---- weights as numbers ----
+
+Support accepts_unpack(const Request& r) {
+  return r.in[0].is_row_major() ? Support::yes() : Support::no("the codes are strided");
+}
+
+// Codes whose scales lie beside them: the number of each by itself.
+std::string plain_code_text(const quant::Scheme& s, int64_t k, int64_t n) {
+  using quant::SchemeKind;
+  const std::string place = cat("(i0 * ", k, " + i1) * ", n, " + i2");
+  switch (s.kind) {
+    case SchemeKind::int8_block:
+    case SchemeKind::int8_block_asym:
+      return cat("  y[e] = f32(i8(w[", place, "]));\n");
+    case SchemeKind::int4_block:
+      return cat("  const i64 at = i1 * ", n, " + i2;\n  y[e] = f32(w[i0 * ", (k * n + 1) / 2,
+                 " + at / 2] >> (at % 2 * 4) & 15);\n");
+    case SchemeKind::nvfp4_block:
+      return cat("  const u32 code = w[(i0 * ", (k + 1) / 2, " + i1 / 2) * ", n,
+                 " + i2] >> (i1 % 2 * 4) & 15;\n",
+                 "  const u32 doubled = 0xc8643210u >> (code % 8 * 4) & 15;\n",
+                 "  y[e] = (code & 8 ? -0.5f : 0.5f) * f32(doubled);\n");
+    case SchemeKind::fp8_e5m2:
+      return cat("  f16 h;\n  h.bits = u16(w[", place, "]) << 8;\n  y[e] = as_f32(h);\n");
+    case SchemeKind::fp8_e4m3:
+      return cat(
+          "  const u32 x = w[", place, "], low = x & 127;\n",
+          "  const f32 size = low == 127 ? from_bits(0x7fc00000u) : low < 8 ? f32(low) * 0.001953125f\n",
+          "      : from_bits((low << 20) + 0x3c000000u);\n  y[e] = x & 128 ? -size : size;\n");
+    case SchemeKind::gguf:
+      break;
+  }
+  throw Error(ErrorKind::internal, "blocks have a decoder of their own");
+}
+
+std::unique_ptr<Step> prepare_unpack(const Request& r, const std::string& text) {
+  const quant::Scheme s = *quant::scheme_from_text(text);
+  const Shape& y = r.out[0].shape;
+  const int64_t count = y.elements();
+  if (count == 0) return make_gpu_step("empty", [](Stream&, const Launch&) {});
+  const int64_t k = y.dim(-2).value(), n = y.dim(-1).value(), matrices = count / (k * n);
+  if (!s.is_gguf()) {
+    return element_step(
+        device_of(r),
+        element_kernel("unpack", {matrices, k, n}, "const u8* w, f32* y", plain_code_text(s, k, n)), 1, 1,
+        count, "code by code");
+  }
+  const PackedProduct p{.format = s.format, .n = n, .k = k};
+  // Whether blocks lie at multiples of 16 bytes is known when the address is: single blocks need not.
+  const FunctionRef f = device_of(r).functions().get({"unpack", packed_text(p, 1) + kUnpack});
+  const int64_t threads = matrices * n * (k / kStrip);
+  return make_gpu_step(cat(s.format->name, ", a thread for each strip"), [=](Stream& q, const Launch& l) {
+    (*f)(q.handle, blocks_for(threads), {256}, 0, l.in[0], l.out[0], matrices, n);
+  });
+}
+
+template <class Op>
+Support accepts_blocks(const Request& r) {
+  const quant::Scheme s = *quant::scheme_from_text(r.node.as<Op>().scheme);
+  if (s.is_gguf()) {
+    if (const Support known = accepts_scheme(r.node.as<Op>().scheme, r.out[0].shape.dim(-2).value()); !known)
+      return known;
+  }
+  return accepts_unpack(r);
+}
+template <class Op>
+std::unique_ptr<Step> prepare_blocks(const Request& r) {
+  return prepare_unpack(r, r.node.as<Op>().scheme);
+}
+
+}  // namespace
+
+void add_packed(KernelTable& table) {
+  table.add<ops::DequantMatmul>({"dequant_matmul", accepts_matmul, prepare_matmul});
+  table.add<ops::DequantGroupedMatmul>({"dequant_grouped_matmul", accepts_grouped, prepare_grouped});
+  table.add<ops::DequantizeBlocks>(
+      {"dequantize_blocks", accepts_blocks<ops::DequantizeBlocks>, prepare_blocks<ops::DequantizeBlocks>});
+  table.add<ops::DequantMoeWeights>({"dequant_moe_weights", accepts_blocks<ops::DequantMoeWeights>,
+                                     prepare_blocks<ops::DequantMoeWeights>});
+}
+
+}  // namespace rlx::cuda
