@@ -20,9 +20,11 @@ Device::Device(std::string architecture, const Gpu* gpu)
   add_control(kernels_);
   add_index(kernels_);
   add_moves(kernels_);
+  add_packed(kernels_);
   add_products(kernels_);
   add_random(kernels_);
   add_regions(kernels_);
+  add_rope(kernels_);
   add_running(kernels_);
   add_scatter(kernels_);
   add_sort(kernels_);
@@ -39,7 +41,7 @@ const backend::Memory& Device::memory() const { return gpu_ ? gpu_->memory() : b
 
 std::unique_ptr<backend::Queue> Device::make_queue() const {
   RLX_CHECK(gpu_ != nullptr, "a device without a GPU has no queue");
-  return std::make_unique<GpuQueue>(*gpu_);
+  return std::make_unique<GpuQueue>(*gpu_, functions_);
 }
 
 const Device& device() {

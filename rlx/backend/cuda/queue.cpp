@@ -30,7 +30,8 @@ class StepByStep final : public backend::Observer {
 
 }  // namespace
 
-GpuQueue::GpuQueue(const Gpu& gpu) : stream_{gpu}, fault_(gpu.memory().staging(), sizeof(uint64_t)) {
+GpuQueue::GpuQueue(const Gpu& gpu, Functions& functions)
+    : stream_{gpu}, functions_(functions), fault_(gpu.memory().staging(), sizeof(uint64_t)) {
   check(gpu.use().StreamCreate(&stream_.handle, kNonBlocking), "opening a stream");
   stream_.fault = reinterpret_cast<uint64_t*>(fault_.get());
   *stream_.fault = 0;
@@ -92,7 +93,18 @@ void GpuQueue::forget(Recording& r) {
   r.graph = nullptr;
 }
 
+// A driver that cannot record kernels that overlap gets them one behind the other, from then on.
 GraphExec_* GpuQueue::record(const backend::Executable& program, const backend::Frame& f) {
+  if (!functions_.overlaps()) return record_as_it_is(program, f);
+  try {
+    return record_as_it_is(program, f);
+  } catch (const Error&) {
+    functions_.set_overlaps(false);
+    return record_as_it_is(program, f);
+  }
+}
+
+GraphExec_* GpuQueue::record_as_it_is(const backend::Executable& program, const backend::Frame& f) {
   const Driver& d = stream_.gpu.use();
   check(d.StreamBeginCapture(stream_.handle, kCaptureThreadLocal), "beginning to record");
   Graph_* graph = nullptr;

@@ -2,6 +2,7 @@
 // repeated from then on.
 #pragma once
 
+#include "rlx/backend/cuda/compile/function.h"
 #include "rlx/backend/cuda/driver/gpu.h"
 #include "rlx/backend/executable.h"
 
@@ -18,7 +19,7 @@ inline Stream& stream_of(const backend::Launch& l) { return *static_cast<Stream*
 
 class GpuQueue final : public backend::Queue {
  public:
-  explicit GpuQueue(const Gpu& gpu);
+  GpuQueue(const Gpu& gpu, Functions& functions);
   ~GpuQueue() override;
   GpuQueue(const GpuQueue&) = delete;
   GpuQueue& operator=(const GpuQueue&) = delete;
@@ -40,9 +41,11 @@ class GpuQueue final : public backend::Queue {
 
   Recording& recording_of(const backend::Executable&, const backend::Frame&, bool& known);
   GraphExec_* record(const backend::Executable&, const backend::Frame&);
+  GraphExec_* record_as_it_is(const backend::Executable&, const backend::Frame&);
   void forget(Recording&);
 
   Stream stream_;
+  Functions& functions_;
   backend::Block fault_;
   std::vector<std::byte*> addresses_;
   std::vector<Recording> recordings_;

@@ -2,70 +2,18 @@
 // equal to the interpreter; loops, states, replays.
 #include <gtest/gtest.h>
 
-#include "rlx/backend/cuda/device.h"
-#include "rlx/backend/plan.h"
 #include "rlx/ops/all.h"
-#include "rlx/runtime/compiled_graph.h"
 #include "rlx/transform/transform.h"
-#include "tests/support/compare.h"
+#include "tests/backend/cuda/on_device.h"
 #include "tests/support/graphs.h"
 #include "tests/support/random_program.h"
 
 namespace rlx {
 namespace {
 
-double tolerance(const Literal& l) {
-  switch (l.dtype()) {
-    case DType::f32:
-    case DType::c64:
-      return 2e-5;
-    case DType::f16:
-      return 2e-3;
-    case DType::bf16:
-      return 2e-2;
-    default:
-      return 1e-9;
-  }
-}
-
-NamedLiterals named(const ir::Graph& g, const Literals& leaves) {
-  NamedLiterals out;
-  size_t i = 0;
-  for (const ir::NodeId id : g.leaves())
-    out.emplace(static_cast<const ir::NamedLeaf*>(g.node(id).attrs.get())->name, leaves[i++]);
-  return out;
-}
-
-class OnDevice : public testing::Test {
- protected:
-  void SetUp() override {
-    if (const std::string why = cuda::device_problem(); !why.empty()) GTEST_SKIP() << why;
-  }
-};
-
-int failures() { return testing::UnitTest::GetInstance()->current_test_info()->result()->total_part_count(); }
-
-// Three runs: the first launches, the second records, the third repeats.
-void expect_as_interpreted(const ir::Graph& g, const NamedLiterals& leaves, double least, bool fuse = true) {
-  const NamedLiterals want = ir::interpret(g, leaves);
-  // The coarsest type on the way decides: a wide result may come from narrow operands.
-  for (const auto& [name, value] : leaves) {
-    if (is_float(value.dtype()) || is_complex(value.dtype())) least = std::max(least, tolerance(value));
-  }
-  const int failed = failures();
-  CompiledGraph f = compile(g, {}, {.device = "cuda", .fuse = fuse});
-  for (int run = 0; run < 3; ++run) {
-    SCOPED_TRACE(cat("run ", run, fuse ? ", fused" : ""));
-    for (const auto& [name, value] : f.run(leaves)) {
-      SCOPED_TRACE(name);
-      test::expect_close(value, want.at(name), std::max(least, tolerance(want.at(name))));
-    }
-    if (failures() != failed) {
-      ADD_FAILURE() << f.plan().text();
-      return;
-    }
-  }
-}
+using test::expect_as_interpreted;
+using test::named;
+using OnDevice = test::OnDevice;
 
 class EveryOperator : public testing::TestWithParam<const ir::OpDef*> {};
 INSTANTIATE_TEST_SUITE_P(Cuda, EveryOperator, testing::ValuesIn(test::ops_of(ops::table())), test::OpName());

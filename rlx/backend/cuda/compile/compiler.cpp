@@ -71,13 +71,24 @@ const Nvrtc& nvrtc() {
 // Kernels that want a fused product and sum say fma.
 constexpr const char* kOptions[] = {"--std=c++17", "--fmad=false", "--device-as-default-execution-space"};
 
+// A kernel that says nothing of its beginning waits at once for the kernels before it.
+std::string with_beginning(const Source& source) {
+  if (source.text.find("begin();") != std::string::npos) return source.text;
+  const size_t kernel = source.text.find("__global__");
+  const size_t name = kernel == std::string::npos ? kernel : source.text.find(source.entry + "(", kernel);
+  const size_t body = name == std::string::npos ? name : source.text.find(") {", name);
+  if (body == std::string::npos) return source.text;  // the compiler will say what is wrong
+  std::string out = source.text;
+  return out.insert(body + 3, "\n  begin();");
+}
+
 struct Compiled {
   std::string cubin, log;
 };
 
 Compiled run(const Source& source, const std::string& architecture, bool verbose) {
   const Nvrtc& n = nvrtc();
-  const std::string text = std::string(kPrelude) + source.text;
+  const std::string text = std::string(kPrelude) + with_beginning(source);
   const std::string arch = "--gpu-architecture=" + architecture;
   std::vector<const char*> options(std::begin(kOptions), std::end(kOptions));
   options.push_back(arch.c_str());
@@ -113,7 +124,7 @@ std::string compiler_version() { return opened().version; }
 std::string compile(const Source& source, const std::string& architecture) {
   std::string key = cat(architecture, "\n", compiler_version(), "\n");
   for (const char* option : kOptions) key += cat(option, "\n");
-  const std::string path = cubin_path(key + kPrelude + source.text);
+  const std::string path = cubin_path(key + kPrelude + with_beginning(source));
   if (auto kept = read_cubin(path)) return std::move(*kept);
   Compiled made = run(source, architecture, false);
   write_cubin(path, made.cubin);

@@ -6,13 +6,21 @@
 #include <thread>
 
 #include "rlx/base/error.h"
+#include "rlx/base/options.h"
 
 namespace rlx::cuda {
 namespace {
 
 constexpr int kMaxDynamicShared = 8;  // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 
+constexpr int kProgrammaticSerialization = 6;  // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+
 }  // namespace
+
+Functions::Functions(std::string architecture, const Gpu* gpu)
+    : architecture_(std::move(architecture)), gpu_(gpu) {
+  overlaps_ = gpu_ != nullptr && gpu_->major() >= 9 && option("RLX_CUDA_OVERLAP").value_or("1") != "0";
+}
 
 void Function::launch(Stream_* stream, Grid grid, Grid block, size_t shared_bytes, void** parameters) const {
   if (grid.x <= 0 || grid.y <= 0 || grid.z <= 0) return;
@@ -22,9 +30,13 @@ void Function::launch(Stream_* stream, Grid grid, Grid block, size_t shared_byte
     check(d.FuncSetAttribute(handle_, kMaxDynamicShared, int(shared_bytes)), "asking for shared memory");
     shared_bytes_ = shared_bytes;
   }
-  const Result r = d.LaunchKernel(handle_, unsigned(grid.x), unsigned(grid.y), unsigned(grid.z),
-                                  unsigned(block.x), unsigned(block.y), unsigned(block.z),
-                                  unsigned(shared_bytes), stream, parameters, nullptr);
+  LaunchAttribute overlap{.id = kProgrammaticSerialization};
+  overlap.value[0] = 1;
+  const LaunchConfig config{
+      unsigned(grid.x),  unsigned(grid.y),           unsigned(grid.z),       unsigned(block.x),
+      unsigned(block.y), unsigned(block.z),          unsigned(shared_bytes), stream,
+      &overlap,          owner_.overlaps() ? 1u : 0u};
+  const Result r = d.LaunchKernelEx(&config, handle_, parameters, nullptr);
   if (r != 0) check(r, cat("the launch of ", source_.entry).c_str());
 }
 

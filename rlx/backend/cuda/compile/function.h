@@ -1,6 +1,7 @@
 // Kernels that can be launched: compiled and loaded when one of them is first needed, all that wait at once.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -45,12 +46,16 @@ using FunctionRef = std::shared_ptr<const Function>;
 class Functions {
  public:
   /// Without a GPU functions are compiled only.
-  Functions(std::string architecture, const Gpu* gpu) : architecture_(std::move(architecture)), gpu_(gpu) {}
+  Functions(std::string architecture, const Gpu* gpu);
 
   FunctionRef get(Source);
   /// Compiles all that wait, on several threads; returns how many.
   size_t compile_waiting();
   const std::string& architecture() const { return architecture_; }
+  /// Whether a kernel may be put on the processors while the one before it ends. Its text waits for that end (`begin` in
+  /// kernels/prelude.h) before it touches memory that others write. RLX_CUDA_OVERLAP=0 switches it off.
+  bool overlaps() const { return overlaps_.load(std::memory_order_relaxed); }
+  void set_overlaps(bool on) { overlaps_ = on; }
 
  private:
   friend class Function;
@@ -59,6 +64,7 @@ class Functions {
 
   std::string architecture_;
   const Gpu* gpu_;
+  std::atomic<bool> overlaps_{false};
   std::mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<Function>> known_;
   std::vector<Function*> waiting_;

@@ -1,8 +1,10 @@
 #include "rlx/backend/cuda/driver/blas.h"
 
+#include <cstdlib>
 #include <map>
 #include <mutex>
 
+#include "rlx/backend/cuda/driver/fastest.h"
 #include "rlx/backend/cuda/driver/library.h"
 #include "rlx/base/error.h"
 
@@ -24,6 +26,7 @@ struct Candidate {
 };
 
 struct Blas {
+  size_t (*GetVersion)();
   int (*Create)(Opaque*);
   int (*MatmulDescCreate)(Opaque*, int compute_type, int scale_type);
   int (*MatmulDescDestroy)(Opaque);
@@ -65,6 +68,7 @@ const Opened& opened() {
       return made;
     }
     std::vector<std::string> missing;
+    library.load(f.GetVersion, "cublasLtGetVersion", missing);
     library.load(f.Create, "cublasLtCreate", missing);
     library.load(f.MatmulDescCreate, "cublasLtMatmulDescCreate", missing);
     library.load(f.MatmulDescDestroy, "cublasLtMatmulDescDestroy", missing);
@@ -112,6 +116,32 @@ uint32_t alignment_of(const BlasMatrix& x, DType t) {
   fit(x.leading);
   fit(x.batch_stride);
   return bytes;
+}
+
+// The heuristic's first answer is mostly the best; what large products gain by trying others is worth some milliseconds.
+constexpr int kCandidates = 8;
+constexpr int64_t kFewRows = 64;  // of which the weights come from memory, not from a cache
+constexpr double kLargeProduct = 1e8, kMostBytes = 3e9;
+
+size_t bytes_of(const BlasProduct& p, const BlasMatrix& x, int64_t rows, int64_t columns) {
+  const int64_t runs = x.transposed ? columns : rows;
+  return size_t(x.leading * runs + std::abs(x.batch_stride) * (p.batch - 1)) * dtype_size(p.dtype);
+}
+
+bool is_worth_timing(const BlasProduct& p) {
+  const double work = 2.0 * double(p.m) * double(p.n) * double(p.k) * double(p.batch);
+  const double bytes = double(bytes_of(p, p.a, p.m, p.k)) + double(bytes_of(p, p.b, p.k, p.n)) +
+                       double(bytes_of(p, p.c, p.m, p.n));
+  const bool heavy = work >= kLargeProduct || bytes >= 4e6;
+  return heavy && bytes <= kMostBytes && p.dtype != DType::f64;
+}
+
+std::string key_of(const BlasProduct& p) {
+  const auto matrix = [](const BlasMatrix& x) {
+    return cat(x.transposed ? "t" : "n", x.leading, "+", x.batch_stride);
+  };
+  return cat("product ", p.dtype, " ", p.m, " ", p.n, " ", p.k, " x", p.batch, " ", matrix(p.a), " ",
+             matrix(p.b), " ", matrix(p.c), " of ", opened().functions.GetVersion());
 }
 
 }  // namespace
@@ -170,14 +200,27 @@ std::shared_ptr<const BlasPlan> BlasPlan::make(const Gpu& gpu, const BlasProduct
                                    &plan->alignment_[2]};
   for (int i = 0; i < 4; ++i)
     f.MatmulPreferenceSetAttribute(preference, kMinAlignmentA + i, order[i], sizeof *order[i]);
-  Candidate candidate{};
+  Candidate candidates[kCandidates] = {};
   int found = 0;
-  const int status =
-      f.MatmulAlgoGetHeuristic(d.handle, d.product, d.a, d.b, d.c, d.c, preference, 1, &candidate, &found);
+  const int status = f.MatmulAlgoGetHeuristic(d.handle, d.product, d.a, d.b, d.c, d.c, preference,
+                                              kCandidates, candidates, &found);
   f.MatmulPreferenceDestroy(preference);
   if (status != 0 || found == 0) return nullptr;
-  d.algorithm = candidate.algorithm;
-  plan->workspace_ = candidate.workspace;
+  const auto take = [&](const Candidate& c) { d.algorithm = c.algorithm, plan->workspace_ = c.workspace; };
+  take(candidates[0]);
+  if (found == 1 || !is_worth_timing(p)) return plan;
+  try {
+    const backend::Memory& memory = gpu.memory();
+    const backend::Block a(memory, bytes_of(p, p.a, p.m, p.k)), b(memory, bytes_of(p, p.b, p.k, p.n)),
+        c(memory, bytes_of(p, p.c, p.m, p.n)), workspace(memory, kWorkspaceBytes);
+    const int best = fastest(gpu, key_of(p), found, p.m <= kFewRows, [&](Stream_* stream, int way) {
+      take(candidates[way]);
+      plan->run(stream, a.get(), b.get(), c.get(), workspace.get());
+    });
+    take(candidates[best]);
+  } catch (const Error&) {
+    take(candidates[0]);  // too little memory to try
+  }
   return plan;
 }
 

@@ -53,7 +53,7 @@ std::string load(Driver& d) {
   get(d.ModuleLoadData, "cuModuleLoadData");
   get(d.ModuleGetFunction, "cuModuleGetFunction");
   get(d.FuncSetAttribute, "cuFuncSetAttribute");
-  get(d.LaunchKernel, "cuLaunchKernel");
+  get(d.LaunchKernelEx, "cuLaunchKernelEx");
   get(d.EventCreate, "cuEventCreate");
   get(d.EventDestroy, "cuEventDestroy_v2");
   get(d.EventRecord, "cuEventRecord");

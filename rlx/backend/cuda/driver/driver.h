@@ -18,6 +18,18 @@ struct Event_;
 struct Graph_;
 struct GraphExec_;
 
+/// CUlaunchAttribute and CUlaunchConfig.
+struct LaunchAttribute {
+  int id = 0, padding = 0;
+  int value[16] = {};
+};
+struct LaunchConfig {
+  unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;
+  Stream_* stream;
+  LaunchAttribute* attributes;
+  unsigned count;
+};
+
 /// As in the driver's interface; names without their prefix "cu" and their version.
 struct Driver {
   Result (*Init)(unsigned flags);
@@ -57,8 +69,7 @@ struct Driver {
   Result (*ModuleLoadData)(Module_**, const void* image);
   Result (*ModuleGetFunction)(Function_**, Module_*, const char* name);
   Result (*FuncSetAttribute)(Function_*, int attribute, int value);
-  Result (*LaunchKernel)(Function_*, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-                         unsigned bz, unsigned shared_bytes, Stream_*, void** parameters, void** extra);
+  Result (*LaunchKernelEx)(const LaunchConfig*, Function_*, void** parameters, void** extra);
   Result (*EventCreate)(Event_**, unsigned flags);
   Result (*EventDestroy)(Event_*);
   Result (*EventRecord)(Event_*, Stream_*);

@@ -2,7 +2,8 @@
 // sum l of exp(s - m) and the weighted sum of values, rescaled when m grows. Two kernels with one set of
 // parameters: `attention_matrix` multiplies f16 and bf16 on matrix units, `attention_plain` takes every
 // type and size. Before them stand T, Mask, Bias (types in memory), kDim and kValueDim (padded sizes of a
-// head), kHasMask, kKeyMask (the mask is the same for all queries), kHasBias, kCausal, kWindow, kSoftcap.
+// head), kHasMask, kKeyMask (the mask is the same for all queries), kHasBias, kCausal, kWindow, kSoftcap;
+// kRowTiles before the second.
 #pragma once
 
 namespace rlx::cuda {
@@ -150,134 +151,196 @@ inline void multiply(f32 (&d)[4], const u32 (&a)[4], u32 b0, u32 b1, bf16) {
 inline u32 pair(f32 low, f32 high, f16) { u32 r; asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low)); return r; }
 inline u32 pair(f32 low, f32 high, bf16) { u32 r; asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low)); return r; }
 
-// 64 queries a block, 16 a warp; tiles of 64 keys.
-extern "C" __global__ void __launch_bounds__(128, 2) attention_matrix(Params p) {
+// Asynchronous copies into shared memory; what is not there is filled with zeros.
+inline void copy16(void* to, const void* from, bool there) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"(u32(__cvta_generic_to_shared(to))), "l"(from), "r"(there ? 16 : 0));
+}
+inline void load_matrices(u32 (&r)[4], const T* at) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(u32(__cvta_generic_to_shared(at))));
+}
+inline void load_transposed(u32 (&r)[4], const T* at) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(u32(__cvta_generic_to_shared(at))));
+}
+inline f32 power_of_two(f32 x) { f32 y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+
+// 64 kRowTiles queries a block, 16 kRowTiles a warp; tiles of 64 keys, the next one on its way while one is multiplied. Scores
+// are kept times log2(e). `tiles` tells for blocks of queries and tiles of keys whether a mask lets nothing (0), a part (1) or all
+// of it (2) through; null where there is no such table.
+extern "C" __global__ void __launch_bounds__(128) attention_matrix(Params p, const u8* tiles) {
   constexpr bool kSimple = !kHasBias && !kSoftcap && !kWindow && (!kHasMask || kKeyMask);
-  constexpr int kRows = 64, kKeys = 64, kStride = kDim + 8, kValueStride = kValueDim + 8;
-  __shared__ alignas(16) T ks[kKeys * kStride];
-  __shared__ alignas(16) T vs[kKeys * kValueStride];
+  constexpr int kRows = 64 * kRowTiles, kKeys = 64, kStride = kDim + 8, kValueStride = kValueDim + 8;
+  constexpr f32 kLog2e = 1.4426950408889634f;
+  extern __shared__ uint4 shared[];
+  T* const qs = reinterpret_cast<T*>(shared);
+  T* const ks = qs + kRows * kStride;
+  T* const vs = ks + 2 * kKeys * kStride;
   const i64 b = blockIdx.z, h = blockIdx.y, kv = h * p.kv_heads / p.q_heads;
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, first = blockIdx.x * kRows;
-  const int low = first + warp * 16 + lane / 4, high = low + 8, column = lane % 4 * 2;
-  const T* const query = p.q + b * p.qs.batch + h * p.qs.head;
-  u32 q[kDim / 16][4];
-  #pragma unroll
-  for (int d = 0; d < kDim / 16; ++d) {
-    #pragma unroll
-    for (int n = 0; n < 4; ++n) {
-      const int row = n % 2 ? high : low, at = d * 16 + column + n / 2 * 8;
-      q[d][n] = row < p.q_len ? *reinterpret_cast<const u32*>(query + row * p.qs.row + at) : 0u;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  // Blocks with most keys begin first.
+  const int block = kCausal ? int(gridDim.x - 1 - blockIdx.x) : int(blockIdx.x), first = block * kRows;
+  const int row0 = first + warp * 16 * kRowTiles, column = lane % 4 * 2;
+  const int last = first + kRows - 1 < p.q_len ? first + kRows - 1 : p.q_len - 1, end = keys_to(p, last);
+  if (kHasMask && tiles) tiles += ((p.ms.batch ? b : 0) * gridDim.x + block) * ((p.k_len + kKeys - 1) / kKeys);
+  const auto next_tile = [&](int start) {
+    if (kHasMask && tiles) {
+      while (start < end && tiles[start / kKeys] == 0) start += kKeys;
     }
-  }
-  f32 out[kValueDim / 8][4] = {};
-  const f32 minus_infinity = -from_bits(0x7f800000u);
-  f32 most[2] = {minus_infinity, minus_infinity}, sum[2] = {};
-  const int last = first + kRows - 1 < p.q_len ? first + kRows - 1 : p.q_len - 1;
-  const int end = keys_to(p, last);
-  for (int start = keys_from(p, first) / kKeys * kKeys; start < end; start += kKeys) {
-    __syncthreads();
+    return start;
+  };
+  const auto fetch = [&](int start, int buffer) {
     for (int e = threadIdx.x; e < kKeys * kDim / 8; e += 128) {
       const int r = e / (kDim / 8), d = e % (kDim / 8) * 8;
-      uint4 x = {};
-      if (start + r < p.k_len) x = *reinterpret_cast<const uint4*>(p.k + b * p.ks.batch + kv * p.ks.head + (start + r) * p.ks.row + d);
-      *reinterpret_cast<uint4*>(ks + r * kStride + d) = x;
+      const bool there = start + r < p.k_len;
+      copy16(ks + (buffer * kKeys + r) * kStride + d, p.k + b * p.ks.batch + kv * p.ks.head + (there ? start + r : 0) * p.ks.row + d, there);
     }
     for (int e = threadIdx.x; e < kKeys * kValueDim / 8; e += 128) {
       const int r = e / (kValueDim / 8), d = e % (kValueDim / 8) * 8;
-      uint4 x = {};
-      if (start + r < p.k_len) x = *reinterpret_cast<const uint4*>(p.v + b * p.vs.batch + kv * p.vs.head + (start + r) * p.vs.row + d);
-      *reinterpret_cast<uint4*>(vs + r * kValueStride + d) = x;
+      const bool there = start + r < p.k_len;
+      copy16(vs + (buffer * kKeys + r) * kValueStride + d, p.v + b * p.vs.batch + kv * p.vs.head + (there ? start + r : 0) * p.vs.row + d, there);
     }
+    asm volatile("cp.async.commit_group;");
+  };
+  for (int e = threadIdx.x; e < kRows * kDim / 8; e += 128) {
+    const int r = e / (kDim / 8), d = e % (kDim / 8) * 8;
+    const bool there = first + r < p.q_len;
+    copy16(qs + r * kStride + d, p.q + b * p.qs.batch + h * p.qs.head + (there ? first + r : 0) * p.qs.row + d, there);
+  }
+  f32 out[kRowTiles][kValueDim / 8][4] = {};
+  const f32 minus_infinity = -from_bits(0x7f800000u);
+  f32 most[kRowTiles][2], sum[kRowTiles][2];
+  #pragma unroll
+  for (int t = 0; t < kRowTiles; ++t) most[t][0] = most[t][1] = minus_infinity, sum[t][0] = sum[t][1] = 0;
+  int start = next_tile(keys_from(p, first) / kKeys * kKeys), buffer = 0;
+  if (start < end) fetch(start, 0);
+  while (start < end) {
+    asm volatile("cp.async.wait_group 0;" ::: "memory");
     __syncthreads();
-    f32 s[kKeys / 8][4] = {};
+    const int following = next_tile(start + kKeys);
+    if (following < end) fetch(following, buffer ^ 1);
+    const T* const key_tile = ks + buffer * kKeys * kStride;
+    const T* const value_tile = vs + buffer * kKeys * kValueStride;
+    f32 s[kRowTiles][kKeys / 8][4] = {};
     #pragma unroll
-    for (int n = 0; n < kKeys / 8; ++n) {
+    for (int d = 0; d < kDim / 16; ++d) {
+      u32 q[kRowTiles][4];
       #pragma unroll
-      for (int d = 0; d < kDim / 16; ++d) {
-        const T* const at = ks + (n * 8 + lane / 4) * kStride + d * 16 + column;
-        multiply(s[n], q[d], *reinterpret_cast<const u32*>(at), *reinterpret_cast<const u32*>(at + 8), T{});
+      for (int t = 0; t < kRowTiles; ++t)
+        load_matrices(q[t], qs + ((warp * kRowTiles + t) * 16 + lane % 16) * kStride + d * 16 + lane / 16 * 8);
+      #pragma unroll
+      for (int n = 0; n < kKeys / 8; n += 2) {
+        u32 k[4];
+        load_matrices(k, key_tile + (n * 8 + lane % 8 + lane / 16 * 8) * kStride + d * 16 + lane / 8 % 2 * 8);
+        #pragma unroll
+        for (int t = 0; t < kRowTiles; ++t) {
+          multiply(s[t][n], q[t], k[0], k[1], T{});
+          multiply(s[t][n + 1], q[t], k[2], k[3], T{});
+        }
       }
     }
     // One bit for each key of the tile. Where all are open and none lies behind the queries of the warp,
     // scores need no mask.
     const u32 open[2] = {__ballot_sync(~0u, !key_blocked(p, b, h, start + lane)),
                          __ballot_sync(~0u, !key_blocked(p, b, h, start + 32 + lane))};
-    const bool behind = kCausal && start + kKeys - 1 > first + warp * 16 + p.k_len - p.q_len;
-    if (kSimple && !behind && (open[0] & open[1]) == ~0u) {
-      #pragma unroll
-      for (int n = 0; n < kKeys / 8; ++n) {
+    const bool behind = kCausal && start + kKeys - 1 > row0 + p.k_len - p.q_len;
+    const bool passed = kHasMask && !kKeyMask && !kHasBias && !kSoftcap && !kWindow && tiles && tiles[start / kKeys] == 2;
+    const bool simple = (kSimple || passed) && !behind && p.scale > 0 && (open[0] & open[1]) == ~0u;
+    const f32 scale = simple ? p.scale * kLog2e : kLog2e;
+    #pragma unroll
+    for (int t = 0; t < kRowTiles; ++t) {
+      if (!simple) {
         #pragma unroll
-        for (int c = 0; c < 4; ++c) s[n][c] *= p.scale;
-      }
-    } else {
-      #pragma unroll
-      for (int n = 0; n < kKeys / 8; ++n) {
-        #pragma unroll
-        for (int c = 0; c < 4; ++c) {
-          const bool seen = open[n / 4] >> (n % 4 * 8 + column + c % 2) & 1;
-          const int row = c < 2 ? low : high;
-          s[n][c] = seen ? masked(p, s[n][c], b, h, row < p.q_len ? row : p.q_len - 1, start + n * 8 + column + c % 2)
-                         : minus_infinity;
+        for (int n = 0; n < kKeys / 8; ++n) {
+          #pragma unroll
+          for (int c = 0; c < 4; ++c) {
+            const bool seen = open[n / 4] >> (n % 4 * 8 + column + c % 2) & 1;
+            const int row = row0 + t * 16 + lane / 4 + c / 2 * 8;
+            s[t][n][c] = seen ? masked(p, s[t][n][c], b, h, row < p.q_len ? row : p.q_len - 1, start + n * 8 + column + c % 2)
+                              : minus_infinity;
+          }
         }
       }
-    }
-    f32 now[2] = {most[0], most[1]};
-    #pragma unroll
-    for (int n = 0; n < kKeys / 8; ++n) {
       #pragma unroll
-      for (int c = 0; c < 4; ++c) now[c / 2] = fmaxf(now[c / 2], s[n][c]);  // a NaN goes on through its weight
-    }
-    f32 factor[2], base[2];
-    #pragma unroll
-    for (int c = 0; c < 2; ++c) {
-      now[c] = fmaxf(now[c], __shfl_xor_sync(~0u, now[c], 1));
-      now[c] = fmaxf(now[c], __shfl_xor_sync(~0u, now[c], 2));
-      base[c] = now[c] == minus_infinity ? 0.0f : now[c];
-      factor[c] = __expf(most[c] - base[c]);
-      most[c] = now[c];
-      sum[c] *= factor[c];
-    }
-    #pragma unroll
-    for (int n = 0; n < kKeys / 8; ++n) {
-      #pragma unroll
-      for (int c = 0; c < 4; ++c) {
-        s[n][c] = __expf(s[n][c] - base[c / 2]);
-        sum[c / 2] += s[n][c];
+      for (int c = 0; c < 2; ++c) {
+        f32 now = minus_infinity;
+        #pragma unroll
+        for (int n = 0; n < kKeys / 8; ++n) now = fmaxf(now, fmaxf(s[t][n][2 * c], s[t][n][2 * c + 1]));
+        now = fmaxf(now, __shfl_xor_sync(~0u, now, 1));
+        now = fmaxf(now, __shfl_xor_sync(~0u, now, 2));
+        now = fmaxf(now * scale, most[t][c]);  // a NaN goes on through its weight
+        const f32 base = now == minus_infinity ? 0.0f : now, factor = power_of_two(most[t][c] - base);
+        most[t][c] = now;
+        f32 part = 0;
+        #pragma unroll
+        for (int n = 0; n < kKeys / 8; ++n) {
+          #pragma unroll
+          for (int e = 2 * c; e < 2 * c + 2; ++e) {
+            s[t][n][e] = power_of_two(fmaf(s[t][n][e], scale, -base));
+            part += s[t][n][e];
+          }
+        }
+        sum[t][c] = fmaf(sum[t][c], factor, part);
+        #pragma unroll
+        for (int d = 0; d < kValueDim / 8; ++d) out[t][d][2 * c] *= factor, out[t][d][2 * c + 1] *= factor;
       }
-    }
-    #pragma unroll
-    for (int d = 0; d < kValueDim / 8; ++d) {
-      #pragma unroll
-      for (int c = 0; c < 4; ++c) out[d][c] *= factor[c / 2];
     }
     #pragma unroll
     for (int n = 0; n < kKeys / 16; ++n) {
-      const u32 w[4] = {pair(s[2 * n][0], s[2 * n][1], T{}), pair(s[2 * n][2], s[2 * n][3], T{}),
-                        pair(s[2 * n + 1][0], s[2 * n + 1][1], T{}), pair(s[2 * n + 1][2], s[2 * n + 1][3], T{})};
+      u32 w[kRowTiles][4];
+      #pragma unroll
+      for (int t = 0; t < kRowTiles; ++t) {
+        w[t][0] = pair(s[t][2 * n][0], s[t][2 * n][1], T{}), w[t][1] = pair(s[t][2 * n][2], s[t][2 * n][3], T{});
+        w[t][2] = pair(s[t][2 * n + 1][0], s[t][2 * n + 1][1], T{}), w[t][3] = pair(s[t][2 * n + 1][2], s[t][2 * n + 1][3], T{});
+      }
       #pragma unroll
       for (int d = 0; d < kValueDim / 16; ++d) {
-        u32 v0, v1, v2, v3;
-        const u32 at = u32(__cvta_generic_to_shared(vs + (n * 16 + lane % 16) * kValueStride + d * 16 + lane / 16 * 8));
-        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-                     : "=r"(v0), "=r"(v1), "=r"(v2), "=r"(v3) : "r"(at));
-        multiply(out[2 * d], w, v0, v1, T{});
-        multiply(out[2 * d + 1], w, v2, v3, T{});
+        u32 v[4];
+        load_transposed(v, value_tile + (n * 16 + lane % 16) * kValueStride + d * 16 + lane / 16 * 8);
+        #pragma unroll
+        for (int t = 0; t < kRowTiles; ++t) {
+          multiply(out[t][2 * d], w[t], v[0], v[1], T{});
+          multiply(out[t][2 * d + 1], w[t], v[2], v[3], T{});
+        }
       }
     }
+    start = following;
+    buffer ^= 1;
   }
   #pragma unroll
-  for (int c = 0; c < 2; ++c) {
-    sum[c] += __shfl_xor_sync(~0u, sum[c], 1);
-    sum[c] += __shfl_xor_sync(~0u, sum[c], 2);
-    const int i = c ? high : low;
-    if (i >= p.q_len) continue;
-    const f32 inverse = sum[c] > 0 || sum[c] != sum[c] ? 1.0f / sum[c] : 0.0f;
-    T* const to = p.o + b * p.os.batch + h * p.os.head + i * p.os.row;
+  for (int t = 0; t < kRowTiles; ++t) {
     #pragma unroll
-    for (int d = 0; d < kValueDim / 8; ++d)
-      *reinterpret_cast<u32*>(to + d * 8 + column) = pair(out[d][2 * c] * inverse, out[d][2 * c + 1] * inverse, T{});
-    if (lane % 4 == 0) p.lse[(b * p.q_heads + h) * p.q_len + i] = sum[c] == 0 ? minus_infinity : most[c] + logf(sum[c]);
+    for (int c = 0; c < 2; ++c) {
+      sum[t][c] += __shfl_xor_sync(~0u, sum[t][c], 1);
+      sum[t][c] += __shfl_xor_sync(~0u, sum[t][c], 2);
+      const int i = row0 + t * 16 + lane / 4 + c * 8;
+      if (i >= p.q_len) continue;
+      const f32 total = sum[t][c], inverse = total > 0 || total != total ? 1.0f / total : 0.0f;
+      T* const to = p.o + b * p.os.batch + h * p.os.head + i * p.os.row;
+      #pragma unroll
+      for (int d = 0; d < kValueDim / 8; ++d)
+        *reinterpret_cast<u32*>(to + d * 8 + column) = pair(out[t][d][2 * c] * inverse, out[t][d][2 * c + 1] * inverse, T{});
+      if (lane % 4 == 0)
+        p.lse[(b * p.q_heads + h) * p.q_len + i] = total == 0 ? minus_infinity : fmaf(most[t][c], 0.6931471805599453f, logf(total));
+    }
   }
+}
+)cuda";
+
+inline constexpr char kMaskTiles[] = R"cuda(
+// The table of `attention_matrix`: blockIdx = tile of keys, block of queries, batch.
+extern "C" __global__ void __launch_bounds__(256) mask_tiles(Params p, u8* tiles) {
+  constexpr int kRows = 64 * kRowTiles, kKeys = 64;
+  bool any = false, all = true;
+  for (int e = threadIdx.x; e < kRows * kKeys; e += 256) {
+    const int i = blockIdx.y * kRows + e / kKeys, j = blockIdx.x * kKeys + e % kKeys;
+    if (i >= p.q_len || j >= p.k_len) continue;
+    const bool open = !(as_f32(p.mask[blockIdx.z * p.ms.batch + i * p.ms.row + j]) < 0.5f);
+    any = any || open;
+    all = all && open;
+  }
+  const int some = __syncthreads_or(any), whole = __syncthreads_and(all);
+  if (threadIdx.x == 0) tiles[(blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x] = whole ? 2 : some ? 1 : 0;
 }
 )cuda";
 

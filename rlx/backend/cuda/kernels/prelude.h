@@ -19,6 +19,15 @@ typedef double f64;
 struct f16 { u16 bits; };
 struct bf16 { u16 bits; };
 
+// The first words of every kernel; the compiler's caller puts them there where a text does not say them itself. The next
+// kernel may come to the processors from now on, and what the kernels before wrote is there.
+inline void begin() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 inline f32 from_bits(u32 x) { return __int_as_float(i32(x)); }
 inline f64 from_bits(u64 x) { return __longlong_as_double(i64(x)); }
 inline f16 to_f16(f32 x) { f16 y; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(x)); return y; }

@@ -2,6 +2,7 @@
 #include "rlx/ops/attention/attention.h"
 
 #include "rlx/backend/cuda/kernels/attention.h"
+#include "rlx/backend/cuda/kernels/attention_split.h"
 #include "rlx/backend/cuda/nodes/families.h"
 #include "rlx/backend/cuda/region/printer.h"
 
@@ -56,6 +57,7 @@ Heads score_strides(const Arg& x) {
 }
 
 constexpr int64_t kMostLanes = 256;
+constexpr int kSplitRows = 8;  // queries of one block over a part of the keys, and of a call that is split
 
 Support accepts(const Request& r) {
   const auto& a = r.node.as<ops::Attention>();
@@ -97,14 +99,15 @@ class AttentionStep final : public Step {
     if (bias_ >= 0) p_.bs = score_strides(r.in[size_t(bias_)]);
     batch_ = q.batch;
     element_ = dtype_size(r.in[0].dtype());
-    const bool narrow = element_ == 2;
-    plain_ =
-        device_of(r).functions().get({"attention_plain", text(r, a, 8) + kAttentionShared + kAttentionPlain});
-    if (narrow && q.lanes % 16 == 0 && v.lanes % 16 == 0 && q.lanes <= 128 && v.lanes <= 128 && even_rows())
-      matrix_ = device_of(r).functions().get(
-          {"attention_matrix", text(r, a, 16) + kAttentionShared + kAttentionMatrix});
-    note = cat(matrix_ ? "matrix units" : "plain", ", ", a.num_heads, " heads on ", kv, ", ", q.rows,
-               " queries, ", k.rows, " keys");
+    if (q.rows <= kSplitRows && a.num_heads % kv == 0) {
+      prepare_split(r, a);
+    } else {
+      prepare_tiles(r, a);
+    }
+    note = cat(splits_ > 0 ? cat(splits_, splits_ == 1 ? " part" : " parts")
+               : matrix_   ? "matrix units"
+                           : "plain",
+               ", ", a.num_heads, " heads on ", kv, ", ", q.rows, " queries, ", k.rows, " keys");
   }
 
   void run(const Launch& l) const override {
@@ -117,9 +120,9 @@ class AttentionStep final : public Step {
                           reinterpret_cast<uintptr_t>(p.v) | reinterpret_cast<uintptr_t>(p.o)) %
                              16 ==
                          0;
+    if (splits_ > 0) return run_split(l, p, aligned);
     if (matrix_ && aligned) {
-      (*matrix_)(stream_of(l).handle, {(p.q_len + 63) / 64, p.q_heads, batch_}, {128}, 0, p);
-      return;
+      return run_matrix(l, p);
     }
     const size_t lanes = padded(p.head_dim), values = padded(p.value_dim);
     const size_t shared = (64 * (lanes + 1) + 32 * (values + 1) + 32 * 33) * sizeof(float);
@@ -128,6 +131,76 @@ class AttentionStep final : public Step {
 
  private:
   static size_t padded(int lanes) { return size_t(lanes + 7) / 8 * 8; }
+
+  void prepare_tiles(const Request& r, const ops::AttentionAttrs& a) {
+    const bool narrow = element_ == 2 && p_.head_dim <= 128 && p_.value_dim <= 128;
+    plain_ =
+        device_of(r).functions().get({"attention_plain", text(r, a, 8) + kAttentionShared + kAttentionPlain});
+    if (narrow && p_.head_dim % 16 == 0 && p_.value_dim % 16 == 0 && even_rows()) prepare_matrix(r, a);
+  }
+
+  void prepare_matrix(const Request& r, const ops::AttentionAttrs& a) {
+    const Gpu* const gpu = device_of(r).gpu();
+    const int64_t processors = gpu ? gpu->multiprocessors() : 132;
+    // Two rows of tiles a warp reuse keys and values, where enough blocks are left.
+    const int64_t large = (p_.q_len + 127) / 128 * p_.q_heads * batch_;
+    row_tiles_ = p_.head_dim <= 64 && p_.value_dim <= 64 && large >= 2 * processors ? 2 : 1;
+    const std::string shared =
+        cat("constexpr int kRowTiles = ", row_tiles_, ";\n", text(r, a, 16), kAttentionShared);
+    matrix_ = device_of(r).functions().get({"attention_matrix", shared + kAttentionMatrix});
+    const bool shared_mask = mask_ >= 0 && p_.ms.row != 0 && p_.ms.head == 0 && p_.q_heads > 1;
+    if (!shared_mask || p_.q_len < 64) return;
+    mask_tiles_ = device_of(r).functions().get({"mask_tiles", shared + kMaskTiles});
+    workspace = size_t(mask_grid().x * mask_grid().y * mask_grid().z);
+  }
+  Grid mask_grid() const {
+    const int64_t rows = 64 * row_tiles_;
+    return {(p_.k_len + 63) / 64, (p_.q_len + rows - 1) / rows, p_.ms.batch != 0 ? batch_ : 1};
+  }
+
+  void run_matrix(const Launch& l, const Parameters& p) const {
+    std::byte* const tiles = mask_tiles_ ? l.workspace : nullptr;
+    if (mask_tiles_) (*mask_tiles_)(stream_of(l).handle, mask_grid(), {256}, 0, p, tiles);
+    const int64_t rows = 64 * row_tiles_, lanes = p.head_dim + 8, values = p.value_dim + 8;
+    const auto shared = size_t(2 * ((rows + 128) * lanes + 128 * values));
+    (*matrix_)(stream_of(l).handle, {(p.q_len + rows - 1) / rows, p.q_heads, batch_}, {128}, shared, p,
+               tiles);
+  }
+
+  // Parts of the keys, so many that all processors have work.
+  void prepare_split(const Request& r, const ops::AttentionAttrs& a) {
+    const int rows = p_.q_heads / p_.kv_heads * p_.q_len;
+    chunks_ = (rows + kSplitRows - 1) / kSplitRows;
+    const Gpu* const gpu = device_of(r).gpu();
+    const int64_t blocks = int64_t(p_.kv_heads) * chunks_ * batch_,
+                  wanted = 2 * (gpu ? gpu->multiprocessors() : 132);
+    constexpr int64_t kTile = 64;
+    const int64_t tiles = (p_.k_len + kTile - 1) / kTile, most = std::max<int64_t>(1, wanted / blocks);
+    const int64_t each = (tiles + most - 1) / most;
+    keys_each_ = int(each * kTile);
+    splits_ = (tiles + each - 1) / each;
+    const bool whole = p_.head_dim % 8 == 0 && p_.value_dim % 8 == 0 && even_rows();
+    const std::string shared = cat(text(r, a, 8), kAttentionShared, kAttentionParts);
+    const auto source = [&](bool wide) {
+      return Source{"attention_split",
+                    cat(shared, "constexpr int kQueries = ", std::min(rows, kSplitRows),
+                        ";\nconstexpr bool kWide = ", wide ? "true" : "false", ";\n", kAttentionSplit)};
+    };
+    split_ = device_of(r).functions().get(source(false));
+    if (whole) split_wide_ = device_of(r).functions().get(source(true));
+    if (splits_ == 1) return;
+    join_ = device_of(r).functions().get({"attention_join", shared + kAttentionJoin});
+    const int64_t padded_values = (p_.value_dim + 7) / 8 * 8;
+    workspace = size_t(batch_ * p_.q_heads * p_.q_len * splits_ * (2 + padded_values)) * sizeof(float);
+  }
+
+  void run_split(const Launch& l, const Parameters& p, bool aligned) const {
+    const FunctionRef& f = split_wide_ && aligned ? split_wide_ : split_;
+    (*f)(stream_of(l).handle, {splits_, p.kv_heads * chunks_, batch_}, {256}, 0, p, l.workspace, keys_each_,
+         chunks_);
+    if (splits_ > 1)
+      (*join_)(stream_of(l).handle, {batch_ * p.q_heads * p.q_len}, {128}, 0, p, l.workspace, int(splits_));
+  }
 
   // Rows of q, k, v and o begin at multiples of 16 bytes when the first does.
   bool even_rows() const {
@@ -157,7 +230,9 @@ class AttentionStep final : public Step {
   int mask_ = -1, bias_ = -1;
   int64_t batch_ = 1;
   size_t element_ = 4;
-  FunctionRef plain_, matrix_;
+  int64_t splits_ = 0;  // 0: one block for a tile of queries and all keys
+  int keys_each_ = 0, chunks_ = 1, row_tiles_ = 1;
+  FunctionRef plain_, matrix_, mask_tiles_, split_, split_wide_, join_;
 };
 
 std::unique_ptr<Step> prepare(const Request& r) { return std::make_unique<AttentionStep>(r); }

@@ -3,6 +3,7 @@
 #include "rlx/backend/cuda/driver/blas.h"
 #include "rlx/backend/cuda/kernels/product.h"
 #include "rlx/backend/cuda/nodes/families.h"
+#include "rlx/backend/cuda/nodes/few_rows.h"
 #include "rlx/backend/cuda/region/printer.h"
 #include "rlx/ops/linalg/dot_general.h"
 #include "rlx/ops/linalg/matmul.h"
@@ -72,6 +73,20 @@ std::shared_ptr<const BlasPlan> blas_plan(const Device& device, const Product& p
       *device.gpu(), {.dtype = t, .m = p.m, .n = p.n, .k = p.k, .batch = p.batch, .a = *a, .b = *b, .c = *c});
 }
 
+std::optional<FewRowsKernel> few_rows_kernel(const Device& device, const Product& p) {
+  const bool runs = (p.k == 1 || p.a.column == 1) && (p.n == 1 || p.c.column == 1);
+  if (p.b_type != p.a_type || p.c_type != p.a_type || p.batch != 1 || p.places() != 1 || !runs)
+    return std::nullopt;
+  return FewRowsKernel::make(device, {.dtype = p.a_type,
+                                      .m = p.m,
+                                      .n = p.n,
+                                      .k = p.k,
+                                      .a_row = p.m == 1 ? 0 : p.a.row,
+                                      .c_row = p.c.row,
+                                      .b_row = p.b.row,
+                                      .b_column = p.b.column});
+}
+
 Source tiled_source(const Product& p) {
   const bool complex = p.a_type == DType::c64, whole = is_integer(p.a_type), wide = p.a_type == DType::f64;
   std::string text;
@@ -108,10 +123,14 @@ constexpr size_t kWorkspaceAlignment = 256;  // what the library asks of its wor
 
 class ProductStep final : public Step {
  public:
-  ProductStep(const Device& device, const Product& p) : device_(device), p_(p), blas_(blas_plan(device, p)) {
+  ProductStep(const Device& device, const Product& p)
+      : device_(device), p_(p), few_(few_rows_kernel(device, p)), blas_(blas_plan(device, p)) {
     if (blas_ && blas_->workspace() > 0) workspace = blas_->workspace() + kWorkspaceAlignment;
     tiled_ = device.functions().get(tiled_source(p));
-    note = cat(blas_ ? "cuBLASLt" : "tiles of 64 x 64", ", ", p.m, " x ", p.n, " x ", p.k,
+    note = cat(few_    ? "few rows"
+               : blas_ ? "cuBLASLt"
+                       : "tiles of 64 x 64",
+               ", ", p.m, " x ", p.n, " x ", p.k,
                p.batch * p.places() > 1 ? cat(", ", p.batch * p.places(), " times") : "");
   }
 
@@ -132,6 +151,7 @@ class ProductStep final : public Step {
   void run_one(const Launch& l, std::byte* a, std::byte* b, std::byte* c) const {
     const Stream& s = stream_of(l);
     s.gpu.use();
+    if (few_ && few_->fits(a, b)) return few_->run(s, a, b, c);
     if (blas_ && blas_->fits(a, b, c)) {
       const auto place =
           (reinterpret_cast<uintptr_t>(l.workspace) + kWorkspaceAlignment - 1) / kWorkspaceAlignment;
@@ -151,6 +171,7 @@ class ProductStep final : public Step {
 
   const Device& device_;
   Product p_;
+  std::optional<FewRowsKernel> few_;
   std::shared_ptr<const BlasPlan> blas_;
   FunctionRef tiled_;
 };

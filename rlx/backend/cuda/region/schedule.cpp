@@ -15,6 +15,7 @@ using region::Role;
 
 constexpr int64_t kWarp = 32;
 constexpr int64_t kBlocksWanted = 264;      // two for each processor of an H100 or H200
+constexpr int64_t kFewRows = 64;            // fewer than half of the processors
 constexpr int64_t kRegisterValues = 64;     // of a thread for scratch rows and kept inputs
 constexpr int64_t kSplitColumns = 1 << 14;  // rows shorter than this are not shared by blocks
 
@@ -116,6 +117,12 @@ Schedule schedule_of(const Region& r, bool aligned) {
     s.rows_per_block = int(kWarp);
     s.lanes = columns >= 64 ? 16 : columns >= 16 ? 8 : 1;
     s.threads = int(kWarp) * s.lanes;
+  } else if (r.rows() <= kFewRows && columns > kWarp * s.vector) {
+    // Few rows: each thread takes one vector, so that a row is done in one round.
+    s.spread = Spread::block;
+    s.threads = 64;
+    while (s.threads < 1024 && int64_t(s.threads) * s.vector < columns) s.threads *= 2;
+    s.lanes = s.threads;
   } else if (columns <= kWarp * 8 * s.vector) {
     s.spread = Spread::warp;
     s.threads = 128;

@@ -1,0 +1,17 @@
+// The fastest of several ways to do the same work.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "rlx/backend/cuda/driver/gpu.h"
+
+namespace rlx::cuda {
+
+/// Which of `count` ways to queue a work is the fastest. Measured once for each key, then known to the process and kept
+/// beside the compiled kernels, so that a program does not change from run to run; without a place to keep it the first way is
+/// taken. `cold`: its operands are not in the caches when it begins. A way that fails is not taken.
+int fastest(const Gpu&, const std::string& key, int count, bool cold,
+            const std::function<void(Stream_*, int way)>& queue);
+
+}  // namespace rlx::cuda

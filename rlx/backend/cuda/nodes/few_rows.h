@@ -1,0 +1,35 @@
+// Products of a few rows on kernels of their own.
+#pragma once
+
+#include <optional>
+
+#include "rlx/backend/cuda/nodes/families.h"
+
+namespace rlx::cuda {
+
+/// c [m, n] = a [m, k] b [k, n]; strides in elements. Rows of a and c are runs.
+struct FewRows {
+  DType dtype = DType::f32;
+  int64_t m = 0, n = 0, k = 0;
+  int64_t a_row = 0, c_row = 0;
+  int64_t b_row = 0, b_column = 0;
+};
+
+class FewRowsKernel {
+ public:
+  /// Nothing where another kernel is to be taken: many rows, odd sizes, other types, a matrix without runs.
+  static std::optional<FewRowsKernel> make(const Device&, const FewRows&);
+
+  /// Whether these addresses are multiples of what it reads at once.
+  bool fits(const void* a, const void* b) const {
+    return (reinterpret_cast<uintptr_t>(a) | reinterpret_cast<uintptr_t>(b)) % 16 == 0;
+  }
+  void run(const Stream&, const void* a, const void* b, void* c) const;
+
+ private:
+  FewRows p_;
+  Grid grid_, block_;
+  FunctionRef function_;
+};
+
+}  // namespace rlx::cuda

@@ -1,0 +1,154 @@
+// On a GPU: products with packed weights of every format, products of few rows, attention of few queries, rotary positions; equal to
+// the interpreter at sizes of one block and of many.
+#include <gtest/gtest.h>
+
+#include "rlx/ir/sample.h"
+#include "rlx/quant/format.h"
+#include "rlx/quant/scheme.h"
+#include "tests/backend/cuda/on_device.h"
+#include "tests/support/graphs.h"
+
+namespace rlx {
+namespace {
+
+using test::expect_as_interpreted;
+
+// Least values of random blocks are large: what is left of their sums is known to fewer digits.
+constexpr double kPackedError = 1e-3;
+
+class ProductsOnDevice : public test::OnDevice {
+ protected:
+  void compare(const std::string& text, double least = 1e-9) {
+    const ir::Graph g = test::graph(text);
+    NamedLiterals leaves;
+    uint64_t seed = 3;
+    for (const ir::NodeId id : g.leaves()) {
+      const ir::Node& n = g.node(id);
+      const std::string name = static_cast<const ir::NamedLeaf*>(n.attrs.get())->name;
+      // Bytes below 60 make scales that are small numbers, indices below 3 choose.
+      const std::string range = n.shapes[0].dtype() == DType::u8  ? " <60"
+                                : is_integer(n.shapes[0].dtype()) ? " <3"
+                                                                  : "";
+      leaves.emplace(name, ir::sample_literal(cat(n.shapes[0]) + range, seed++));
+    }
+    SCOPED_TRACE(text);
+    expect_as_interpreted(g, leaves, least);
+  }
+};
+
+TEST_F(ProductsOnDevice, packed_weights_of_every_format) {
+  for (const quant::BlockFormat& f : quant::formats()) {
+    if (f.is_plain() || f.decode == nullptr) continue;
+    const std::string scheme = cat(quant::Scheme::gguf(f));
+    const int64_t k = 3 * std::max(f.elements, 64), bytes = k / f.elements * f.bytes;
+    for (const int64_t m : {1, 3, 20, 150}) {
+      for (const char* activations : {"exact", "q8"})
+        compare(cat("graph @f(x: f32[", m, ",", k, "], w: u8[70,", bytes,
+                    "]) { y = dequant_matmul(x, w, scheme=\"", scheme, "\", activations=", activations,
+                    ") return y }"),
+                kPackedError);
+    }
+    compare(cat("graph @f(w: u8[2,5,", bytes, "]) { y = dequantize_blocks(w, scheme=\"", scheme,
+                "\", shape=(2,", k, ",5)) return y }"));
+    compare(cat("graph @f(x: f32[4,", k, "], w: u8[3,", 9 * bytes,
+                "], e: i32[4]) { y = dequant_grouped_matmul(x, w, e, scheme=\"", scheme,
+                "\", activations=q8) return y }"));
+  }
+}
+
+TEST_F(ProductsOnDevice, packed_weights_of_long_rows_and_narrow_activations) {
+  for (const char* type : {"f32", "bf16", "f16"}) {
+    for (const int64_t m : {1, 70}) {
+      compare(cat("graph @f(x: ", type, "[", m,
+                  ",4096], w: u8[300,2304]) { y = dequant_matmul(x, w, scheme=\"gguf_q4k\") return y }"),
+              1e-3);
+    }
+  }
+  compare(
+      "graph @f(x: f32[1,14336], w: u8[130,11760]) { y = dequant_matmul(x, w, scheme=\"gguf_q6k\", activations=q8) return y }",
+      kPackedError);
+  compare(
+      "graph @f(x: f32[300,2048], w: u8[520,1152]) { y = dequant_matmul(x, w, scheme=\"gguf_q4k\", activations=q8) return y }",
+      kPackedError);
+}
+
+// Blocks behind an odd number of bytes: nothing may assume more than the alignment of a byte.
+TEST_F(ProductsOnDevice, packed_weights_at_any_address) {
+  for (const char* scheme : {"gguf_q4k", "gguf_q6k", "gguf_q8_0"}) {
+    const quant::BlockFormat& f = *quant::scheme_from_text(scheme)->format;
+    const int64_t bytes = 512 / f.elements * f.bytes;
+    for (const int64_t m : {1, 20})
+      compare(cat("graph @f(x: f32[", m, ",512], w: u8[", 9 * bytes + 3,
+                  "]) { v = narrow(w, axis=0, start=3, len=", 9 * bytes,
+                  ") y = dequant_matmul(x, v, scheme=\"", scheme, "\", activations=q8) return y }"));
+  }
+}
+
+TEST_F(ProductsOnDevice, few_rows) {
+  for (const char* type : {"f32", "bf16", "f16"}) {
+    for (const int64_t m : {1, 2, 4}) {
+      for (const auto& [k, n] : {std::pair(576, 200), {64, 70}, {2048, 1030}, {40, 8}}) {
+        compare(cat("graph @f(x: ", type, "[", m, ",", k, "], w: ", type, "[", n, ",", k,
+                    "]) { t = transpose(w, perm=[1,0]) y = matmul(x, t) return y }"),
+                1e-4);
+        compare(cat("graph @f(x: ", type, "[", m, ",", k, "], w: ", type, "[", k, ",", n / 8 * 8,
+                    "]) { y = matmul(x, w) return y }"),
+                1e-4);
+      }
+    }
+  }
+}
+
+TEST_F(ProductsOnDevice, attention_of_few_queries) {
+  for (const char* type : {"f32", "bf16"}) {
+    for (const auto& [seq, keys] : {std::pair(1, 40), {1, 900}, {3, 300}, {8, 64}}) {
+      for (const char* kind :
+           {"", ", mask_kind=causal", ", mask_kind=sliding_window, window=20, attn_logit_softcap=5.0"}) {
+        compare(cat("graph @f(q: ", type, "[2,", seq, ",192], k: ", type, "[2,", keys, ",96], v: ", type,
+                    "[2,", keys, ",96]) { y:2 = attention(q, k, v, num_heads=6, num_kv_heads=3", kind,
+                    ") return y, l=y#1 }"));
+        compare(cat("graph @f(q: ", type, "[2,", seq, ",192], k: ", type, "[2,", keys, ",32], v: ", type,
+                    "[2,", keys, ",32], m: bool[2,1,", seq, ",", keys,
+                    "]) { y:2 = attention(q, k, v, m, has_mask=true, num_heads=6, num_kv_heads=1", kind,
+                    ") return y, l=y#1 }"));
+      }
+    }
+  }
+}
+
+// Tiles of keys that a mask hides wholly, in part, and not at all.
+TEST_F(ProductsOnDevice, attention_under_a_mask_in_tiles) {
+  for (const char* type : {"bf16", "f16", "f32"}) {
+    const ir::Graph g = test::graph(
+        cat("graph @f(q: ", type, "[2,200,128], k: ", type, "[2,300,64], v: ", type,
+            "[2,300,64], m: bool[2,1,200,300]) { y:2 = attention(q, k, v, m, has_mask=true, num_heads=4, "
+            "num_kv_heads=2) return y, l=y#1 }"));
+    Literals leaves;
+    for (const ir::NodeId id : g.leaves())
+      leaves.push_back(ir::sample_literal(cat(g.node(id).shapes[0]), leaves.size() + 5));
+    const auto mask = leaves[3].mutable_bytes();
+    for (int64_t b = 0; b < 2; ++b) {
+      for (int64_t i = 0; i < 200; ++i) {
+        for (int64_t j = 0; j < 300; ++j) mask[size_t((b * 200 + i) * 300 + j)] = std::byte(j <= i + 50 * b);
+      }
+    }
+    SCOPED_TRACE(type);
+    expect_as_interpreted(g, test::named(g, leaves), 1e-9);
+  }
+}
+
+TEST_F(ProductsOnDevice, rotary_positions) {
+  for (const char* type : {"f32", "bf16"}) {
+    for (const char* how : {"", ", interleaved=true", ", n_rot=32"}) {
+      compare(cat("graph @f(x: ", type, "[2,70,192], c: ", type, "[80,32], s: ", type,
+                  "[80,32]) { y = rope(x, c, s, head_dim=64", how, ") return y }"),
+              1e-4);
+      compare(cat("graph @f(x: ", type, "[2,70,192], c: ", type, "[80,32], s: ", type,
+                  "[80,32], p: i32[2,70]) { y = rope(x, c, s, p, head_dim=64", how, ") return y }"),
+              1e-4);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rlx
