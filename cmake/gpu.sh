@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # ./dev gpu pack | check | bench: tests and benchmarks for a GPU machine without a toolchain.
 #   pack   build here, strip, collect shared libraries and data into build/gpu/pack.tar.xz
-#   check  there: every operator in a process of its own, whole programs, operator vectors; ends with a summary
+#   check  there: every operator in a process of its own, whole programs, operator vectors, models; ends with a summary
+#   models there: the models of the test data alone
 #   bench  there: bench_gpu
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -19,12 +20,17 @@ pack() {
   local bin=${1:-build/$preset}
   rm -rf "$folder/pack"
   mkdir -p "$folder/pack/bin" "$folder/pack/lib"
-  strip -o "$folder/pack/bin/test_backend_cuda" "$bin/tests/test_backend_cuda"
-  strip -o "$folder/pack/bin/vectors" "$bin/tests/vectors"
-  strip -o "$folder/pack/bin/bench_gpu" "$bin/bench/bench_gpu"
+  local program
+  for program in tests/test_backend_cuda tests/test_models tests/vectors bench/bench_gpu apps/rlx; do
+    strip -o "$folder/pack/bin/$(basename "$program")" "$bin/$program"
+  done
   libraries_of "$folder"/pack/bin/* | xargs -I{} cp -L {} "$folder/pack/lib/"
-  [ -d ../shared/data/opvectors ] && cp -r ../shared/data/opvectors "$folder/pack/opvectors"
-  XZ_OPT=-0 tar -C "$folder/pack" -cJf "$folder/pack.tar.xz" .
+  local set
+  for set in opvectors checkpoints gguf; do
+    if [ -d "../shared/data/$set" ]; then cp -rL "../shared/data/$set" "$folder/pack/$set"; fi
+  done
+  # The programs hold the same libraries: a window over all of them finds what is repeated.
+  XZ_OPT="-1 --lzma2=preset=1,dict=192MiB" tar -C "$folder/pack" --sort=name -cJf "$folder/pack.tar.xz" .
   rm -rf "$folder/pack"
   ls -l "$folder/pack.tar.xz"
 }
@@ -41,11 +47,11 @@ check() {
   mkdir -p "$folder/logs"
   export bin=$PWD/$folder/there/bin logs=$PWD/$folder/logs
   # A wrong address ends a context, so every test has a process of its own.
-  "$bin/test_backend_cuda" --gtest_list_tests --gtest_filter='*runs_on_the_gpu*:OnDevice*' |
+  "$bin/test_backend_cuda" --gtest_list_tests --gtest_filter='*runs_on_the_gpu*:*OnDevice*' |
     awk '/^[^ ]/ {suite = $1} /^ / {print suite $1}' > "$folder/tests.txt"
   run_one() {
     local name=${1//\//_}
-    if ! timeout 120 "$bin/test_backend_cuda" --gtest_brief=1 --gtest_filter="$1" > "$logs/$name.log" 2>&1; then
+    if ! timeout 240 "$bin/test_backend_cuda" --gtest_brief=1 --gtest_filter="$1" > "$logs/$name.log" 2>&1; then
       echo "FAILED $1"
     fi
   }
@@ -57,7 +63,23 @@ check() {
     timeout 200 "$bin/vectors" "$folder/there/opvectors" --device cuda > "$folder/vectors.log" 2>&1 || true
     tail -30 "$folder/vectors.log" | cut -c1-200
   fi
+  models
   if [ -n "${OUT:-}" ]; then tar -C "$folder" -czf "$OUT/logs.tar.gz" logs failed.txt vectors.log 2>/dev/null || true; fi
+}
+
+# Checkpoints and GGUF files with the tolerances of the CPU; a process for each sixteenth of the tests.
+models() {
+  unpack
+  export LD_LIBRARY_PATH=$PWD/$folder/there/lib RLX_CACHE=$PWD/$folder/there/cache
+  export RLX_DATA=$PWD/$folder/there RLX_TEST_DEVICE=cuda GTEST_TOTAL_SHARDS=16
+  export bin=$PWD/$folder/there/bin logs=$PWD/$folder/logs
+  mkdir -p "$logs"
+  seq 0 15 | xargs -P 8 -I{} bash -c 'GTEST_SHARD_INDEX={} timeout 400 "$bin/test_models" \
+    --gtest_filter="All/Checkpoint.*:All/Gguf.*" > "$logs/models{}.log" 2>&1 || true'
+  unset RLX_DATA RLX_TEST_DEVICE GTEST_TOTAL_SHARDS
+  grep -h "^\[  FAILED  \] All.*ms)" "$logs"/models*.log | sort | cut -c1-150 || true
+  echo "models: $(cat "$logs"/models*.log | grep -c "^\[       OK \]") passed," \
+    "$(cat "$logs"/models*.log | grep -c "^\[  FAILED  \] All.*ms)") failed"
 }
 
 bench() {
@@ -66,6 +88,6 @@ bench() {
 }
 
 case ${1:-} in
-  pack | check | bench) "$@" ;;
-  *) sed -n '2,5s/^# //p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
+  pack | check | models | bench) "$@" ;;
+  *) sed -n '2,6s/^# //p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
 esac

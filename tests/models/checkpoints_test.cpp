@@ -42,7 +42,7 @@ TEST_P(Checkpoint, whole_sequence) {
   const NamedLiterals want = expected();
   const bool encoder = model.config().encoder;
   const models::ModelGraph g = model.graph({.mask = encoder});
-  CompiledGraph run = compile(g.graph, g.weights);
+  CompiledGraph run = compile(g.graph, g.weights, options_of(g));
   NamedLiterals in{{"input_ids", want.at("input_ids")}};
   if (encoder) in.emplace("mask", want.at("attention_mask"));
   const NamedLiterals got = run.run(in);

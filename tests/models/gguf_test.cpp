@@ -57,7 +57,7 @@ class Opened {
   Literal logits(bool rounded) const {
     const Literal& ids = want.at("input_ids");
     const models::ModelGraph g = model.graph({.round_activations = rounded});
-    return compile(g.graph, g.weights)
+    return compile(g.graph, g.weights, options_of(g))
         .run({{"input_ids", ids.cast(DType::i32).reshaped({1, ids.elements()})}})
         .at("logits");
   }

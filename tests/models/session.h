@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "rlx/base/options.h"
 #include "rlx/io/literal.h"
 #include "rlx/io/safetensors.h"
 #include "rlx/models/model.h"
@@ -15,7 +16,7 @@ namespace rlx::test {
 using Tokens = std::vector<int32_t>;
 
 inline CompileOptions options_of(const models::ModelGraph& g) {
-  CompileOptions out;
+  CompileOptions out{.device = option("RLX_TEST_DEVICE").value_or("cpu")};
   for (const models::State& s : g.states) out.states.push_back({s.input, s.output});
   return out;
 }
@@ -27,6 +28,7 @@ class Session {
       : graph_(model.graph(sized(options, rows, capacity))),
         run_(compile(graph_.graph, graph_.weights, options_of(graph_))),
         rows_(rows),
+        capacity_(capacity),
         held_(size_t(rows)),
         length_(context_length),
         asks_length_(models::depends_on_length(model.config().rope)) {}
@@ -34,6 +36,8 @@ class Session {
   /// The next pieces, one for each row, of one length; -1 stands for padding. Gives logits [rows, seq, vocab].
   Literal step(const std::vector<Tokens>& pieces) {
     const auto seq = int64_t(pieces[0].size());
+    // Sizes are constants of a GPU's kernels, so there all slots are looked at from the first run on.
+    const int64_t keys = on_cpu_ ? start_ + seq : capacity_;
     std::vector<int32_t> ids, positions, key_positions;
     for (int64_t r = 0; r < rows_; ++r) {
       for (const int32_t id : pieces[size_t(r)]) {
@@ -43,14 +47,14 @@ class Session {
         held_[size_t(r)].push_back(positions.back());
       }
       key_positions.insert(key_positions.end(), held_[size_t(r)].begin(), held_[size_t(r)].end());
+      key_positions.resize(size_t((r + 1) * keys), -1);
     }
-    const int64_t keys = start_ + seq;
     NamedLiterals in{{"input_ids", Literal::of<int32_t>({rows_, seq}, ids)},
                      {"positions", Literal::of<int32_t>({rows_, seq}, positions)},
                      {"start", Literal::of<int32_t>({1}, {int32_t(start_)})},
                      {"key_positions", Literal::of<int32_t>({rows_, keys}, key_positions)}};
     if (asks_length_) in.emplace("context_length", Literal::of<int32_t>({1}, {int32_t(length_)}));
-    start_ = keys;
+    start_ += seq;
     return run_.run(in).at("logits");
   }
 
@@ -63,7 +67,8 @@ class Session {
 
   models::ModelGraph graph_;
   CompiledGraph run_;
-  int64_t rows_, start_ = 0;
+  int64_t rows_, capacity_, start_ = 0;
+  bool on_cpu_ = !option("RLX_TEST_DEVICE");
   std::vector<Tokens> held_;
   std::vector<int32_t> next_ = std::vector<int32_t>(size_t(rows_), 0);
   int64_t length_;
