@@ -74,6 +74,15 @@ class Save(unittest.TestCase):
         self.assertTrue(os.path.exists(self.path + ".data"))
         self.agree({"x": x}, mlp(p, x))
 
+    def test_bytes_that_are_no_text_do_not_hide_the_error(self):
+        rlx.onnx.save(self.path, lambda a: a + 1, rnp.eye(3))
+        with open(self.path, "rb") as f:
+            model = f.read()
+        with open(self.path, "wb") as f:
+            f.write(model.replace(b"Add", b"Ad\xff"))
+        with self.assertRaisesRegex(rlx.Error, "not UTF-8"):
+            rlx.onnx.load(self.path)
+
     def test_what_has_no_counterpart_is_named(self):
         with self.assertRaisesRegex(rlx.Error, "onnx: operator '?eigh'? has no counterpart"):
             rlx.onnx.save(self.path, lambda a: rlx.ops.eigh(a)[0], rnp.eye(3))

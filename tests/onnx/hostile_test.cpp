@@ -158,6 +158,8 @@ const Attack kAttacks[] = {
                          {ints("s", {2}, {int64_t(1) << 33, int64_t(1) << 33})});
      },
      "onnx: "},
+    {"name_not_utf8", [] { return with_nodes({node("Neg", {"x"}, {"y"}), node("Neg\xff", {"x"}, {"z"})}); },
+     "a name of 4 bytes is not UTF-8"},
     {"too_few_operands", [] { return with_nodes({node("Add", {"x"}, {"y"})}); }, "operand 1 is missing"},
     {"body_missing", [] { return with_nodes({node("If", {"c"}, {"y"})}, {stored({}, 9, "\x01")}); },
      "onnx: "},

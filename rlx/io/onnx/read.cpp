@@ -6,6 +6,7 @@
 #include <protozero/pbf_reader.hpp>
 
 #include "rlx/base/file.h"
+#include "rlx/base/utf8.h"
 
 namespace rlx::io::onnx {
 namespace {
@@ -50,6 +51,14 @@ class Reader {
     }
   }
 
+  // A name: protobuf's strings are UTF-8.
+  std::string text(pbf_reader& f) const {
+    std::string out = f.get_string();
+    if (!valid_utf8(out))
+      throw invalid("onnx '", source_, "': a name of ", out.size(), " bytes is not UTF-8");
+    return out;
+  }
+
   template <class Get>
   static void append_packed(const Get& range, std::vector<int64_t>& to) {
     for (const auto v : range) to.push_back(int64_t(v));
@@ -79,9 +88,9 @@ std::pair<std::string, std::string> Reader::entry(pbf_reader m) {
   fields(m, "StringStringEntryProto", [&](pbf_reader& f, uint32_t key) {
     switch (key) {
       case bytes(1):
-        return out.first = f.get_string(), true;
+        return out.first = text(f), true;
       case bytes(2):
-        return out.second = f.get_string(), true;
+        return out.second = text(f), true;
       default:
         return false;
     }
@@ -95,7 +104,7 @@ void Reader::opset(pbf_reader m, Opsets& to) {
   fields(m, "OperatorSetIdProto", [&](pbf_reader& f, uint32_t key) {
     switch (key) {
       case bytes(1):
-        return domain = f.get_string(), true;
+        return domain = text(f), true;
       case number(2):
         return version = f.get_int64(), true;
       default:
@@ -153,7 +162,7 @@ Tensor Reader::tensor(pbf_reader m) {
       case bytes(7):
         return append_packed(f.get_packed_int64(), t.ints), true;
       case bytes(8):
-        return t.name = f.get_string(), true;
+        return t.name = text(f), true;
       case bytes(9): {
         const auto view = f.get_view();
         t.raw = std::span(reinterpret_cast<const std::byte*>(view.data()), view.size());
@@ -211,7 +220,7 @@ Dimension Reader::dimension(pbf_reader m) {
       case number(1):
         return d.value = f.get_int64(), true;
       case bytes(2):
-        return d.symbol = f.get_string(), true;
+        return d.symbol = text(f), true;
       case bytes(3):
         return f.skip(), true;
       default:
@@ -283,7 +292,7 @@ ValueInfo Reader::value_info(pbf_reader m) {
   fields(m, "ValueInfoProto", [&](pbf_reader& f, uint32_t key) {
     switch (key) {
       case bytes(1):
-        return v.name = f.get_string(), true;
+        return v.name = text(f), true;
       case bytes(2):
         return v.type = type(f.get_message()), true;
       case bytes(3):
@@ -315,7 +324,7 @@ Attribute Reader::attribute(pbf_reader m) {
   fields(m, "AttributeProto", [&](pbf_reader& f, uint32_t key) {
     switch (key) {
       case bytes(1):
-        return a.name = f.get_string(), true;
+        return a.name = text(f), true;
       case fixed32(2):
         return a.real = f.get_float(), true;
       case number(3):
@@ -342,7 +351,7 @@ Attribute Reader::attribute(pbf_reader m) {
       case number(20):
         return a.kind = Attribute::Kind(f.get_int32()), true;
       case bytes(21):
-        return a.reference = f.get_string(), true;
+        return a.reference = text(f), true;
       case bytes(22):
         return a.sparse = std::make_shared<SparseTensor>(sparse(f.get_message())), true;
       default:
@@ -357,19 +366,19 @@ Node Reader::node(pbf_reader m) {
   fields(m, "NodeProto", [&](pbf_reader& f, uint32_t key) {
     switch (key) {
       case bytes(1):
-        return n.inputs.push_back(f.get_string()), true;
+        return n.inputs.push_back(text(f)), true;
       case bytes(2):
-        return n.outputs.push_back(f.get_string()), true;
+        return n.outputs.push_back(text(f)), true;
       case bytes(3):
-        return n.name = f.get_string(), true;
+        return n.name = text(f), true;
       case bytes(4):
-        return n.op = f.get_string(), true;
+        return n.op = text(f), true;
       case bytes(5):
         return n.attributes.push_back(attribute(f.get_message())), true;
       case bytes(7):
-        return n.domain = f.get_string(), true;
+        return n.domain = text(f), true;
       case bytes(8):
-        return n.overload = f.get_string(), true;
+        return n.overload = text(f), true;
       case bytes(6):
       case bytes(9):
       case bytes(10):
@@ -390,7 +399,7 @@ Graph Reader::graph(pbf_reader m) {
       case bytes(1):
         return g.nodes.push_back(node(f.get_message())), true;
       case bytes(2):
-        return g.name = f.get_string(), true;
+        return g.name = text(f), true;
       case bytes(5):
         return g.initializers.push_back(tensor(f.get_message())), true;
       case bytes(11):
@@ -416,23 +425,23 @@ Function Reader::function(pbf_reader m) {
   fields(m, "FunctionProto", [&](pbf_reader& f, uint32_t key) {
     switch (key) {
       case bytes(1):
-        return fn.name = f.get_string(), true;
+        return fn.name = text(f), true;
       case bytes(4):
-        return fn.inputs.push_back(f.get_string()), true;
+        return fn.inputs.push_back(text(f)), true;
       case bytes(5):
-        return fn.outputs.push_back(f.get_string()), true;
+        return fn.outputs.push_back(text(f)), true;
       case bytes(6):
-        return fn.attributes.push_back(f.get_string()), true;
+        return fn.attributes.push_back(text(f)), true;
       case bytes(7):
         return fn.nodes.push_back(node(f.get_message())), true;
       case bytes(9):
         return opset(f.get_message(), fn.opsets), true;
       case bytes(10):
-        return fn.domain = f.get_string(), true;
+        return fn.domain = text(f), true;
       case bytes(11):
         return fn.with_defaults.push_back(attribute(f.get_message())), true;
       case bytes(13):
-        return fn.overload = f.get_string(), true;
+        return fn.overload = text(f), true;
       case bytes(8):
       case bytes(12):
       case bytes(14):
@@ -452,9 +461,9 @@ Model Reader::model(pbf_reader m) {
       case number(1):
         return out.ir_version = f.get_int64(), true;
       case bytes(2):
-        return out.producer = f.get_string(), true;
+        return out.producer = text(f), true;
       case bytes(3):
-        return out.producer_version = f.get_string(), true;
+        return out.producer_version = text(f), true;
       case bytes(7):
         return out.graph = graph(f.get_message()), true;
       case bytes(8):
