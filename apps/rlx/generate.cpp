@@ -20,7 +20,7 @@ struct GenerateArguments {
   GrammarArguments grammar;
   std::string prompt, file, adapter, system;
   std::vector<std::string> stop;
-  int64_t tokens = 128, lookup = 0, beams = 1;
+  int64_t tokens = 128, lookup = 0, mtp = 0, beams = 1;
   bool json = false, chat = false, ignore_end = false, quiet = false;
 };
 
@@ -72,7 +72,8 @@ void run(const GenerateArguments& a) {
                                .stop = a.stop,
                                .ignore_end = a.ignore_end,
                                .grammar = a.grammar.read(),
-                               .lookup = a.lookup};
+                               .lookup = a.lookup,
+                               .mtp = a.mtp};
   if (!a.adapter.empty())
     options.adapter = std::make_shared<const llm::Adapter>(llm::Adapter::open(a.adapter));
   const std::vector<llm::TokenId> ids = prompt_ids(model, a);
@@ -111,6 +112,8 @@ void add_generate(CLI::App& app) {
   command
       ->add_option("--lookup", a->lookup,
                    "guess so many tokens from the text and check them at once; the answer stays the same")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--mtp", a->mtp, "the same with so many guesses of the model's own draft head")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--beams", a->beams, "beam search over so many texts")->check(CLI::PositiveNumber);
   command->add_flag("--json", a->json, "text, tokens and times as one JSON object");

@@ -20,8 +20,8 @@ bool has_running_state(const models::Config& c) {
 
 // A page is as long as the parts that attention of one token is cut into. Behind a window there is room for the tokens of one call, so that
 // these can be taken back.
-MemoryLayout::MemoryLayout(const models::Config& c, int64_t capacity, int64_t chunk)
-    : page(std::min<int64_t>(256, capacity)), pages((capacity + page - 1) / page), ring(pages) {
+MemoryLayout::MemoryLayout(const models::Config& c, int64_t capacity, int64_t chunk, int64_t page_tokens)
+    : page(std::min(page_tokens, capacity)), pages((capacity + page - 1) / page), ring(pages) {
   if (c.window > 0) ring = std::min(pages, (c.window + chunk + page - 1) / page + 1);
 }
 
@@ -38,7 +38,8 @@ Decoder::Decoder(const models::Model& model, DecoderOptions options)
   if (options_.capacity < 1)
     throw invalid("decoder: a capacity of ", options_.capacity, " tokens; 1 or more expected");
   if (options_.chunk < 1) throw invalid("decoder: pieces of ", options_.chunk, " tokens; 1 or more expected");
-  layout_ = MemoryLayout(config_, options_.capacity, options_.chunk);
+  if (options_.page < 1) throw invalid("decoder: pages of ", options_.page, " tokens; 1 or more expected");
+  layout_ = MemoryLayout(config_, options_.capacity, options_.chunk, options_.page);
   models::GraphOptions g{.cache_type = options_.cache_type,
                          .last_only = !options_.all_logits,
                          .draft_hidden = options_.draft_hidden,

@@ -20,6 +20,7 @@ struct DecoderOptions {
   bool all_logits = false;    // of every token fed, not of the last alone
   bool draft_hidden = false;  // keeps what the model's draft head reads; for one text
   int64_t chunk = 512;        // a longer prompt is read in pieces of this size
+  int64_t page = 256;         // tokens of a page of the memory
   models::LinearHook linear;
   ir::NamedLiterals adapter_weights;  // of params that the hook makes
   CompileOptions compile;
@@ -31,7 +32,7 @@ struct MemoryLayout {
   int64_t page = 0, pages = 0,
           ring = 0;  // tokens of a page; pages of a row, and of one in the store of windows
   MemoryLayout() = default;
-  MemoryLayout(const models::Config&, int64_t capacity, int64_t chunk);
+  MemoryLayout(const models::Config&, int64_t capacity, int64_t chunk, int64_t page_tokens = 256);
   models::PageStore store(int64_t batch) const;
 };
 

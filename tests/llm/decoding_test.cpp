@@ -1,6 +1,7 @@
 // Generation over the stored checkpoints: greedy tokens, pieces, prefixes, batches, guesses, beams.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -44,6 +45,25 @@ GenerateOptions greedy(size_t tokens) {
   return {.max_tokens = int64_t(tokens), .sampling = {.temperature = 0}, .ignore_end = true};
 }
 
+// Two tokens of the answer, then one that is not.
+class OftenWrong final : public Guesser {
+ public:
+  explicit OftenWrong(Ids answer) : answer_(std::move(answer)) {}
+  Ids guess(std::span<const TokenId> text, int64_t most) override {
+    if (start_ == 0) start_ = text.size() - 1;
+    const size_t at = text.size() - start_;
+    Ids out;
+    for (size_t i = at; i < std::min(at + 2, answer_.size()); ++i) out.push_back(answer_[i]);
+    out.push_back(3);
+    out.resize(std::min(out.size(), size_t(std::max<int64_t>(0, most))));
+    return out;
+  }
+
+ private:
+  Ids answer_;
+  size_t start_ = 0;
+};
+
 class Checkpoint : public testing::TestWithParam<const char*> {
  protected:
   std::string folder() const { return std::string("checkpoints/") + GetParam(); }
@@ -64,6 +84,11 @@ TEST_P(Checkpoint, GreedyTokensAreTheStoredOnes) {
   // Guesses from the text change no token.
   GenerateOptions guessed = greedy(tokens.size());
   guessed.lookup = 4;
+  EXPECT_EQ(model.generate_ids(prompt, guessed).tokens, tokens);
+  // Nor do those of a draft model that is right, and of one that is wrong now and then.
+  guessed.guesser = std::make_shared<DraftModel>(pieces, 3);
+  EXPECT_EQ(model.generate_ids(prompt, guessed).tokens, tokens);
+  guessed.guesser = std::make_shared<OftenWrong>(tokens);
   EXPECT_EQ(model.generate_ids(prompt, guessed).tokens, tokens);
 }
 
@@ -87,6 +112,68 @@ INSTANTIATE_TEST_SUITE_P(Decoders, Checkpoint,
                                          "olmo2", "phi3", "deepseek_v2", "deepseek_v3", "gpt2", "gpt_neox",
                                          "mamba", "mamba2", "falcon_h1"),
                          [](const auto& info) { return std::string(info.param); });
+
+// The memory in small pages, windows in rings, against one page for all.
+TEST_P(Checkpoint, SmallPagesAndRings) {
+  RLX_REQUIRE_DATA(folder());
+  const models::Model model = models::open_model(test::data_path(folder()));
+  Decoder whole(model, {.capacity = 100, .all_logits = true}),
+      ring(model, {.capacity = 100, .all_logits = true, .chunk = 6, .page = 4});
+  std::mt19937 random(4);
+  Ids text(60);
+  for (TokenId& id : text) id = TokenId(random() % uint64_t(model.config().vocab));
+  const auto feed = [&](const Ids& ids) {
+    const TensorView a = whole.feed(ids), b = ring.feed(ids);
+    float worst = 0, largest = 1;
+    for (size_t i = 0; i < a.as<const float>().size(); ++i) {
+      worst = std::max(worst, std::fabs(a.as<const float>()[i] - b.as<const float>()[i]));
+      largest = std::max(largest, std::fabs(a.as<const float>()[i]));
+    }
+    EXPECT_LT(worst, 3e-5f * largest);
+  };
+  feed(text);
+  feed({5});
+  if (!whole.keeps_running_state() && ring.can_truncate(58)) {
+    whole.truncate(58);
+    ring.truncate(58);
+    feed({7, 8, 9});
+  }
+  const std::vector<models::Mixer>& layers = model.config().mixers;
+  if (std::find(layers.begin(), layers.end(), models::Mixer::window) != layers.end()) {
+    EXPECT_FALSE(ring.can_truncate(20));  // what its window sees is written over
+    EXPECT_TRUE(whole.can_truncate(20));
+  }
+  ring.truncate(0);
+  whole.truncate(0);
+  feed(Ids(text.begin() + 3, text.begin() + 30));
+}
+
+TEST(Decoder, KeysAndValuesOfEveryType) {
+  RLX_REQUIRE_DATA("checkpoints/gemma3");
+  const models::Model model = models::open_model(test::data_path("checkpoints/gemma3"));
+  std::mt19937 random(4);
+  Ids text(40);
+  for (TokenId& id : text) id = TokenId(random() % uint64_t(model.config().vocab));
+  Decoder exact(model, {.capacity = 64});
+  const TensorView want = exact.feed(text);
+  const std::vector<float> logits(want.as<const float>().begin(), want.as<const float>().end());
+  const std::map<std::string_view, std::pair<float, int64_t>> expected{
+      {"f32", {0.0f, 256}}, {"f16", {2e-3f, 128}}, {"bf16", {2e-2f, 128}}, {"q8_0", {2e-2f, 68}}};
+  for (const std::string_view type : models::CacheType::names()) {
+    Decoder d(model, {.capacity = 64, .cache_type = models::CacheType::named(type)});
+    const auto got = d.feed(text).as<const float>();
+    float worst = 0, largest = 0;
+    for (size_t i = 0; i < logits.size(); ++i) {
+      worst = std::max(worst, std::fabs(got[i] - logits[i]));
+      largest = std::max(largest, std::fabs(logits[i]));
+    }
+    EXPECT_LE(worst, expected.at(type).first * largest) << type;
+    const TensorView keys = d.compiled().state("layer.0.k");
+    EXPECT_EQ(int64_t(keys.bytes()) / keys.dims[0], expected.at(type).second) << type;
+  }
+  EXPECT_EQ(test::message_of([] { models::CacheType::named("q4_0"); }),
+            "keys and values in 'q4_0'; f32, f16, bf16, q8_0 expected");
+}
 
 TEST(Generate, RemembersThePrefixOfTheLastText) {
   RLX_REQUIRE_DATA("checkpoints/llama");
