@@ -164,6 +164,26 @@ TEST(Rows, softmax_and_its_gradient_agree_with_a_plain_loop) {
   });
 }
 
+// Masks of whole rows hold the lowest number; what is equal shares evenly.
+TEST(Rows, softmax_of_the_lowest_and_largest_numbers_is_even) {
+  test::at_every_level([](Team team) {
+    for (const float value : {-3.4028235e38f, -2.5e38f, 3.4028235e38f}) {
+      for (const int64_t n : {1, 7, 50, 257}) {
+        Array<float> x(2 * n), y(2 * n);
+        for (int64_t i = 0; i < 2 * n; ++i) x[i] = value;
+        Softmax s{
+            .rows = 2, .n = n, .x = x.data(), .x_stride = n, .y = y.data(), .y_stride = n, .scale = 1.0f};
+        softmax(team, s);
+        for (int64_t i = 0; i < 2 * n; ++i) ASSERT_NEAR(y[i], 1.0 / double(n), 1e-6) << value << " " << n;
+        s.logarithm = true;
+        softmax(team, s);
+        for (int64_t i = 0; i < 2 * n; ++i)
+          ASSERT_NEAR(y[i], -std::log(double(n)), 1e-5) << value << " " << n;
+      }
+    }
+  });
+}
+
 TEST(Rows, results_too_large_for_the_caches_have_the_same_bits) {
   Pool pool(2);
   const Isa before = current_isa();

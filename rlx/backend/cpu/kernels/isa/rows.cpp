@@ -188,18 +188,30 @@ RLX_INLINE F32 exp2_below(F32 t) {
   return scale_by_power(p, n);
 }
 
-/// y = exp(scale x - top), its sum; the lanes beyond n count nothing. `beside(i, lanes)` runs along.
-template <class Beside>
-RLX_INLINE float exponentials(const float* x, float* y, int64_t n, float scale, float top, Beside beside) {
-  // Every lane of a row has the same error of the shift, so the quotients do not see it.
-  const F32 s = set1(scale * kLog2e), t = set1(-top * kLog2e), lowest = set1(-__builtin_inff());
+/// y = 2^exponent(x), its sum; the lanes beyond n count nothing. `beside(i, lanes)` runs along.
+template <class Exponent, class Beside>
+RLX_INLINE float powers(const float* x, float* y, int64_t n, Exponent exponent, Beside beside) {
+  const F32 lowest = set1(-__builtin_inff());
   return sum_row(n, [&](int64_t i, int l) {
-    const F32 e = exp2_below(fma(fetch_or(x + i, l, lowest), s, t));
+    const F32 e = exp2_below(exponent(fetch_or(x + i, l, lowest)));
     const F32 kept = l == kLanes ? e : (lane_index() < l ? e : F32{});
     put(y + i, kept, l);
     beside(i, l);
     return kept;
   });
+}
+
+/// y = exp(scale x - top), its sum.
+template <class Beside>
+RLX_INLINE float exponentials(const float* x, float* y, int64_t n, float scale, float top, Beside beside) {
+  // Masks hold the lowest number: times log2 e it would be infinite, so the difference is taken first.
+  if (__builtin_fabsf(top) > 1e38f && __builtin_fabsf(top) < __builtin_inff()) {
+    const F32 s = set1(scale), t = set1(-top);
+    return powers(x, y, n, [&](F32 v) { return fma(v, s, t) * kLog2e; }, beside);
+  }
+  // Every lane of a row has the same error of the shift, so the quotients do not see it.
+  const F32 s = set1(scale * kLog2e), t = set1(-top * kLog2e);
+  return powers(x, y, n, [&](F32 v) { return fma(v, s, t); }, beside);
 }
 
 /// The last pass over a row goes along with the exponentials of the next one: its writes and the reads ahead
@@ -241,8 +253,8 @@ void softmax_rows(const Softmax& p, int64_t begin, int64_t end) {
         const F32 e = exp(fma(fetch(x + i, l), s, t));
         return l == kLanes ? e : (lane_index() < l ? e : F32{});
       });
-      const F32 shift = set1(-(top + __builtin_logf(sum)));
-      each(p.n, [&](int64_t i, int l) { put(y + i, fma(fetch(x + i, l), s, shift), l); });
+      const F32 log_sum = set1(__builtin_logf(sum));
+      each(p.n, [&](int64_t i, int l) { put(y + i, fma(fetch(x + i, l), s, t) - log_sum, l); });
     } else {
       const F32 inverse = set1(1.0f / exponentials(x, y, p.n, p.scale, top, [](int64_t, int) {}));
       each(p.n, [&](int64_t i, int l) { put(y + i, fetch(y + i, l) * inverse, l); });
