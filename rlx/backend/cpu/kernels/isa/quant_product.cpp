@@ -138,13 +138,17 @@ RLX_INLINE void strip_of_x(const Head<layout>& head, const std::byte* strip, int
     const F32 scale = head.scale(t, s);
     F32 least = {};
     if constexpr (layout.has_least()) least = head.least(t, s);
+    I32 products[M];
 #pragma GCC unroll 8
     for (int m = 0; m < M; ++m) {
-      I32 a = {};
+      products[m] = I32{};
       if constexpr (!layout.has_least() && layout.offset != 0 && !subtracts_offset(layout))
-        a = set1(x[m].correction[s]);
-      a = dot<layout, words>(a, c + s * words, x[m].words + s * words);
-      sums[m] = fma(scale * set1(x[m].scale), to_float(a), sums[m]);
+        products[m] = set1(x[m].correction[s]);
+    }
+    dot<layout, words, M>(products, c + s * words, [&](int m) { return x[m].words + s * words; });
+#pragma GCC unroll 8
+    for (int m = 0; m < M; ++m) {
+      sums[m] = fma(scale * set1(x[m].scale), to_float(products[m]), sums[m]);
       if constexpr (layout.has_least()) sums[m] = fma(least, set1(as_float(x[m].correction[s])), sums[m]);
     }
   }

@@ -40,37 +40,55 @@ constexpr bool subtracts_offset(const QuantLayout& l) {
 RLX_INLINE __m256i pairs(__m256i weights, __m256i x) { return _mm256_maddubs_epi16(weights, x); }
 RLX_INLINE I32 add_pairs(I32 sum, __m256i p) { return sum + (I32)_mm256_madd_epi16(p, _mm256_set1_epi16(1)); }
 
-/// sum + the products of `words` words.
-template <QuantLayout layout, int words>
-RLX_INLINE I32 dot(I32 sum, const U32* weights, const Word* x) {
+/// sums[m] += the products of `words` words of each of M rows, x(m) being those of row m. A word of weights meets all rows before the next:
+/// 16 registers hold no more.
+template <QuantLayout layout, int words, int M, class Rows>
+RLX_INLINE void dot(I32* sums, const U32* weights, Rows x) {
   constexpr int fit = 32767 / (2 * 127 * largest_number(layout));  // words whose sum is below 2^15
   constexpr int together = fit >= words ? words : fit >= 4 ? 4 : 2;
   const auto w = [&](int v) { return (__m256i)weights[v]; };
-  const auto codes = [&](int v) { return _mm256_set1_epi32(x[v]); };
+  const auto codes = [&](int m, int v) { return _mm256_set1_epi32(x(m)[v]); };
   if constexpr (fit >= 2) {
 #pragma GCC unroll 8
     for (int v = 0; v < words; v += together) {
-      __m256i p = pairs(w(v), codes(v));
+      __m256i p[M];
 #pragma GCC unroll 8
-      for (int i = v + 1; i < v + together; ++i) p = _mm256_add_epi16(p, pairs(w(i), codes(i)));
-      sum = add_pairs(sum, p);
+      for (int m = 0; m < M; ++m) p[m] = pairs(w(v), codes(m, v));
+#pragma GCC unroll 8
+      for (int i = v + 1; i < v + together; ++i) {
+#pragma GCC unroll 8
+        for (int m = 0; m < M; ++m) {
+          p[m] = _mm256_add_epi16(p[m], pairs(w(i), codes(m, i)));
+          if constexpr (M > 1)
+            asm("" : "+x"(p[m]));  // else the compiler makes trees of the sums and runs out of registers
+        }
+      }
+#pragma GCC unroll 8
+      for (int m = 0; m < M; ++m) sums[m] = add_pairs(sums[m], p[m]);
     }
   } else if constexpr (subtracts_offset(layout)) {
 #pragma GCC unroll 8
     for (int v = 0; v < words; ++v) {
-      const __m256i centred = _mm256_xor_si256(w(v), _mm256_set1_epi8(-128));
-      sum = add_pairs(sum, pairs(_mm256_abs_epi8(centred), _mm256_sign_epi8(codes(v), centred)));
+      const __m256i centred = _mm256_xor_si256(w(v), _mm256_set1_epi8(-128)), size = _mm256_abs_epi8(centred);
+#pragma GCC unroll 8
+      for (int m = 0; m < M; ++m) {
+        sums[m] = add_pairs(sums[m], pairs(size, _mm256_sign_epi8(codes(m, v), centred)));
+        if constexpr (M > 1) asm("" : "+x"(sums[m]));
+      }
     }
   } else {
     const __m256i nibble = _mm256_set1_epi8(15);
 #pragma GCC unroll 8
     for (int v = 0; v < words; ++v) {
+      const __m256i low = _mm256_and_si256(w(v), nibble);
       const __m256i high = _mm256_and_si256(_mm256_srli_epi16(w(v), 4), nibble);
-      const I32 upper = add_pairs(I32{}, pairs(high, codes(v)));
-      sum = add_pairs(sum + upper * 16, pairs(_mm256_and_si256(w(v), nibble), codes(v)));
+#pragma GCC unroll 8
+      for (int m = 0; m < M; ++m) {
+        const I32 upper = add_pairs(I32{}, pairs(high, codes(m, v)));
+        sums[m] = add_pairs(sums[m] + upper * 16, pairs(low, codes(m, v)));
+      }
     }
   }
-  return sum;
 }
 
 #else
@@ -98,15 +116,18 @@ RLX_INLINE I32 dot_word(I32 sum, U32 weights, const Word* x) {
 }
 #endif
 
-template <QuantLayout, int words>
-RLX_INLINE I32 dot(I32 sum, const U32* weights, const Word* x) {
-  I32 other = {};
+template <QuantLayout, int words, int M, class Rows>
+RLX_INLINE void dot(I32* sums, const U32* weights, Rows x) {
+#pragma GCC unroll 8
+  for (int m = 0; m < M; ++m) {
+    I32 other = {};
 #pragma GCC unroll 4
-  for (int v = 0; v < words; v += 2) {
-    sum = dot_word(sum, weights[v], x + v);
-    other = dot_word(other, weights[v + 1], x + v + 1);
+    for (int v = 0; v < words; v += 2) {
+      sums[m] = dot_word(sums[m], weights[v], x(m) + v);
+      other = dot_word(other, weights[v + 1], x(m) + v + 1);
+    }
+    sums[m] = sums[m] + other;
   }
-  return sum + other;
 }
 
 #endif
