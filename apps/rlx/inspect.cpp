@@ -1,8 +1,11 @@
 // rlx inspect: what is in a file or folder, by its content.
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 
 #include "apps/rlx/command.h"
+#include "apps/rlx/inspect_memory.h"
+#include "apps/rlx/model_arguments.h"
 #include "apps/rlx/open_program.h"
 #include "apps/rlx/output.h"
 #include "rlx/base/error.h"
@@ -17,6 +20,11 @@
 
 namespace rlx::cli {
 namespace {
+
+struct Question {
+  bool json = false;
+  llm::MemoryQuestion memory;
+};
 
 std::string padded(std::string_view text, size_t width) {
   std::string out(text);
@@ -59,9 +67,9 @@ std::string readable_value(const io::GgufValue& v) {
   }
 }
 
-void inspect_model(const io::Input& input, bool json) {
+void inspect_model(const io::Input& input, const Question& q) {
   const io::ModelFile file = io::ModelFile::open(input);
-  if (json) return print(io::describe_json(file) + "\n");
+  if (q.json) return print(with_memory(io::describe_json(file), file, q.memory) + "\n");
 
   int64_t parameters = 0, bytes = 0;
   const auto totals = io::totals_by_type(file.tensors);
@@ -73,6 +81,8 @@ void inspect_model(const io::Input& input, bool json) {
   print(cat("tensors       ", file.tensors.size(), "\n"));
   print(cat("parameters    ", parameters, "\n"));
   print(cat("size          ", readable_bytes(bytes), "\n"));
+
+  print(memory_text(file, q.memory));
 
   if (!totals.empty()) print("\ntype         tensors    parameters        size\n");
   for (const io::TypeTotal& t : totals) {
@@ -116,9 +126,9 @@ bool is_graph(const io::Input& input) {
          head.find("\"rlx.graph\"") != std::string_view::npos;
 }
 
-void inspect_graph(const io::Input& input, bool json) {
+void inspect_graph(const io::Input& input, const Question& q) {
   const GraphFile file = read_graph(input.path());
-  if (!json)
+  if (!q.json)
     return print(cat("stage ", file.stage, ", ", file.weights.size(), " weights\n", inspect(file.graph)));
   std::vector<std::string> counts, leaves;
   for (const auto& [op, count] : histogram(file.graph)) counts.push_back(cat(json_quote(op), ": ", count));
@@ -132,14 +142,21 @@ void inspect_graph(const io::Input& input, bool json) {
             join(leaves), "]}\n"));
 }
 
+// A name in the cache of models is its path; anything else stays, and opening it says what is wrong.
+std::string cached_path(const std::string& name) {
+  for (const CachedModel& m : cached_models())
+    if (m.name == name) return m.path;
+  return name;
+}
+
 // The first kind that recognises the path shows it.
 struct Kind {
   bool (*recognises)(const io::Input&);
-  void (*inspect)(const io::Input&, bool json);
+  void (*inspect)(const io::Input&, const Question&);
 };
 constexpr Kind kKinds[] = {
     {is_graph, inspect_graph},
-    {is_onnx, inspect_onnx},
+    {is_onnx, [](const io::Input& input, const Question& q) { inspect_onnx(input, q.json); }},
     {is_model, inspect_model},
 };
 
@@ -147,8 +164,8 @@ constexpr Kind kKinds[] = {
 
 void add_inspect(CLI::App& app) {
   struct Arguments {
-    std::string path, html;
-    bool json = false;
+    std::string path, html, cache_type = "f32";
+    Question question;
   };
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand("inspect", "show what a graph, model file or folder holds");
@@ -157,19 +174,30 @@ void add_inspect(CLI::App& app) {
                    cat("graph (.rlx, JSON, saved), ONNX model, ", io::FormatTable::standard().names(),
                        " file, safetensors index, or model folder"))
       ->required();
-  command->add_flag("--json", arguments->json,
+  command
+      ->add_option("-c,--context", arguments->question.memory.context,
+                   "of a language model: tokens that are remembered, for the memory it takes")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("-b,--batch", arguments->question.memory.batch, "texts at once")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--kv", arguments->cache_type, "storage of keys and values: f32, f16, bf16 or q8_0");
+  command->add_flag("--json", arguments->question.json,
                     "print one JSON object; long metadata arrays are given by type and size");
   command->add_option("--html", arguments->html,
                       "of a graph: write one page with its stages, rewrites, plan and kernels to this file");
   command->callback([arguments] {
-    const io::Input input = io::Input::open(arguments->path);
+    const io::Input input = io::Input::open(
+        std::filesystem::exists(arguments->path) ? arguments->path : cached_path(arguments->path));
+    arguments->question.memory.cache_type = models::CacheType::named(arguments->cache_type);
     if (!arguments->html.empty()) {
       if (!is_graph(input)) throw invalid("inspect: --html is for graphs; '", arguments->path, "' is none");
       const runtime::Stages stages = runtime::compile_in_stages(Program::open(arguments->path).graph, {});
       return write_file(arguments->html, std::string_view(html_page(stages)));
     }
     for (const Kind& kind : kKinds) {
-      if (kind.recognises(input)) return kind.inspect(input, arguments->json);
+      if (kind.recognises(input)) return kind.inspect(input, arguments->question);
     }
     throw invalid("inspect: '", arguments->path,
                   "' is nothing this command knows; graphs, model files and folders expected");
