@@ -175,6 +175,16 @@ void Call::needs_value(const Item& it, std::string_view what) const {
                    it.sources);
 }
 
+void Call::require_table(std::initializer_list<int64_t> sizes, std::string_view what) const {
+  constexpr double kMost = double(1 << 26);
+  double count = 1;
+  for (const int64_t n : sizes) {
+    count *= double(n);
+    if (n < 0 || count > kMost)
+      throw wrong(what, " has a size of ", n, "; tables have at most ", int64_t(kMost), " elements");
+  }
+}
+
 int Call::axis(int64_t axis, int rank) const {
   if (axis < -rank || axis >= rank) throw wrong("axis ", axis, " is out of range for rank ", rank);
   return int(axis < 0 ? axis + rank : axis);

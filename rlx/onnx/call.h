@@ -1,6 +1,7 @@
 // One node of a model on its way into the graph: its operands, its attributes, and how to refuse it.
 #pragma once
 
+#include <initializer_list>
 #include <set>
 #include <string>
 #include <string_view>
@@ -88,6 +89,8 @@ class Call {
   }
   [[noreturn]] void unsupported(const std::string& what) const;
   [[noreturn]] void needs_value(const Item&, std::string_view what) const;
+  /// Refuses a product of sizes that is negative or more than tables made while the graph is built may hold, 2^26.
+  void require_table(std::initializer_list<int64_t> sizes, std::string_view what) const;
   /// An axis of a rank, negative ones counted from the end.
   int axis(int64_t axis, int rank) const;
   std::vector<int> axes(const std::vector<int64_t>& axes, int rank) const;

@@ -158,6 +158,22 @@ const Attack kAttacks[] = {
                          {ints("s", {2}, {int64_t(1) << 33, int64_t(1) << 33})});
      },
      "onnx: "},
+    {"resize_to_petabytes",
+     [] {
+       return with_nodes({node("Resize", {"x", "", "", "to"}, {"y"},
+                               {attribute("coordinate_transformation_mode", std::string("asymmetric"))})},
+                         {ints("to", {1}, {int64_t(1) << 55})});
+     },
+     "tables have at most"},
+    {"window_of_terabytes",
+     [] { return with_nodes({node("HannWindow", {"n"}, {"y"})}, {ints("n", {}, {int64_t(1) << 40})}); },
+     "tables have at most"},
+    {"norm_over_all_channels",
+     [] {
+       const Message norm = node("LRN", {"x"}, {"y"}, {attribute("size", int64_t(1) << 40)});
+       return model(graph({norm}, {value("x", {"1", "2", "2", "2"})}, kY));
+     },
+     "channels; 1 to 4096"},
     {"name_not_utf8", [] { return with_nodes({node("Neg", {"x"}, {"y"}), node("Neg\xff", {"x"}, {"z"})}); },
      "a name of 4 bytes is not UTF-8"},
     {"too_few_operands", [] { return with_nodes({node("Add", {"x"}, {"y"})}); }, "operand 1 is missing"},

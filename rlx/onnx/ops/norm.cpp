@@ -147,6 +147,7 @@ Items local_response(Call& c) {
   const Tensor x = c.in(0);
   const int64_t size = c.integer("size", 1);
   const double alpha = c.real("alpha", 1e-4), beta = c.real("beta", 0.75), bias = c.real("bias", 1);
+  if (size < 1 || size > 4096) throw c.wrong("a window of ", size, " channels; 1 to 4096 are expected");
   const int64_t before = (size - 1) / 2, after = size - 1 - before;
   Dims low(size_t(x.rank()), 0), high(size_t(x.rank()), 0);
   low[1] = before, high[1] = after;

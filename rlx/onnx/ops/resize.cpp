@@ -89,6 +89,9 @@ Tensor along(const Call& c, const Tensor& x, int axis, const std::vector<double>
 }
 
 Tensor resampled(const Call& c, const Tensor& x, int axis, const Settings& s, const Axis& a) {
+  // With antialias a sample reaches over in / out elements.
+  const double reach = s.antialias && a.scale > 0 ? 8 / std::min(a.scale, 1.0) : 4;
+  c.require_table({a.out, int64_t(std::min(reach, 1e18))}, "the new extent");
   const auto picked = [&](const std::vector<int64_t>& places) {
     std::vector<int64_t> inside;
     for (const int64_t p : places) inside.push_back(std::clamp<int64_t>(p, 0, a.in - 1));

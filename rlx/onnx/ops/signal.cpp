@@ -119,7 +119,7 @@ Items stft(Call& c) {
 // a0 - a1 cos(2 pi i / n) + a2 cos(4 pi i / n), n the size or, for a symmetric window, one less.
 Items cosine_window(Call& c, double a0, double a1, double a2) {
   const int64_t size = c.known_int(0, "the size of the window");
-  if (size < 0 || size > (int64_t(1) << 30)) throw c.wrong("a window of ", size);
+  c.require_table({size}, "the window");
   const auto type = c.element("output_datatype", file::ElementType::f32);
   const double n = c.flag("periodic", true) ? double(size) : double(size - 1);
   std::vector<double> values;
@@ -142,8 +142,8 @@ Items mel_weights(Call& c) {
   const double low = c.known_real(3, "the lowest frequency"), high = c.known_real(4, "the highest frequency");
   const auto type = c.element("output_datatype", file::ElementType::f32);
   const int64_t rows = length / 2 + 1;
-  if (bins < 1 || length < 1 || rows * bins > (int64_t(1) << 26))
-    throw c.wrong(bins, " bands of a transform of ", length);
+  if (bins < 1 || length < 1) throw c.wrong(bins, " bands of a transform of ", length);
+  c.require_table({rows, bins}, "the matrix");
   const auto mel = [](double f) { return 2595 * std::log10(1 + f / 700); };
   const double first = mel(low), step = (mel(high) - mel(low)) / double(bins + 2);
   std::vector<int64_t> corner;

@@ -125,7 +125,10 @@ Items affine_grid(Call& c) {
   const int axes = int(size.size()) - 2;
   if (axes != 2 && axes != 3) throw c.wrong("a picture of ", axes, " axes; it must have 2 or 3");
   int64_t points = 1;
-  for (int i = 0; i < axes; ++i) points *= size[size_t(i) + 2];
+  for (int i = 0; i < axes; ++i) {
+    c.require_table({points, size[size_t(i) + 2]}, "the picture");
+    points *= size[size_t(i) + 2];
+  }
   // Columns x, y (, z), 1 of all places.
   std::vector<double> base;
   for (int64_t p = 0; p < points; ++p) {
@@ -166,6 +169,7 @@ Items roi_align(Call& c) {
   // Places of samples along an axis: [boxes, out * ratio].
   const auto samples = [&](const Tensor& start, const Tensor& size, int64_t out) {
     std::vector<double> at;
+    c.require_table({out, ratio}, "the grid of a box");
     for (int64_t i = 0; i < out * ratio; ++i) at.push_back((double(i) + 0.5) / double(out * ratio));
     return start + size * c.constant(Literal::reals(Shape(x.dtype(), {1, out * ratio}), at));
   };
@@ -209,6 +213,7 @@ Items deform_conv(Call& c) {
                 wd = x.dim(3).value();
   const int64_t oh = offset.dim(2).value(), ow = offset.dim(3).value(), taps = kernel[0] * kernel[1],
                 places = oh * ow;
+  c.require_table({kernel[0], kernel[1], oh, ow}, "the grid of taps");
   // [n * parts, taps, 2, places]
   const Tensor moves = offset.reshape({n * parts, taps, 2, places});
   std::vector<double> base_y, base_x;
