@@ -283,7 +283,7 @@ int main() {
   }
   std::printf("%s\n", runtime::pass_names()[0].c_str());
 }
-''', "graph @main(x: f32[2]) {\n  %1 = full(shape=f32[], value=2.0) : f32[]\n  %2 = mul(x, %1) : f32[2]\n  return y=%2\n}\ndouble_sums\n")
+''', "graph @main(x: f32[2]) {\n  %1 = full(value=2.0) : f32[]\n  %2 = mul(x, %1) : f32[2]\n  return y=%2\n}\ndouble_sums\n")
 
 COMMAND = Toy("a command", {
     "apps/rlx/greet.cpp": r'''
