@@ -27,8 +27,9 @@ TEST_P(EveryOp, is_documented_and_has_five_samples) {
 }
 
 TEST_P(EveryOp, has_a_sample_with_nothing_in_it_and_one_with_a_single_element) {
-  // Heads of axial_rope2d are multiples of four; the blocks of dequant_moe_weights hold 32 numbers or more.
-  const bool wide = op().name == "axial_rope2d" || op().name == "dequant_moe_weights";
+  // Heads of axial_rope2d are multiples of four; the blocks of dequant_moe_weights and encode_blocks hold 32 numbers or more.
+  const bool wide =
+      op().name == "axial_rope2d" || op().name == "dequant_moe_weights" || op().name == "encode_blocks";
   bool empty = false, single = wide;
   for (size_t i = 0; i < count(); ++i) {
     const auto c = test::make_case(op(), i);

@@ -31,6 +31,7 @@ void check_attrs(Infer& c, Attrs& a) {
     if (width.value() % a.num_heads != 0) c.fail("q: ", c.in(0), " does not hold ", a.num_heads, " heads");
     a.head_dim = width.value() / a.num_heads;
   }
+  if (a.head_dim == 0) c.fail("q: ", c.in(0), " does not tell head_dim; give it");
   if (a.head_dim < 1) c.fail("head_dim is ", a.head_dim, "; it must be 1 or more");
   if (a.value_dim == 0) a.value_dim = a.head_dim;
   if (a.value_dim < 1) c.fail("value_dim is ", a.value_dim, "; it must be 1 or more");

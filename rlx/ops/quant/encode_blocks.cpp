@@ -8,7 +8,7 @@ namespace rlx::ops {
 Shapes EncodeBlocks::infer(Infer& c, Attrs& a) {
   const quant::Scheme s = require_scheme(c, a.scheme);
   if (!s.is_gguf() || s.format->encode == nullptr) c.fail("numbers cannot be encoded as ", a.scheme);
-  if (c.in(0).dtype() != DType::f32) c.fail("x: ", c.in(0), " must be f32");
+  c.require_float(0);
   c.require_min_rank(0, 1);
   Dims dims = c.in(0).dims();
   if (!dims.back().is_static() || dims.back().value() % s.block != 0)
@@ -19,10 +19,10 @@ Shapes EncodeBlocks::infer(Infer& c, Attrs& a) {
 }
 
 Literals EncodeBlocks::reference(const Eval& c, const Attrs& a) {
+  const Literal x = c.in(0).cast(DType::f32);
   Literal y = Literal::zeros(c.out());
   const auto out = y.mutable_data<uint8_t>();
-  quant::encode(*quant::scheme_from_text(a.scheme)->format, c.in(0).data<float>(),
-                std::as_writable_bytes(out));
+  quant::encode(*quant::scheme_from_text(a.scheme)->format, x.data<float>(), std::as_writable_bytes(out));
   return {y};
 }
 

@@ -88,6 +88,7 @@ std::unique_ptr<Step> prepare(const Request& r) {
 // ---- numbers to blocks ----
 
 Support accepts_encode(const Request& r) {
+  if (r.in[0].dtype() != DType::f32) return Support::no("numbers of ", r.in[0].dtype());
   if (const Support s = none_empty(r); !s) return s;
   return all_row_major(r);
 }
