@@ -9,7 +9,7 @@ namespace {
 void configure(ConfigSource& s, Config& c) {
   read_decoder(s, c);
   c.rope = read_rope(s, c, c.head_dim);
-  c.rope.interleaved = c.rope.reordered = s.is_gguf();                      // rows of q and k are ordered as Llama's
+  c.rope.interleaved = c.rope.reordered = s.is_gguf();   // rows of q and k are ordered as Llama's
   s.require_flag({"", "rope.scaling.finetuned"}, true);  // false: a Granite without positions
   c.embedding_scale = s.find_real({"embedding_multiplier", "embedding_scale"}).value_or(1);
   c.attention_scale = s.find_real({"attention_multiplier", "attention.scale"}).value_or(s.is_gguf() ? 0 : 1);

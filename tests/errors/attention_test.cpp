@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "rlx/ops/attention/attention.h"
+#include "rlx/ops/attention/paged_attention.h"
 #include "tests/support/errors.h"
 
 namespace rlx::ops {
@@ -75,6 +76,26 @@ TEST(AttentionErrors, backward_wants_its_saved_tensors) {
   const Expr x{&g, g.input("x", parse_shape("f32[3,6]"))}, lse{&g, g.input("lse", parse_shape("f32[1,1,4]"))};
   EXPECT_EQ(message_of([&] { make<AttentionBackward>(g, {}, {x, x, x, x, lse, lse}); }),
             "attention_backward: lse: f32[1,1,4] must be f32[1,1,3] (batch, heads, queries)");
+}
+
+TEST(AttentionErrors, pages_and_stores_that_do_not_fit) {
+  const auto paged = [](const std::vector<std::string>& types, PagedAttention::Attrs a) {
+    return message_of([&] {
+      Graph g;
+      Values in;
+      for (const auto& t : types) in.push_back(g.input(cat("x", in.size()), parse_shape(t)));
+      make<PagedAttention>(g, a, in);
+    });
+  };
+  EXPECT_EQ(paged({"f32[2,3,4]", "f32[7,4]", "i32[2,3]", "i32[2,3]"}, {.num_heads = 2, .page = 2}),
+            "paged_attention: k: f32[7,4] is no whole number of pages of 2");
+  EXPECT_EQ(paged({"f32[2,3,4]", "f32[8,4]", "f32[2,3]", "i32[2,3]"}, {.num_heads = 2, .page = 2}),
+            "paged_attention: pages: f32[2,3] must be i32 or i64");
+  EXPECT_EQ(paged({"f32[2,3,4]", "f32[8,4]", "i32[2,3]", "i32[2,3]"}, {.num_heads = 2, .page = 0}),
+            "paged_attention: page is 0; it must be 1 or more");
+  EXPECT_EQ(
+      paged({"f32[2,3,4]", "u8[8,34]", "i32[2,3]", "i32[2,3]"}, {.num_heads = 2, .scheme = "gguf_q8_0"}),
+      "paged_attention: rows of 4 numbers are no whole blocks of gguf_q8_0");
 }
 
 }  // namespace

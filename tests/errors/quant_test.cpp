@@ -3,6 +3,7 @@
 
 #include "rlx/ops/quant/dequant_matmul.h"
 #include "rlx/ops/quant/dequantize_blocks.h"
+#include "rlx/ops/quant/encode_blocks.h"
 #include "rlx/ops/quant/fake_quantize.h"
 #include "rlx/ops/quant/fake_quantize_lsq.h"
 #include "rlx/ops/quant/q_conv2d.h"
@@ -89,6 +90,21 @@ TEST(QuantRefusal, dequant_matmul_wants_exactly_the_operands_of_its_scheme) {
   EXPECT_EQ(
       message_of([&] { dequant_matmul_packed(typed(g, "f32[1,32]"), typed(g, "u8[19]"), "gguf_q4_0"); }),
       "dequant_matmul: packed: 19 bytes are no whole number of gguf_q4_0 columns of 18 bytes");
+}
+
+TEST(QuantRefusal, rounded_activations_want_blocks) {
+  Graph g("g");
+  const Expr x = typed(g, "f32[2,8]"), w = typed(g, "i8[8,3]"), scale = typed(g, "f32[2,3]");
+  EXPECT_EQ(message_of([&] { make<DequantMatmul>(g, {"int8/4", Activations::q8}, {x, w, scale}); }),
+            "dequant_matmul: activations=q8 needs blocks, gguf_TYPE; scheme is int8/4");
+}
+
+TEST(QuantRefusal, numbers_are_encoded_in_whole_blocks) {
+  Graph g("g");
+  EXPECT_EQ(message_of([&] { make<EncodeBlocks>(g, {"gguf_q8_0"}, {typed(g, "f32[2,40]")}); }),
+            "encode_blocks: x: f32[2,40] has rows of 40; a multiple of 32, the block of gguf_q8_0, expected");
+  EXPECT_EQ(message_of([&] { make<EncodeBlocks>(g, {"int8/4"}, {typed(g, "f32[2,32]")}); }),
+            "encode_blocks: numbers cannot be encoded as int8/4");
 }
 
 TEST(QuantRefusal, fake_quantize_wants_the_state_of_its_mode) {

@@ -8,8 +8,7 @@
 
 namespace rlx::ops {
 
-/// How activations meet packed weights. q8: each strip of 32 along k is rounded first, x = s q with s = largest |x| / 127 and whole
-/// numbers q = round(x / s), so that dot products are those of 8-bit codes. Strips below 2^-120 count as zero.
+/// How activations meet packed weights. q8: x is rounded to codes of 8 bits first, so that dot products are those of codes.
 enum class Activations { exact, q8 };
 constexpr std::array<std::string_view, 2> choice_names(Activations) { return {"exact", "q8"}; }
 
@@ -29,8 +28,9 @@ struct DequantMatmul {
       "  nvfp4/16   W = e2m1(code) e4m3(scale[g, n]) zp[0], codes of rows 2i and 2i + 1 in byte [i, n], low "
       "nibble "
       "first; scale is u8 or f8e4m3 (NaN codes count as 0), zp the one global scale\n"
-      "activations=q8, for gguf_TYPE: x is first rounded to 8 bits for each strip of 32 along k, x = s q, s = max |x| / 127, "
-      "q = round(x 127 / max |x|); gradients are those of the exact product.\n"
+      "activations=q8, for gguf_TYPE: x is first rounded to d q as llama.cpp does, d = max |x| / 127 over 32 neighbours along "
+      "k and multiplied as f16, over 256 and in f32 where blocks hold 256; q4_1 and q5_1 multiply least values by d sum q as "
+      "f16. Gradients are those of the exact product.\n"
       "Codes are frozen: x, scale and zp have gradients, w has none";
   static constexpr Traits traits{.contraction = true};
   struct Attrs {
