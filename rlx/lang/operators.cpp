@@ -167,6 +167,9 @@ Tensor eigh_values(const Tensor& a, const Loc& loc) { return apply_known<ops::Ei
 Tensor einsum(const Tensors& rest, ops::Einsum::Attrs attrs, const Loc& loc) {
   return apply_known<ops::Einsum>(std::move(attrs), detail::with_list({}, rest), loc);
 }
+Tensor encode_blocks(const Tensor& x, ops::EncodeBlocks::Attrs attrs, const Loc& loc) {
+  return apply_known<ops::EncodeBlocks>(std::move(attrs), {x}, loc);
+}
 Tensor erf(const Tensor& x, const Loc& loc) { return apply_known<ops::Erf>({}, {x}, loc); }
 Tensor exp(const Tensor& x, const Loc& loc) { return apply_known<ops::Exp>({}, {x}, loc); }
 Tensor expand(const Tensor& x, ops::Expand::Attrs attrs, const Loc& loc) {
@@ -377,6 +380,10 @@ Tensor one_hot(const Tensor& indices, ops::OneHot::Attrs attrs, const Loc& loc) 
 }
 Tensor pad(const Tensor& x, ops::Pad::Attrs attrs, const Loc& loc) {
   return apply_known<ops::Pad>(std::move(attrs), {x}, loc);
+}
+Tensor paged_attention(const Tensor& q, const Tensor& k, const Tensor& pages, const Tensor& positions,
+                       const Tensor& v, ops::PagedAttention::Attrs attrs, const Loc& loc) {
+  return apply_known<ops::PagedAttention>(std::move(attrs), {q, k, pages, positions, v}, loc);
 }
 Tensor pool(const Tensor& x, ops::Pool::Attrs attrs, const Loc& loc) {
   return apply_known<ops::Pool>(std::move(attrs), {x}, loc);

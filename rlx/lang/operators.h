@@ -161,6 +161,8 @@ std::array<Tensor, 2> eigh(const Tensor& a, const Loc& loc = Loc::current());
 Tensor eigh_values(const Tensor& a, const Loc& loc = Loc::current());
 /// Sum of products in index notation.
 Tensor einsum(const Tensors& rest, ops::Einsum::Attrs attrs = {}, const Loc& loc = Loc::current());
+/// Numbers encoded in blocks of few bits.
+Tensor encode_blocks(const Tensor& x, ops::EncodeBlocks::Attrs attrs = {}, const Loc& loc = Loc::current());
 /// Error function.
 Tensor erf(const Tensor& x, const Loc& loc = Loc::current());
 /// Exponential.
@@ -358,6 +360,10 @@ Tensor neg(const Tensor& x, const Loc& loc = Loc::current());
 Tensor one_hot(const Tensor& indices, ops::OneHot::Attrs attrs = {}, const Loc& loc = Loc::current());
 /// A tensor with a constant border.
 Tensor pad(const Tensor& x, ops::Pad::Attrs attrs = {}, const Loc& loc = Loc::current());
+/// Attention over keys and values in pages.
+Tensor paged_attention(const Tensor& q, const Tensor& k, const Tensor& pages, const Tensor& positions,
+                       const Tensor& v = {}, ops::PagedAttention::Attrs attrs = {},
+                       const Loc& loc = Loc::current());
 /// Max, mean, sum, min or product over sliding windows.
 Tensor pool(const Tensor& x, ops::Pool::Attrs attrs = {}, const Loc& loc = Loc::current());
 /// Real power.

@@ -1,13 +1,7 @@
 #include "rlx/ops/all.h"
 
-#include "rlx/ops/attention/paged_attention.h"
-#include "rlx/ops/quant/encode_blocks.h"
-
 namespace rlx::ops {
 namespace {
-
-// Operators that few files name; those have the header of the operator instead of all.h.
-using Special = OpList<EncodeBlocks, PagedAttention>;
 
 template <class... Ops>
 void add_all(OpTable& t, OpList<Ops...>) {
@@ -17,7 +11,6 @@ void add_all(OpTable& t, OpList<Ops...>) {
 OpTable build() {
   OpTable t;
   add_all(t, All{});
-  add_all(t, Special{});
   return t;
 }
 

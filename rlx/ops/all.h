@@ -4,6 +4,7 @@
 #include "rlx/ir/leaves.h"
 #include "rlx/ops/attention/attention.h"
 #include "rlx/ops/attention/fused_block.h"
+#include "rlx/ops/attention/paged_attention.h"
 #include "rlx/ops/attention/rope.h"
 #include "rlx/ops/block/linear.h"
 #include "rlx/ops/block/llama_decoder.h"
@@ -56,6 +57,7 @@
 #include "rlx/ops/norm/residual_norm.h"
 #include "rlx/ops/quant/dequant_matmul.h"
 #include "rlx/ops/quant/dequantize_blocks.h"
+#include "rlx/ops/quant/encode_blocks.h"
 #include "rlx/ops/quant/fake_quantize.h"
 #include "rlx/ops/quant/fake_quantize_lsq.h"
 #include "rlx/ops/quant/q_conv2d.h"
@@ -119,10 +121,11 @@ using All = OpList<
     Fft,
     // quant
     Dequantize, DequantizeBlocks, DequantizePerChannel, DequantGroupedMatmul, DequantMatmul,
-    DequantMoeWeights, FakeQuantize, FakeQuantizeBackward, FakeQuantizeLsq, FakeQuantizeLsqBackwardScale,
-    FakeQuantizeLsqBackwardX, QConv2d, QMatmul, Quantize, QuantizePerChannel,
+    DequantMoeWeights, EncodeBlocks, FakeQuantize, FakeQuantizeBackward, FakeQuantizeLsq,
+    FakeQuantizeLsqBackwardScale, FakeQuantizeLsqBackwardX, QConv2d, QMatmul, Quantize, QuantizePerChannel,
     // attention
-    Attention, AttentionBackward, AxialRope2d, FusedAttentionBlock, FusedTransformerLayer, Rope, RopeBackward,
+    Attention, AttentionBackward, AxialRope2d, FusedAttentionBlock, FusedTransformerLayer, PagedAttention,
+    Rope, RopeBackward,
     // sequence
     GatedDeltaNet, GatedDeltaNetCarry, SelectiveScan,
     // index
