@@ -101,8 +101,7 @@ void expect_equal_to_reference(const Case& c) {
   const Literal want = ir::interpret(p.graph, p.leaves)[0];
   const Literal one = on_cpu(p), two = on_cpu(p, 2);
   EXPECT_EQ(std::memcmp(one.bytes().data(), two.bytes().data(), one.bytes().size()), 0);
-  // Queries meet q8_0 keys in 8 bits.
-  test::expect_close(one, want, c.scheme.empty() ? 2e-5 : 0.03);
+  test::expect_close(one, want, 2e-5);
 }
 
 TEST(PagedAttention, RandomPageMaps) {
