@@ -166,10 +166,11 @@ Rounded rounded(Expr x, const std::string& scheme) {
   const Expr strips = reshape(x, dims), held = stop_gradient(strips);
   dims.back() = 1;
   const Expr top = reshape(reduce_max(abs(held), {last}), dims);
-  const Expr zero = less(top, scalar_like(top, 0x1p-120));
-  const Expr scale = where(zero, scalar_like(top, 0), top / 127.0);
-  const Expr codes =
-      round(held * where(zero, scalar_like(top, 0), 1.0 / where(zero, scalar_like(top, 1), scale)));
+  // Divisions as llama.cpp has them: a code at the edge of two then falls to the same side.
+  const Expr zero = less(top, scalar_like(top, 0x1p-120)), none = scalar_like(top, 0);
+  const Expr factor = 127.0 / where(zero, scalar_like(top, 1), top);
+  const Expr scale = where(zero, none, size == 256 ? 1.0 / factor : top / 127.0);
+  const Expr codes = round(held * where(zero, none, factor));
   const Expr stored = size == 256 ? scale : nearest_half(scale);
   Rounded out{reshape(codes * stored + (strips - held), x.shape().dims()), {}};
   if (!has_least(scheme)) return out;

@@ -29,7 +29,8 @@ inline Rounded rounded(const f32 (&v)[kOwn]) {
   #pragma unroll
   for (int o = 1; o < kRun / kOwn; o *= 2) top = op_max(top, __shfl_xor_sync(~0u, top, o));
   const bool zero = top < 7.52316384526264e-37f;
-  const f32 scale = zero ? 0.0f : top / 127.0f, inverse = zero ? 0.0f : 1.0f / scale;
+  const f32 inverse = zero ? 0.0f : 127.0f / top;
+  const f32 scale = zero ? 0.0f : kRun == 256 ? 1.0f / inverse : top / 127.0f;
   Rounded out{};
   i32 sum = 0;
   #pragma unroll

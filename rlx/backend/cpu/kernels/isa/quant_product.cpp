@@ -67,8 +67,9 @@ RLX_INLINE Rounding rounding_of(const float* x, int64_t count, const QuantLayout
   if (largest_bits >= 0x7f800000) return {0, as_float(0x7fc00000), as_float(0x7fc00000)};
   const float largest = as_float(largest_bits);
   if (largest < 0x1p-120f) return {0, 0, 0};
-  const float scale = largest / 127.0f;
-  return {1.0f / scale, scale, layout.elements == 256 ? scale : nearest_half(scale)};
+  const float inverse = 127.0f / largest;
+  if (layout.elements == 256) return {inverse, 1.0f / inverse, 1.0f / inverse};
+  return {inverse, largest / 127.0f, nearest_half(largest / 127.0f)};
 }
 
 /// `x`: 32 numbers.
