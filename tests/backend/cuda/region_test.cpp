@@ -26,7 +26,7 @@ void expect_compiles(const PrintedRegion& p) {
   }
 }
 
-constexpr char kSoftmax[] = R"(graph @softmax(x: f32[64,1000]) {
+constexpr char kSoftmax[] = R"(graph @softmax(x: f32[640,1000]) {
   m = reduce(x, kind=max, axes=[1], keep_dim=true)
   d = sub(x, m)
   e = exp(d)
@@ -66,6 +66,15 @@ TEST(Region, softmax_is_one_kernel_that_reads_once) {
   EXPECT_EQ(p.workspace, 0u);
   const std::string& text = p.kernels[0].source.text;
   EXPECT_EQ(text.find("load<4>(a0"), text.rfind("load<4>(a0")) << text;
+  expect_compiles(p);
+}
+
+TEST(Region, few_rows_have_a_block_each) {
+  const auto p = printed(region_of(
+      "graph @f(x: f32[64,1000]) { s = reduce(x, kind=sum, axes=[1], keep_dim=true) y = sub(x, s) return y }"));
+  EXPECT_EQ(p.schedule.spread, Spread::block);
+  EXPECT_EQ(p.schedule.threads, 256);  // a vector of four for each
+  EXPECT_EQ(p.kernels[0].grid.x, 64);
   expect_compiles(p);
 }
 
