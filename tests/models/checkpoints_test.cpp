@@ -7,24 +7,13 @@
 namespace rlx::test {
 namespace {
 
-constexpr double kTolerance = 2e-4;
-
-std::vector<std::string> folders() {
-  std::vector<std::string> out;
-  const std::string root = data_path("checkpoints");
-  if (!std::filesystem::exists(root)) return {"absent"};
-  for (const auto& entry : std::filesystem::directory_iterator(root)) out.push_back(entry.path().filename());
-  std::sort(out.begin(), out.end());
-  return out;
-}
-
 class Checkpoint : public testing::TestWithParam<std::string> {
  protected:
   std::string path() const { return data_path("checkpoints/" + GetParam()); }
   NamedLiterals expected() const { return expected_values(path() + "/expected.safetensors"); }
 };
 
-INSTANTIATE_TEST_SUITE_P(All, Checkpoint, testing::ValuesIn(folders()),
+INSTANTIATE_TEST_SUITE_P(All, Checkpoint, testing::ValuesIn(checkpoint_folders()),
                          [](const auto& info) { return info.param; });
 
 void expect_rows(const Literal& got, const Literal& want, const Literal* mask) {
@@ -32,7 +21,7 @@ void expect_rows(const Literal& got, const Literal& want, const Literal* mask) {
   const int64_t rows = got.elements() / got.shape().dim(-1).value();
   for (int64_t r = 0; r < rows; ++r) {
     if (mask != nullptr && mask->integer_at(r) == 0) continue;
-    ASSERT_LT(largest_difference(got, r, want, r, 1), kTolerance) << "row " << r;
+    ASSERT_LT(largest_difference(got, r, want, r, 1), kLogitTolerance) << "row " << r;
   }
 }
 
@@ -88,7 +77,7 @@ TEST_P(Checkpoint, one_piece_and_many) {
   const Tokens text = row_of(want.at("input_ids"), 0);
   const auto n = int64_t(text.size());
   const Literal whole = Session(model, 1, n, n).step({text});
-  EXPECT_LT(largest_difference(whole, 0, want.at("logits"), 0, n), kTolerance);
+  EXPECT_LT(largest_difference(whole, 0, want.at("logits"), 0, n), kLogitTolerance);
   for (const int64_t size : {int64_t(1), int64_t(5)}) {
     SCOPED_TRACE(cat("pieces of ", size));
     Session session(model, 1, n + 2, n);

@@ -13,17 +13,6 @@
 namespace rlx::test {
 namespace {
 
-constexpr double kTolerance = 2e-4;
-
-std::vector<std::string> folders() {
-  std::vector<std::string> out;
-  const std::string root = data_path("checkpoints");
-  if (!std::filesystem::exists(root)) return {"absent"};
-  for (const auto& entry : std::filesystem::directory_iterator(root)) out.push_back(entry.path().filename());
-  std::sort(out.begin(), out.end());
-  return out;
-}
-
 class GgufNames : public testing::TestWithParam<std::string> {
  protected:
   std::string folder() const { return data_path("checkpoints/" + GetParam()); }
@@ -39,7 +28,7 @@ class GgufNames : public testing::TestWithParam<std::string> {
   Scratch scratch_;
 };
 
-INSTANTIATE_TEST_SUITE_P(All, GgufNames, testing::ValuesIn(folders()),
+INSTANTIATE_TEST_SUITE_P(All, GgufNames, testing::ValuesIn(checkpoint_folders()),
                          [](const auto& info) { return info.param; });
 
 void expect_same(const models::Model& model, const NamedLiterals& want) {
@@ -55,13 +44,13 @@ void expect_same(const models::Model& model, const NamedLiterals& want) {
   const int64_t rows = want.at("input_ids").elements();
   for (int64_t r = 0; r < rows; ++r) {
     if (encoder && want.at("attention_mask").integer_at(r) == 0) continue;
-    ASSERT_LT(largest_difference(got.at(name), r, expected, r, 1), kTolerance) << "row " << r;
+    ASSERT_LT(largest_difference(got.at(name), r, expected, r, 1), kLogitTolerance) << "row " << r;
   }
   if (!want.contains("input_ids_short")) return;
   const Literal& ids = want.at("input_ids_short");
   EXPECT_LT(largest_difference(run.run({{"input_ids", ids}}).at("logits"), 0, want.at("logits_short"), 0,
                                ids.elements()),
-            kTolerance);
+            kLogitTolerance);
 }
 
 TEST_P(GgufNames, the_same_logits) {
@@ -82,7 +71,8 @@ TEST_P(GgufNames, token_by_token) {
   const Tokens text = row_of(want.at("input_ids"), 0);
   Session session(model, 1, int64_t(text.size()), int64_t(text.size()));
   for (size_t i = 0; i < text.size(); ++i)
-    ASSERT_LT(largest_difference(session.step({{text[i]}}), 0, want.at("logits"), int64_t(i), 1), kTolerance)
+    ASSERT_LT(largest_difference(session.step({{text[i]}}), 0, want.at("logits"), int64_t(i), 1),
+              kLogitTolerance)
         << "token " << i;
 }
 

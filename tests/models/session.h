@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <filesystem>
+#include <string>
 #include <vector>
 
 #include "rlx/base/options.h"
@@ -10,6 +12,7 @@
 #include "rlx/models/model.h"
 #include "rlx/models/rope.h"
 #include "rlx/runtime/compiled_graph.h"
+#include "tests/support/data.h"
 
 namespace rlx::test {
 
@@ -74,6 +77,19 @@ class Session {
   int64_t length_;
   bool asks_length_;
 };
+
+/// Of the logits of a checkpoint, as ../shared/data states it.
+inline constexpr double kLogitTolerance = 2e-4;
+
+/// The checkpoints of the test data by name; "absent" where there is none, so that a test can say so.
+inline std::vector<std::string> checkpoint_folders() {
+  std::vector<std::string> out;
+  const std::string root = data_path("checkpoints");
+  if (!std::filesystem::exists(root)) return {"absent"};
+  for (const auto& entry : std::filesystem::directory_iterator(root)) out.push_back(entry.path().filename());
+  std::sort(out.begin(), out.end());
+  return out;
+}
 
 /// The values expected beside a model, by name.
 inline NamedLiterals expected_values(const std::string& path) {
