@@ -2,7 +2,8 @@
 # below rlx/NAME, except below a folder that is a room of its own. Sources are globbed: a new file needs no line here.
 #
 # rlx_umbrella(): the INTERFACE target rlx::rlx that users link, librlx.so where it is asked for, and the install rules.
-# rlx_test(NAME [DEPS room...] [PRECOMPILE header...]): one test program from tests/NAME/**/*_test.cpp.
+# rlx_test(NAME [DEPS room...] [HEADERS kind]): one test program from tests/NAME/**/*_test.cpp, with the precompiled
+# headers of that kind. rlx_test_headers(KIND header...) makes them, with GoogleTest's.
 
 set(RLX_ROOMS "" CACHE INTERNAL "")
 set(RLX_SYSTEM_LIBRARIES "" CACHE INTERNAL "")  # that any room links
@@ -23,17 +24,28 @@ target_compile_options(rlx_flags INTERFACE -Wall -Wextra -Wno-missing-field-init
 if(RLX_WERROR)
   target_compile_options(rlx_flags INTERFACE -Werror)
 endif()
+# Tests, commands and examples call the library; little of the time is theirs.
+add_library(rlx_program_flags INTERFACE)
+target_link_libraries(rlx_program_flags INTERFACE rlx_flags)
+target_compile_options(rlx_program_flags INTERFACE ${RLX_PROGRAM_OPTIONS})
 if(RLX_SANITIZE)
   target_compile_options(rlx_flags INTERFACE -fsanitize=${RLX_SANITIZE} -fno-omit-frame-pointer -g1)
   target_link_options(rlx_flags INTERFACE -fsanitize=${RLX_SANITIZE})
 endif()
 
 # rlx_precompile(TARGET HEADER...): headers that nearly every source of the target parses, parsed once. Off in the
-# release preset, where a source must name all it uses.
+# release preset, where a source must name all it uses. rlx_precompile_as(TARGET OTHER): those of OTHER, parsed there; both
+# have the same flags.
 function(rlx_precompile target)
   if(RLX_PCH)
     list(TRANSFORM ARGN REPLACE "^([^<].*)$" "\"\\1\"")  # as is, not relative to this folder
     target_precompile_headers(${target} PRIVATE ${ARGN})
+  endif()
+endfunction()
+
+function(rlx_precompile_as target other)
+  if(RLX_PCH AND TARGET ${target} AND TARGET ${other})
+    target_precompile_headers(${target} REUSE_FROM ${other})
   endif()
 endfunction()
 
@@ -135,8 +147,18 @@ function(rlx_umbrella)
           DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/rlx)
 endfunction()
 
+function(rlx_test_headers kind)
+  if(RLX_PCH)
+    set(empty ${PROJECT_BINARY_DIR}/rlx_${kind}_test_headers.cpp)
+    file(CONFIGURE OUTPUT ${empty} CONTENT "")
+    add_library(rlx_${kind}_test_headers OBJECT ${empty})
+    target_link_libraries(rlx_${kind}_test_headers PRIVATE rlx_test_support rlx_program_flags GTest::gtest)
+    rlx_precompile(rlx_${kind}_test_headers <gtest/gtest.h> ${ARGN})
+  endif()
+endfunction()
+
 function(rlx_test name)
-  cmake_parse_arguments(ARG "" "" "DEPS;LIBS;PRECOMPILE" ${ARGN})
+  cmake_parse_arguments(ARG "" "HEADERS" "DEPS;LIBS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${name}/*_test.cpp)
   string(REPLACE "/" "_" target ${name})
   if(NOT sources)
@@ -146,9 +168,9 @@ function(rlx_test name)
   foreach(dep ${ARG_DEPS})
     target_link_libraries(test_${target} PRIVATE rlx_${dep})
   endforeach()
-  target_link_libraries(test_${target} PRIVATE ${ARG_LIBS} rlx_test_support rlx_flags GTest::gtest_main)
-  if(ARG_PRECOMPILE)
-    rlx_precompile(test_${target} <gtest/gtest.h> ${ARG_PRECOMPILE})
+  target_link_libraries(test_${target} PRIVATE ${ARG_LIBS} rlx_test_support rlx_program_flags GTest::gtest_main)
+  if(ARG_HEADERS)
+    rlx_precompile_as(test_${target} rlx_${ARG_HEADERS}_test_headers)
   endif()
   add_test(NAME ${name} COMMAND test_${target} --gtest_brief=1 WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES TIMEOUT 900)

@@ -21,10 +21,8 @@ set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${script})
 execute_process(COMMAND ${Python3_EXECUTABLE} ${script} write ${findings}/newcomer ${CMAKE_CURRENT_BINARY_DIR}/newcomer_programs
                 OUTPUT_VARIABLE sources COMMAND_ERROR_IS_FATAL ANY)
 add_executable(newcomer ${sources})
-target_link_libraries(newcomer PRIVATE rlx::rlx rlx_flags ZLIB::ZLIB)
-if(RLX_PCH)
-  target_precompile_headers(newcomer REUSE_FROM guide)
-endif()
+target_link_libraries(newcomer PRIVATE rlx::rlx rlx_program_flags ZLIB::ZLIB GTest::gtest)
+rlx_precompile_as(newcomer rlx_program_test_headers)
 add_test(NAME findings/newcomer COMMAND ${Python3_EXECUTABLE} ${script} run ${findings}/newcomer $<TARGET_FILE:newcomer>
          ${PROJECT_SOURCE_DIR}/../shared/data)
 set_tests_properties(findings/newcomer PROPERTIES SKIP_REGULAR_EXPRESSION "no folder")
