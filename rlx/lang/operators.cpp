@@ -135,6 +135,10 @@ Tensor dequant_matmul(const Tensor& x, const Tensor& w, const Tensor& scale, con
                       ops::DequantMatmul::Attrs attrs, const Loc& loc) {
   return apply_known<ops::DequantMatmul>(std::move(attrs), {x, w, scale, zp}, loc);
 }
+Tensor dequant_matmul_transposed(const Tensor& x, const Tensor& w, ops::DequantMatmulTransposed::Attrs attrs,
+                                 const Loc& loc) {
+  return apply_known<ops::DequantMatmulTransposed>(std::move(attrs), {x, w}, loc);
+}
 Tensor dequant_moe_weights(const Tensor& packed, ops::DequantMoeWeights::Attrs attrs, const Loc& loc) {
   return apply_known<ops::DequantMoeWeights>(std::move(attrs), {packed}, loc);
 }

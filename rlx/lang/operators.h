@@ -128,6 +128,10 @@ Tensor dequant_grouped_matmul(const Tensor& x, const Tensor& packed, const Tenso
 /// Matrix product with quantised weights.
 Tensor dequant_matmul(const Tensor& x, const Tensor& w, const Tensor& scale = {}, const Tensor& zp = {},
                       ops::DequantMatmul::Attrs attrs = {}, const Loc& loc = Loc::current());
+/// Matrix product with quantised weights transposed.
+Tensor dequant_matmul_transposed(const Tensor& x, const Tensor& w,
+                                 ops::DequantMatmulTransposed::Attrs attrs = {},
+                                 const Loc& loc = Loc::current());
 /// Packed expert weights decoded to one tensor.
 Tensor dequant_moe_weights(const Tensor& packed, ops::DequantMoeWeights::Attrs attrs = {},
                            const Loc& loc = Loc::current());
@@ -368,10 +372,10 @@ Tensor paged_attention(const Tensor& q, const Tensor& k, const Tensor& pages, co
 Tensor pool(const Tensor& x, ops::Pool::Attrs attrs = {}, const Loc& loc = Loc::current());
 /// Real power.
 Tensor pow(const Operand& a, const Operand& b, const Loc& loc = Loc::current());
-/// Convolution of i8 codes, requantised to i8.
+/// Convolution of 8-bit codes, requantised.
 Tensor q_conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, ops::QConv2d::Attrs attrs = {},
                 const Loc& loc = Loc::current());
-/// Product of i8 codes, requantised to i8.
+/// Product of 8-bit codes, requantised.
 Tensor q_matmul(const Tensor& x, const Tensor& w, const Tensor& bias, ops::QMatmul::Attrs attrs = {},
                 const Loc& loc = Loc::current());
 /// Reduced QR factorisation of matrices.

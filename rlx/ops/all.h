@@ -121,7 +121,7 @@ using All = OpList<
     Fft,
     // quant
     Dequantize, DequantizeBlocks, DequantizePerChannel, DequantGroupedMatmul, DequantMatmul,
-    DequantMoeWeights, EncodeBlocks, FakeQuantize, FakeQuantizeBackward, FakeQuantizeLsq,
+    DequantMatmulTransposed, DequantMoeWeights, EncodeBlocks, FakeQuantize, FakeQuantizeBackward, FakeQuantizeLsq,
     FakeQuantizeLsqBackwardScale, FakeQuantizeLsqBackwardX, QConv2d, QMatmul, Quantize, QuantizePerChannel,
     // attention
     Attention, AttentionBackward, AxialRope2d, FusedAttentionBlock, FusedTransformerLayer, PagedAttention,

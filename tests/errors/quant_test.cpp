@@ -39,7 +39,7 @@ TEST(QuantRefusal, q_matmul_wants_codes_that_fit) {
   const Expr x = typed(g, "i8[2,3]"), w = typed(g, "i8[3,4]"), bias = typed(g, "i32[4]"),
              f = typed(g, "f32[3,4]");
   EXPECT_EQ(message_of([&] { q_matmul(x, f, bias, 0, 0, 0, 1); }),
-            "q_matmul: w: f32[3,4] has dtype f32; codes are i8");
+            "q_matmul: w: f32[3,4] has dtype f32; codes of weights are i8");
   EXPECT_EQ(message_of([&] { q_matmul(x, x, bias, 0, 0, 0, 1); }),
             "q_matmul: inner sizes differ, x: i8[2,3] and w: i8[2,3]; the last axis of x must equal the "
             "first of w");
@@ -47,6 +47,30 @@ TEST(QuantRefusal, q_matmul_wants_codes_that_fit) {
             "q_matmul: bias: i32[5] does not fit w: i8[3,4]");
   EXPECT_EQ(message_of([&] { q_matmul(x, w, bias, 0, 0, 0, -1); }),
             "q_matmul: mult -1.0 must be positive and finite");
+  EXPECT_EQ(message_of([&] { q_matmul(bias, w, bias, 0, 0, 0, 1); }),
+            "q_matmul: x: i32[4] has rank 1; at least 2 expected");
+  EXPECT_EQ(message_of([&] { q_matmul(f, w, bias, 0, 0, 0, 1); }),
+            "q_matmul: x: f32[3,4] has dtype f32; codes are i8 or u8");
+  EXPECT_EQ(message_of([&] { q_matmul(x, w, bias, 200, 0, 0, 1); }),
+            "q_matmul: zero point 200 is no i8 code; -128 .. 127");
+  const auto with_mults = [&](std::vector<double> mults) {
+    return message_of([&] { make<QMatmul>(g, {{.mults = std::move(mults)}}, {x, w, bias}); });
+  };
+  EXPECT_EQ(with_mults({1, 2, 3}), "q_matmul: 3 mults for 4 output channels; one each expected, or none");
+  EXPECT_EQ(with_mults({1, 2, 3, 0}), "q_matmul: one of mults, 0.0 must be positive and finite");
+}
+
+TEST(QuantRefusal, dequant_matmul_transposed_wants_whole_blocks_for_each_column) {
+  Graph g("g");
+  const Expr x = typed(g, "f32[2,3]"), w = typed(g, "u8[54]");
+  EXPECT_EQ(message_of([&] { dequant_matmul_transposed(x, w, "int8/4"); }),
+            "dequant_matmul_transposed: scheme 'int8/4' keeps scales beside its codes; gguf_TYPE expected");
+  EXPECT_EQ(message_of([&] { dequant_matmul_transposed(x, x, "gguf_q4_0"); }),
+            "dequant_matmul_transposed: w: f32[2,3] has dtype f32; packed weights are bytes, u8");
+  EXPECT_EQ(
+      message_of([&] { dequant_matmul_transposed(typed(g, "f32[2,5]"), w, "gguf_q4_0"); }),
+      "dequant_matmul_transposed: w: u8[54] is no whole number of gguf_q4_0 blocks for each of the 5 columns of "
+      "x: f32[2,5]");
 }
 
 TEST(QuantRefusal, packed_weights_want_a_known_scheme_and_the_right_number_of_bytes) {

@@ -155,7 +155,7 @@ Tensors q_conv2d(const ir::Node& n, const Tensors& in) {
   steps.dilation = a.dilation, steps.groups = a.groups;
   const Tensor sum = rlx::conv2d(centred(0, a.x_zp), centred(1, a.w_zp), steps);
   const Tensor acc = sum + in[2].cast(DType::f64).reshape({1, in[2].dim(0), 1, 1});
-  return {Tensor(ops::requantized(ir::Expr(acc), a))};
+  return {Tensor(ops::requantized(ir::Expr(acc), a, in[0].dtype(), 1))};
 }
 
 }  // namespace

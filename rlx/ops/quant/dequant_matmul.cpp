@@ -15,6 +15,7 @@
 #include "rlx/ops/shape/expand.h"
 #include "rlx/ops/shape/narrow.h"
 #include "rlx/ops/shape/reshape.h"
+#include "rlx/ops/shape/transpose.h"
 
 namespace rlx::ops {
 namespace {
@@ -236,6 +237,34 @@ std::vector<OpSample<DequantMatmul::Attrs>> DequantMatmul::samples() {
           {{"nvfp4/16"}, {"f32[2,18]", "u8[9,2] bytes", "u8[2,2] <120", "f32[1] positive"}}};
 }
 
+Shapes DequantMatmulTransposed::infer(Infer& c, Attrs& a) {
+  const Scheme s = require_scheme(c, a.scheme);
+  if (!s.is_gguf()) c.fail("scheme '", a.scheme, "' keeps scales beside its codes; gguf_TYPE expected");
+  const int64_t n = require_features(c);
+  const Shape& w = c.in(1);
+  if (w.dtype() != DType::u8) c.fail("w: ", w, " has dtype ", w.dtype(), "; packed weights are bytes, u8");
+  // The n columns of W lie behind each other, each k / block blocks.
+  const auto blocks =
+      n == 0 ? std::nullopt : exact_div(w.num_elements(), n * quant::code_bytes(s, s.block, 1));
+  if (!blocks)
+    c.fail("w: ", w, " is no whole number of ", a.scheme, " blocks for each of the ", n,
+           " columns of x: ", c.in(0));
+  return {c.in(0).with_dim(-1, *blocks * Dim(s.block))};
+}
+
+Exprs DequantMatmulTransposed::decompose(const Lower& c, const Attrs& a) {
+  const Expr x = c.in(0);
+  const Expr w = dequantize_blocks(c.in(1), a.scheme, {c.out().dim(-1), x.dim(-1)});
+  return {matmul(x, cast(transpose(w, {1, 0}), x.dtype()))};
+}
+
+std::vector<OpSample<DequantMatmulTransposed::Attrs>> DequantMatmulTransposed::samples() {
+  return {{{"gguf_q4_0"}, {"f32[2,3]", "u8[54] <60"}},
+          {{"gguf_q8_0"}, {"f64[1,3,2]", "u8[2,68] <60"}},
+          {{"gguf_q6k"}, {"f32[4,2]", "u8[2,210] <60"}},
+          {{"gguf_q4_1"}, {"f16[0,3]", "u8[3,40] <60"}}};
+}
+
 Shapes DequantMoeWeights::infer(Infer& c, Attrs& a) {
   const Scheme s = require_scheme(c, a.scheme);
   if (!s.is_gguf())
@@ -318,6 +347,10 @@ Expr dequant_matmul_packed(Expr x, Expr packed_w, const std::string& scheme) {
     throw invalid("dequant_matmul_packed: scheme '", scheme,
                   "' has scales beside its codes; use dequant_matmul");
   return dequant_matmul(x, packed_w, {}, {}, scheme);
+}
+
+Expr dequant_matmul_transposed(Expr x, Expr packed_w, const std::string& scheme) {
+  return make<DequantMatmulTransposed>(*x.graph, {scheme}, {x, packed_w});
 }
 
 Expr dequant_matmul_nvfp4(Expr x, Expr w_q, Expr block_scales, Expr global_scale) {

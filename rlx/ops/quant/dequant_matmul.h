@@ -47,6 +47,23 @@ struct DequantMatmul {
   static std::vector<OpSample<Attrs>> samples();
 };
 
+struct DequantMatmulTransposed {
+  static constexpr std::string_view name = "dequant_matmul_transposed",
+                                    summary = "Matrix product with quantised weights transposed.",
+                                    operands = "x, w";
+  static constexpr std::string_view doc =
+      "y[.., k] = sum over n of x[.., n] W[k, n], W in GGUF blocks as in dequant_matmul: what its x gets back from the "
+      "gradient of its result. The size k follows from the bytes of w. Only x has a gradient";
+  static constexpr Traits traits{.contraction = true};
+  struct Attrs {
+    std::string scheme;
+    static constexpr auto fields() { return std::tuple{field("scheme", &Attrs::scheme, "gguf_TYPE")}; }
+  };
+  static Shapes infer(Infer&, Attrs&);
+  static Exprs decompose(const Lower&, const Attrs&);
+  static std::vector<OpSample<Attrs>> samples();
+};
+
 struct DequantMoeWeights {
   static constexpr std::string_view name = "dequant_moe_weights",
                                     summary = "Packed expert weights decoded to one tensor.",
@@ -96,6 +113,7 @@ struct DequantGroupedMatmul {
 Expr dequant_matmul(Expr x, Expr w_q, Expr scale, Expr zp, const std::string& scheme);
 /// GGUF blocks.
 Expr dequant_matmul_packed(Expr x, Expr packed_w, const std::string& scheme);
+Expr dequant_matmul_transposed(Expr x, Expr packed_w, const std::string& scheme);
 Expr dequant_matmul_nvfp4(Expr x, Expr w_q, Expr block_scales, Expr global_scale);
 Expr dequant_moe_weights(Expr packed, const std::string& scheme, Dims shape);
 Expr dequant_grouped_matmul(Expr x, Expr packed, Expr experts, const std::string& scheme,

@@ -26,9 +26,9 @@ Dim windows(Infer& c, Dim in, int64_t k, int64_t s, int64_t p, int64_t d) {
 }  // namespace
 
 Shapes QConv2d::infer(Infer& c, Attrs& a) {
-  require_requantize(c, a);
   c.require_rank(0, 4);
   c.require_rank(1, 4);
+  require_requantize(c, a, c.in(1).dim(0));
   const Shape &x = c.in(0), &w = c.in(1);
   if (!w.dim(2).is_static() || !w.dim(3).is_static())
     c.fail("w: ", w, " has a symbolic kernel size; a kernel has known sizes");
@@ -76,7 +76,7 @@ Literals QConv2d::reference(const Eval& c, const Attrs& a) {
               }
             }
           }
-          y.push_back(requantized(acc, a));
+          y.push_back(requantized(acc, a, xs.dtype(), o));
         }
       }
     }
@@ -113,7 +113,10 @@ std::vector<OpSample<QConv2d::Attrs>> QConv2d::samples() {
           {{{0, 1, -4, 0.1}, {}, {2, 1}, {0, 1}, {1, 2}, 2}, {"i8[2,2,5,4]", "i8[4,1,2,2]", "i32[4]"}},
           {{{0, 0, 0, 1}}, {"i8[1,1,1,1]", "i8[1,1,1,1]", "i32[1]"}},
           {{{5, 0, 0, 0.5, Rounding::half_away}}, {"i8[0,1,2,2]", "i8[1,1,2,2]", "i32[1]"}},
-          {{{-7, 3, 2, 0.25}, {}, {}, {2, 2}}, {"i8[1,1,2,3]", "i8[2,1,1,2]", "i32[2]"}}};
+          {{{-7, 3, 2, 0.25}, {}, {}, {2, 2}}, {"i8[1,1,2,3]", "i8[2,1,1,2]", "i32[2]"}},
+          {{{4, 0, 2, 1, Rounding::half_even, {0.02, 0.3, 0.05, 0.007}}, {}, {1, 2}, {1, 1}, {}, 2},
+           {"i8[2,4,4,6]", "i8[4,2,3,3]", "i32[4]"}},
+          {{{120, 0, 3, 0.05}, {}, {2, 2}, {1, 1}}, {"u8[1,3,5,5]", "i8[2,3,3,3]", "i32[2]"}}};
 }
 
 Expr q_conv2d(Expr x, Expr w, Expr bias, std::vector<int64_t> kernel_size, std::vector<int64_t> stride,

@@ -6,13 +6,13 @@
 namespace rlx::ops {
 
 struct QConv2d {
-  static constexpr std::string_view name = "q_conv2d",
-                                    summary = "Convolution of i8 codes, requantised to i8.",
+  static constexpr std::string_view name = "q_conv2d", summary = "Convolution of 8-bit codes, requantised.",
                                     operands = "x, w, bias";
   static constexpr std::string_view doc =
       "acc[n, o, y, x] = bias[o] + sum of (x[n, c, iy, ix] - x_zp)(w[o, c', ky, kx] - w_zp) in i32, iy = y "
       "stride + ky dilation - padding, c = c' + group of o times Ci/groups; taps outside the image add "
-      "nothing. y = round(acc mult) + out_zp, saturated to -128 .. 127";
+      "nothing. y = round(acc mult) + out_zp, saturated to the range of codes, with mults[o] for mult where they "
+      "are given. x and y are both i8 or both u8, w is i8";
   static constexpr Traits traits{.contraction = true, .zero_gradient = true};
   struct Attrs : Requantize {
     std::vector<int64_t> kernel_size, stride, padding, dilation;

@@ -4,12 +4,11 @@
 #include <cstring>
 
 #include "rlx/backend/cpu/isa.h"
-#include "rlx/backend/cpu/kernels/gemm_int8.h"
 #include "rlx/backend/cpu/kernels/quant_product.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/backend/cpu/nodes/packed.h"
+#include "rlx/backend/cpu/nodes/requantize.h"
 #include "rlx/ops/quant/dequant_matmul.h"
-#include "rlx/ops/quant/q_matmul.h"
 
 namespace rlx::cpu {
 namespace {
@@ -216,13 +215,11 @@ std::unique_ptr<Step> prepare_codes(const Request& r) {
   g.k = r.in[0].shape.dim(-1).value();
   g.n = r.out[0].shape.dim(-1).value();
   g.m = r.in[0].shape.elements() / g.k;
-  g.a = {nullptr, DType::i8, g.k, 1};
+  g.a = {nullptr, r.in[0].shape.dtype(), g.k, 1};
   g.a_zero = int32_t(a.x_zp);
-  g.c_dtype = DType::i8;
+  g.c_dtype = r.out[0].shape.dtype();
   g.c_row_stride = g.n;
-  g.requantize = {.multiplier = a.mult,
-                  .zero_point = int32_t(a.out_zp),
-                  .half_away = a.rounding == ops::Rounding::half_away};
+  g.requantize = requantize_of(a);
   const auto zero = int32_t(a.w_zp);
   Packing packing{.operand = 1};
   packing.form = cat("codes ", isa_name(current_isa()), " ", g.k, "x", g.n, " zero ", zero);
@@ -235,15 +232,16 @@ std::unique_ptr<Step> prepare_codes(const Request& r) {
   const PackedInt8 like = PackedInt8::pack(Team(default_pool(), 1), {&code, DType::i8, 1, 1}, 1, 1, zero);
   GemmInt8 sized = g;
   sized.b = &like;
-  auto step =
-      with_packed(r, packing, gemm_int8_workspace(sized, r.threads), [g](const Launch& l, const void* codes) {
-        GemmInt8 now = g;
-        now.a.data = l.in[0];
-        now.b = static_cast<const PackedInt8*>(codes);
-        now.bias = reinterpret_cast<const int32_t*>(l.in[2]);
-        now.c = l.out[0];
-        gemm_int8(l.team, now, l.workspace);
-      });
+  auto step = with_packed(r, packing, gemm_int8_workspace(sized, r.threads),
+                          [g, mults = a.mults](const Launch& l, const void* codes) {
+                            GemmInt8 now = g;
+                            if (!mults.empty()) now.requantize.multipliers = mults.data();
+                            now.a.data = l.in[0];
+                            now.b = static_cast<const PackedInt8*>(codes);
+                            now.bias = reinterpret_cast<const int32_t*>(l.in[2]);
+                            now.c = l.out[0];
+                            gemm_int8(l.team, now, l.workspace);
+                          });
   step->note = "packed codes";
   return step;
 }

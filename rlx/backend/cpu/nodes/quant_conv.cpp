@@ -3,9 +3,9 @@
 
 #include "rlx/backend/cpu/isa.h"
 #include "rlx/backend/cpu/kernels/copy.h"
-#include "rlx/backend/cpu/kernels/gemm_int8.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/backend/cpu/nodes/packed.h"
+#include "rlx/backend/cpu/nodes/requantize.h"
 #include "rlx/ops/quant/q_conv2d.h"
 
 namespace rlx::cpu {
@@ -25,6 +25,7 @@ struct CodeImage {
   int64_t kernel[2], stride[2], padding[2], dilation[2];
   int8_t zero;
   GemmInt8 product;
+  std::vector<double> mults;  // of all filters, or none
 
   int64_t places() const { return out_height * out_width; }
   int64_t taps() const { return channels * kernel[0] * kernel[1]; }
@@ -60,6 +61,7 @@ struct CodeImage {
       now.a.data = rows;
       now.b = weights + group;
       now.bias = reinterpret_cast<const int32_t*>(l.in[2]) + group * filters;
+      if (!mults.empty()) now.requantize.multipliers = mults.data() + group * filters;
       now.c = result;
       gemm_int8(l.team, now, result + result_bytes());
       StridedCopy turn{.rank = 2, .size = {filters, places()}, .from_stride = {1, filters}};
@@ -82,16 +84,15 @@ CodeImage describe(const Request& r) {
     p.kernel[i] = a.kernel_size[i], p.stride[i] = a.stride[i];
     p.padding[i] = a.padding[i], p.dilation[i] = a.dilation[i];
   }
-  p.zero = int8_t(a.x_zp);
+  p.zero = int8_t(a.x_zp);  // the bits of a u8 code, too
   GemmInt8& g = p.product;
   g.m = p.places(), g.n = p.filters, g.k = p.taps();
-  g.a = {nullptr, DType::i8, g.k, 1};
+  g.a = {nullptr, r.in[0].shape.dtype(), g.k, 1};
   g.a_zero = int32_t(a.x_zp);
-  g.c_dtype = DType::i8;
+  g.c_dtype = r.out[0].shape.dtype();
   g.c_row_stride = g.n;
-  g.requantize = {.multiplier = a.mult,
-                  .zero_point = int32_t(a.out_zp),
-                  .half_away = a.rounding == ops::Rounding::half_away};
+  g.requantize = requantize_of(a);
+  p.mults = a.mults;
   return p;
 }
 
