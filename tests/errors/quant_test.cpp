@@ -48,7 +48,7 @@ TEST(QuantRefusal, q_matmul_wants_codes_that_fit) {
   EXPECT_EQ(message_of([&] { q_matmul(x, w, bias, 0, 0, 0, -1); }),
             "q_matmul: mult -1.0 must be positive and finite");
   EXPECT_EQ(message_of([&] { q_matmul(bias, w, bias, 0, 0, 0, 1); }),
-            "q_matmul: x: i32[4] has rank 1; at least 2 expected");
+            "q_matmul: x: i32[4] has rank 1; it must have rank 2 or more");
   EXPECT_EQ(message_of([&] { q_matmul(f, w, bias, 0, 0, 0, 1); }),
             "q_matmul: x: f32[3,4] has dtype f32; codes are i8 or u8");
   EXPECT_EQ(message_of([&] { q_matmul(x, w, bias, 200, 0, 0, 1); }),

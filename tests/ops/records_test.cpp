@@ -33,6 +33,7 @@ TEST(Records, every_operator_that_sums_products_is_a_contraction) {
                                           "q_matmul",
                                           "q_conv2d",
                                           "dequant_matmul",
+                                          "dequant_matmul_transposed",
                                           "dequant_grouped_matmul",
                                           "linear",
                                           "linear_fused",
