@@ -81,6 +81,29 @@ TEST(Unary, power_is_within_two_ulp_and_keeps_the_special_cases) {
   }
 }
 
+// Lanes do not see their neighbours: an odd function keeps the sign of zero beside a number that takes another road.
+TEST(Unary, odd_functions_keep_the_sign_of_zero_beside_huge_numbers) {
+  test::at_every_level([](Team team) {
+    for (Unary op : {Unary::sin, Unary::tan, Unary::tanh, Unary::atan, Unary::erf}) {
+      for (int64_t huge = 0; huge < 17; ++huge) {
+        Array<float> x(17), y(17);
+        Array<double> wide(17), z(17);
+        for (int64_t i = 0; i < 17; ++i)
+          x[i] = i == huge ? 1e30f : (i % 3 == 0 ? 0.0f : -0.0f), wide[i] = x[i];
+        unary(team, op, x.data(), y.data(), 17);
+        unary(team, op, wide.data(), z.data(), 17);
+        for (int64_t i = 0; i < 17; ++i) {
+          if (i == huge) continue;
+          ASSERT_EQ(std::bit_cast<uint32_t>(x[i]), std::bit_cast<uint32_t>(y[i]))
+              << unary_name(op) << " lane " << i;
+          ASSERT_EQ(std::bit_cast<uint64_t>(wide[i]), std::bit_cast<uint64_t>(z[i]))
+              << unary_name(op) << " lane " << i;
+        }
+      }
+    }
+  });
+}
+
 TEST(Unary, tails_and_odd_addresses_touch_nothing_else_and_threads_do_not_change_bits) {
   test::at_every_level([](Team team) {
     for (int64_t n : {0, 1, 3, 7, 15, 16, 17, 33, 9000}) {

@@ -217,8 +217,8 @@ RLX_INLINE F32 tanh(F32 x) {
   const F32 p =
       polynomial(z, {-0.3333328283f, 0.1333167963f, -0.05376798351f, 0.02075134911f, -0.00584964391f});
   // Otherwise 1 - 2 / (e^2a + 1), where the fraction is at most 0.47 and its error shrinks with it.
-  const F32 large = copy_sign(1.0f - 2.0f / (exp(2.0f * a) + 1.0f), x);
-  return a < 0.6f ? fma(x * z, p, x) : large;
+  const F32 large = 1.0f - 2.0f / (exp(2.0f * a) + 1.0f);
+  return copy_sign(a < 0.6f ? fma(x * z, p, x) : large, x);
 }
 
 /// e^(a^2) erfc(a) for 0 <= a <= 11; (1 + 2a) erfcx(a) is smooth in t = (a - 3) / (a + 3); 4e-9.
@@ -320,7 +320,8 @@ RLX_INLINE F32 sin_quarter(F32 x, int quarter) {
   const F32 c = fma(z * z, polynomial(z, {1.f / 24, -1.f / 720, 1.f / 40320, -1.f / 3628800}),
                     fma(z, set1(-0.5f), set1(1.0f)));
   const F32 y = (k & 1) != 0 ? c : s;
-  const F32 result = (F32)((I32)y ^ ((k & 2) << 30));
+  const F32 turned = (F32)((I32)y ^ ((k & 2) << 30));
+  const F32 result = quarter == 0 ? (x == 0.0f ? x : turned) : turned;  // sin(-0) is -0
   const I32 outside = ~(abs(x) < 1.5e6f);
   if (any(outside)) {
     return patch_lanes(outside, result, x,

@@ -240,11 +240,12 @@ RLX_INLINE F64 sin_quarter(F64 x, int quarter) {
   const SinCos both = sin_cos_small(q.r, q.low);
   const I64 k = q.k + quarter;
   const F64 y = (k & 1) != 0 ? both.cos : both.sin;
-  const F64 result = (F64)((I64)y ^ ((k & 2) << 62));
+  const F64 turned = (F64)((I64)y ^ ((k & 2) << 62));
+  const F64 result = quarter == 0 ? (x == 0.0 ? x : turned) : turned;  // sin(-0) is -0
   if (any(~inside)) {
     return patch_lanes(~inside, result, x, [&](double v) { return quarter ? ::cos(v) : ::sin(v); });
   }
-  return quarter == 0 ? copy_sign(result, x == 0.0 ? x : result) : result;
+  return result;
 }
 RLX_INLINE F64 sin(F64 x) { return sin_quarter(x, 0); }
 RLX_INLINE F64 cos(F64 x) { return sin_quarter(x, 1); }
@@ -254,9 +255,9 @@ RLX_INLINE F64 tan(F64 x) {
   const Quadrant q = reduce_by_quarter_turn(inside ? x : set1(0.0));
   const SinCos both = sin_cos_small(q.r, q.low);
   const I64 odd = (q.k & 1) != 0;
-  const F64 y = (odd ? -both.cos : both.sin) / (odd ? both.sin : both.cos);
+  const F64 y = x == 0.0 ? x : (odd ? -both.cos : both.sin) / (odd ? both.sin : both.cos);
   if (any(~inside)) return patch_lanes(~inside, y, x, [](double v) { return ::tan(v); });
-  return copy_sign(y, x == 0.0 ? x : y);
+  return y;
 }
 
 /// atan a = base + atan t: t = (a - 1) / (a + 1) above tan(pi/8), -1/a above tan(3 pi/8).
