@@ -81,6 +81,9 @@ RLX_INLINE void store(int32_t* p, I32 v) { std::memcpy(p, &v, sizeof v); }
 RLX_INLINE F32 load_n(const float* p, int n) {
 #if defined(RLX_AVX512)
   return (F32)_mm512_maskz_loadu_ps(__mmask16((1u << n) - 1), p);
+#elif defined(RLX_AVX2)
+  const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  return (F32)_mm256_maskload_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32(n), lane));
 #else
   F32 v = {};
   for (int i = 0; i < n; ++i) v[i] = p[i];
@@ -90,6 +93,20 @@ RLX_INLINE F32 load_n(const float* p, int n) {
 RLX_INLINE void store_n(float* p, F32 v, int n) {
 #if defined(RLX_AVX512)
   _mm512_mask_storeu_ps(p, __mmask16((1u << n) - 1), (__m512)v);
+#elif defined(RLX_AVX2)  // a masked store is slow on AMD; by halves instead
+  if (n >= 8) return _mm256_storeu_ps(p, (__m256)v);
+  __m128 part = _mm256_castps256_ps128((__m256)v);
+  if (n & 4) {
+    _mm_storeu_ps(p, part);
+    part = _mm256_extractf128_ps((__m256)v, 1);
+    p += 4;
+  }
+  if (n & 2) {
+    _mm_storel_pi(reinterpret_cast<__m64*>(p), part);
+    part = _mm_movehl_ps(part, part);
+    p += 2;
+  }
+  if (n & 1) _mm_store_ss(p, part);
 #else
   for (int i = 0; i < n; ++i) p[i] = v[i];
 #endif
@@ -97,6 +114,9 @@ RLX_INLINE void store_n(float* p, F32 v, int n) {
 RLX_INLINE F64 load_n(const double* p, int n) {
 #if defined(RLX_AVX512)
   return (F64)_mm512_maskz_loadu_pd(__mmask8((1u << n) - 1), p);
+#elif defined(RLX_AVX2)
+  const __m256i lane = _mm256_setr_epi64x(0, 1, 2, 3);
+  return (F64)_mm256_maskload_pd(p, _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), lane));
 #else
   F64 v = {};
   for (int i = 0; i < n; ++i) v[i] = p[i];
