@@ -271,6 +271,42 @@ TEST(Gemm, rows_in_place_and_packed_rows_give_the_same_bits) {
   });
 }
 
+// A bias and a residual are added before the sums leave the registers, wherever the panel is cut off and however often k is
+// cut; the rest of the epilogue runs on C. All of it must have the bits of steps taken one after the other.
+TEST(Gemm, an_epilogue_has_the_bits_of_its_steps_alone) {
+  test::at_every_level([](Team team) {
+    for (int64_t k : {1, 2, 3, 384, 385, 1537}) {
+      for (int64_t m : {1, 8, 32, 101}) {
+        const int64_t n = k > 400 ? 40 : 70;
+        const Array<float> a = test::random_array(m * k, 1), b = test::random_array(k * n, 2);
+        const Array<float> bias = test::random_array(n, 3), residual = test::random_array(m * n, 4);
+        Array<float> want(m * n), c(m * n), own = residual;
+        Gemm g{.m = m, .n = n, .k = k, .a = {a.data(), DType::f32, k, 1}, .b = {b.data(), DType::f32, n, 1}};
+        g.c = want.data(), g.c_row_stride = n;
+        run(team, g);
+        for (int64_t i = 0; i < m * n; ++i) want[i] = want[i] + bias[i % n] + residual[i];
+        unary(team, Unary::gelu, want.data(), want.data(), m * n);
+        const auto add = [](const float* x, int64_t stride) {
+          return EpilogueStep{.kind = EpilogueKind::add, .data = const_cast<float*>(x), .row_stride = stride};
+        };
+        const EpilogueStep column{.kind = EpilogueKind::column_bias, .data = const_cast<float*>(bias.data())};
+        const EpilogueStep gelu{.kind = EpilogueKind::unary, .function = Unary::gelu};
+        Gemm with = g;
+        with.c = c.data();
+        with.epilogue.then(column).then(add(residual.data(), n)).then(gelu);
+        run(team, with);
+        ASSERT_EQ(std::memcmp(c.data(), want.data(), size_t(m * n) * 4), 0) << m << " rows, k " << k;
+        // The residual may be C itself.
+        Gemm onto = g;
+        onto.c = own.data();
+        onto.epilogue.then(column).then(add(own.data(), n)).then(gelu);
+        run(team, onto);
+        ASSERT_EQ(std::memcmp(own.data(), want.data(), size_t(m * n) * 4), 0) << m << " rows onto C, k " << k;
+      }
+    }
+  });
+}
+
 TEST(Gemm, batches_broadcast_either_operand) {
   test::at_every_level([](Team team) {
     for (int64_t batch : {1, 2, 5}) {

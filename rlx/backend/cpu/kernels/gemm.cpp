@@ -48,7 +48,7 @@ Plan make_plan(const Gemm& g, int threads) {
   const size_t width = f64 ? size_t(kn.panel_f64) : size_t(kn.panel);
   p.panel_bytes =
       size_t(g.k) * width * (accumulates_f32(p.b_dtype) ? dtype_size(p.b_dtype) : size_t(p.element));
-  p.tiles.chunk_panels = chunk_panels(int64_t(p.panel_bytes), g.k, kn.depth);
+  p.tiles.chunk_panels = chunk_panels(int64_t(p.panel_bytes), g.k, kn.depth, kn.chunk_bytes);
   p.a_bytes = round_up(size_t(p.tiles.per_row * g.m * g.k * p.element));
   p.b_bytes = g.packed_b != nullptr ? 0 : round_up(size_t(p.tiles.panels) * p.panel_bytes);
   p.own_items = g.packed_b == nullptr && g.groups.count == 0 && g.batch > 1 && g.batch >= threads &&
@@ -132,6 +132,16 @@ void run_groups(Team team, const Gemm& g, const Plan& p, std::byte* workspace) {
     run_blocks(
         team, g, p, {1, g.groups.offsets + i}, block_for(g, p, 0, i), a, [&](int64_t) { return b; }, scratch);
   }
+}
+
+// So few multiply-adds that planning them would take longer.
+bool is_small(const Gemm& g) {
+  constexpr int64_t kSmallWork = 8192;
+  if (g.m > kSmallWork || g.n > kSmallWork || g.k > kSmallWork || g.batch > kSmallWork) return false;
+  if (g.m * g.n > kSmallWork || g.m * g.n * g.k * g.batch > kSmallWork || g.groups.count > 0) return false;
+  if (g.a.dtype != DType::f32 || g.c_dtype != DType::f32) return false;
+  if (g.packed_b != nullptr) return g.packed_b->dtype() == DType::f32 && !g.packed_b->paired();
+  return g.b.dtype == DType::f32 && g.b.column_stride == 1;
 }
 
 void check(const Gemm& g) {
@@ -221,6 +231,7 @@ size_t gemm_workspace(const Gemm& g, int threads) {
 void gemm(Team team, const Gemm& g, std::byte* workspace) {
   if (g.m == 0 || g.n == 0 || g.batch == 0) return;
   check(g);
+  if (is_small(g)) return gemm_kernels().small_f32(g, workspace);
   const Plan p = make_plan(g, team.threads());
   const size_t shared = p.a_bytes + p.b_bytes;
   const int64_t offsets[2] = {0, g.m};

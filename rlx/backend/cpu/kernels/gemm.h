@@ -113,11 +113,14 @@ struct GemmKernels {
   int max_tile_rows_f64, panel_f64;
   int panels_together[16];  // panels one pass over a tile of i + 1 rows covers
   int64_t max_block_rows;   // rows a block may have
-  int64_t depth;            // of a panel that stays in L2 for all rows of a block
+  int64_t depth;            // of a panel that stays near for all rows of a block
+  int64_t chunk_bytes;      // of panels that stay in L2 for all tiles; 0: one panel, in L1
   size_t scratch_bytes;
   void (*block_f32)(const GemmBlock&);
   void (*block_f64)(const GemmBlock&);
   void (*block_c64)(const GemmBlock&);
+  /// A whole product of f32 whose B is packed or has rows of neighbours; scratch_bytes.
+  void (*small_f32)(const Gemm&, void* scratch);
   /// rows x k of A into tiles; c64 rows become pairs (real, imaginary).
   void (*pack_a)(const Matrix& a, int64_t row0, int64_t rows, int64_t k, int tile_rows, void* out);
   /// One panel of B: columns [column0, column0 + columns), columns <= panel; c64: real columns, then

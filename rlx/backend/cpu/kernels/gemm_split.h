@@ -2,7 +2,8 @@
 // threads.
 //
 // A tile against the panels that one pass covers is a unit of work; it takes a few microseconds. Units have
-// an order in which a tile of A stays in L1 for all panels of a chunk, and a chunk of B in L2 for all tiles.
+// an order in which a tile of A stays in L1 for all panels of a chunk, and a chunk of B in L2 for all tiles; a chunk of one
+// panel stays in L1 itself, and a block of tiles in L2.
 // Every thread has an equal share of neighbouring units, the same at each call, so that its part of B may
 // still be in its cache. It takes them in runs, and one that has finished helps the others. Which rows share
 // a tile depends on the rows alone, never on threads.
@@ -34,9 +35,10 @@ struct TileShape {
   int64_t max_block_rows = 0;
   const int* panels_together = nullptr;  // [max_tile_rows]
   int64_t panels = 0;
-  int64_t panel_work = 0;    // multiply-adds of one row and one panel
-  int64_t chunk_panels = 1;  // that stay in L2 together; 1: one panel must be cut along k
-  bool paired = false;       // panels come in twos that stay together
+  int64_t panel_work = 0;  // multiply-adds of one row and one panel
+  int64_t chunk_panels =
+      1;                // that stay near together; 1: the tiles of a block pass over one panel, cut along k
+  bool paired = false;  // panels come in twos that stay together
 
   /// Rows shared out evenly over the fewest tiles.
   int tile_rows(int64_t rows) const {
@@ -68,10 +70,10 @@ constexpr int rows_in_place(int64_t row_bytes, int64_t rows, int max_tile_rows) 
 }
 
 /// Panels of so many bytes, with `steps` of k, that a chunk may have. A panel deeper than one cut of the
-/// kernels has to itself what stays in L2.
-constexpr int64_t chunk_panels(int64_t panel_bytes, int64_t steps, int64_t depth) {
-  constexpr int64_t kChunkBytes = 384 << 10;
-  return steps > depth ? 1 : std::clamp<int64_t>(kChunkBytes / std::max<int64_t>(1, panel_bytes), 1, 64);
+/// kernels has to itself what stays in the cache.
+constexpr int64_t chunk_panels(int64_t panel_bytes, int64_t steps, int64_t depth,
+                               int64_t chunk_bytes = 384 << 10) {
+  return steps > depth ? 1 : std::clamp<int64_t>(chunk_bytes / std::max<int64_t>(1, panel_bytes), 1, 64);
 }
 
 /// Rows of the real product from `row` on, panels [first, last), of one group.
@@ -115,7 +117,7 @@ inline BlockCut cut_rows(const TileShape& s, int64_t rows) {
   c.unit = s.panels_together[c.tile_rows - 1] * (s.paired ? 2 : 1);
   c.unit_columns = ceil_div(s.panels, c.unit);
   const int64_t chunks = ceil_div(c.unit_columns, std::max<int64_t>(1, s.chunk_panels / c.unit));
-  c.chunk = ceil_div(c.unit_columns, chunks);
+  c.chunk = c.tiles == 1 ? c.unit_columns : ceil_div(c.unit_columns, chunks);  // a single tile reads B once
   const int64_t most = std::max<int64_t>(1, s.max_block_rows / c.tile_rows);
   c.block_tiles = c.chunk > 1 ? c.tiles : ceil_div(c.tiles, ceil_div(c.tiles, most));
   c.units = c.tiles * c.unit_columns;

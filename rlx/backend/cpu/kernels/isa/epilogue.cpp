@@ -30,7 +30,7 @@ RLX_INLINE void store_part(T* p, F32 v, int lanes) {
 template <class F>
 RLX_INLINE void each(const EpilogueTile& t, F change) {
   for (int64_t r = 0; r < t.rows; ++r) {
-    float* v = t.values + r * kWidth;
+    float* v = t.values + r * t.values_stride;
     store(v, change(load(v), r, 0));
     store(v + kLanes, change(load(v + kLanes), r, 1));
   }
@@ -71,8 +71,9 @@ void write(const EpilogueTile& t, DType dtype, void* data, int64_t row_stride) {
   with_dtype(dtype, data, [&](auto* p) {
     for (int64_t r = 0; r < t.rows; ++r) {
       auto* to = p + (t.row0 + r) * row_stride + t.column0;
-      store_part(to, load(t.values + r * kWidth), t.columns);
-      store_part(to + kLanes, load(t.values + r * kWidth + kLanes), t.columns - kLanes);
+      const float* v = t.values + r * t.values_stride;
+      store_part(to, load(v), t.columns);
+      store_part(to + kLanes, load(v + kLanes), t.columns - kLanes);
     }
   });
 }
@@ -122,9 +123,11 @@ void run_step(const EpilogueTile& t, const EpilogueStep& step) {
 
 }  // namespace
 
-void finish_tile(const EpilogueTile& t, const Epilogue& program) {
-  for (int i = 0; i < program.count; ++i) run_step(t, program.steps[i]);
-  write(t, t.c_dtype, t.c, t.c_row_stride);
+void finish_tile(const EpilogueTile& t, const Epilogue& program, int first) {
+  for (int i = first; i < program.count; ++i) run_step(t, program.steps[i]);
+  const bool there =
+      t.c_dtype == DType::f32 && t.values == static_cast<float*>(t.c) + t.row0 * t.c_row_stride + t.column0;
+  if (!there) write(t, t.c_dtype, t.c, t.c_row_stride);
 }
 
 }  // namespace rlx::cpu::RLX_ISA

@@ -2,11 +2,12 @@
 #pragma once
 
 #include "rlx/backend/cpu/kernels/epilogue.h"
+#include "rlx/backend/cpu/simd/vec.h"
 
 namespace rlx::cpu::RLX_ISA {
 
 struct EpilogueTile {
-  float* values;        // [rows][2 vectors], overwritten
+  float* values;        // [rows][2 vectors], rows values_stride apart, overwritten
   const float* second;  // sums of the paired matrix, or null
   int64_t rows;
   int columns;  // valid ones, at most 2 vectors
@@ -14,8 +15,10 @@ struct EpilogueTile {
   void* c;
   DType c_dtype;
   int64_t c_row_stride;
+  int64_t values_stride = 2 * kLanes;
 };
 
-void finish_tile(const EpilogueTile&, const Epilogue&);
+/// Runs the program from step `first` on and writes the values to C, unless they lie there already.
+void finish_tile(const EpilogueTile&, const Epilogue&, int first = 0);
 
 }  // namespace rlx::cpu::RLX_ISA

@@ -1,11 +1,12 @@
 // Plan. The tile of micro.h: R rows of A times P panels of B, each two vectors wide. AVX-512 has 32
 // registers, so R <= 14 at P = 1 (28 sums, 2 vectors of B, 1 broadcast); AVX2 and SSE have 16: R <= 6; NEON
 // 32: R <= 12.
-//   A tile [k][R], B panel [k][2 vectors], sums -> buffer [panel][row][2 vectors] -> epilogue -> C
+//   A tile [k][R], B panel [k][2 vectors], sums (+ bias, + residual) -> C -> rest of the epilogue, in place
 // Per step of k a tile of 14 rows reads 128 bytes of B and 56 of A for 28 multiply-adds of one vector, so all
-// levels of cache feed it; K is cut so that a panel (128 KiB) stays in L2 for all tiles of a block. The sums
-// of a block (rows * 128 bytes) wait in the buffer between the cuts. Bound: multiply-add rate for M above
-// about 8, memory bandwidth of B below.
+// levels of cache feed it; K is cut so that a panel stays near for all tiles of a block: 128 KiB in L2 on AVX-512, 24 KiB
+// in L1 elsewhere, where a tile of 6 rows reads B twice as often. The sums wait in C between the cuts; where C is narrower
+// than they are, or holds an operand of the epilogue, or the panel is cut off by its edge, in a buffer.
+// Bound: multiply-add rate for M above about 8, memory bandwidth of B below.
 // Levels: also avx512vnni, for gemm_int8.cpp.
 #include "rlx/backend/cpu/kernels/gemm.h"
 
@@ -27,7 +28,8 @@ struct VectorOf<double> {
 };
 
 constexpr int kMaxRows = kTileRows;
-constexpr int64_t kDepth = 1024;  // a panel of f32 is then 128 KiB
+constexpr bool kPanelInL1 = kVectorBytes < 64;
+constexpr int64_t kDepth = kPanelInL1 ? (24 << 10) / (2 * kVectorBytes) : 1024;
 
 template <class T>
 constexpr int kPanel = 2 * kVectorBytes / int(sizeof(T));
@@ -52,6 +54,30 @@ RLX_INLINE RowTiles<Kind> row_tiles(const GemmBlock& g) {
   return {static_cast<const std::byte*>(g.a), g.a_row_bytes, g.k, g.rows, g.tile_rows};
 }
 
+// How many steps of the epilogue the tile does before its sums leave the registers: a bias, then a residual.
+struct Ending {
+  int steps = 0;
+  const EpilogueStep *column = nullptr, *element = nullptr;
+};
+
+RLX_INLINE Ending ending_of(const Epilogue& e) {
+  Ending out;
+  if (out.steps < e.count && e.steps[out.steps].kind == EpilogueKind::column_bias)
+    out.column = &e.steps[out.steps++];
+  if (out.steps < e.count) {
+    const EpilogueStep& s = e.steps[out.steps];
+    if (s.kind == EpilogueKind::add && s.dtype == DType::f32 && s.value == 1) out.element = &s, ++out.steps;
+  }
+  return out;
+}
+
+// Whether sums may wait in C: nothing else is read there.
+RLX_INLINE bool sums_in_c(const GemmBlock& g) {
+  bool free = g.c_dtype == DType::f32 && !g.paired && g.k > 0;
+  for (int i = 0; i < g.epilogue->count; ++i) free = free && g.epilogue->steps[i].data != g.c;
+  return free;
+}
+
 template <class B>
 void block_of(const GemmBlock& g) {
   using Kind = FloatKind<float, B>;
@@ -59,7 +85,8 @@ void block_of(const GemmBlock& g) {
   float* sums = static_cast<float*>(g.scratch);
   constexpr int64_t width = kPanel<float>;
   const int together = a.panels();
-  const bool direct = g.epilogue->count == 0 && g.c_dtype == DType::f32 && g.k <= Kind::depth;
+  const bool direct = sums_in_c(g);
+  const Ending ending = ending_of(*g.epilogue);
   const bool one_by_one =
       direct && together == 1 && g.rows <= g.tile_rows;  // panels of a tile, straight to C
   const int group = g.paired ? (together < 2 ? 2 : together & ~1) : (one_by_one ? kMaxPanels : together);
@@ -67,28 +94,37 @@ void block_of(const GemmBlock& g) {
   int64_t column = g.column0, left = g.columns;
   for (int64_t panel = 0; panel < g.panels; panel += group) {
     const int count = int(g.panels - panel < group ? g.panels - panel : group);
-    if (direct && left >= count * width) {
-      float* c = static_cast<float*>(g.c) + g.row0 * g.c_row_stride + column;
-      multiply(a, b + panel * g.k * width, count, Sums<float>{c, width, g.c_row_stride});
-      column += count * width;
-      left -= count * width;
-      continue;
+    const bool to_c = direct && left >= count * width;
+    Sums<float> to{sums, g.rows * width, width};
+    if (to_c) {
+      to = {static_cast<float*>(g.c) + g.row0 * g.c_row_stride + column, width, g.c_row_stride};
+      if (const EpilogueStep* s = ending.column)
+        to.column = static_cast<const float*>(s->data) + g.batch_index * s->batch_stride + column;
+      if (const EpilogueStep* s = ending.element) {
+        to.element = static_cast<const float*>(s->data) + g.batch_index * s->batch_stride +
+                     g.row0 * s->row_stride + column;
+        to.element_stride = s->row_stride;
+      }
     }
-    multiply(a, b + panel * g.k * width, count, Sums<float>{sums, g.rows * width, width});
+    multiply(a, b + panel * g.k * width, count, to);
+    const int done = to_c ? ending.steps : 0;
     for (int p = 0; p < count; p += g.paired ? 2 : 1) {
-      float* tile = sums + p * g.rows * width;
+      float* tile = to.data + p * to.panel_stride;
       const int columns = int(left < width ? left : width);
-      finish_tile({.values = tile,
-                   .second = g.paired ? tile + g.rows * width : nullptr,
-                   .rows = g.rows,
-                   .columns = columns,
-                   .row0 = g.row0,
-                   .column0 = column,
-                   .batch_index = g.batch_index,
-                   .c = g.c,
-                   .c_dtype = g.c_dtype,
-                   .c_row_stride = g.c_row_stride},
-                  *g.epilogue);
+      if (!to_c || done < g.epilogue->count) {
+        finish_tile({.values = tile,
+                     .second = g.paired ? tile + to.panel_stride : nullptr,
+                     .rows = g.rows,
+                     .columns = columns,
+                     .row0 = g.row0,
+                     .column0 = column,
+                     .batch_index = g.batch_index,
+                     .c = g.c,
+                     .c_dtype = g.c_dtype,
+                     .c_row_stride = g.c_row_stride,
+                     .values_stride = to.row_stride},
+                    *g.epilogue, done);
+      }
       column += columns;
       left -= columns;
     }
@@ -103,6 +139,73 @@ void block_f32(const GemmBlock& g) {
       return block_of<Bf16>(g);
     default:
       return block_of<float>(g);
+  }
+}
+
+// ---- products of a few thousand multiply-adds: nothing is packed, shared out or planned ----
+
+template <int R, bool whole>
+void small_tile(const float* a, const Matrix& m, const float* b, int64_t b_step, int columns, int64_t k,
+                float* out) {
+  F32 s[R][2] = {};
+  for (int64_t i = 0; i < k; ++i, b += b_step) {
+    const F32 low = whole || columns >= kLanes ? load(b) : load_n(b, columns);
+    const F32 high =
+        whole ? load(b + kLanes) : (columns > kLanes ? load_n(b + kLanes, columns - kLanes) : F32{});
+#pragma GCC unroll 4
+    for (int r = 0; r < R; ++r) {
+      const F32 x = set1(a[r * m.row_stride + i * m.column_stride]);
+      s[r][0] = fma(x, low, s[r][0]);
+      s[r][1] = fma(x, high, s[r][1]);
+    }
+  }
+  for (int r = 0; r < R; ++r) {
+    store(out + r * 2 * kLanes, s[r][0]);
+    store(out + r * 2 * kLanes + kLanes, s[r][1]);
+  }
+}
+
+template <bool whole>
+RLX_INLINE void small_column(const Gemm& g, const float* a, int64_t rows, const float* b, int64_t b_step,
+                             int columns, float* sums) {
+  int64_t row = 0;
+  for (; row + 4 <= rows; row += 4)
+    small_tile<4, whole>(a + row * g.a.row_stride, g.a, b, b_step, columns, g.k, sums + row * 2 * kLanes);
+  for (; row < rows; ++row)
+    small_tile<1, whole>(a + row * g.a.row_stride, g.a, b, b_step, columns, g.k, sums + row * 2 * kLanes);
+}
+
+void small_f32(const Gemm& g, void* scratch) {
+  constexpr int64_t width = kPanel<float>;
+  float* sums = static_cast<float*>(scratch);
+  for (int64_t item = 0; item < g.batch; ++item) {
+    const float* a = static_cast<const float*>(g.a.data) + item * g.a_batch_stride;
+    for (int64_t column = 0; column < g.n; column += width) {
+      const int columns = int(g.n - column < width ? g.n - column : width);
+      const bool packed = g.packed_b != nullptr;  // its last panel is filled up
+      const float* b = packed ? reinterpret_cast<const float*>(g.packed_b->data()) + column * g.k
+                              : static_cast<const float*>(g.b.data) + item * g.b_batch_stride + column;
+      const int64_t step = packed ? width : g.b.row_stride;
+      for (int64_t row = 0; row < g.m; row += kBlockRows) {
+        const int64_t rows = g.m - row < kBlockRows ? g.m - row : kBlockRows;
+        if (packed || columns == width) {
+          small_column<true>(g, a + row * g.a.row_stride, rows, b, step, columns, sums);
+        } else {
+          small_column<false>(g, a + row * g.a.row_stride, rows, b, step, columns, sums);
+        }
+        finish_tile({.values = sums,
+                     .second = nullptr,
+                     .rows = rows,
+                     .columns = columns,
+                     .row0 = row,
+                     .column0 = column,
+                     .batch_index = item,
+                     .c = static_cast<float*>(g.c) + item * g.c_batch_stride,
+                     .c_dtype = DType::f32,
+                     .c_row_stride = g.c_row_stride},
+                    g.epilogue);
+      }
+    }
   }
 }
 
@@ -173,7 +276,15 @@ void pack_rows(const Matrix& a, int64_t row0, int64_t rows, int64_t k, int tile_
     } else if (__is_same(S, float) && __is_same(T, float) && cs == 1) {
       pack_words(reinterpret_cast<const std::byte*>(from), rs * 4, count, k, reinterpret_cast<float*>(out));
     } else {
-      for (int64_t i = 0; i < k; ++i) {
+      int64_t i = 0;
+      if (__is_same(S, float) && __is_same(T, float) && rs == 1 && count <= kLanes && cs >= kLanes) {
+        // Columns of A are rows in memory: whole vectors, whose surplus the next one overwrites. The last ones, which
+        // would leave the matrix or the tile, go the slow way.
+        const auto* p = reinterpret_cast<const float*>(from);
+        auto* to = reinterpret_cast<float*>(out);
+        for (; i < k - 1 && (k - i) * count >= kLanes; ++i) store(to + i * count, load(p + i * cs));
+      }
+      for (; i < k; ++i) {
         for (int64_t r = 0; r < count; ++r) out[i * count + r] = get(from + r * rs + i * cs);
       }
     }
@@ -324,10 +435,12 @@ GemmKernels gemm_kernels() {
                    .panel_f64 = kPanel<double>,
                    .max_block_rows = kBlockRows,
                    .depth = kDepth,
+                   .chunk_bytes = kPanelInL1 ? 0 : 384 << 10,
                    .scratch_bytes = kSumsBytes,
                    .block_f32 = block_f32,
                    .block_f64 = block_f64,
                    .block_c64 = block_c64,
+                   .small_f32 = small_f32,
                    .pack_a = pack_a,
                    .pack_b = pack_b};
   for (int i = 0; i < kMaxRows; ++i) k.panels_together[i] = panels_for(i + 1);

@@ -24,8 +24,10 @@ inline constexpr int kMaxPanels = 8;
 inline constexpr int64_t kBlockRows =
     16 * kTileRows;  // more rows per pass over B; half as many measured 2 % slower
 
-// Steps between a prefetch and its use: 16 and 32 gain 1 % on one thread, 8 nothing.
+// Steps between a prefetch and its use: on AVX-512 16 and 32 gain 1 % on one thread, 8 nothing. Elsewhere a panel lies in
+// L1 or is read in a straight line, and a prefetch only takes a slot.
 inline constexpr int64_t kAhead = 32;
+inline constexpr bool kPrefetch = kVectorBytes == 64;
 
 /// Panels whose sums fit in registers beside each other: few rows leave room for more of them, which gives
 /// more independent sums and less spreading per multiply-add.
@@ -52,27 +54,39 @@ struct TileRows {
 #pragma GCC unroll 8
     for (int i = 0; i < kPointers; ++i) at[i] = a + 3 * i * bytes;
   }
-  RLX_INLINE A operator[](int r) const {
+  /// Row r, so many steps ahead.
+  RLX_INLINE A get(int r, int ahead) const {
+    const std::byte* p = in_place ? at[r / 3] + r % 3 * row_bytes + ahead * int(sizeof(A))
+                                  : at[0] + (ahead * R + r) * int(sizeof(A));
     A v;
-    std::memcpy(&v, in_place ? at[r / 3] + r % 3 * row_bytes : at[0] + r * int(sizeof(A)), sizeof v);
+    std::memcpy(&v, p, sizeof v);
     return v;
   }
-  RLX_INLINE void step() {
+  RLX_INLINE void advance(int steps) {
 #pragma GCC unroll 8
     for (int i = 0; i < kPointers; ++i) {
-      at[i] += in_place ? sizeof(A) : R * sizeof(A);
+      at[i] += steps * (in_place ? 1 : R) * int(sizeof(A));
       if constexpr (in_place) asm("" : "+r"(at[i]));  // keeps the pointers as they are written
     }
   }
 };
 
+/// Where the sums of one group of panels go: a buffer, or C itself. On their way out of the registers they may take up one
+/// number for each column, then one for each element; panels of those lie beside each other.
+template <class Sum>
+struct Sums {
+  Sum* data;
+  int64_t panel_stride, row_stride;
+  const Sum* column = nullptr;   // [panels][2 vectors]
+  const Sum* element = nullptr;  // rows element_stride apart
+  int64_t element_stride = 0;
+};
+
 /// sums[p][r][0..1] += A tile * B panels. `start` [P][2 vectors] is what every row begins with; null: the
-/// sums so far. steps > 0: a way around the loop would make the compiler keep a second copy of the sums on
-/// the stack.
+/// sums so far. Two steps at a time: the counters of one cost a tenth of its multiply-adds.
 template <class Kind, int R, int P, bool in_place>
 void micro(const std::byte* a, int64_t row_bytes, const typename Kind::B* __restrict b, int64_t panel_stride,
-           int64_t steps, typename Kind::Sum* __restrict sums, int64_t sums_stride, int64_t row_stride,
-           const typename Kind::Sum* start) {
+           int64_t steps, const Sums<typename Kind::Sum>& sums, const typename Kind::Sum* start) {
   using V = typename Kind::Vector;
   constexpr int lanes = kVectorBytes / int(sizeof(typename Kind::Sum));
   V s[P][R][2];
@@ -80,42 +94,60 @@ void micro(const std::byte* a, int64_t row_bytes, const typename Kind::B* __rest
   for (int p = 0; p < P; ++p) {
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
-      const auto* at = start != nullptr ? start + p * 2 * lanes : sums + p * sums_stride + r * row_stride;
+      const auto* at =
+          start != nullptr ? start + p * 2 * lanes : sums.data + p * sums.panel_stride + r * sums.row_stride;
       s[p][r][0] = load(at);
       s[p][r][1] = load(at + lanes);
     }
   }
   TileRows<typename Kind::A, R, in_place> rows(a, row_bytes);
-  do {
+  const auto step = [&](int ahead) __attribute__((always_inline)) {
     decltype(Kind::load(b)) w[P][2];
 #pragma GCC unroll 8
     for (int p = 0; p < P; ++p) {
-      w[p][0] = Kind::load(b + p * panel_stride);
-      w[p][1] = Kind::load(b + p * panel_stride + Kind::weights);
+      w[p][0] = Kind::load(b + p * panel_stride + ahead * 2 * Kind::weights);
+      w[p][1] = Kind::load(b + p * panel_stride + (ahead * 2 + 1) * Kind::weights);
     }
-    if constexpr (P ==
-                  1) {  // B streams from L2; many panels at once come from memory, which prefetches itself
-      __builtin_prefetch(b + kAhead * 2 * Kind::weights);
-      __builtin_prefetch(b + kAhead * 2 * Kind::weights + Kind::weights);
-      if (!in_place) __builtin_prefetch(rows.at[0] + kAhead * R * int(sizeof(typename Kind::A)));
+    if constexpr (kPrefetch && P == 1) {  // many panels at once come from memory, which prefetches itself
+      __builtin_prefetch(b + (kAhead + ahead) * 2 * Kind::weights);
+      __builtin_prefetch(b + (kAhead + ahead) * 2 * Kind::weights + Kind::weights);
+      if (!in_place) __builtin_prefetch(rows.at[0] + (kAhead + ahead) * R * int(sizeof(typename Kind::A)));
     }
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
-      const auto x = Kind::spread(rows[r]);
+      const auto x = Kind::spread(rows.get(r, ahead));
 #pragma GCC unroll 8
       for (int p = 0; p < P; ++p) {
         s[p][r][0] = Kind::multiply_add(x, w[p][0], s[p][r][0]);
         s[p][r][1] = Kind::multiply_add(x, w[p][1], s[p][r][1]);
       }
     }
-    rows.step();
-    b += 2 * Kind::weights;
-  } while (--steps > 0);
+  };
+  for (; steps >= 2; steps -= 2) {
+    step(0);
+    step(1);
+    rows.advance(2);
+    b += 4 * Kind::weights;
+  }
+  if (steps > 0) step(0);
 #pragma GCC unroll 8
   for (int p = 0; p < P; ++p) {
+    if (sums.column != nullptr) {
+      const V low = load(sums.column + p * 2 * lanes), high = load(sums.column + (p * 2 + 1) * lanes);
+#pragma GCC unroll 16
+      for (int r = 0; r < R; ++r) s[p][r][0] += low, s[p][r][1] += high;
+    }
+    if (sums.element != nullptr) {
+#pragma GCC unroll 16
+      for (int r = 0; r < R; ++r) {
+        const auto* x = sums.element + r * sums.element_stride + p * 2 * lanes;
+        s[p][r][0] += load(x);
+        s[p][r][1] += load(x + lanes);
+      }
+    }
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
-      auto* at = sums + p * sums_stride + r * row_stride;
+      auto* at = sums.data + p * sums.panel_stride + r * sums.row_stride;
       store(at, s[p][r][0]);
       store(at + lanes, s[p][r][1]);
     }
@@ -124,7 +156,7 @@ void micro(const std::byte* a, int64_t row_bytes, const typename Kind::B* __rest
 
 template <class Kind>
 using Micro = void (*)(const std::byte*, int64_t, const typename Kind::B*, int64_t, int64_t,
-                       typename Kind::Sum*, int64_t, int64_t, const typename Kind::Sum*);
+                       const Sums<typename Kind::Sum>&, const typename Kind::Sum*);
 
 template <class Kind>
 struct MicroTable {
@@ -149,40 +181,43 @@ struct RowTiles {
   RLX_INLINE int panels() const { return panels_for(rows < tile_rows ? int(rows) : tile_rows); }
 };
 
-/// Where the sums of one group of panels go: a buffer, or C itself when nothing is left to do to them.
-template <class Sum>
-struct Sums {
-  Sum* data;
-  int64_t panel_stride, row_stride;
-};
-
 /// What the rows of a product begin with where nothing is added.
 template <class Sum>
 alignas(64) inline constexpr Sum kZeroSums[size_t(kMaxPanels) * 2 * kVectorBytes / sizeof(Sum)] = {};
 
-/// Sums of `panels` neighbouring panels for all rows; every row begins with `start` [panels][2 vectors].
+/// Sums of `panels` neighbouring panels for all rows; every row begins with `start` [panels][2 vectors]. Rows in place are
+/// shared out evenly over the tiles, since a tile of few rows costs as much time as one of four.
 template <class Kind, bool in_place>
 void multiply_tiles(const RowTiles<Kind>& a, const typename Kind::B* b, int panels,
-                    Sums<typename Kind::Sum> sums, const typename Kind::Sum* start) {
+                    const Sums<typename Kind::Sum>& sums, const typename Kind::Sum* start) {
   const MicroTable<Kind>& table = kMicroTable<Kind, in_place>;
   constexpr int64_t width = 2 * Kind::weights, element = sizeof(typename Kind::A);
-  const int64_t panel_stride = a.steps * width;
+  constexpr int64_t sum_width = 2 * kVectorBytes / int(sizeof *start);
+  const int64_t panel_stride = a.steps * width, tiles = (a.rows + a.tile_rows - 1) / a.tile_rows;
   for (int64_t k0 = 0; k0 < a.steps; k0 += Kind::depth) {
     const int64_t depth = a.steps - k0 < Kind::depth ? a.steps - k0 : Kind::depth;
-    for (int64_t row = 0; row < a.rows; row += a.tile_rows) {
-      const int rows = int(a.rows - row < a.tile_rows ? a.rows - row : a.tile_rows);
+    const bool last = k0 + depth == a.steps;
+    int64_t left = tiles;
+    for (int64_t row = 0, rows; row < a.rows; row += rows, --left) {
+      rows = in_place ? (a.rows - row + left - 1) / left : a.tile_rows;
+      if (rows > a.rows - row) rows = a.rows - row;
       const std::byte* tile = in_place ? a.data + row * a.row_bytes + k0 * element
                                        : a.data + (row * a.steps + k0 * rows) * element;
-      auto* out = sums.data + row * sums.row_stride;
-      if (panels > 1 && panels == panels_for(rows)) {
-        table.wide[rows - 1](tile, a.row_bytes, b + k0 * width, panel_stride, depth, out, sums.panel_stride,
-                             sums.row_stride, k0 == 0 ? start : nullptr);
+      Sums<typename Kind::Sum> out = sums;
+      out.data += row * sums.row_stride;
+      if (sums.element != nullptr) out.element += row * sums.element_stride;
+      if (!last) out.column = out.element = nullptr;
+      if (panels > 1 && panels == panels_for(int(rows))) {
+        table.wide[rows - 1](tile, a.row_bytes, b + k0 * width, panel_stride, depth, out,
+                             k0 == 0 ? start : nullptr);
         continue;
       }
       for (int p = 0; p < panels; ++p) {
-        table.narrow[rows - 1](tile, a.row_bytes, b + p * panel_stride + k0 * width, 0, depth,
-                               out + p * sums.panel_stride, 0, sums.row_stride,
-                               k0 == 0 ? start + p * 2 * kVectorBytes / int(sizeof *start) : nullptr);
+        table.narrow[rows - 1](tile, a.row_bytes, b + p * panel_stride + k0 * width, 0, depth, out,
+                               k0 == 0 ? start + p * sum_width : nullptr);
+        out.data += sums.panel_stride;
+        if (out.column != nullptr) out.column += sum_width;
+        if (out.element != nullptr) out.element += sum_width;
       }
     }
   }
@@ -190,7 +225,7 @@ void multiply_tiles(const RowTiles<Kind>& a, const typename Kind::B* b, int pane
 
 template <class Kind>
 RLX_INLINE void multiply(const RowTiles<Kind>& a, const typename Kind::B* b, int panels,
-                         Sums<typename Kind::Sum> sums,
+                         const Sums<typename Kind::Sum>& sums,
                          const typename Kind::Sum* start = kZeroSums<typename Kind::Sum>) {
   constexpr int64_t width = 2 * kVectorBytes / int64_t(sizeof *start);
   if (a.steps == 0) {  // nothing to add
