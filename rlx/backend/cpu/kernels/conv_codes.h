@@ -1,0 +1,152 @@
+// Convolutions of 8-bit codes with channels last:
+//   sum[n, oy, ox, co] = sum over ky, kx, c of (x[n, iy, ix, c] - x_zero)(w[co, c, ky, kx] - w_zero), exact,
+//   iy = oy stride + ky dilation - low; positions outside x are zeros,
+//   v = sum * mult[co] + offset[co], clamped to [least, most],
+//   y = v in f32, or round(v) + zero as a code, halves to even.
+// A product of matrices is a convolution of one row with a kernel of one place.
+//
+// Codes less their zero points fit 16 bits, and no sum of products needs a correction afterwards. x is
+// widened into a frame of zeros once; there the inputs of a row of taps are neighbours, so the products read
+// it in place and nothing is gathered. Results do not depend on level, threads or tiling.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rlx/backend/cpu/kernels/gemm.h"
+
+namespace rlx::cpu {
+
+struct CodeConvShape {
+  using Pair = std::array<int64_t, 2>;
+  int64_t batch = 1, groups = 1;
+  int64_t in_channels = 1, out_channels = 1;  // of all groups together
+  Pair size{1, 1}, kernel{1, 1}, stride{1, 1}, dilation{1, 1}, low{0, 0}, out{1, 1};
+};
+
+struct CodeLayout;
+/// What is planned once for a shape, at the level in use.
+std::shared_ptr<const CodeLayout> plan_conv_codes(const CodeConvShape&);
+
+/// How x lies in memory and which codes it holds.
+struct CodeSource {
+  const std::byte* data = nullptr;
+  DType dtype = DType::u8;  // u8 or i8
+  int32_t zero = 0;
+  int64_t image = 0, row = 0, column = 0, channel = 1;  // strides in elements
+};
+
+/// Weights in the order in which the products of one level read them.
+class PackedCodeWeights {
+ public:
+  /// w [co, c, ky, kx] of u8 or i8 with these strides in elements.
+  struct Source {
+    const std::byte* data = nullptr;
+    DType dtype = DType::i8;
+    int32_t zero = 0;
+    int64_t filter = 0, channel = 0, row = 0, column = 0;
+  };
+  static PackedCodeWeights pack(Team, const CodeLayout&, const Source&);
+  static size_t bytes(const CodeLayout&);
+  /// What the order depends on: plans of the same text read one packed form.
+  static std::string form(const CodeLayout&);
+  const int16_t* data() const { return reinterpret_cast<const int16_t*>(bytes_.get()); }
+
+ private:
+  AlignedBytes bytes_;
+};
+
+struct CodeConv {
+  const CodeLayout* plan = nullptr;
+  CodeSource x;
+  const PackedCodeWeights* weights = nullptr;
+  const float *mult = nullptr, *offset = nullptr;  // [out_channels]
+  void* y = nullptr;                               // [batch, out.., out_channels], dense
+  DType y_dtype = DType::u8;                       // u8, i8 or f32
+  int32_t y_zero = 0;
+  float least = 0, most = 0;
+};
+size_t conv_codes_workspace(const CodeLayout&, int threads);
+void conv_codes(Team, const CodeConv&, std::byte* workspace);
+
+/// Extremes over windows of codes with channels last, dense: y[n, oy, ox, c] = max over the places of the
+/// window that lie inside x.
+struct CodePool {
+  CodeConvShape shape;  // in_channels, size, kernel, stride, low, out
+  DType dtype = DType::u8;
+  const std::byte* x = nullptr;
+  std::byte* y = nullptr;
+};
+void max_pool_codes(Team, const CodePool&);
+
+// ---- what a level provides ----
+
+/// Codes or numbers of one tile: where they go and how sums become them.
+struct CodeResult {
+  const float *mult = nullptr, *offset = nullptr;  // of the first column
+  int columns = 0;
+  void* y = nullptr;
+  int64_t row_stride = 0;   // in elements
+  DType dtype = DType::u8;  // i32: the sums as they are, whole panels
+  int32_t zero = 0;
+  float least = 0, most = 0;
+};
+
+/// sums[r][j] = sum over runs and i < steps of pairs x[runs + r distance + 2 i ..] w[run][i][j], for r < rows
+/// and a panel of columns j; then codes or numbers.
+struct CodeTile {
+  const int16_t* x = nullptr;
+  int64_t distance = 0;
+  const int64_t* runs = nullptr;
+  int64_t run_count = 0, steps = 0;
+  const int16_t* weights = nullptr;
+  int rows = 0;
+  CodeResult result;
+};
+
+/// The same for one channel after another: sums[r][c] = sum over taps t of x[taps[t] + r distance + c] w[t][c],
+/// for the channels of a panel.
+struct CodeDepthTile {
+  const int16_t* x = nullptr;
+  int64_t distance = 0;
+  const int64_t* taps = nullptr;
+  int64_t tap_count = 0;
+  const int16_t* weights = nullptr;  // [tap][panel] pairs of a weight and 0
+  int rows = 0;
+  CodeResult result;
+};
+
+/// Neighbouring squares of 4 x 4 inputs, 2 apart: element e of B' d B of square i to out[e plane + i pitch + c],
+/// for all channels c, a multiple of 32.
+struct CodeSquareInput {
+  const int16_t* x = nullptr;  // of the first square
+  int64_t line = 0, channels = 0, squares = 0;
+  int16_t* out = nullptr;
+  int64_t pitch = 0, plane = 0;
+};
+
+/// Back to up to 2 x 2 outputs of one square. Sums are four times too large.
+struct CodeSquareOutput {
+  const int32_t* sums = nullptr;  // [plane][channel of whole panels]
+  int64_t plane = 0, channels = 0;
+  CodeResult result;        // of the first output and channel; row_stride: to the next output of its row
+  int64_t line_stride = 0;  // elements of y to the row below
+  int rows = 2, columns = 2;
+};
+
+struct ConvCodesKernels {
+  int rows, panel;  // of a tile: positions and channels
+  void (*tile)(const CodeTile&);
+  void (*depth_tile)(const CodeDepthTile&);
+  void (*square_input)(const CodeSquareInput&);
+  void (*square_output)(const CodeSquareOutput&);
+  /// to[i] = x[i stride] - zero for i < n.
+  void (*widen)(const std::byte* x, DType dtype, int32_t zero, int64_t stride, int64_t n, int16_t* to);
+  /// to[i] = max(to[i], x[i]), codes of that type.
+  void (*combine)(const std::byte* x, DType dtype, int64_t n, std::byte* to);
+};
+
+}  // namespace rlx::cpu

@@ -1,0 +1,301 @@
+// Plan: a tile is as many neighbouring positions of an output row as the registers hold beside two vectors of
+// output channels: 6 with 16 registers, 14 with 32. A step loads the weights of two inputs, [pair][panel], and
+// spreads the two inputs of every position, which are 4 bytes of the frame where it lies; products of pairs
+// are added in 32 bits. On two ports of multiplications and four of additions this is twice the rate of f32.
+// Sums stay in registers over all runs, then become codes: one multiply-add, a clamp, a rounding, and the low
+// bytes of both vectors in one store. Bound: multiplications.
+#include "rlx/backend/cpu/kernels/conv_codes.h"
+
+#include "rlx/backend/cpu/kernels/isa/gemm_tile.h"
+#include "rlx/backend/cpu/kernels/isa/indices.h"
+#include "rlx/backend/cpu/kernels/isa/pairs.h"
+
+namespace rlx::cpu::RLX_ISA {
+namespace {
+
+constexpr int kPanel = 2 * kLanes;
+constexpr int kRows = kTileRows;
+
+// ---- sums to codes ----
+
+/// The low bytes of both vectors, in order.
+RLX_INLINE void store_codes(std::byte* p, I32 a, I32 b) {
+#if defined(RLX_AVX512)
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8((__m512i)a));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p + kLanes), _mm512_cvtepi32_epi8((__m512i)b));
+#elif defined(RLX_AVX2)
+  const __m256i mask = _mm256_set1_epi32(0xff);
+  const __m256i words = _mm256_packus_epi32(_mm256_and_si256((__m256i)a, mask),
+                                            _mm256_and_si256((__m256i)b, mask));  // a0 b0 a1 b1 by quads
+  const __m256i ordered = _mm256_permute4x64_epi64(words, 0xd8);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
+                   _mm_packus_epi16(_mm256_castsi256_si128(ordered), _mm256_extracti128_si256(ordered, 1)));
+#else
+  for (int i = 0; i < kLanes; ++i) p[i] = std::byte(a[i]), p[kLanes + i] = std::byte(b[i]);
+#endif
+}
+
+struct Finish {
+  F32 mult[2], offset[2], least, most;
+
+  RLX_INLINE explicit Finish(const CodeResult& r, float quarter = 1)
+      : least(set1(r.least)), most(set1(r.most)) {
+    for (int h = 0; h < 2; ++h) {
+      const int left = r.columns - h * kLanes, n = left < 0 ? 0 : (left < kLanes ? left : kLanes);
+      mult[h] = (n == kLanes ? load(r.mult + h * kLanes) : load_n(r.mult + h * kLanes, n)) * quarter;
+      offset[h] = n == kLanes ? load(r.offset + h * kLanes) : load_n(r.offset + h * kLanes, n);
+    }
+  }
+  RLX_INLINE F32 number(I32 sum, int h) const {
+    return min(max(fma(to_float(sum), mult[h], offset[h]), least), most);
+  }
+};
+
+RLX_INLINE void write_row(const CodeResult& r, const Finish& f, int row, I32 a, I32 b) {
+  const F32 x = f.number(a, 0), y = f.number(b, 1);
+  if (r.dtype == DType::f32) {
+    float* to = static_cast<float*>(r.y) + row * r.row_stride;
+    if (r.columns == kPanel) {
+      store(to, x);
+      store(to + kLanes, y);
+      return;
+    }
+    float t[kPanel];
+    store(t, x);
+    store(t + kLanes, y);
+    for (int i = 0; i < r.columns; ++i) to[i] = t[i];
+    return;
+  }
+  std::byte* to = static_cast<std::byte*>(r.y) + row * r.row_stride;
+  const I32 p = round_to_int(x) + r.zero, q = round_to_int(y) + r.zero;
+  if (r.columns == kPanel) return store_codes(to, p, q);
+  std::byte t[kPanel];
+  store_codes(t, p, q);
+  for (int i = 0; i < r.columns; ++i) to[i] = t[i];
+}
+
+// ---- tiles ----
+
+// Addresses of a tile's positions: a few moving pointers plus 0, 1 or 2 times the distance.
+template <int R>
+struct Positions {
+  static constexpr int kPointers = (R + 2) / 3;
+  const std::byte* at[kPointers];
+  int64_t distance;
+
+  RLX_INLINE Positions(const int16_t* x, int64_t values) : distance(2 * values) {
+#pragma GCC unroll 8
+    for (int i = 0; i < kPointers; ++i) at[i] = reinterpret_cast<const std::byte*>(x) + 3 * i * distance;
+  }
+  RLX_INLINE I32 pair(int r) const {
+    int32_t v;
+    std::memcpy(&v, at[r / 3] + r % 3 * distance, sizeof v);
+    return set1(v);
+  }
+  RLX_INLINE void step() {
+#pragma GCC unroll 8
+    for (int i = 0; i < kPointers; ++i) {
+      at[i] += sizeof(int32_t);
+      asm("" : "+r"(at[i]));  // keeps the pointers as they are written
+    }
+  }
+};
+
+template <class Tile, int R>
+RLX_INLINE void finish_tile(const Tile& t, const I32 (&s)[R][2]) {
+  if (t.result.dtype == DType::i32) {
+    int32_t* to = static_cast<int32_t*>(t.result.y);
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+      store(to + r * t.result.row_stride, s[r][0]);
+      store(to + r * t.result.row_stride + kLanes, s[r][1]);
+    }
+    return;
+  }
+  const Finish f(t.result);
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) write_row(t.result, f, r, s[r][0], s[r][1]);
+}
+
+template <int R>
+void tile_of(const CodeTile& t) {
+  I32 s[R][2];
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) s[r][0] = s[r][1] = I32{};
+  const int16_t* w = t.weights;
+  for (int64_t run = 0; run < t.run_count; ++run) {
+    Positions<R> x(t.x + t.runs[run], t.distance);
+    int64_t steps = t.steps;
+    do {
+      const I32 w0 = load_bytes<I32>(w), w1 = load_bytes<I32>(w + kPanel);
+#pragma GCC unroll 16
+      for (int r = 0; r < R; ++r) {
+        const I32 v = x.pair(r);
+        s[r][0] = add_pairs(v, w0, s[r][0]);
+        s[r][1] = add_pairs(v, w1, s[r][1]);
+      }
+      x.step();
+      w += 2 * kPanel;
+    } while (--steps > 0);
+  }
+  finish_tile(t, s);
+}
+
+// A weight stands beside a zero, so that what lies above the 16 bits of an input counts nothing.
+template <int R>
+void depth_tile_of(const CodeDepthTile& t) {
+  I32 s[R][2];
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) s[r][0] = s[r][1] = I32{};
+  const int16_t* w = t.weights;
+  for (int64_t tap = 0; tap < t.tap_count; ++tap, w += 2 * kPanel) {
+    const I32 w0 = load_bytes<I32>(w), w1 = load_bytes<I32>(w + kPanel);
+    const int16_t* x = t.x + t.taps[tap];
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+      s[r][0] = add_pairs(load_widened(x + r * t.distance), w0, s[r][0]);
+      s[r][1] = add_pairs(load_widened(x + r * t.distance + kLanes), w1, s[r][1]);
+    }
+  }
+  finish_tile(t, s);
+}
+
+template <class Tile>
+struct TileTable {
+  void (*of[kRows])(const Tile&);
+};
+template <int... i>
+constexpr TileTable<CodeTile> tile_table(Indices<i...>) {
+  return {{tile_of<i + 1>...}};
+}
+template <int... i>
+constexpr TileTable<CodeDepthTile> depth_table(Indices<i...>) {
+  return {{depth_tile_of<i + 1>...}};
+}
+constexpr TileTable<CodeTile> kTiles = tile_table(MakeIndices<kRows>());
+constexpr TileTable<CodeDepthTile> kDepthTiles = depth_table(MakeIndices<kRows>());
+
+void tile(const CodeTile& t) { kTiles.of[t.rows - 1](t); }
+void depth_tile(const CodeDepthTile& t) { kDepthTiles.of[t.rows - 1](t); }
+
+typedef int16_t I16 __attribute__((vector_size(kVectorBytes)));
+
+// ---- squares ----
+
+// B' along one axis: d0 - d2, d1 + d2, d2 - d1, d1 - d3.
+RLX_INLINE void transform(const I16 (&d)[4], I16 (&t)[4]) {
+  t[0] = d[0] - d[2];
+  t[1] = d[1] + d[2];
+  t[2] = d[2] - d[1];
+  t[3] = d[1] - d[3];
+}
+
+void square_input(const CodeSquareInput& p) {
+  constexpr int lanes = kVectorBytes / 2;
+  for (int64_t i = 0; i < p.squares; ++i) {
+    const int16_t* square = p.x + 2 * i * p.channels;
+    for (int64_t c = 0; c < p.channels; c += lanes) {
+      I16 rows[4][4];  // [element along the row][row]
+#pragma GCC unroll 4
+      for (int r = 0; r < 4; ++r) {
+        I16 d[4], t[4];
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; ++k) d[k] = load_bytes<I16>(square + r * p.line + k * p.channels + c);
+        transform(d, t);
+        for (int k = 0; k < 4; ++k) rows[k][r] = t[k];
+      }
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; ++k) {
+        I16 t[4];
+        transform(rows[k], t);
+#pragma GCC unroll 4
+        for (int r = 0; r < 4; ++r)
+          std::memcpy(p.out + (4 * r + k) * p.plane + i * p.pitch + c, &t[r], sizeof t[r]);
+      }
+    }
+  }
+}
+
+// A' along one axis: m0 + m1 + m2, m1 - m2 - m3; modulo 2^32, which the result fits.
+void square_output(const CodeSquareOutput& p) {
+  for (int64_t c = 0; c < p.channels; c += kPanel) {
+    CodeResult result = p.result;
+    result.mult += c, result.offset += c;
+    result.columns = p.channels - c < kPanel ? int(p.channels - c) : kPanel;
+    U32 y[2][2][2];  // [row][column][half]
+#pragma GCC unroll 2
+    for (int h = 0; h < 2; ++h) {
+      U32 t[2][4];
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; ++k) {
+        const int32_t* at = p.sums + k * p.plane + c + h * kLanes;
+        const U32 m0 = (U32)load(at), m1 = (U32)load(at + 4 * p.plane), m2 = (U32)load(at + 8 * p.plane),
+                  m3 = (U32)load(at + 12 * p.plane);
+        t[0][k] = m0 + m1 + m2;
+        t[1][k] = m1 - m2 - m3;
+      }
+#pragma GCC unroll 2
+      for (int r = 0; r < 2; ++r) {
+        y[r][0][h] = t[r][0] + t[r][1] + t[r][2];
+        y[r][1][h] = t[r][1] - t[r][2] - t[r][3];
+      }
+    }
+    const Finish f(result, 0.25f);
+    const int64_t bytes = result.dtype == DType::f32 ? 4 : 1;
+    for (int r = 0; r < p.rows; ++r) {
+      result.y = static_cast<std::byte*>(p.result.y) + (r * p.line_stride + c) * bytes;
+      for (int k = 0; k < p.columns; ++k) write_row(result, f, k, (I32)y[r][k][0], (I32)y[r][k][1]);
+    }
+  }
+}
+
+// ---- the frame ----
+
+typedef uint8_t U8Half __attribute__((vector_size(kVectorBytes / 2)));
+typedef int8_t I8Half __attribute__((vector_size(kVectorBytes / 2)));
+
+template <class Code, class Half>
+RLX_INLINE void widen_codes(const Code* x, int32_t zero, int64_t stride, int64_t n, int16_t* to) {
+  constexpr int lanes = kVectorBytes / 2;
+  int64_t i = 0;
+  for (; stride == 1 && i + lanes <= n; i += lanes) {
+    const I16 v = __builtin_convertvector(load_bytes<Half>(x + i), I16) - int16_t(zero);
+    std::memcpy(to + i, &v, sizeof v);
+  }
+  for (; i < n; ++i) to[i] = int16_t(x[i * stride] - zero);
+}
+
+void widen(const std::byte* x, DType dtype, int32_t zero, int64_t stride, int64_t n, int16_t* to) {
+  if (dtype == DType::u8) {
+    widen_codes<uint8_t, U8Half>(reinterpret_cast<const uint8_t*>(x), zero, stride, n, to);
+  } else {
+    widen_codes<int8_t, I8Half>(reinterpret_cast<const int8_t*>(x), zero, stride, n, to);
+  }
+}
+
+template <class Code>
+RLX_INLINE void combine_codes(const Code* x, int64_t n, Code* to) {
+  typedef Code V __attribute__((vector_size(kVectorBytes)));
+  int64_t i = 0;
+  for (; i + kVectorBytes <= n; i += kVectorBytes) {
+    const V a = load_bytes<V>(x + i), b = load_bytes<V>(to + i), m = a > b ? a : b;
+    std::memcpy(to + i, &m, sizeof m);
+  }
+  for (; i < n; ++i) to[i] = x[i] > to[i] ? x[i] : to[i];
+}
+
+void combine(const std::byte* x, DType dtype, int64_t n, std::byte* to) {
+  if (dtype == DType::u8) {
+    combine_codes(reinterpret_cast<const uint8_t*>(x), n, reinterpret_cast<uint8_t*>(to));
+  } else {
+    combine_codes(reinterpret_cast<const int8_t*>(x), n, reinterpret_cast<int8_t*>(to));
+  }
+}
+
+}  // namespace
+
+ConvCodesKernels conv_codes_kernels() {
+  return {kRows, kPanel, tile, depth_tile, square_input, square_output, widen, combine};
+}
+
+}  // namespace rlx::cpu::RLX_ISA
