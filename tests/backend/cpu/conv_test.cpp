@@ -279,6 +279,66 @@ TEST(Conv, blocks_of_channels_and_of_columns_are_exact) {
   expect_exact(whole_numbers(s));
 }
 
+// Squares of 2 x 2 outputs: odd ends, no padding, cut images, several blocks and groups.
+TEST(Conv, squares_are_exact_on_whole_numbers) {
+  expect_exact(whole_numbers(square(16, 16, 17, 19, 3)));
+  expect_exact(whole_numbers(square(18, 23, 6, 150, 3)));
+  ConvShape s = square(40, 50, 13, 12, 3);
+  s.batch = 3, s.groups = 2, s.low = {0, 0, 2}, s.high = {0, -1, 1};
+  expect_exact(whole_numbers(s));
+  s = square(96, 130, 14, 14, 3);
+  s.batch = 2;
+  expect_exact(whole_numbers(s));
+}
+
+// Sums of transformed numbers: within three times the bound of plain sums.
+TEST(Conv, squares_round_little_more_than_plain_sums) {
+  const ConvShape s = square(64, 24, 16, 18, 3);
+  const Array<float> x = random_array(64 * 16 * 18, 1, -1, 1, 1), w = random_array(24 * 64 * 9, 2, -1, 1, 3);
+  std::vector<double> want(24 * 16 * 18);
+  each_term(s, [&](int64_t i, int64_t k, int64_t y) { want[size_t(y)] += double(x[i]) * double(w[k]); });
+  test::at_every_level([&](Team team) {
+    const Case c{s, x, w, Array<float>(0), Array<float>(24), want, {}, {}};
+    const Array<float> y = run(team, c, ConvPass::forward, int64_t(want.size()));
+    test::expect_near(y.data(), want.data(), y.size(), 3 * bound(64 * 9), "y");
+  });
+}
+
+TEST(Conv, residuals_and_relu_are_applied_on_the_way_out) {
+  std::vector<ConvShape> all = {square(16, 20, 17, 19, 3), square(9, 56, 3, 7, 3), square(24, 33, 9, 50, 1)};
+  all.push_back(square(9, 20, 11, 13, 3));
+  all.back().stride = {1, 2, 2};
+  for (const ConvShape& s : all) {
+    Case c = whole_numbers(s);
+    const int64_t n = int64_t(c.y.size());
+    Array<float> residual(n, 1);
+    for (int64_t i = 0; i < n; ++i) residual[i] = float(i * 11 % 13 - 6);
+    for (const bool relu : {false, true}) {
+      std::vector<double> want(c.y);
+      for (int64_t i = 0; i < n; ++i) {
+        want[size_t(i)] += double(residual[i]);
+        if (relu) want[size_t(i)] = std::max(0.0, want[size_t(i)]);
+      }
+      test::at_every_level([&](Team team) {
+        const ConvPlan plan(s, ConvPass::forward);
+        if (!conv_finishes(plan)) return;
+        PackedConvWeights weights(plan);
+        weights.pack(team, c.w.data());
+        Array<float> y(n, 3);
+        const Conv p{.plan = &plan,
+                     .weights = &weights,
+                     .x = c.x.data(),
+                     .residual = residual.data(),
+                     .relu = relu,
+                     .out = y.data()};
+        const AlignedBytes workspace = allocate_aligned(conv_workspace(p, team.threads()));
+        conv(team, p, workspace.get());
+        test::expect_near(y.data(), want.data(), n, 0, "y");
+      });
+    }
+  }
+}
+
 // Chunks of rows; planes of dy that share sets of a cache and are copied; more taps than lanes.
 TEST(Conv, gradients_of_weights_over_chunks_and_many_taps_are_exact) {
   expect_exact(whole_numbers(square(16, 8, 120, 70, 3)));

@@ -1,4 +1,5 @@
-// Plan. Most products go by rows (conv_rows.cpp), most gradients of weights have input channels in the lanes
+// Plan. Kernels of 3 x 3 at stride 1 are multiplied as transformed squares (conv_winograd.cpp), most other
+// products go by rows (conv_rows.cpp), most gradients of weights have input channels in the lanes
 // (conv_weights.cpp), depthwise planes with square kernels at stride 1 are read in place
 // (conv_depthwise.cpp). For the rest, few channels and gradients at a stride, the source is copied into a
 // frame of zeros (unless nothing reaches outside it), then
@@ -20,6 +21,7 @@
 #include "rlx/backend/cpu/kernels/conv_geometry.h"
 #include "rlx/backend/cpu/kernels/conv_rows.h"
 #include "rlx/backend/cpu/kernels/conv_weights.h"
+#include "rlx/backend/cpu/kernels/conv_winograd.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/base/error.h"
 
@@ -320,7 +322,10 @@ void run_weights(Team team, const Conv& p, const Layout& l, const float* source,
 
 }  // namespace
 
+bool conv_finishes(const ConvPlan& plan) { return plan.geometry().winograd || plan.geometry().by_rows.used; }
+
 size_t conv_workspace(const Conv& p, int threads) {
+  if (p.plan->geometry().winograd) return conv_winograd_workspace(p, threads);
   if (p.plan->geometry().by_rows.used) return conv_rows_workspace(p, threads);
   if (p.plan->geometry().turned.used) return conv_turned_workspace(p, threads);
   if (p.plan->geometry().plane_kernel > 0) return conv_planes_workspace(p, threads);
@@ -338,7 +343,9 @@ void conv(Team team, const Conv& p, std::byte* workspace) {
     return;
   }
   if (s.batch == 0 || volume(g.result) == 0) return;
+  if (g.winograd) return conv_winograd(team, p, workspace);
   if (g.by_rows.used) return conv_rows(team, p, workspace);
+  RLX_CHECK(p.residual == nullptr && !p.relu, "a convolution whose result is only written");
   if (g.turned.used) return conv_turned(team, p, workspace);
   if (g.plane_kernel > 0) return conv_planes(team, p, workspace);
   const Layout l = layout(p);

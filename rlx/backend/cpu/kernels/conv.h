@@ -80,9 +80,14 @@ struct Conv {
   const PackedConvWeights* weights = nullptr;  // forward, backward_data
   const float* x = nullptr;                    // forward, backward_weights
   const float* dy = nullptr;                   // backward_data, backward_weights
-  const float* bias = nullptr;                 // forward: [Co], null for none
-  float* out = nullptr;                        // y, dx or dw
+  // forward: y = relu(sum + bias + residual), each where it is given
+  const float* bias = nullptr;      // [Co]
+  const float* residual = nullptr;  // lies as y does
+  bool relu = false;
+  float* out = nullptr;  // y, dx or dw
 };
+/// Whether y may be changed on its way to memory: a residual or relu is refused otherwise.
+bool conv_finishes(const ConvPlan&);
 size_t conv_workspace(const Conv&, int threads);
 void conv(Team, const Conv&, std::byte* workspace);
 

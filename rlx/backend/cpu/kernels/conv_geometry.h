@@ -73,6 +73,7 @@ struct ConvGeometry {
   bool framed = false;                     // the source has to be copied into the frame
   Extents step{1, 1, 1}, spread{1, 1, 1};  // between gathered positions; between results of a phase
   std::vector<ConvPhase> phases;
+  bool winograd = false;   // products of transformed squares (conv_winograd.cpp)
   bool depthwise = false;  // one source channel for each result channel: no matrix product
   bool flat = false;       // outputs are counted by padded places, so that a tap is a shift; some are unused
   int64_t panels = 0;      // of all phases

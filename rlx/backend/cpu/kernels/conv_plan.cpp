@@ -5,6 +5,7 @@
 #include "rlx/backend/cpu/kernels/conv_geometry.h"
 #include "rlx/backend/cpu/kernels/conv_rows.h"
 #include "rlx/backend/cpu/kernels/conv_weights.h"
+#include "rlx/backend/cpu/kernels/conv_winograd.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/base/error.h"
 #include "rlx/base/text.h"
@@ -265,6 +266,11 @@ ConvPlan::ConvPlan(const ConvShape& given, ConvPass pass)
     plan_turned(g, taps[0]);
     return;
   }
+  g.winograd = pass == ConvPass::forward && winograd_is_better(shape, g);
+  if (g.winograd) {
+    g.weight_elements = winograd_weight_elements(shape, g);
+    return;
+  }
   plan_rows(g, taps[0]);
   if (g.by_rows.used)
     g.weight_elements =
@@ -293,6 +299,7 @@ std::string PackedConvWeights::form(const ConvPlan& plan) {
   const ConvShape& s = plan.shape();
   std::string out = cat(plan.pass() == ConvPass::forward ? "forward " : "backward ", s.groups, " groups of ",
                         s.in_channels / s.groups, "x", s.out_channels / s.groups);
+  if (g.winograd) return cat(out, ", squares, tiles of ", g.rows);
   if (g.by_rows.used) {
     out += cat(", rows of ", g.by_rows.lanes, " in blocks of ", g.by_rows.block, ", panels");
     for (const ConvRowPlan::Panel& panel : g.by_rows.panels) out += cat(" ", panel.vectors);
@@ -348,6 +355,7 @@ void PackedConvWeights::pack(Team team, const float* w, bool swapped) {
   const int64_t of_out = swapped ? taps : in * taps, of_in = swapped ? per * taps : taps;
   const bool back = plan_->pass() == ConvPass::backward_data;
   const int64_t row_stride = back ? of_in : of_out, channel_stride = back ? of_out : of_in;
+  if (g.winograd) return pack_winograd(team, s, g, w, row_stride, channel_stride, out);
   if (g.by_rows.used)
     return pack_by_rows(team, g, s.groups, w, per * in * taps, row_stride, channel_stride, out);
   for (const ConvPhase& phase : g.phases) {

@@ -186,7 +186,7 @@ class Worker {
         p_.weights->data() + (group * rows_.padded_channels + panel.first) * taps * g_.source_channels;
     float* out = p_.out + (t.item * g_.result_channels + panel.first) * volume(g_.result);
     ConvRowTile tile{.plane = cut_.strip_width, .step = g_.step[2], .vectors = panel.vectors};
-    tile.out_stride = volume(g_.result), tile.out_channels = channels;
+    tile.out_stride = volume(g_.result), tile.out_channels = channels, tile.relu = p_.relu;
     for (int64_t c = 0; c < g_.source_channels; c += rows_.block) {
       const bool last = c + rows_.block >= g_.source_channels, once = rows_.block >= g_.source_channels;
       tile.channels = std::min(rows_.block, g_.source_channels - c);
@@ -201,7 +201,9 @@ class Worker {
           tile.sums = sums_ + (once ? 0 : place) * lanes;
           tile.start = c == 0 ? start_ : tile.sums;
           tile.start_stride = c == 0 ? 0 : lanes;
-          if (last) tile.out = out + (t.depth * g_.result[1] + row) * g_.result[2] + column;
+          const int64_t at = (t.depth * g_.result[1] + row) * g_.result[2] + column;
+          if (last) tile.out = out + at;
+          if (last && p_.residual != nullptr) tile.residual = p_.residual + (out - p_.out) + at;
           kernels_.tile(tile);
         }
       }

@@ -32,6 +32,8 @@ struct ConvRowTile {
   // of sums is then scratch.
   float* out = nullptr;
   int64_t out_stride = 0, out_channels = 0;
+  const float* residual = nullptr;  // added to them, lies as out does
+  bool relu = false;
 };
 
 /// Rows of a source put side by side with zeros around them:

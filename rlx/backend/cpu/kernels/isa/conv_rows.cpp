@@ -33,11 +33,23 @@ RLX_INLINE void add_tap(const float* x, int64_t plane, int64_t channels, const f
   }
 }
 
-// A square whose rows are positions, `rows` of which count: column i goes to out + i stride.
-RLX_INLINE void store_turned(F32 (&t)[kLanes], int rows, int64_t columns, float* out, int64_t stride) {
+// A square whose rows are positions, `rows` of which count: column i < columns goes to p.out + at + i stride.
+RLX_INLINE void store_turned(const ConvRowTile& p, F32 (&t)[kLanes], int rows, int64_t columns, int64_t at) {
   transpose(t);
+  if (p.residual != nullptr) {
+    const float* from = p.residual + at;
 #pragma GCC unroll 16
-  for (int i = 0; i < kLanes; ++i, out += stride) {
+    for (int i = 0; i < kLanes; ++i, from += p.out_stride) {
+      if (i < columns) t[i] += rows == kLanes ? load(from) : load_n(from, rows);
+    }
+  }
+  if (p.relu) {
+#pragma GCC unroll 16
+    for (int i = 0; i < kLanes; ++i) t[i] = max(F32{}, t[i]);
+  }
+  float* out = p.out + at;
+#pragma GCC unroll 16
+  for (int i = 0; i < kLanes; ++i, out += p.out_stride) {
     if (i < columns) rows == kLanes ? store(out, t[i]) : store_n(out, t[i], rows);
   }
 }
@@ -53,7 +65,7 @@ void turn(const ConvRowTile& p) {
       for (int i = 0; i < kLanes; ++i) {
         if (i < rows) t[i] = load(p.sums + (j + i) * panel + v);
       }
-      store_turned(t, rows, p.out_channels - v, p.out + v * p.out_stride + j, p.out_stride);
+      store_turned(p, t, rows, p.out_channels - v, v * p.out_stride + j);
     }
   }
 }
@@ -84,7 +96,7 @@ void tile_of(const ConvRowTile& p) {
       F32 t[kLanes] = {};
 #pragma GCC unroll 16
       for (int r = 0; r < R && r < kLanes; ++r) t[r] = s[r][v];
-      store_turned(t, R, kLanes, p.out + v * kLanes * p.out_stride, p.out_stride);
+      store_turned(p, t, R, kLanes, v * kLanes * p.out_stride);
     }
     return;
   }
