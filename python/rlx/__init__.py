@@ -5,15 +5,27 @@
     step = rlx.jit(rlx.value_and_grad(loss))
 """
 
-from ._rlx import Array, Embedder, Error, Generation, Graph, LanguageModel, Program
-from . import _methods  # noqa: F401 - operators of arrays
+from ._rlx import Array, Embedder, Error, Generation, Graph, LanguageModel, Program, __version__
+from . import _methods
 from . import _tree as tree
 from . import numpy, onnx, ops, optim, random
 from ._convert import as_array
-from ._trace import cond, config, grad, jit, jvp, scan, show_config, value_and_grad, vjp, vmap, while_loop
+from ._loops import cond, fori_loop, scan, while_loop
+from ._models import Model, load
+from ._progress import progress
+from ._trace import config, jit, show_config
+from ._transforms import grad, hessian, jacfwd, jacrev, jvp, value_and_grad, vjp, vmap
 from .numpy import array, where
 
-load = LanguageModel.open
+_methods.install_named(numpy)
 
-__all__ = ["Array", "Embedder", "Error", "Generation", "Graph", "LanguageModel", "Program", "array", "as_array", "cond",
-           "config", "grad", "jit", "jvp", "load", "numpy", "onnx", "ops", "optim", "random", "scan", "show_config", "tree", "value_and_grad", "vjp", "vmap", "where", "while_loop"]
+
+def stop_gradient(x):
+    """x, as a constant for derivatives; a structure of arrays likewise."""
+    return tree.map(ops.stop_gradient, x)
+
+
+__all__ = ["Array", "Embedder", "Error", "Generation", "Graph", "LanguageModel", "Model", "Program", "__version__", "array", "as_array",
+           "cond", "config", "fori_loop", "grad", "hessian", "jacfwd", "jacrev", "jit", "jvp", "load", "numpy", "onnx", "ops",
+           "optim", "progress", "random", "scan", "show_config", "stop_gradient", "tree", "value_and_grad", "vjp", "vmap", "where",
+           "while_loop"]

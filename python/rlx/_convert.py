@@ -11,8 +11,27 @@ def is_number(x):
     return isinstance(x, (bool, int, float, complex))
 
 
+_NAMES = {"bool": "bool", "bool_": "bool", "uint8": "u8", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
+          "uint32": "u32", "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "complex64": "c64",
+          "float8_e4m3fn": "f8e4m3", "float8_e5m2": "f8e5m2"}
+_PYTHON = {bool: "bool", int: "i32", float: "f32", complex: "c64"}
+
+
+def dtype_name(dtype):
+    """Our name of a type given by ours, by NumPy's name, or as a type of NumPy, of Python or of PyTorch."""
+    if isinstance(dtype, str):
+        return _NAMES.get(dtype, dtype)
+    if isinstance(dtype, type) and dtype in _PYTHON:
+        return _PYTHON[dtype]
+    name = getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype).rpartition(".")[2]
+    if name not in _NAMES:
+        raise _rlx.Error(f"dtype: no element type for {dtype!r}; known: {', '.join(dict.fromkeys(_NAMES.values()))}")
+    return _NAMES[name]
+
+
 def as_array(x, dtype=None):
     """Arrays of others are borrowed, never copied. Whole numbers become i32, reals f32, unless dtype says otherwise."""
+    dtype = None if dtype is None else dtype_name(dtype)
     if isinstance(x, (_rlx.Array, _rlx.Tracer)):
         if dtype is not None and x.dtype != dtype:
             raise _rlx.Error(f"array: {x.dtype} given where {dtype} is asked for; cast it with .astype({dtype!r})")
@@ -26,11 +45,13 @@ def as_array(x, dtype=None):
         return number(x, dtype)
     if isinstance(x, (list, tuple)):
         import numpy
+        if _has_traced(x):
+            return _stacked(x)
         x = numpy.asarray(x)
         if x.dtype == numpy.float64:
             x = x.astype(numpy.float32)
         elif x.dtype == numpy.int64:
-            small = numpy.all(numpy.abs(x) < 2**31) if x.size else True
+            small = -2**31 <= x.min() and x.max() < 2**31 if x.size else True
             x = x.astype(numpy.int32) if small else x
         elif x.dtype == numpy.complex128:
             x = x.astype(numpy.complex64)
@@ -38,6 +59,20 @@ def as_array(x, dtype=None):
         x = x.__array__()
     out = _rlx.array_from(x)
     return out if dtype is None or out.dtype == dtype else _rlx.array_cast(out, dtype)
+
+
+def _has_traced(x):
+    return any(isinstance(v, _rlx.Tracer) or isinstance(v, (list, tuple)) and _has_traced(v) for v in x)
+
+
+def _stacked(values):
+    """A list with traced values in it, as one array."""
+    from . import ops
+
+    parts = [as_array(v) for v in values]
+    like = next(p for p in parts if isinstance(p, _rlx.Tracer))
+    parts = [number(v, like.dtype) if is_number(v) else p for v, p in zip(values, parts)]
+    return ops.concat(*[ops.reshape(p, shape=(1,) + tuple(p.shape)) for p in parts], axis=0)
 
 
 def number(x, dtype):
@@ -48,4 +83,9 @@ def number(x, dtype):
     if isinstance(x, int) and abs(x) > 2**53:
         import numpy
         return _rlx.array_cast(_rlx.array_from(numpy.asarray(x, dtype=numpy.int64)), dtype)
+    if isinstance(x, complex):
+        import numpy
+        if dtype != "c64":
+            raise _rlx.Error(f"array: {x} is no {dtype}; cast the array first, with .astype('c64')")
+        return _rlx.array_from(numpy.asarray(x, dtype=numpy.complex64))
     return _rlx.array_full(dtype, (), float(x))

@@ -134,6 +134,8 @@ def stubs():
 
 
 def _default(value):
+    if isinstance(value, float) and value - value != 0:  # no literal of Python
+        return "..."
     return repr(value) if isinstance(value, (bool, int, float, str, tuple, list, type(None))) else "..."
 
 

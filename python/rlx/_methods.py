@@ -1,28 +1,52 @@
-"""Operators, methods and indexing of arrays and of traced values."""
+"""Operators and methods of arrays and of traced values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from . import _rlx, ops
-from ._convert import as_array, is_number, number
+from ._convert import as_array, dtype_name, is_number, number
+from ._indexing import At, getitem
+
+if TYPE_CHECKING:
+    import numpy
+
+    from ._rlx import Array
+
+_foreign = (str, bytes, dict, set, type(None))  # what no operator takes
 
 
 def _partner(x, like):
     return number(x, like.dtype) if is_number(x) else x
 
 
-def _binary(name):
-    def forward(self, other):
-        return getattr(ops, name)(self, _partner(other, self))
+def _operator(name, choose=None):
+    """The method for an operator and the one for its operands turned round; other classes get a chance of their own."""
 
-    def backward(self, other):
-        return getattr(ops, name)(_partner(other, self), self)
+    def forward(self, other: Any) -> Array:
+        if isinstance(other, _foreign):
+            return NotImplemented
+        return (choose or getattr(ops, name))(self, _partner(other, self))
+
+    def backward(self, other: Any) -> Array:
+        if isinstance(other, _foreign):
+            return NotImplemented
+        return (choose or getattr(ops, name))(_partner(other, self), self)
 
     return forward, backward
 
 
 def _compare(kind):
-    def method(self, other):
+    def method(self, other: Any) -> Array:
+        if isinstance(other, _foreign):
+            return NotImplemented
         return ops.compare(self, _partner(other, self), kind=kind)
 
     return method
+
+
+def _bits(name):
+    return lambda a, b: getattr(ops, name.replace("bitwise", "logical") if as_array(a).dtype == "bool" else name)(a, b)
 
 
 def _floor_div(a, b):
@@ -37,7 +61,13 @@ def _floor_div(a, b):
 
 
 def _mod(a, b):
-    return ops.sub(a, ops.mul(_floor_div(a, b), b))
+    """The remainder with the sign of b."""
+    a, b = as_array(a), as_array(b)
+    r = ops.rem(a, b)
+    zero = number(0, a.dtype)
+    other = ops.logical_and(ops.compare(r, zero, kind="ne"), ops.compare(ops.compare(r, zero, kind="lt"),
+                                                                        ops.compare(b, zero, kind="lt"), kind="ne"))
+    return ops.where(other, ops.add(r, b), r)
 
 
 def matmul(a, b):
@@ -63,232 +93,212 @@ def reduce(x, op, axis=None, keepdims=False):
     return ops.reduce(x, kind=op, axes=axes, keep_dim=keepdims) if x.ndim else x
 
 
-def _index(self, key):
-    """NumPy's basic indexing, and one integer array among the indices."""
-    key = key if isinstance(key, tuple) else (key,)
-    taken = sum(1 for k in key if k is not None and k is not Ellipsis)
-    if taken > self.ndim:
-        raise IndexError(f"{taken} indices for an array of {self.ndim} axes")
-    if any(k is Ellipsis for k in key):
-        at = next(i for i, k in enumerate(key) if k is Ellipsis)
-        key = key[:at] + (slice(None),) * (self.ndim - taken) + key[at + 1:]
-    else:
-        key = key + (slice(None),) * (self.ndim - taken)
-    return key
-
-
-def _getitem(self, key):
-    x, axis, new, arrays = self, 0, [], []
-    for k in _index(self, key):
-        if k is None:
-            new.append(axis)
-            continue
-        size = x.shape[axis]
-        if isinstance(k, bool):
-            raise IndexError("an index may not be a bool; use where")
-        if isinstance(k, int):
-            if not -size <= k < size:
-                raise IndexError(f"index {k} of an axis of size {size}")
-            x = ops.reshape(ops.narrow(x, axis=axis, start=k % size, len=1),
-                            shape=x.shape[:axis] + x.shape[axis + 1:])
-            continue
-        if isinstance(k, slice):
-            start, stop, step = k.indices(size)
-            if (start, stop, step) != (0, size, 1):
-                x = _slice(x, axis, start, stop, step)
-            axis += 1
-            continue
-        index = as_array(k)
-        if index.dtype == "bool":
-            raise IndexError("a mask gives a size that depends on its contents; use where, or compress with NumPy")
-        if arrays:
-            raise IndexError("one index array at a time; chain two indexings or use take_along_axis")
-        arrays.append(axis)
-        index = ops.where(ops.compare(index, number(0, index.dtype), kind="lt"),
-                          ops.add(index, number(size, index.dtype)), index)
-        x = ops.gather(x, index, axis=axis)
-        axis += index.ndim
-    if new:
-        shape, added = list(x.shape), 0
-        for at in new:
-            shape.insert(at + added, 1)
-            added += 1
-        x = ops.reshape(x, shape=tuple(shape))
-    return x
-
-
-def _slice(x, axis, start, stop, step):
-    if step == 1:
-        return ops.narrow(x, axis=axis, start=start, len=max(0, stop - start))
-    count = max(0, (stop - start + (step - 1 if step > 0 else step + 1)) // step)
-    if count == 0:
-        return ops.narrow(x, axis=axis, start=0, len=0)
-    if step < 0:
-        last = start + (count - 1) * step
-        part = ops.flip(ops.narrow(x, axis=axis, start=last, len=start - last + 1), axes=(axis,))
-        step = -step
-    else:
-        part = ops.narrow(x, axis=axis, start=start, len=(count - 1) * step + 1)
-    if step == 1:
-        return part
-    index = _rlx.array_from(_numpy().arange(0, (count - 1) * step + 1, step, dtype="int32"))
-    return ops.gather(part, index, axis=axis)
-
-
-def _numpy():
-    import numpy
-    return numpy
-
-
-class At:
-    """x.at[index].set(y) and .add(y): a changed copy."""
-
-    def __init__(self, x):
-        self.x = x
-
-    def __getitem__(self, key):
-        return AtIndex(self.x, key)
-
-
-class AtIndex:
-    def __init__(self, x, key):
-        self.x, self.key = x, key
-
-    def _places(self):
-        """Positions of the chosen elements in the flat array, in their shape."""
-        np = _numpy()
-        size = 1
-        for d in self.x.shape:
-            size *= d
-        flat = _rlx.array_from(np.arange(size, dtype=np.int32).reshape(self.x.shape))
-        return flat[self.key]
-
-    def _scatter(self, op, y):
-        places = self._places()
-        y = _partner(y, self.x)
-        y = ops.expand(as_array(y), shape=places.shape) if tuple(as_array(y).shape) != tuple(places.shape) else as_array(y)
-        flat = ops.reshape(self.x, shape=(-1,))
-        out = op(flat, ops.reshape(places, shape=(-1,)), ops.reshape(y, shape=(-1,)))
-        return ops.reshape(out, shape=self.x.shape)
-
-    def set(self, y):
-        return self._scatter(lambda x, i, y: ops.scatter(x, i, y, kind="set"), y)
-
-    def add(self, y):
-        return self._scatter(lambda x, i, y: ops.scatter(x, i, y, kind="add"), y)
-
-    def multiply(self, y):
-        return self.set(ops.mul(self.x[self.key], as_array(_partner(y, self.x))))
-
-    def get(self):
-        return self.x[self.key]
-
-
-def _reshape(self, *shape):
-    shape = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
+def _reshape(self, *shape: Any) -> Array:
+    shape = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
     return ops.reshape(self, shape=tuple(shape))
 
 
-def _transpose(self, *axes):
+def _transpose(self, *axes: Any) -> Array:
     axes = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
-    return ops.transpose(self, perm=tuple(axes) if axes else tuple(reversed(range(self.ndim))))
+    axes = tuple(a % self.ndim for a in axes) if axes else tuple(reversed(range(self.ndim)))
+    return ops.transpose(self, perm=axes)
 
 
-def _pow(self, other):
-    return ops.pow(self, _partner(other, self))
-
-
-def _astype(self, dtype):
+def _astype(self, dtype: Any) -> Array:
+    dtype = dtype_name(dtype)
     return self if self.dtype == dtype else ops.cast(self, to=dtype)
 
 
-def _numpy_of(self, dtype=None, copy=None):
-    if self.dtype == "bf16":
-        raise _rlx.Error("numpy: it has no bf16; use .astype('f32')")
-    out = self._numpy()
-    if not out.flags.writeable or copy:
-        out = out.copy() if copy else out
-    return out if dtype is None else out.astype(dtype)
+def _flatten(self) -> Array:
+    return ops.reshape(self, shape=(-1,))
 
 
-def _repr(self):
-    if self.dtype in ("bf16", "f8e4m3", "f8e5m2"):
-        return f"Array({self.astype('f32')._numpy()}, {self.dtype})"
-    text = _numpy().array2string(self._numpy(), separator=", ", prefix="Array(")
-    return f"Array({text}, {self.dtype})"
-
-
-def _traced_bool(self):
-    raise _rlx.Error("a traced value has no contents while a function is traced; use rlx.where, rlx.cond or rlx.while_loop")
-
-
-def install(cls):
-    for name, (left, right) in {"add": ("__add__", "__radd__"), "sub": ("__sub__", "__rsub__"),
-                                "mul": ("__mul__", "__rmul__"), "div": ("__truediv__", "__rtruediv__"),
-                                "bitwise_and": ("__and__", "__rand__"), "bitwise_or": ("__or__", "__ror__"),
-                                "bitwise_xor": ("__xor__", "__rxor__"), "shift_left": ("__lshift__", "__rlshift__"),
-                                "shift_right": ("__rshift__", "__rrshift__")}.items():
-        forward, backward = _logical(name) if name.startswith("bitwise") else _binary(name)
-        setattr(cls, left, forward)
-        setattr(cls, right, backward)
-    for kind in ("eq", "ne", "lt", "le", "gt", "ge"):
-        setattr(cls, f"__{kind}__", _compare(kind))
-    cls.__hash__ = object.__hash__
-    cls.__neg__ = lambda self: ops.neg(self)
-    cls.__abs__ = lambda self: ops.abs(self)
-    cls.__invert__ = lambda self: ops.logical_not(self) if self.dtype == "bool" else ops.bitwise_not(self)
-    cls.__matmul__ = matmul
-    cls.__rmatmul__ = lambda self, other: matmul(other, self)
-    cls.__pow__ = _pow
-    cls.__rpow__ = lambda self, other: ops.pow(_partner(other, self), self)
-    cls.__floordiv__ = lambda self, other: _floor_div(self, _partner(other, self))
-    cls.__rfloordiv__ = lambda self, other: _floor_div(_partner(other, self), self)
-    cls.__mod__ = lambda self, other: _mod(self, _partner(other, self))
-    cls.__rmod__ = lambda self, other: _mod(_partner(other, self), self)
-    cls.__getitem__ = _getitem
-    cls.__len__ = _len
-    cls.__iter__ = lambda self: (self[i] for i in range(len(self)))
-    cls.at = property(At)
-    cls.T = property(lambda self: _transpose(self))
-    cls.reshape, cls.transpose, cls.astype = _reshape, _transpose, _astype
-    cls.sum = lambda self, axis=None, keepdims=False: reduce(self, "sum", axis, keepdims)
-    cls.mean = lambda self, axis=None, keepdims=False: reduce(self, "mean", axis, keepdims)
-    cls.max = lambda self, axis=None, keepdims=False: reduce(self, "max", axis, keepdims)
-    cls.min = lambda self, axis=None, keepdims=False: reduce(self, "min", axis, keepdims)
-    cls.prod = lambda self, axis=None, keepdims=False: reduce(self, "prod", axis, keepdims)
-    cls.argmax = lambda self, axis=-1: ops.argmax(self, axis=axis)
-    cls.argmin = lambda self, axis=-1: ops.argmin(self, axis=axis)
-    cls.flatten = lambda self: ops.reshape(self, shape=(-1,))
-
-
-def _logical(name):
-    def choose(a, b):
-        kind = name.replace("bitwise", "logical") if as_array(a).dtype == "bool" else name
-        return getattr(ops, kind)(a, b)
-
-    return (lambda self, other: choose(self, _partner(other, self)),
-            lambda self, other: choose(_partner(other, self), self))
-
-
-def _len(self):
+def _len(self) -> int:
     if self.ndim == 0:
         raise TypeError("an array without axes has no length")
     return self.shape[0]
 
 
+def _iter(self) -> Any:
+    return (getitem(self, i) for i in range(_len(self)))
+
+
+def _unchangeable(self, key: Any, value: Any) -> None:
+    raise TypeError("arrays do not change; x = x.at[index].set(value) makes a changed copy")
+
+
+def _getitem(self, key: Any) -> Array:
+    return getitem(self, key)
+
+
+def _neg(self) -> Array:
+    return ops.neg(self)
+
+
+def _same(self) -> Array:
+    return self
+
+
+def _abs(self) -> Array:
+    return ops.abs(self)
+
+
+def _invert(self) -> Array:
+    return ops.logical_not(self) if self.dtype == "bool" else ops.bitwise_not(self)
+
+
+def _matmul(self, other: Any) -> Array:
+    return matmul(self, other)
+
+
+def _rmatmul(self, other: Any) -> Array:
+    return matmul(other, self)
+
+
+def _transposed(self) -> Array:
+    return _transpose(self)
+
+
+def _matrices_transposed(self) -> Array:
+    order = list(range(self.ndim))
+    order[-1], order[-2] = order[-2], order[-1]
+    return ops.transpose(self, perm=tuple(order))
+
+
+def _at(self) -> At:
+    return At(self)
+
+
+_OPERATORS = {"add": ("add", None), "sub": ("sub", None), "mul": ("mul", None), "truediv": ("div", None), "pow": ("pow", None),
+              "lshift": ("shift_left", None), "rshift": ("shift_right", None), "floordiv": ("", _floor_div), "mod": ("", _mod),
+              "divmod": ("", lambda a, b: (_floor_div(a, b), _mod(a, b))), "and": ("", _bits("bitwise_and")),
+              "or": ("", _bits("bitwise_or")), "xor": ("", _bits("bitwise_xor"))}
+_METHODS = {"__neg__": _neg, "__pos__": _same, "__abs__": _abs, "__invert__": _invert, "__matmul__": _matmul,
+            "__rmatmul__": _rmatmul, "__getitem__": _getitem, "__setitem__": _unchangeable, "__len__": _len, "__iter__": _iter,
+            "__hash__": object.__hash__, "at": property(_at), "T": property(_transposed), "mT": property(_matrices_transposed),
+            "reshape": _reshape, "transpose": _transpose, "astype": _astype, "flatten": _flatten}
+# Functions of rlx.numpy that are methods too; their first argument is the array.
+_NAMED = ("sum mean prod max min var std all any argmax argmin cumsum cumprod ptp sort argsort clip round squeeze swapaxes ravel "
+          "repeat take dot diagonal trace conj conjugate copy nonzero").split()
+
+
+def install(cls):
+    for name, (operator, choose) in _OPERATORS.items():
+        forward, backward = _operator(operator, choose)
+        setattr(cls, f"__{name}__", forward)
+        setattr(cls, f"__r{name}__", backward)
+    for kind in ("eq", "ne", "lt", "le", "gt", "ge"):
+        setattr(cls, f"__{kind}__", _compare(kind))
+    for name, method in _METHODS.items():
+        setattr(cls, name, method)
+
+
+def install_named(module):
+    for cls in (_rlx.Array, _rlx.Tracer):
+        for name in _NAMED:
+            setattr(cls, name, getattr(module, name))
+        cls.real, cls.imag = property(module.real), property(module.imag)
+
+
+# What only arrays with contents have.
+
+
+def _numpy_of(self, dtype: Any = None, copy: bool | None = None) -> numpy.ndarray:
+    if self.dtype in ("bf16", "f8e4m3", "f8e5m2"):
+        raise _rlx.Error(f"numpy: it has no {self.dtype}; use .astype('f32')")
+    out = self._numpy()
+    if dtype is not None and out.dtype != dtype:
+        if copy is False:
+            raise ValueError(f"an array of {self.dtype} becomes {dtype} only as a copy")
+        return out.astype(dtype)
+    return out.copy() if copy else out
+
+
+def _repr(self) -> str:
+    import numpy
+    plain = self if self.dtype not in ("bf16", "f8e4m3", "f8e5m2") else _rlx.array_cast(self, "f32")
+    text = numpy.array2string(plain._numpy(), separator=", ", prefix="Array(", threshold=200)
+    shape = f", shape={self.shape}" if self.size > 200 or self.size == 0 else ""
+    return f"Array({text}, {self.dtype}{shape})"
+
+
+def _str(self) -> str:
+    plain = self if self.dtype not in ("bf16", "f8e4m3", "f8e5m2") else _rlx.array_cast(self, "f32")
+    return str(plain._numpy())
+
+
+def _format(self, spec: str) -> str:
+    return format(self.item(), spec) if self.ndim == 0 and spec else format(_str(self), spec)
+
+
+def _tolist(self) -> Any:
+    plain = self if self.dtype not in ("bf16", "f8e4m3", "f8e5m2") else _rlx.array_cast(self, "f32")
+    return plain._numpy().tolist()
+
+
+def _rebuilt(contents, dtype):
+    return _rlx.array_cast(_rlx.array_from(contents), dtype)
+
+
+def _reduce(self) -> Any:
+    """How pickle and copy see an array; types that NumPy lacks travel as f32, which holds them exactly."""
+    plain = self if self.dtype not in ("bf16", "f8e4m3", "f8e5m2") else _rlx.array_cast(self, "f32")
+    return _rebuilt, (plain._numpy().copy(), self.dtype)
+
+
+def _bool(self) -> bool:
+    return bool(self.item())
+
+
+def _int(self) -> int:
+    return int(self.item())
+
+
+def _float(self) -> float:
+    return float(self.item())
+
+
+def _complex(self) -> complex:
+    return complex(self.item())
+
+
+def _index(self) -> int:
+    if self.ndim or self.dtype[0] not in "iu":
+        raise TypeError(f"only an integer without axes is an index, not {self.dtype}{list(self.shape)}")
+    return self.item()
+
+
+def _nbytes(self) -> int:
+    return self.size * _itemsize(self)
+
+
+def _itemsize(self) -> int:
+    return {"bool": 1, "f8e4m3": 1, "f8e5m2": 1}.get(self.dtype) or int(self.dtype.lstrip("abcfiu")) // 8
+
+
+def _traced_value(self, *args, **kwargs):
+    raise _rlx.Error("a traced value has no contents while a function is traced; use rlx.where, rlx.cond or rlx.while_loop")
+
+
+def _traced_repr(self) -> str:
+    return f"Tracer({self.dtype}{list(self.shape)})"
+
+
+def _traced_size(self) -> int:
+    n = 1
+    for d in self.shape:
+        n *= d
+    return n
+
+
 install(_rlx.Array)
 install(_rlx.Tracer)
-_rlx.Array.numpy = _numpy_of
-_rlx.Array.__array__ = _numpy_of
-_rlx.Array.tolist = lambda self: self._numpy().tolist()
-_rlx.Array.__repr__ = _repr
-_rlx.Array.__bool__ = lambda self: bool(self.item())
-_rlx.Array.__int__ = lambda self: int(self.item())
-_rlx.Array.__float__ = lambda self: float(self.item())
-_rlx.Array.__index__ = lambda self: self.item()
-_rlx.Array.__array_priority__ = 100
-_rlx.Tracer.__bool__ = _traced_bool
-_rlx.Tracer.__float__ = _traced_bool
-_rlx.Tracer.__int__ = _traced_bool
-_rlx.Tracer.__repr__ = lambda self: f"Tracer({self.dtype}{list(self.shape)})"
-_rlx.Tracer.__array__ = lambda self, *a, **k: _traced_bool(self)
+for _name, _method in {"numpy": _numpy_of, "__array__": _numpy_of, "tolist": _tolist, "__repr__": _repr, "__str__": _str,
+                       "__format__": _format, "__bool__": _bool, "__int__": _int, "__float__": _float, "__complex__": _complex,
+                       "__index__": _index, "__reduce__": _reduce, "nbytes": property(_nbytes),
+                       "itemsize": property(_itemsize), "__array_priority__": 100}.items():
+    setattr(_rlx.Array, _name, _method)
+for _name in ("__bool__", "__float__", "__int__", "__index__", "__complex__", "__array__", "item", "tolist", "numpy"):
+    setattr(_rlx.Tracer, _name, _traced_value)
+_rlx.Tracer.__repr__ = _traced_repr
+_rlx.Tracer.size = property(_traced_size)

@@ -1,18 +1,60 @@
 """ONNX models as functions: they can be compiled, differentiated and batched like any other."""
 
+import os
+
 from . import _rlx, _tree
 from ._convert import as_array
 from ._trace import call_graph, config, trace_flat
 
 
-class Model:
-    """A function of arrays by the names of the model's inputs; returns a dict by the names of its outputs."""
+class _Import:
+    """The graph of a model: for all sizes, or for those of the values that it was made with."""
 
-    def __init__(self, graph, weights, notes):
-        self.graph, self.weights, self.notes = graph, weights, notes
-        self.inputs = [i for i in graph.inputs if i[0] not in weights]
-        self.outputs = graph.outputs
-        self._programs = {}
+    def __init__(self, graph, weights, notes, fixed, bounded):
+        self.graph, self.weights, self.notes, self.fixed, self.bounded = graph, weights, notes, fixed, bounded
+        self.names = [name for name, _, _ in graph.inputs]
+        self.outputs = [name for name, _, _ in graph.outputs]
+        self.programs = {}
+
+    def call(self, given):
+        values = [self.weights[n] if n in self.weights else given[n] for n in self.names]
+        shapes = [v.shape for v in values]
+        if any(isinstance(v, _rlx.Tracer) for v in values):
+            return dict(zip(self.outputs, call_graph(self.graph.bind_to(shapes), values)))
+        key = (tuple(shapes), config.device, config.threads)
+        if key not in self.programs:
+            self.programs[key] = _rlx.Program(self.graph.bind_to(shapes), config.device, config.threads, self.weights)
+        results = self.programs[key].run([v for v, n in zip(values, self.names) if n not in self.weights])
+        return self.cut(dict(zip(self.outputs, results)))
+
+    def cut(self, results):
+        """Without the places that are not meant, where sizes depend on contents."""
+        from . import ops
+
+        for output, axis, count in self.bounded:
+            results[output] = ops.narrow(results[output], axis=axis, start=0, len=results[count].item())
+        return results
+
+
+class Model:
+    """A function of arrays by the names of the model's inputs; returns a dict by the names of its outputs.
+
+    Where sizes cannot be followed as symbols, or depend on the contents of an input, there is a graph for each set of them,
+    made when it is first called with it (`reason` says why). Sizes that depend on computed contents are cut to what is
+    meant; inside of a traced function they stay as large as they can become, and the output NAME.count tells how much counts.
+    """
+
+    def __init__(self, path):
+        self.path = path
+        self.inputs, self.outputs = _rlx.describe_onnx(path)
+        found = _rlx.load_onnx(path)
+        self.reason = found if isinstance(found, str) else None
+        self._general = None if self.reason else _Import(*found)
+        self._special = []
+        if self._general:
+            weights = self._general.weights
+            self.inputs = [i for i in self._general.graph.inputs if i[0] not in weights]
+            self.outputs = self._general.graph.outputs
 
     def __repr__(self):
         port = lambda p: f"{p[0]}: {p[1]}[{','.join(map(str, p[2]))}]"
@@ -20,6 +62,24 @@ class Model:
 
     def _repr_svg_(self):
         return self.graph.svg()
+
+    def _only(self):
+        if self._general is None:
+            raise _rlx.Error(f"onnx: the graph is another one for each size, and has none of its own ({self.reason})")
+        return self._general
+
+    @property
+    def graph(self):
+        return self._only().graph
+
+    @property
+    def weights(self):
+        return self._only().weights
+
+    @property
+    def notes(self):
+        """What is not quite as the file says."""
+        return self._general.notes if self._general else [self.reason]
 
     def __call__(self, *args, **kwargs):
         names = [name for name, _, _ in self.inputs]
@@ -30,22 +90,28 @@ class Model:
         missing = [n for n in names if n not in given]
         if unknown or missing:
             raise _rlx.Error(f"onnx: missing inputs {missing}, unknown inputs {unknown}; the model has {', '.join(names)}")
-        values = [self.weights[name] if name in self.weights else given[name] for name, _, _ in self.graph.inputs]
-        values = [v if isinstance(v, _rlx.Tracer) else as_array(v) for v in values]
-        shapes = tuple(v.shape for v in values)
-        if any(isinstance(v, _rlx.Tracer) for v in values):
-            results = call_graph(self.graph.bind_to(list(shapes)), values)
-        else:
-            key = (shapes, config.device, config.threads)
-            if key not in self._programs:
-                self._programs[key] = _rlx.Program(self.graph.bind_to(list(shapes)), config.device, config.threads, self.weights)
-            results = self._programs[key].run([v for v, (n, _, _) in zip(values, self.graph.inputs) if n not in self.weights])
-        return {name: r for (name, _, _), r in zip(self.outputs, results)}
+        given = {n: v if isinstance(v, _rlx.Tracer) else as_array(v) for n, v in given.items()}
+        return (self._general or self._for(given)).call(given)
+
+    def _for(self, given):
+        """The graph for these sizes and, of the inputs that decide sizes, these contents."""
+        shapes = {n: v.shape for n, v in given.items()}
+        for known_shapes, contents, found in self._special:
+            if known_shapes == shapes and all(not isinstance(given[n], _rlx.Tracer) and given[n].tolist() == c
+                                              for n, c in contents.items()):
+                return found
+        values = {n: _rlx.array_full(v.dtype, v.shape, 0) if isinstance(v, _rlx.Tracer) else v for n, v in given.items()}
+        found = _Import(*_rlx.load_onnx(self.path, values))
+        traced = [n for n in found.fixed if isinstance(given[n], _rlx.Tracer)]
+        if traced:
+            raise _rlx.Error(f"onnx: sizes depend on the contents of '{traced[0]}', which is traced here; give it as a constant")
+        self._special.append((shapes, {n: given[n].tolist() for n in found.fixed}, found))
+        return found
 
 
 def load(path):
     """The model of a file; its weights stay mapped."""
-    return Model(*_rlx.load_onnx(str(path)))
+    return Model(os.fspath(path))
 
 
 class Input:
@@ -113,4 +179,4 @@ def save(path, function, *args, weights=(), outputs=None, opset=21, external_abo
     else:
         numbers = {weights} if isinstance(weights, int) else set(weights)
         graph, values = _traced(function, args, numbers, outputs)
-    _rlx.save_onnx(str(path), graph, values, opset, external_above)
+    _rlx.save_onnx(os.fspath(path), graph, values, opset, external_above)

@@ -96,7 +96,7 @@ Dims dims_of(nb::handle sequence) {
 }
 
 Literal literal_from(nb::handle object) {
-  nb::ndarray<nb::c_contig, nb::device::cpu> from;
+  nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu> from;
   if (!nb::try_cast(object, from, true))
     throw invalid("array: cannot read a ", nb::type_name(nb::handle(object.type())).c_str(),
                   "; give numbers, nested lists, NumPy arrays or anything with __dlpack__ on the host");
@@ -106,10 +106,10 @@ Literal literal_from(nb::handle object) {
   const auto* data = static_cast<const std::byte*>(from.data());
   const size_t bytes = size_t(shape.size_bytes());
   // The ndarray holds a reference to the owner; it may be dropped by any thread, so the lock is taken.
-  auto* held = new nb::ndarray<nb::c_contig, nb::device::cpu>(from);
+  auto* held = new nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>(from);
   const std::shared_ptr<const void> owner(held, [](const void* p) {
     nb::gil_scoped_acquire lock;
-    delete static_cast<const nb::ndarray<nb::c_contig, nb::device::cpu>*>(p);
+    delete static_cast<const nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>*>(p);
   });
   return Literal::borrow(shape, {data, bytes}, owner);
 }

@@ -7,9 +7,11 @@
 
 #include "python/src/array.h"
 #include "python/src/graph.h"
+#include "python/src/patience.h"
 #include "rlx/backend/plan.h"
 #include "rlx/base/aligned.h"
 #include "rlx/runtime/compiled_graph.h"
+#include "rlx/runtime/report.h"
 
 namespace rlx::python {
 namespace {
@@ -18,18 +20,16 @@ namespace {
 class Program {
  public:
   Program(const GraphHandle& g, const std::string& device, int threads, const NamedLiterals& weights)
-      : first_(compile(*g.graph, weights, {.device = device, .threads = threads})) {
+      : first_(compile(*g.graph, weights, {.device = device, .threads = threads})),
+        on_host_(device != "cuda"),
+        patience_(has_open_loop(*g.graph)) {
     for (const Port& p : first_.inputs()) names_.push_back(p.name);
     for (const Port& p : first_.outputs()) shapes_.push_back(p.shape);
   }
 
   size_t arguments() const { return names_.size(); }
-  const Port& argument(size_t i) const { return first_.inputs()[i]; }
 
-  std::vector<Array> run(std::span<const TensorView> values) {
-    std::vector<Input> inputs;
-    inputs.reserve(values.size());
-    for (size_t i = 0; i < values.size(); ++i) inputs.push_back({names_[i], values[i]});
+  std::vector<Array> run(std::span<const Array* const> values) {
     std::vector<Array> results;
     std::vector<TensorView> places;
     results.reserve(shapes_.size());
@@ -40,18 +40,33 @@ class Program {
       results.push_back({Literal::borrow(s, {memory.get(), bytes}, memory)});
       places.push_back(view(results.back().value));
     }
-    {
+    CompiledGraph clone = take();
+    if (patience_.is_needed()) {
+      Run run{std::move(clone), names_, {}, results, std::move(places), on_host_};
+      for (const Array* a : values) run.arguments.push_back(*a);
+      clone = patience_.wait_for(std::move(run));
+    } else {
+      std::vector<Input> inputs;
+      inputs.reserve(values.size());
+      for (size_t i = 0; i < values.size(); ++i) inputs.push_back({names_[i], view(values[i]->value)});
       nb::gil_scoped_release unlocked;
-      CompiledGraph clone = take();
+      const Patience::Watch watch(patience_);
       clone.run_into(inputs, places);
-      give(std::move(clone));
     }
+    give(std::move(clone));
     return results;
   }
 
   std::string plan_text() {
     CompiledGraph clone = take();
     std::string out = clone.plan().text();
+    give(std::move(clone));
+    return out;
+  }
+
+  std::string report_text() {
+    CompiledGraph clone = take();
+    std::string out = clone.report().text();
     give(std::move(clone));
     return out;
   }
@@ -74,6 +89,8 @@ class Program {
   std::vector<CompiledGraph> idle_;
   std::vector<std::string> names_;
   std::vector<Shape> shapes_;
+  bool on_host_;
+  Patience patience_;
 };
 
 bool same_type(const TensorView& v, const TensorView& w) {
@@ -96,16 +113,22 @@ class Function {
   nb::object call(nb::args args, nb::kwargs keywords) {
     constexpr size_t kMost = 32;
     TensorView views[kMost];
+    const Array* arrays[kMost];
     const size_t n = args.size();
     if (keywords.size() == 0 && n <= kMost) {
       size_t i = 0;
       for (; i < n; ++i) {
         const nb::handle h = args[i];
         if (!nb::isinstance<Array>(h)) break;
-        views[i] = view(nb::inst_ptr<Array>(h)->value);
+        arrays[i] = nb::inst_ptr<Array>(h);
+        views[i] = view(arrays[i]->value);
       }
       if (i == n) {
-        if (Entry* e = find({views, n})) return finish(*e, e->program->run({views, n}));
+        if (Entry* e = find({views, n})) {
+          const nb::object finish = e->finish;  // the entries may be dropped while it runs
+          const std::shared_ptr<Program> program = e->program;
+          return finished(finish, program->run({arrays, n}));
+        }
       }
     }
     return miss_(*args, **keywords);
@@ -140,11 +163,11 @@ class Function {
     return nullptr;
   }
 
-  static nb::object finish(Entry& e, std::vector<Array> results) {
-    if (e.finish.is_none()) return nb::cast(std::move(results[0]));
+  static nb::object finished(const nb::object& finish, std::vector<Array> results) {
+    if (finish.is_none()) return nb::cast(std::move(results[0]));
     nb::list out;
     for (Array& a : results) out.append(nb::cast(std::move(a)));
-    return e.finish(out);
+    return finish(out);
   }
 
   nb::object miss_;
@@ -181,15 +204,16 @@ void bind_functions(nb::module_& m) {
           nb::arg("graph"), nb::arg("device"), nb::arg("threads"), nb::arg("weights") = nb::dict())
       .def("run",
            [](Program& p, nb::list arguments) {
-             std::vector<TensorView> views;
-             for (const nb::handle h : arguments) views.push_back(view(nb::cast<Array&>(h).value));
-             if (views.size() != p.arguments())
-               throw invalid("run: ", views.size(), " arguments, the program takes ", p.arguments());
+             std::vector<const Array*> arrays;
+             for (const nb::handle h : arguments) arrays.push_back(&nb::cast<const Array&>(h));
+             if (arrays.size() != p.arguments())
+               throw invalid("run: ", arrays.size(), " arguments, the program takes ", p.arguments());
              nb::list out;
-             for (Array& a : p.run(views)) out.append(nb::cast(std::move(a)));
+             for (Array& a : p.run(arrays)) out.append(nb::cast(std::move(a)));
              return out;
            })
-      .def("plan", &Program::plan_text);
+      .def("plan", &Program::plan_text, "Steps, kernels and buffers.")
+      .def("report", &Program::report_text, "What was joined, what it costs, and why.");
   nb::class_<Function>(m, "Function", nb::dynamic_attr(), nb::type_slots(kFunctionSlots),
                        "A function that compiles itself for the types it is given.")
       .def(nb::init<nb::object>())

@@ -1,11 +1,15 @@
 // The extension module rlx._rlx. What people see is made of it in python/rlx.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
 
 #include <string_view>
 
 #include "python/src/array.h"
 #include "python/src/graph.h"
 #include "rlx/base/error.h"
+#include "rlx/base/pool.h"
+#include "rlx/base/version.h"
+#include "rlx/runtime/devices.h"
 
 namespace nb = nanobind;
 
@@ -16,6 +20,20 @@ void set_error(PyObject* type, const rlx::Error& e) {
   const std::string_view what = e.what();
   const nb::object text = nb::steal(PyUnicode_DecodeUTF8(what.data(), Py_ssize_t(what.size()), "replace"));
   PyErr_SetObject(type, text.ptr());
+}
+
+// Devices by name; where one cannot be used, the reason.
+nb::dict devices() {
+  nb::dict out;
+  for (const std::string& name : rlx::device_names()) {
+    try {
+      rlx::device_named(name);
+      out[name.c_str()] = nb::none();
+    } catch (const rlx::Error& e) {
+      out[name.c_str()] = std::string(e.message());
+    }
+  }
+  return out;
 }
 
 }  // namespace
@@ -32,6 +50,9 @@ NB_MODULE(_rlx, m) {
         }
       },
       kError.ptr());
+  m.attr("__version__") = RLX_VERSION;
+  m.def("devices", &devices, "Where functions can run: names, each with None or why it cannot.");
+  m.def("threads", [] { return rlx::default_pool().threads(); });
   rlx::python::bind_array(m);
   rlx::python::bind_graph(m);
   rlx::python::bind_transforms(m);

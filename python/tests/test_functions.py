@@ -1,8 +1,14 @@
 """Tracing, derivatives, batching, loops, memory shared with others, threads, leaks."""
 
+import contextlib
 import dataclasses
 import gc
+import io
+import signal
+import subprocess
+import sys
 import threading
+import time
 import unittest
 
 import numpy as np
@@ -55,6 +61,32 @@ class Tracing(unittest.TestCase):
         self.assertIn("mul(", f.text(rlx.array(2.0), 3))
         self.assertIn("step", f.plan(rlx.array(2.0), 3))
         self.assertEqual(rlx.Graph.parse(f.text(rlx.array(2.0), 3)), f.graph(rlx.array(2.0), 3))
+
+    def test_static_arguments_by_name(self):
+        f = rlx.jit(lambda x, n, kind: x * n if kind == "times" else x + n, static_argnames=("n", "kind"))
+        self.assertEqual(f(rlx.array(2.0), 3, kind="times").item(), 6.0)
+        self.assertEqual(f(rlx.array(2.0), n=3, kind="plus").item(), 5.0)
+        with self.assertRaisesRegex(rlx.Error, "has no argument 'm'; it has x"):
+            rlx.jit(lambda x: x, static_argnames="m")
+
+    def test_reports(self):
+        f = rlx.jit(lambda x: rnp.exp(x) * 2 + 1)
+        self.assertIn("f32[3]", f.report(rlx.array([1.0, 2.0, 3.0])))
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            rlx.show_config()
+        self.assertRegex(printed.getvalue(), rf"rlx {rlx.__version__} on Python[\s\S]*cpu: ready")
+
+    def test_progress_tells_how_far(self):
+        from rlx._progress import Progress
+
+        told = io.StringIO()
+        with Progress(4, "work", "steps", file=told) as shown:
+            for _ in range(4):
+                shown.add()
+        self.assertIn("4/4 steps", told.getvalue())
+        with contextlib.redirect_stderr(told):
+            self.assertEqual(list(rlx.progress([1, 2, 3])), [1, 2, 3])
 
     def test_branches_on_traced_values_are_told(self):
         with self.assertRaisesRegex(rlx.Error, "no contents while a function is traced"):
@@ -115,6 +147,26 @@ class Derivatives(unittest.TestCase):
         whole = rlx.grad(lambda w: rnp.sum(rlx.vmap(f, in_axes=(None, 0))(w, xs)))(w)
         np.testing.assert_allclose(whole.numpy(), one.sum(0).numpy(), rtol=1e-5, atol=1e-6)
 
+    def test_all_derivatives(self):
+        f = lambda x: rnp.stack([rnp.sin(x[0]) * x[1], x[0] * x[0], x[1] ** 3.0])
+        a, b = 0.3, 0.7
+        expected = [[np.cos(a) * b, np.sin(a)], [2 * a, 0], [0, 3 * b * b]]
+        for jacobian in (rlx.jacfwd, rlx.jacrev, lambda f: rlx.jit(rlx.jacrev(f))):
+            np.testing.assert_allclose(jacobian(f)(rlx.array([a, b])).numpy(), expected, rtol=1e-5, atol=1e-6)
+        h = rlx.hessian(lambda x: rnp.sum(f(x)))(rlx.array([a, b])).numpy()
+        np.testing.assert_allclose(h, [[2 - np.sin(a) * b, np.cos(a)], [np.cos(a), 6 * b]], rtol=1e-4, atol=1e-5)
+
+    def test_constants_for_derivatives(self):
+        self.assertEqual(rlx.grad(lambda x: x * rlx.stop_gradient(x))(rlx.array(3.0)).item(), 3.0)
+
+    def test_vmap_over_structures(self):
+        p = {"w": rlx.array([[1.0, 2.0], [3.0, 4.0]]), "b": rlx.array(1.0)}
+        f = lambda p, x, scale: (p["w"] * x + p["b"]) * scale
+        out = rlx.vmap(f, in_axes=({"w": 0, "b": None}, None))(p, rlx.array([1.0, 1.0]), scale=rlx.array([1.0, 2.0]))
+        self.assertEqual(out.tolist(), [[2.0, 3.0], [8.0, 10.0]])
+        with self.assertRaisesRegex(rlx.Error, "do not fit a dict with the keys"):
+            rlx.vmap(f, in_axes=({"w": 0}, None))(p, rlx.array([1.0, 1.0]), scale=rlx.array([1.0, 2.0]))
+
     def test_a_vector_has_no_gradient(self):
         with self.assertRaisesRegex(rlx.Error, "return one scalar"):
             rlx.grad(lambda x: x)(rlx.array([1.0, 2.0]))
@@ -143,6 +195,58 @@ class Loops(unittest.TestCase):
         self.assertEqual((g(rlx.array(3.0)).item(), g(rlx.array(-3.0)).item()), (6.0, 3.0))
 
 
+    def test_counted_loops(self):
+        power = lambda x: rlx.fori_loop(0, 3, lambda i, y: y * x, rnp.ones(()))
+        self.assertEqual(power(rlx.array(2.0)).item(), 8.0)
+        self.assertEqual(rlx.jit(rlx.grad(power))(rlx.array(2.0)).item(), 12.0)
+        f = rlx.jit(lambda x, n: rlx.fori_loop(0, n, lambda i, y: y + i, x))
+        self.assertEqual(f(rlx.array(1), rlx.array(5)).item(), 11)
+
+
+class Interrupts(unittest.TestCase):
+    def interrupted(self, program):
+        """What a program prints that is interrupted two seconds after it says that it begins."""
+        child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+        try:
+            self.assertEqual(child.stdout.readline().strip(), "begins")
+            time.sleep(2)
+            begin = time.monotonic()
+            child.send_signal(signal.SIGINT)
+            out, _ = child.communicate(timeout=60)
+            self.assertLess(time.monotonic() - begin, 30)
+            return out
+        finally:
+            child.kill()
+
+    def test_a_loop_without_end(self):
+        self.assertIn("interrupted", self.interrupted("""
+import os, rlx
+f = rlx.jit(lambda x: rlx.while_loop(lambda s: s[0] > 0.0, lambda s: (s[0] + 1.0,), (x,)))
+print("begins", flush=True)
+try:
+    f(rlx.array(1.0))
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+os._exit(0)
+"""))
+
+    def test_many_steps(self):
+        self.assertIn("interrupted 4.0", self.interrupted("""
+import rlx, rlx.numpy as rnp
+def f(x):
+    for _ in range(4000):
+        x = rnp.tanh(x @ x)
+    return x
+f = rlx.jit(f)
+x = rnp.ones((600, 600)) * 1e-3
+print("begins", flush=True)
+try:
+    f(x)
+except KeyboardInterrupt:
+    print("interrupted", rnp.sum(rnp.ones(4)).item(), flush=True)
+"""))
+
+
 class Memory(unittest.TestCase):
     def test_numpy_is_shared(self):
         x = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -161,6 +265,44 @@ class Memory(unittest.TestCase):
         t = torch.arange(4, dtype=torch.float32)
         self.assertEqual(rlx.array(t).tolist(), [0.0, 1.0, 2.0, 3.0])
         self.assertTrue(torch.equal(torch.from_dlpack(rlx.array(t)), t))
+
+    def test_torch_both_ways(self):
+        try:
+            import torch
+        except ImportError:
+            self.skipTest("torch is not installed")
+        for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int8, torch.uint8, torch.bool):
+            t = torch.arange(6).reshape(2, 3).to(dtype)
+            x = rlx.array(t)
+            self.assertEqual(x.shape, (2, 3))
+            back = torch.from_dlpack(x)
+            self.assertEqual((back.dtype, back.data_ptr()), (dtype, t.data_ptr()))
+            self.assertTrue(torch.equal(back, t))
+        t = torch.arange(6.0).reshape(2, 3).T  # strides: a copy, the same numbers
+        self.assertEqual(rlx.array(t).tolist(), t.tolist())
+        self.assertEqual(torch.from_dlpack(rlx.jit(lambda x: x * 2)(rlx.array([1.0, 2.0]))).tolist(), [2.0, 4.0])
+
+    def test_jax_both_ways(self):
+        try:
+            import jax.numpy as jnp
+        except ImportError:
+            self.skipTest("jax is not installed")
+        x = jnp.arange(6, dtype=jnp.float32).reshape(2, 3)
+        self.assertEqual(rlx.array(x).tolist(), x.tolist())
+        self.assertEqual(jnp.from_dlpack(rlx.array([[1.0, 2.0], [3.0, 4.0]])).tolist(), [[1.0, 2.0], [3.0, 4.0]])
+
+    def test_memory_that_may_not_be_written(self):
+        x = np.arange(3, dtype=np.float32)
+        x.flags.writeable = False
+        self.assertTrue(np.shares_memory(rlx.array(x).numpy(), x))
+
+    def test_memory_outlives_its_owner(self):
+        a = rlx.array(np.arange(1000, dtype=np.float32))
+        n = a.numpy()
+        gc.collect()
+        del a
+        gc.collect()
+        self.assertEqual(n.sum(), 499500.0)
 
     def test_threads_run_at_once(self):
         f = rlx.jit(lambda x: rnp.sum(rnp.exp(x @ x)))
@@ -182,6 +324,18 @@ class Memory(unittest.TestCase):
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         for _ in range(10000):
             f(x)
+        self.assertLess(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, 4000)
+
+    def test_other_calls_leak_nothing(self):
+        import resource
+        x = rlx.array(np.zeros(1000, dtype=np.float32))
+        f = rlx.jit(rlx.grad(lambda x: rnp.sum(rnp.exp(x))))
+        work = lambda: (f(x), x + 1, x[3:7].numpy(), np.from_dlpack(x), rlx.array(np.zeros(1000, np.float32)), x.at[0].set(1.0))
+        for _ in range(500):
+            work()
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        for _ in range(3000):
+            work()
         self.assertLess(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, 4000)
 
     def test_functions_are_collected(self):

@@ -1,6 +1,8 @@
 """Language models and ONNX files of the test data; skipped where these are not."""
 
+import json
 import os
+import tempfile
 import unittest
 
 import numpy as np
@@ -22,6 +24,35 @@ class Models(unittest.TestCase):
         self.assertEqual(model.generate(model.encode("the model"), max_tokens=12, lookup=4).tokens, written.tokens)
         with self.assertRaisesRegex(rlx.Error, "no argument 'banana'"):
             model.generate("x", banana=1)
+
+    def test_pieces_tokens_and_vectors(self):
+        model = rlx.load(os.path.join(DATA, "gguf/qwen2-Q8_0.gguf"), context=128)
+        whole = model.generate("the model", max_tokens=8)
+        self.assertEqual("".join(model.stream("the model", max_tokens=8)), whole.text)
+        self.assertEqual(model.decode(model.encode("the model")), "the model")
+        self.assertRegex(repr(model), r"<rlx.Model qwen2: \d+ layers")
+        rows = model.embed(["one text", "another one"])
+        np.testing.assert_allclose(np.linalg.norm(rows.numpy(), axis=1), [1, 1], rtol=1e-5)
+        np.testing.assert_allclose(model.embed("one text").numpy(), rows[0].numpy(), rtol=1e-4, atol=1e-5)
+        first = next(model.stream("the model", max_tokens=100))  # the rest is not written
+        self.assertTrue(whole.text.startswith(first))
+        with self.assertRaisesRegex(rlx.Error, "rlx.onnx.load reads it"):
+            rlx.load("model.onnx")
+
+    def test_an_encoder_embeds_and_writes_nothing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("config.json", "model.safetensors"):
+                os.symlink(os.path.join(DATA, "checkpoints/bert", name), os.path.join(folder, name))
+            with open(os.path.join(DATA, "tokenizers/wordpiece_bert/tokenizer.json")) as f:
+                tokenizer = json.load(f)
+            words = tokenizer["model"]["vocab"]
+            tokenizer["model"]["vocab"] = {w: i for w, i in words.items() if i < 512}
+            with open(os.path.join(folder, "tokenizer.json"), "w") as f:
+                json.dump(tokenizer, f)
+            model = rlx.load(folder)
+            self.assertEqual(model.embed(["a", "a longer text"]).shape, (2, model.config["hidden"]))
+        with self.assertRaisesRegex(rlx.Error, "is an encoder, it writes no text; use .embed"):
+            model.generate("x")
 
     def test_a_callback_may_stop_and_raise(self):
         model = rlx.load(os.path.join(DATA, "gguf/qwen2-Q8_0.gguf"), context=128)
