@@ -42,15 +42,14 @@ class Automaton::Builder {
     refuse_left_recursion();
     out.states_.resize(loose_.size());
     for (size_t s = 0; s < loose_.size(); ++s) {
+      const Loose& from = loose_[s];
       State& state = out.states_[s];
-      for (const int32_t c : reached(int32_t(s))) {
-        const Loose& from = loose_[size_t(c)];
-        state.bytes.insert(state.bytes.end(), from.bytes.begin(), from.bytes.end());
-        state.tokens.insert(state.tokens.end(), from.tokens.begin(), from.tokens.end());
-        for (const auto& [rule, target] : from.calls)
-          state.calls.push_back({starts_[size_t(rule)], only_ends(target) ? kDone : target});
-        state.ends |= is_end_[size_t(c)];
-      }
+      for (const ByteMove& m : from.bytes) state.bytes.push_back({m.first, m.last, past_jumps(m.target)});
+      for (const TokenMove& m : from.tokens) state.tokens.push_back({m.reference, past_jumps(m.target)});
+      for (const auto& [rule, target] : from.calls)
+        state.calls.push_back({starts_[size_t(rule)], only_ends(target) ? kDone : past_jumps(target)});
+      for (const int32_t target : from.jumps) state.jumps.push_back(past_jumps(target));
+      state.ends = is_end_[s];
     }
     out.start_ = starts_[size_t(rules_.root)];
     out.tokens_ = std::move(tokens_);
@@ -155,30 +154,28 @@ class Automaton::Builder {
     return last;
   }
 
-  // The state itself and what it reaches without reading, in order.
-  std::vector<int32_t> reached(int32_t s) {
-    std::vector<int32_t> out{s};
-    if (seen_.size() != loose_.size()) seen_.assign(loose_.size(), -1);
-    seen_[size_t(s)] = s;
-    for (size_t i = 0; i < out.size(); ++i)
-      for (const int32_t next : loose_[size_t(out[i])].jumps)
-        if (seen_[size_t(next)] != s) {
-          seen_[size_t(next)] = s;
-          out.push_back(next);
-        }
-    return out;
+  // Whether a state does nothing but jump to one other.
+  bool only_jumps(int32_t s) const {
+    const Loose& l = loose_[size_t(s)];
+    return !is_end_[size_t(s)] && l.bytes.empty() && l.calls.empty() && l.tokens.empty() &&
+           l.jumps.size() == 1;
+  }
+
+  // The first state from here on that does more than jump. Of jumps in a circle (a loop over nothing) it is one of them.
+  int32_t past_jumps(int32_t s) {
+    past_.resize(loose_.size(), kUnknown);
+    std::vector<int32_t> way;
+    for (; past_[size_t(s)] == kUnknown && only_jumps(s); s = loose_[size_t(s)].jumps[0]) {
+      past_[size_t(s)] = s;
+      way.push_back(s);
+    }
+    const int32_t last = past_[size_t(s)] == kUnknown ? s : past_[size_t(s)];
+    for (const int32_t w : way) past_[size_t(w)] = last;
+    return last;
   }
 
   // Whether there is nothing left to do from here on but to be done: a call that goes on here needs no return.
-  bool only_ends(int32_t s) const {
-    for (size_t steps = 0; steps < loose_.size(); ++steps) {
-      if (is_end_[size_t(s)]) return true;
-      const Loose& l = loose_[size_t(s)];
-      if (!l.bytes.empty() || !l.calls.empty() || !l.tokens.empty() || l.jumps.size() != 1) return false;
-      s = l.jumps[0];
-    }
-    return false;
-  }
+  bool only_ends(int32_t s) { return is_end_[size_t(past_jumps(s))]; }
 
   // Rules that can be done without reading; then, for every rule, those it calls before it has read anything.
   void refuse_left_recursion() {
@@ -250,6 +247,7 @@ class Automaton::Builder {
         int64_t best = s.ends ? 0 : kNever;
         for (const ByteMove& m : s.bytes) best = std::min(best, d[size_t(m.target)] + 1);
         for (const TokenMove& m : s.tokens) best = std::min(best, d[size_t(m.target)] + 1);
+        for (const int32_t j : s.jumps) best = std::min(best, d[size_t(j)]);
         for (const Call& c : s.calls)
           best = std::min(best, d[size_t(c.rule_start)] + out.bytes_to_end(c.target));
         if (best < d[i]) d[i] = best, changed = true;
@@ -260,7 +258,9 @@ class Automaton::Builder {
   const RuleSet& rules_;
   const std::string& where_;
   std::vector<Loose> loose_;
-  std::vector<int32_t> starts_, ends_, seen_;
+  static constexpr int32_t kUnknown = -2;
+  std::vector<int32_t> starts_, ends_;
+  std::vector<int32_t> past_;  // of each state: past_jumps, once it was asked for
   std::vector<bool> is_end_;
   std::vector<TokenReference> tokens_;
 };

@@ -8,8 +8,9 @@
 
 namespace rlx::llm {
 
-/// One automaton for each rule, their states numbered together. A state moves by bytes, or calls a rule and goes on at another
-/// state when that is done. Immutable.
+/// One automaton for each rule, their states numbered together. A state moves by bytes, jumps, or calls a rule and goes on at
+/// another state when that is done. Jumps are kept, not worked out: of a repetition of what may be empty each part would reach all
+/// that follow it, and the moves would grow with the square of the parts. Immutable.
 class Automaton {
  public:
   /// A rule that may call itself before it has read anything, a rule without a body and a grammar that no text fits are
@@ -31,7 +32,8 @@ class Automaton {
     std::vector<ByteMove> bytes;
     std::vector<Call> calls;
     std::vector<TokenMove> tokens;
-    bool ends = false;  // the rule may be done here
+    std::vector<int32_t> jumps;  // states that are reached without reading
+    bool ends = false;           // the rule may be done here
   };
   static constexpr int32_t kDone = -1;
   /// Bytes to the end of the rule when there are none.

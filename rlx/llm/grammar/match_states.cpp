@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bitset>
 
 #include "rlx/base/error.h"
 #include "rlx/base/hash.h"
@@ -7,9 +8,18 @@
 namespace rlx::llm {
 
 // Places at once in which a text may be. Rules that call each other twice and may be empty have 2^depth of them.
-static constexpr size_t kMostPlaces = size_t(1) << 18;
+static constexpr size_t kMostPlaces = size_t(1) << 16;
 
 MatchStates::MatchStates(std::shared_ptr<const Automaton> automaton) : automaton_(std::move(automaton)) {
+  // A range of bytes that no move divides is read alike everywhere.
+  std::bitset<257> divided;
+  for (size_t s = 0; s < automaton_->size(); ++s)
+    for (const Automaton::ByteMove& m : automaton_->state(int32_t(s)).bytes)
+      divided.set(m.first), divided.set(size_t(m.last) + 1);
+  for (int b = 0, first = 0; b < 256; ++b) {
+    if (divided[size_t(b)]) first = b;
+    alike_first_[b] = static_cast<unsigned char>(first);
+  }
   start_ = intern({{automaton_->start(), kNoFrame}});
 }
 
@@ -52,6 +62,7 @@ int32_t MatchStates::intern(std::vector<Item> places) {
     const Automaton::State& s = automaton_->state(item.state);
     entry.distance = std::min(entry.distance, distance_of(item));
     if (!s.bytes.empty() || !s.tokens.empty()) entry.items.push_back(item);
+    for (const int32_t j : s.jumps) visit({j, item.frame});
     for (const Automaton::Call& c : s.calls)
       visit({c.rule_start, c.target == Automaton::kDone ? item.frame : frame(c.target, item.frame)});
     if (!s.ends) continue;
@@ -83,7 +94,9 @@ int32_t MatchStates::find_next(int32_t state, unsigned char byte) {
     for (const Automaton::ByteMove& m : automaton_->state(item.state).bytes)
       if (m.first <= byte && byte <= m.last) places.push_back({m.target, item.frame});
   const int32_t next = places.empty() ? kDead : intern(std::move(places));
-  return all_[size_t(state)].next[byte] = next;
+  for (size_t b = alike_first_[byte]; b < 256 && alike_first_[b] == alike_first_[byte]; ++b)
+    all_[size_t(state)].next[b] = next;
+  return next;
 }
 
 const std::vector<std::pair<int32_t, int32_t>>& MatchStates::token_moves(int32_t state) {

@@ -82,6 +82,7 @@ class MatchStates {
   int32_t intern(std::vector<Item> places);
 
   std::shared_ptr<const Automaton> automaton_;
+  unsigned char alike_first_[256];  // of each byte: the first of those around it that every state reads alike
   std::vector<Frame> frames_;
   std::unordered_map<uint64_t, int32_t> frame_ids_;
   std::vector<Entry> all_;
