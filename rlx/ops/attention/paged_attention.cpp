@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "rlx/base/checked.h"
 #include "rlx/ops/attention/attention.h"
 #include "rlx/ops/elementwise/binary.h"
 #include "rlx/ops/elementwise/cast.h"
@@ -84,8 +85,9 @@ Shapes PagedAttention::infer(Infer& c, Attrs& a) {
   c.require_float(0);
   check_attrs(c, a);
   const Dim batch = c.in(0).dim(0), seq = c.in(0).dim(1);
-  require_dims(c, 0, {batch, seq, a.num_heads * a.head_dim}, cat(a.num_heads, " heads of ", a.head_dim));
-  check_store(c, 1, a, a.num_kv_heads * a.head_dim);
+  require_dims(c, 0, {batch, seq, checked_mul(a.num_heads, a.head_dim)},
+               cat(a.num_heads, " heads of ", a.head_dim));
+  check_store(c, 1, a, checked_mul(a.num_kv_heads, a.head_dim));
   c.require_rank(2, 2);
   for (const int i : {2, 3}) {
     if (c.in(i).dtype() != DType::i32 && c.in(i).dtype() != DType::i64)
@@ -94,11 +96,11 @@ Shapes PagedAttention::infer(Infer& c, Attrs& a) {
   require_dims(c, 2, {batch, c.in(2).dim(1)}, "pages of each row of q");
   require_dims(c, 3, {batch, seq}, "a position of each query");
   if (c.count() > 4) {
-    check_store(c, 4, a, a.num_kv_heads * a.value_dim);
+    check_store(c, 4, a, checked_mul(a.num_kv_heads, a.value_dim));
     c.same_dtype({1, 4});
     c.same(c.in(4).dim(0), c.in(1).dim(0), "slots of k and v");
   }
-  return {c.in(0).with_dims({batch, seq, a.num_heads * a.value_dim})};
+  return {c.in(0).with_dims({batch, seq, checked_mul(a.num_heads, a.value_dim)})};
 }
 
 Exprs PagedAttention::decompose(const Lower& c, const Attrs& a) {
