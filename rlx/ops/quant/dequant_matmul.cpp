@@ -1,5 +1,6 @@
 #include "rlx/ops/quant/dequant_matmul.h"
 
+#include "rlx/base/checked.h"
 #include "rlx/ops/elementwise/binary.h"
 #include "rlx/ops/elementwise/cast.h"
 #include "rlx/ops/elementwise/compare.h"
@@ -243,13 +244,14 @@ Shapes DequantMatmulTransposed::infer(Infer& c, Attrs& a) {
   const int64_t n = require_features(c);
   const Shape& w = c.in(1);
   if (w.dtype() != DType::u8) c.fail("w: ", w, " has dtype ", w.dtype(), "; packed weights are bytes, u8");
+  if (!w.num_elements().is_static())
+    c.fail("w: ", w, " has a symbolic size; the number of its blocks is needed");
   // The n columns of W lie behind each other, each k / block blocks.
-  const auto blocks =
-      n == 0 ? std::nullopt : exact_div(w.num_elements(), n * quant::code_bytes(s, s.block, 1));
-  if (!blocks)
+  const int64_t bytes = w.num_elements().value(), step = checked_mul(n, quant::code_bytes(s, s.block, 1));
+  if (step == 0 || bytes % step != 0)
     c.fail("w: ", w, " is no whole number of ", a.scheme, " blocks for each of the ", n,
            " columns of x: ", c.in(0));
-  return {c.in(0).with_dim(-1, *blocks * Dim(s.block))};
+  return {c.in(0).with_dim(-1, bytes / step * s.block)};
 }
 
 Exprs DequantMatmulTransposed::decompose(const Lower& c, const Attrs& a) {
@@ -262,6 +264,7 @@ std::vector<OpSample<DequantMatmulTransposed::Attrs>> DequantMatmulTransposed::s
   return {{{"gguf_q4_0"}, {"f32[2,3]", "u8[54] <60"}},
           {{"gguf_q8_0"}, {"f64[1,3,2]", "u8[2,68] <60"}},
           {{"gguf_q6k"}, {"f32[4,2]", "u8[2,210] <60"}},
+          {{"gguf_q5_0"}, {"f32[1,1]", "u8[22] <60"}},
           {{"gguf_q4_1"}, {"f16[0,3]", "u8[3,40] <60"}}};
 }
 
