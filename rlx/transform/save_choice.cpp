@@ -5,6 +5,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "rlx/ir/bodies.h"
+
 namespace rlx::transform {
 namespace {
 
@@ -13,9 +15,8 @@ int64_t bytes_of(const Graph& g, Value v) {
   return s.is_static() ? std::max<int64_t>(1, s.size_bytes()) : int64_t(1) << 40;
 }
 
-// Rough cost of running a node again: elements made; for a contraction the products summed, which are
-// sqrt(|a| |b| |y|) where each index stands in two of the three.
-double cost_of(const Graph& g, const Node& n) {
+// Elements made; for a contraction the products summed, which are sqrt(|a| |b| |y|) where each index stands in two of the three.
+double own_cost(const Graph& g, const Node& n) {
   const auto size_of = [](const Shape& s) { return s.is_static() ? double(s.elements()) : 1e6; };
   double made = 0, largest = 1, second = 1;
   for (const Shape& s : n.shapes) made += size_of(s);
@@ -26,6 +27,17 @@ double cost_of(const Graph& g, const Node& n) {
     largest = std::max(largest, size);
   }
   return std::max(made, std::sqrt(made * largest * second));
+}
+
+// Rough cost of running a node again. One with bodies costs what the dearest of them does, once.
+double cost_of(const Graph& g, const Node& n) {
+  double inside = 0;
+  ir::for_each_body(n, [&](const ir::FieldInfo&, const ir::GraphRef& body) {
+    double sum = 0;
+    for (const Node* m : body->nodes()) sum += m->op->traits.leaf ? 0 : cost_of(*body, *m);
+    inside = std::max(inside, sum);
+  });
+  return std::max(inside, own_cost(g, n));
 }
 
 // Forward nodes on which the needed values depend, operands first; leaves and constants are left out.

@@ -146,6 +146,21 @@ TEST(FitBytes, comes_near_the_best_set) {
   EXPECT_LE(chosen, 1.3 * best) << chosen << " nodes run again, " << best << " at least";
 }
 
+// A function hides its products from nobody who asks what it costs: of its result and of what three sines leave, it is kept, though
+// it is smaller.
+TEST(FitBytes, a_function_costs_what_its_body_does) {
+  const auto g = graph(R"(graph(x: f64[32,64], w: f64[64,1], z: f64[64,1]) {
+    a = custom_fn(x, w, fwd_body=graph @product(u: f64[32,64], v: f64[64,1]) { return matmul(u, v) },
+                  vjp_body=graph @gradient(u: f64[32,64], v: f64[64,1], primal_output: f64[32,1], d_output: f64[32,1]) {
+                    return matmul(d_output, transpose(v, perm=[1,0])), mul(v, v)
+                  })
+    b = sin(sin(sin(sin(z))))
+    return add(reduce(sin(a)), reduce(b))
+  })");
+  const auto cut = transform::grad_partitioned(g, {"x", "z"}, SavePolicy::fit_bytes, 512);
+  for (const std::string& node : cut.recomputed) EXPECT_EQ(node.find("custom_fn"), node.npos) << node;
+}
+
 TEST_F(Partition, a_budget_is_needed_for_fitting) {
   EXPECT_EQ(test::error_of([&] { cut(SavePolicy::fit_bytes); }),
             "grad: the policy fit_bytes needs a budget of 0 bytes or more");
