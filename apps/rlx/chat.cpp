@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdio>
 #include <iostream>
+#include <optional>
 
 #include "apps/rlx/command.h"
 #include "apps/rlx/model_arguments.h"
@@ -93,25 +94,37 @@ class Chat {
   void command(const std::string& line) {
     const size_t space = line.find(' ');
     const std::string name = line.substr(0, space), value = space == line.npos ? "" : line.substr(space + 1);
+    if (name == "/help") {
+      print(kHelp);
+    } else if (name == "/clear") {
+      talk_.clear();
+    } else if (name == "/history") {
+      show_history();
+    } else if (name == "/stats") {
+      print(stats_.empty() ? "no answer yet\n" : stats_ + "\n");
+    } else if (name == "/retry") {
+      last_.empty() ? print("/retry: there is no message yet\n") : retry();
+    } else if (name == "/temp") {
+      if (const auto t = number_of(name, value, 0)) talk_.options().sampling.temperature = *t;
+    } else if (name == "/tokens") {
+      if (const auto n = number_of(name, value, 1)) talk_.options().max_tokens = int64_t(*n);
+    } else {
+      print("unknown command '" + name + "'; /help lists them\n");
+    }
+  }
+
+  // The number behind a command; one that is none, or is below `least`, is told.
+  static std::optional<double> number_of(const std::string& name, const std::string& value, double least) {
     char* end = nullptr;
     const double number = std::strtod(value.c_str(), &end);
-    const bool is_number = !value.empty() && *end == '\0';
-    if (name == "/help")
-      print(kHelp);
-    else if (name == "/clear")
-      talk_.clear();
-    else if (name == "/history")
-      show_history();
-    else if (name == "/stats")
-      print(stats_.empty() ? "no answer yet\n" : stats_ + "\n");
-    else if (name == "/retry" && !last_.empty())
-      talk_.forget_last(), answer(last_);
-    else if (name == "/temp" && is_number && number >= 0)
-      talk_.options().sampling.temperature = number;
-    else if (name == "/tokens" && is_number && number >= 1)
-      talk_.options().max_tokens = int64_t(number);
-    else
-      print("unknown command '" + line + "'; /help lists them\n");
+    if (!value.empty() && *end == '\0' && number >= least && number <= 1e9) return number;
+    print(cat(name, ": '", value, "' is not a number from ", int64_t(least), " on\n"));
+    return std::nullopt;
+  }
+
+  void retry() {
+    talk_.forget_last();
+    answer(last_);
   }
 
   void show_history() const {

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""The commands over language models from outside: what they print, write and refuse.
+
+usage: cli.py RLX ROOT"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+RLX, ROOT = sys.argv[1], sys.argv[2]
+DATA = os.environ.get("RLX_DATA") or os.path.join(ROOT, "../shared/data")
+MODEL = f"{DATA}/gguf/qwen2-Q8_0.gguf"
+failures = []
+
+
+def check(name, condition, text=""):
+    if not condition:
+        failures.append(name)
+        print(f"FAILED {name}: {text}")
+
+
+def run(*args, text=None):
+    return subprocess.run([RLX, *map(str, args)], capture_output=True, text=True, errors="replace", input=text)
+
+
+def good(name, *args, text=None):
+    done = run(*args, text=text)
+    check(name, done.returncode == 0, f"exit {done.returncode}: {done.stderr}")
+    return done.stdout
+
+
+def refused(name, message, *args, code=1, text=None):
+    done = run(*args, text=text)
+    check(name, done.returncode == code and message in done.stderr, f"exit {done.returncode}: {done.stderr}")
+
+
+def write(path, text):
+    with open(path, "w") as f:
+        f.write(text)
+    return path
+
+
+def texts(folder):
+    """One file of text, one of talks."""
+    plain = write(f"{folder}/plain.txt", "the cat sat on the mat and the dog sat on the log. " * 40)
+    talks = [{"prompt": f"question {i}", "completion": f" answer {i * i}"} for i in range(12)]
+    return plain, write(f"{folder}/talks.jsonl", "".join(json.dumps(t) + "\n" for t in talks))
+
+
+def check_generate():
+    once = good("generate", "generate", MODEL, "-p", "the cat", "-n", 12, "-q")
+    check("generate twice", good("generate", "generate", MODEL, "-p", "the cat", "-n", 12, "-q") == once)
+    told = json.loads(good("generate --json", "generate", MODEL, "-p", "the cat", "-n", 12, "--json"))
+    check("generate --json", len(told["tokens"]) == 12, told)
+    refused("generate without a model", "no-such-model", "generate", "no-such-model", "-p", "x")
+
+
+def check_chat():
+    said = good("chat", "chat", MODEL, "-n", 4, text="/temp abc\n/temp\n/tokens 0\n/tokens 3\n/retry\n/nothing\n/stats\n/quit\n")
+    for line in ("/temp: 'abc' is not a number from 0 on", "/temp: '' is not a number", "/tokens: '0' is not a number from 1 on",
+                 "/retry: there is no message yet", "unknown command '/nothing'; /help lists them", "no answer yet"):
+        check("chat", line in said, f"{line!r} is not in {said!r}")
+
+
+def check_imatrix(folder, plain):
+    file = f"{folder}/importance.gguf"
+    good("imatrix", "imatrix", f"{DATA}/gguf/qwen2-F16.gguf", plain, "-o", file, "-c", 32, "--progress", "none")
+    good("imatrix --add", "imatrix", f"{DATA}/gguf/qwen2-F16.gguf", plain, "-o", f"{folder}/more.dat", "-c", 32, "--add", file,
+         "--progress", "none")
+    codes = {}
+    for kind, extra in (("plain", []), ("weighted", ["--imatrix", file]), ("older", ["--imatrix", f"{folder}/more.dat"])):
+        out = f"{folder}/{kind}.gguf"
+        told = good(f"quantize {kind}", "quantize", f"{DATA}/gguf/qwen2-F16.gguf", out, "Q4_0", "--progress", "none", *extra)
+        check(f"quantize {kind}", ("weighed by importance" in told) == bool(extra), told)
+        with open(out, "rb") as f:
+            codes[kind] = f.read()[-50000:]  # behind what tells where the importance is from
+    check("importance changes codes", codes["plain"] != codes["weighted"])
+    check("both forms of the file say the same", codes["older"] == codes["weighted"])
+    refused("imatrix of a text that is too short", "imatrix", "imatrix", MODEL, write(f"{folder}/short", ""), "-o", file)
+
+
+def check_finetune(folder, plain, talks):
+    common = ["-c", 24, "-b", 2, "--rank", 4, "--lr", "0.005", "--schedule", "constant", "--progress", "none"]
+    told = json.loads(good("finetune", "finetune", MODEL, plain, "-o", f"{folder}/a", "--steps", 12, *common, "--held-back", "0.2",
+                           "--json"))
+    check("finetune learns", told["held_back_after"] < told["held_back_before"] and len(told["loss"]) == 12, told)
+    for file in ("adapter_config.json", "adapter_model.safetensors", "checkpoint.safetensors"):
+        check("finetune writes", os.path.exists(f"{folder}/a/{file}"), file)
+    # Stopped halfway and gone on: the same adapter.
+    good("finetune half", "finetune", MODEL, plain, "-o", f"{folder}/b", "--steps", 12, *common)
+    good("finetune, first part", "finetune", MODEL, plain, "-o", f"{folder}/c", "--steps", 12, "--save-every", 6, *common)
+    again = json.loads(good("finetune --resume", "finetune", MODEL, plain, "-o", f"{folder}/c", "--steps", 12, *common, "--resume",
+                            "--json"))
+    check("nothing is left to do", again["loss"] == [] and again["steps"] == 12, again)
+    with open(f"{folder}/b/adapter_model.safetensors", "rb") as b, open(f"{folder}/c/adapter_model.safetensors", "rb") as c:
+        check("the same adapter", b.read() == c.read())
+    refused("another run", "is of another run", "finetune", MODEL, plain, "-o", f"{folder}/c", "--steps", 12, *common, "--seed", 9,
+            "--resume")
+    good("finetune talks", "finetune", MODEL, talks, "-o", f"{folder}/d", "--steps", 2, *common, "--target", "q_proj,v_proj")
+    refused("unknown target", "has no products 'query'", "finetune", MODEL, plain, "-o", f"{folder}/e", *common, "--target", "query")
+    bare = good("generate", "generate", MODEL, "-p", "the cat", "-n", 16, "-q")
+    tuned = good("generate --adapter", "generate", MODEL, "-p", "the cat", "-n", 16, "-q", "--adapter", f"{folder}/a")
+    check("the adapter changes the text", bare != tuned, tuned)
+
+
+def check_judging(folder, plain):
+    told = json.loads(good("perplexity", "perplexity", MODEL, plain, "-w", 32, "--json", "--progress", "none"))
+    check("perplexity", told["perplexity"] > 1, told)
+    speed = json.loads(good("bench", "bench", MODEL, "-p", 8, "-n", 4, "-r", 1, "--json"))
+    check("bench", speed["prompt"] == 8, speed)
+
+
+if not os.path.isdir(f"{DATA}/gguf"):
+    print(f"skipped: no folder {DATA}/gguf")
+    sys.exit(0)
+with tempfile.TemporaryDirectory() as scratch:
+    plain, talks = texts(scratch)
+    check_generate()
+    check_chat()
+    check_imatrix(scratch, plain)
+    check_finetune(scratch, plain, talks)
+    check_judging(scratch, plain)
+print(f"{len(failures)} failures")
+sys.exit(1 if failures else 0)
