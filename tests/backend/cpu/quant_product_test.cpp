@@ -1,7 +1,9 @@
 #include "rlx/backend/cpu/kernels/quant_product.h"
 
 #include <cstring>
+#include <map>
 
+#include "rlx/backend/cpu/kernels/quant_transposed.h"
 #include "rlx/base/error.h"
 #include "rlx/io/safetensors.h"
 #include "rlx/quant/grid.h"
@@ -246,6 +248,59 @@ TEST_P(QuantFormat, packed_weights_decode_and_unpack_bit_for_bit) {
   const Weights w = of_format(GetParam(), 19, 512, 5);
   check_decoded(w);
   check_unpacked(w);
+}
+
+// y[i, p] = sum over j of x[i, j] w[j, p], from the same packed form; f32 chains of n terms.
+void check_transposed(const Weights& w, int64_t m) {
+  const int64_t x_stride = w.n + 3, y_stride = w.k + 5;
+  const Array<float> x = random_array(m * x_stride, 8);
+  std::vector<double> want(static_cast<size_t>(m * w.k)), bound(want.size());
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < w.n; ++j) {
+      for (int64_t p = 0; p < w.k; ++p) {
+        const double term = double(x[i * x_stride + j]) * double(w.values[size_t(j * w.k + p)]);
+        want[size_t(i * w.k + p)] += term;
+        bound[size_t(i * w.k + p)] += std::abs(term) * double(w.n + 2) * 0x1p-24;
+      }
+    }
+  }
+  std::map<Isa, std::vector<float>> first;
+  test::at_every_level([&](Team team) {
+    const QuantMatrix packed = w.pack(team);
+    Array<float> y(m * y_stride);
+    const QuantTransposed p{.m = m,
+                            .n = w.n,
+                            .k = w.k,
+                            .x = x.data(),
+                            .x_stride = x_stride,
+                            .w = &packed,
+                            .y = y.data(),
+                            .y_stride = y_stride};
+    Array<std::byte> workspace(int64_t(quant_transposed_workspace(p, team.threads())));
+    quant_transposed(team, p, workspace.data());
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t p = 0; p < w.k; ++p)
+        ASSERT_NEAR(y[i * y_stride + p], want[size_t(i * w.k + p)], bound[size_t(i * w.k + p)] + 1e-30)
+            << w.name << " row " << i << " column " << p;
+      for (int64_t p = w.k; p < y_stride && i + 1 < m; ++p)
+        ASSERT_EQ(y[i * y_stride + p], 0) << "behind a row";
+    }
+    const auto [it, is_new] = first.try_emplace(current_isa(), y.data(), y.data() + m * y_stride);
+    ASSERT_TRUE(is_new || std::equal(it->second.begin(), it->second.end(), y.data()))
+        << "threads change bits";
+  });
+}
+
+TEST_P(QuantFormat, transposed_product_is_that_of_the_decoded_weights) {
+  const int64_t unit = quant::find_format(GetParam())->elements;
+  check_transposed(of_format(GetParam(), 37, unit == 256 ? 512 : 3 * unit, 1), 13);
+  check_transposed(of_format(GetParam(), 1, unit, 3), 1);
+}
+
+// Several parts, the last one short: 64 rows are decoded together where they are long, 1024 where they are short.
+TEST(QuantProduct, transposed_product_gathers_parts) {
+  check_transposed(of_format("q4_1", 150, 8192, 2), 7);
+  check_transposed(of_format("q8_0", 1300, 32, 5), 9);
 }
 
 TEST(QuantProduct, every_byte_of_four_bit_floats_decodes_bit_for_bit) {

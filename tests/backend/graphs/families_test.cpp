@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "rlx/backend/cpu/kernels/quant_product.h"
 #include "rlx/backend/cpu/nodes/device.h"
 #include "rlx/ir/sample.h"
 #include "rlx/passes/legalise.h"
@@ -242,6 +243,27 @@ TEST(Families, of_blocks_multiply_in_every_format) {
             want, 2e-4);
       }
     }
+  }
+}
+
+TEST(Families, of_blocks_multiply_transposed_from_the_form_of_the_product) {
+  const int64_t n = 37, k = 512;
+  for (const quant::BlockFormat& f : quant::formats()) {
+    if (f.is_plain() || f.decode == nullptr || f.encode == nullptr) continue;
+    const Literal w = encoded_weights(f, n, k);
+    const ir::Graph g = test::graph(
+        cat("graph @q(x: f32[2,3,512], w: ", w.shape(), ") { y = dequant_matmul(x, w, scheme=\"gguf_", f.name,
+            "\") z = dequant_matmul_transposed(y, w, scheme=\"gguf_", f.name, "\") return y, z }"));
+    SCOPED_TRACE(cat(g));
+    const Literal x = ir::sample_literal("f32[2,3,512]", 6);
+    const Literals want = ir::interpret(g, Literals{x, w});
+    for (const bool fixed : {false, true})
+      test::expect_close(test::run_on(cpu::device(), g, {x, w}, {.threads = 3, .fixed = {false, fixed}}),
+                         want, 2e-4);
+    const auto program = Builder(cpu::device(), 2).build(g, {.fixed = {false, true}});
+    if (cpu::QuantMatrix::kind_of(f) == nullptr) continue;
+    ASSERT_EQ(program->plan().steps[1].kernel, "dequant_matmul_transposed_blocks_f32");
+    EXPECT_EQ(program->packings().size(), 1u) << "one form serves both";
   }
 }
 

@@ -49,6 +49,7 @@ TEST(Kernels, run_operators_without_the_reference) {
                                       "conv2d_backward_input",
                                       "conv2d_backward_weight",
                                       "dequant_matmul",
+                                      "dequant_matmul_transposed",
                                       "dequant_grouped_matmul",
                                       "q_matmul",
                                       "concat",

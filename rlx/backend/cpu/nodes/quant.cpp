@@ -5,6 +5,7 @@
 
 #include "rlx/backend/cpu/isa.h"
 #include "rlx/backend/cpu/kernels/quant_product.h"
+#include "rlx/backend/cpu/kernels/quant_transposed.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/backend/cpu/nodes/packed.h"
 #include "rlx/backend/cpu/nodes/requantize.h"
@@ -99,6 +100,29 @@ std::unique_ptr<Step> prepare_matmul_now(const Request& r) {
       },
       workspace_of(p));
   step->note = cat("blocks packed in each run", activations_note(p));
+  return step;
+}
+
+// ---- the gradient's product, from the form that the forward one keeps ----
+
+Support accepts_transposed(const Request& r) {
+  return accepts_blocks(r, r.node.as<ops::DequantMatmulTransposed>().scheme);
+}
+
+std::unique_ptr<Step> prepare_transposed(const Request& r) {
+  QuantTransposed p{.n = r.in[0].shape.dim(-1).value(), .k = r.out[0].shape.dim(-1).value()};
+  p.m = r.in[0].shape.elements() / p.n;
+  p.x_stride = p.n;
+  p.y_stride = p.k;
+  auto step = with_packed(r, packing_of(r.node.as<ops::DequantMatmulTransposed>().scheme, 1, p.n, p.k),
+                          quant_transposed_workspace(p, r.threads), [p](const Launch& l, const void* packed) {
+                            QuantTransposed now = p;
+                            now.x = f32(l, 0);
+                            now.w = static_cast<const QuantMatrix*>(packed);
+                            now.y = reinterpret_cast<float*>(l.out[0]);
+                            quant_transposed(l.team, now, l.workspace);
+                          });
+  step->note = "packed blocks, decoded in parts";
   return step;
 }
 
@@ -251,6 +275,8 @@ std::unique_ptr<Step> prepare_codes(const Request& r) {
 void add_quant(KernelTable& table) {
   table.add<ops::DequantMatmul>({"dequant_matmul_blocks_f32", accepts_matmul, prepare_matmul});
   table.add<ops::DequantMatmul>({"dequant_matmul_blocks_now_f32", accepts_matmul_now, prepare_matmul_now});
+  table.add<ops::DequantMatmulTransposed>(
+      {"dequant_matmul_transposed_blocks_f32", accepts_transposed, prepare_transposed});
   table.add<ops::DequantGroupedMatmul>(
       {"dequant_grouped_matmul_blocks_f32", accepts_grouped, prepare_grouped});
   table.add<ops::DequantGroupedMatmul>(

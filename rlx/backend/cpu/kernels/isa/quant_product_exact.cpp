@@ -6,6 +6,7 @@
 // are bit-equal to its own.
 // Levels: also avx512vnni, for quant_product.cpp.
 #include "rlx/backend/cpu/kernels/isa/quant_product_strip.h"
+#include "rlx/backend/cpu/simd/transpose.h"
 
 namespace rlx::cpu::RLX_ISA {
 namespace {
@@ -135,6 +136,21 @@ RLX_INLINE int valid_lanes(const QuantView& w, int64_t g) {
   return int(left < kLanes ? left : kLanes);
 }
 
+/// out[lane * stride + c] = factor[lane] * values[c][lane], squares in registers.
+void turn_columns(const float* values, int count, F32 factor, int lanes, float* out, int64_t stride) {
+  int c = 0;
+  for (; c + kLanes <= count; c += kLanes) {
+    F32 v[kLanes];
+    for (int i = 0; i < kLanes; ++i) v[i] = load(values + (c + i) * kLanes) * factor;
+    transpose(v);
+    for (int lane = 0; lane < lanes; ++lane) store(out + lane * stride + c, v[lane]);
+  }
+  for (; c < count; ++c) {
+    const F32 column = load(values + c * kLanes) * factor;
+    for (int lane = 0; lane < lanes; ++lane) out[lane * stride + c] = column[lane];
+  }
+}
+
 }  // namespace
 
 void quant_multiply_exact(const QuantRows& rows, const QuantTile& tile, float* y, int64_t y_stride) {
@@ -159,13 +175,10 @@ void quant_decode_groups(const QuantView& w, int64_t begin, int64_t end, float* 
   with_layout(w.kind, [&]<QuantLayout layout>() {
     for (int64_t g = begin; g < end; ++g) {
       const int lanes = valid_lanes(w, g);
+      F32 factor = set1(1.0f);
+      if (w.factors) factor = load(w.factors + g * kLanes);
       each_part<layout>(w, g, [&](int64_t first, int count, const float* values) {
-        for (int lane = 0; lane < lanes; ++lane) {
-          const int64_t row = g * kLanes + lane;
-          const float factor = w.factors ? w.factors[row] : 1.0f;
-          float* to = out + row * stride + first;
-          for (int c = 0; c < count; ++c) to[c] = values[c * kLanes + lane] * factor;
-        }
+        turn_columns(values, count, factor, lanes, out + g * kLanes * stride + first, stride);
       });
     }
   });
