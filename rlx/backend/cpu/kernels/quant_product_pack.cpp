@@ -85,6 +85,23 @@ void each_code(const Plane& p, int elements, Visit visit) {
   }
 }
 
+// codes ^= the plane, for planes whose bytes hold elements four and more apart: four neighbours at a time. Shifts carry bits from byte to
+// byte; the mask takes them away.
+void add_plane_by_words(const Plane& p, int elements, const uint8_t* block, uint8_t* codes) {
+  const uint32_t mask = uint32_t((1 << p.bits) - 1) * 0x01010101u;
+  for (int first = 0, byte = p.offset; first < elements; first += p.span, byte += p.stride) {
+    for (int part = 0; part < p.span / p.stride; ++part) {
+      for (int l = 0; l < p.stride; l += 4) {
+        uint32_t from, to;
+        std::memcpy(&from, block + byte + l, 4);
+        std::memcpy(&to, codes + first + part * p.stride + l, 4);
+        to ^= (from >> (p.bits * part) & mask) << p.at;
+        std::memcpy(codes + first + part * p.stride + l, &to, 4);
+      }
+    }
+  }
+}
+
 // Element of digit `digit` of byte l of a tq1_0 block, and how many digits the byte has.
 int ternary_element(int l, int digit) {
   if (l < 32) return 32 * digit + l;
@@ -104,11 +121,16 @@ void read_codes(const Source& s, int elements, const uint8_t* block, uint8_t* co
   }
   std::memset(codes, s.flip, size_t(elements));
   for (const Plane& p : {s.low, s.high}) {
-    if (p.bits == 0) continue;
-    const int mask = (1 << p.bits) - 1;
-    each_code(p, elements, [&](int e, int byte, int shift) {
-      codes[e] ^= uint8_t((block[byte] >> shift & mask) << p.at);
-    });
+    if (p.bits == 8) {
+      for (int e = 0; e < elements; ++e) codes[e] ^= block[p.offset + e];
+    } else if (p.stride % 4 == 0 && p.bits > 0) {
+      add_plane_by_words(p, elements, block, codes);
+    } else if (p.bits > 0) {
+      const int mask = (1 << p.bits) - 1;
+      each_code(p, elements, [&](int e, int byte, int shift) {
+        codes[e] ^= uint8_t((block[byte] >> shift & mask) << p.at);
+      });
+    }
   }
 }
 
@@ -244,25 +266,35 @@ void join_planes(int bits, const uint32_t* words, uint8_t* codes) {
 // Moves the head of lane `lane` between the group block at `at` and `p`; returns where the strips begin.
 template <class Move>
 std::byte* move_head(const QuantLayout& l, int lanes, int lane, std::byte* at, Pieces& p, Move move) {
-  const auto items = [&](auto* data, int count, int size) {
+  const auto items = [&]<int size>(auto* data, int count) {
     for (int i = 0; i < count; ++i) {
       move(at + (i * lanes + lane) * size, reinterpret_cast<uint8_t*>(data) + i * size, size_t(size));
     }
     at += count * lanes * size;
   };
-  items(p.halves, l.halves(), 2);
-  items(p.bytes, l.bytes(), 1);
-  items(p.floats, l.floats(), 4);
+  items.template operator()<2>(p.halves, l.halves());
+  items.template operator()<1>(p.bytes, l.bytes());
+  items.template operator()<4>(p.floats, l.floats());
   return at;
 }
 
-void put(std::byte* packed, const uint8_t* piece, size_t bytes) { std::memcpy(packed, piece, bytes); }
-void take(const std::byte* packed, uint8_t* piece, size_t bytes) { std::memcpy(piece, packed, bytes); }
+constexpr auto put = [](std::byte* packed, const uint8_t* piece, size_t bytes) {
+  std::memcpy(packed, piece, bytes);
+};
+constexpr auto take = [](const std::byte* packed, uint8_t* piece, size_t bytes) {
+  std::memcpy(piece, packed, bytes);
+};
 
 void put_strip(const QuantLayout& l, int lanes, int lane, const uint8_t* codes, std::byte* strip) {
   uint32_t words[8];
   cut_planes(l.bits, codes, words);
   for (int w = 0; w < l.bits; ++w) std::memcpy(strip + (w * lanes + lane) * 4, words + w, 4);
+}
+
+// Lanes behind the last row stay zero. Each thread clears what it fills: memory that is new is then paid for by all of them.
+void clear_groups(const QuantView& v, int64_t begin, int64_t end, std::byte* data) {
+  const int64_t group = v.blocks * v.block_bytes;
+  std::memset(data + begin * group, 0, size_t((end - begin) * group));
 }
 
 QuantKind scheme_kind(const quant::Scheme& s) {
@@ -316,7 +348,6 @@ QuantMatrix QuantMatrix::allocate(QuantKind kind, int64_t n, int64_t k, int64_t 
   const int64_t blocks = ceil_div(k, block_columns);
   m.size_ = size_t(groups * blocks * block_bytes);
   m.bytes_ = allocate_aligned(m.size_);
-  std::memset(m.bytes_.get(), 0, m.size_);
   if (factors) {
     const size_t bytes = size_t(groups * m.lanes_) * sizeof(float);
     m.factors_ = allocate_aligned(bytes);
@@ -347,6 +378,7 @@ QuantMatrix QuantMatrix::pack(Team team, const quant::BlockFormat& format, const
   const quant::GridFormat* grid = quant::find_grid_format(format.name);
   team.parallel_for(ceil_div(n, lanes), 1, [&](int64_t begin, int64_t end) {
     Pieces p;
+    clear_groups(v, begin, end, m.bytes_.get());
     for (int64_t row = begin * lanes; row < std::min(n, end * lanes); ++row) {
       const int lane = int(row % lanes);
       for (int64_t b = 0; b < v.blocks; ++b) {
@@ -388,6 +420,7 @@ QuantMatrix QuantMatrix::pack(Team team, const quant::Scheme& s, const quant::Sc
   const int64_t groups = s.block ? ceil_div(k, s.block) : 0, runs = s.block ? ceil_div(columns, s.block) : 0;
   team.parallel_for(ceil_div(n, lanes), 1, [&](int64_t begin, int64_t end) {
     auto* factors = reinterpret_cast<float*>(m.factors_.get());
+    clear_groups(v, begin, end, m.bytes_.get());
     for (int64_t row = begin * lanes; row < std::min(n, end * lanes); ++row) {
       const int lane = int(row % lanes);
       if (factors) factors[row] = fp8 ? in.scale[size_t(row)] : in.global_scale;
