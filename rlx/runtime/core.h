@@ -86,6 +86,8 @@ class Core {
   /// Changes when weights are set.
   uint64_t version() const { return version_.load(std::memory_order_acquire); }
   int64_t packed_weight_bytes() const { return weights_.packed_bytes(); }
+  /// Before the first run: see WeightStore.
+  void share_forms(std::shared_ptr<FormPool> pool) { weights_.share_forms(std::move(pool)); }
 
   std::vector<Port> inputs, params, results, states;
 

@@ -2,6 +2,24 @@
 
 namespace rlx {
 
+std::shared_ptr<const void> FormPool::find_or_make(const std::shared_ptr<const std::byte>& data,
+                                                   const std::string& form,
+                                                   const std::function<std::shared_ptr<const void>()>& make) {
+  const std::lock_guard lock(mutex_);
+  std::weak_ptr<const void>& kept = forms_[{data.get(), form}];
+  if (auto there = kept.lock()) return there;
+  using Held = std::pair<std::shared_ptr<const std::byte>, std::shared_ptr<const void>>;
+  const auto held = std::make_shared<const Held>(data, make());
+  const std::shared_ptr<const void> made(held, held->second.get());
+  kept = made;
+  return made;
+}
+
+void WeightStore::share_forms(std::shared_ptr<FormPool> pool) {
+  const std::lock_guard lock(mutex_);
+  pool_ = std::move(pool);
+}
+
 void WeightStore::set(size_t leaf, Literal value) {
   const std::lock_guard lock(mutex_);
   values_[leaf] = std::move(value);
@@ -40,7 +58,9 @@ std::vector<std::shared_ptr<const void>> WeightStore::forms_for(const backend::E
   for (const auto& form : program.packings()) {
     Form& f = forms_[{size_t(form.leaf), form.packing.form}];
     if (!f.data) {
-      f.data = form.packing.make(team, resident_locked(size_t(form.leaf)).get());
+      const std::shared_ptr<const std::byte> data = resident_locked(size_t(form.leaf));
+      const auto make = [&] { return form.packing.make(team, data.get()); };
+      f.data = pool_ ? pool_->find_or_make(data, form.packing.form, make) : make();
       f.bytes = form.packing.bytes;
     }
     out.push_back(f.data);

@@ -1,12 +1,28 @@
 // The weights of a compiled graph and the forms its steps read them in.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 
 #include "rlx/backend/executable.h"
 
 namespace rlx {
+
+/// Forms by the memory they were made of, for programs that read the same weights. A form lives as long as somebody holds it, and keeps
+/// that memory alive.
+class FormPool {
+ public:
+  /// The form of what lies at `data`, or what `make` returns.
+  std::shared_ptr<const void> find_or_make(const std::shared_ptr<const std::byte>& data,
+                                           const std::string& form,
+                                           const std::function<std::shared_ptr<const void>()>& make);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::pair<const std::byte*, std::string>, std::weak_ptr<const void>> forms_;
+};
 
 /// Shared by the clones of a compiled graph and by its plans for different sizes. Each form of a weight is made once.
 class WeightStore {
@@ -19,6 +35,8 @@ class WeightStore {
 
   /// The forms an executable asks for, in its order; makes the missing ones. The weights must be set.
   std::vector<std::shared_ptr<const void>> forms_for(const backend::Executable&, Team);
+  /// Forms of weights over the same memory are then made once for all stores with this pool.
+  void share_forms(std::shared_ptr<FormPool> pool);
   /// Bytes of the forms made so far.
   int64_t packed_bytes() const;
 
@@ -30,6 +48,7 @@ class WeightStore {
   std::shared_ptr<const std::byte> resident_locked(size_t leaf);
 
   const backend::Memory& memory_;
+  std::shared_ptr<FormPool> pool_;
   mutable std::mutex mutex_;
   std::map<size_t, Literal> values_;
   std::map<size_t, std::shared_ptr<const std::byte>> resident_;

@@ -5,6 +5,7 @@
 
 #include "rlx/base/error.h"
 #include "rlx/ir/leaves.h"
+#include "rlx/runtime/core.h"
 #include "rlx/train/checkpoint.h"
 
 namespace rlx::train {
@@ -72,9 +73,12 @@ struct Trainer::Impl {
         step(step_graph(loss, options)),
         frozen(frozen_of(step.graph, weights)),
         program(compile(step.graph, frozen, with_states(options.compile, step))) {
-    if (step.forward)
+    if (step.forward) {
       forward.emplace(
           compile(*step.forward, frozen_of(*step.forward, weights), without_states(options.compile)));
+      const auto forms = std::make_shared<FormPool>();
+      for (CompiledGraph* part : {&program, &*forward}) part->core().share_forms(forms);
+    }
     for (const StepGraph::State& s : step.states) start(s, weights);
     loss_at = place_of((forward ? *forward : program).outputs(), step.loss);
     norm_at = place_of(program.outputs(), "train/grad_norm");
