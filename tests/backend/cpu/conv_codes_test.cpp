@@ -159,6 +159,73 @@ TEST(ConvCodes, large_shapes) {
   expect_codes({image(130, 96, {8, 7}, {3, 3}, {1, 1}, {1, 1}, {1, 1})});
 }
 
+// Codes by multipliers in f64, halves both ways: many sums lie on a half.
+TEST(ConvCodes, exact_codes_round_once) {
+  std::vector<CodeConvShape> all = {image(7, 19, {5, 6}, {3, 3}, {1, 1}, {1, 1}, {1, 1})};
+  all.push_back(image(32, 40, {9, 12}, {3, 3}, {1, 1}, {1, 1}, {1, 1}));  // by squares
+  for (const CodeConvShape& s : all) {
+    for (const bool away : {false, true}) {
+      Case c{s, DType::i8, DType::i8, DType::i8, 5, 0, -3};
+      const Data d = make(c);
+      std::vector<double> multipliers;
+      std::vector<int32_t> start;
+      for (int64_t i = 0; i < s.out_channels; ++i) {
+        multipliers.push_back(i % 3 == 0 ? 1.0 / 1024 : 0.0007 + 1e-5 * double(i));
+        start.push_back(int32_t(i * 211 - 1500));
+      }
+      test::at_every_level([&](Team team) {
+        const auto plan = plan_conv_codes(s);
+        const PackedCodeWeights weights = PackedCodeWeights::pack(
+            team, *plan,
+            {reinterpret_cast<const std::byte*>(d.w.data()), c.w, c.w_zero, s.in_channels * 9, 9, 3, 1});
+        Array<int8_t> y(int64_t(d.sums.size()), 1);
+        CodeConv p{
+            .plan = plan.get(), .weights = &weights, .y = y.data(), .y_dtype = c.y, .y_zero = c.y_zero};
+        p.x = {reinterpret_cast<const std::byte*>(d.x.data()),
+               c.x,
+               c.x_zero,
+               s.size[0] * s.size[1] * s.in_channels,
+               s.size[1] * s.in_channels,
+               s.in_channels,
+               1};
+        p.least = -125, p.most = 130;
+        p.exact = {multipliers.data(), start.data(), away};
+        const AlignedBytes workspace = allocate_aligned(conv_codes_workspace(*plan, team.threads()));
+        conv_codes(team, p, workspace.get());
+        for (int64_t i = 0; i < y.size(); ++i) {
+          const auto channel = size_t(i % s.out_channels);
+          const double v = (d.sums[size_t(i)] + start[channel]) * multipliers[channel];
+          const double whole = away ? std::round(v) : std::nearbyint(v);
+          ASSERT_EQ(int(y[i]), int(std::clamp(whole, -125.0, 130.0)) + c.y_zero) << i << ": " << v;
+        }
+      });
+    }
+  }
+}
+
+TEST(ConvCodes, sums_of_two) {
+  for (const int64_t n : {1, 15, 16, 33, 100000}) {
+    const Array<int8_t> a = random_codes(n, 7), b = random_codes(n, 8);
+    for (const DType ta : {DType::u8, DType::i8}) {
+      for (const DType tb : {DType::u8, DType::i8}) {
+        test::at_every_level([&](Team team) {
+          Array<int8_t> y(n, 1);
+          CodeSum p{
+              .n = n, .a_dtype = ta, .b_dtype = tb, .a_mult = 0.375f, .b_mult = -0.5f, .offset = 20.25f};
+          p.a = reinterpret_cast<const std::byte*>(a.data()),
+          p.b = reinterpret_cast<const std::byte*>(b.data());
+          p.least = -100, p.most = 90, p.zero = 9, p.y = reinterpret_cast<std::byte*>(y.data());
+          sum_codes(team, p);
+          for (int64_t i = 0; i < n; ++i) {
+            const double v = 0.375 * code(ta, a[i]) - 0.5 * code(tb, b[i]) + 20.25;  // exact in f32
+            ASSERT_EQ(int(y[i]), int(std::nearbyint(std::clamp(v, -100.0, 90.0))) + 9) << i;
+          }
+        });
+      }
+    }
+  }
+}
+
 TEST(ConvCodes, extremes_of_windows) {
   for (const DType t : {DType::u8, DType::i8}) {
     const CodeConvShape s = image(37, 37, {9, 8}, {3, 3}, {2, 2}, {1, 1}, {1, 1});
@@ -178,6 +245,20 @@ TEST(ConvCodes, extremes_of_windows) {
         }
         ASSERT_EQ(code(t, y[i]), want) << i;
       }
+      // The same numbers with channels first.
+      const auto turned = [&](const Array<int8_t>& from, int64_t places) {
+        Array<int8_t> out(from.size(), 1);
+        for (int64_t i = 0; i < from.size(); ++i) {
+          const int64_t c = i % 37, at = i / 37 % places, n = i / 37 / places;
+          out[(n * 37 + c) * places + at] = from[i];
+        }
+        return out;
+      };
+      const Array<int8_t> planes = turned(x, 72), want = turned(y, s.out[0] * s.out[1]);
+      Array<int8_t> got(want.size(), 3);
+      max_pool_code_planes(team, {s, t, reinterpret_cast<const std::byte*>(planes.data()),
+                                  reinterpret_cast<std::byte*>(got.data())});
+      for (int64_t i = 0; i < want.size(); ++i) ASSERT_EQ(got[i], want[i]) << i;
     });
   }
 }

@@ -87,7 +87,8 @@ class Block {
     CodeSquareOutput out{
         .plane = cut_.m_plane, .channels = s.out_channels, .line_stride = s.out[1] * s.out_channels};
     out.result = {.mult = p_.mult, .offset = p_.offset, .row_stride = s.out_channels, .dtype = p_.y_dtype};
-    out.result.zero = p_.y_zero, out.result.least = p_.least, out.result.most = p_.most;
+    out.result.exact = p_.exact, out.result.zero = p_.y_zero, out.result.least = p_.least,
+    out.result.most = p_.most;
     each_square_run(cut_.squares, first_ + begin, end - begin,
                     [&](int64_t image, int64_t row, int64_t column, int64_t n, int64_t at) {
                       out.rows = int(std::min<int64_t>(2, s.out[0] - 2 * row));

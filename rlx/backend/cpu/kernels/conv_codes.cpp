@@ -79,6 +79,16 @@ struct WeightReader {
 
 int64_t groups_of_panels(const CodeLayout& l) { return l.depthwise ? 1 : l.s.groups; }
 
+/// to[i to_stride] = x[i step] - zero for i < n.
+void spread_line(const CodeSource& x, const std::byte* from, int64_t step, int64_t n, int64_t to_stride,
+                 int16_t* to) {
+  const auto run = [&](const auto* codes) {
+    for (int64_t i = 0; i < n; ++i) to[i * to_stride] = int16_t(codes[i * step] - x.zero);
+  };
+  x.dtype == DType::u8 ? run(reinterpret_cast<const uint8_t*>(from))
+                       : run(reinterpret_cast<const int8_t*>(from));
+}
+
 void widen(Team team, const CodeConv& p, const CodeLayout& l, int16_t* frame) {
   const ConvCodesKernels& kernels = conv_codes_kernels();
   const CodeConvShape& s = l.s;
@@ -103,6 +113,12 @@ void widen(Team team, const CodeConv& p, const CodeLayout& l, int16_t* frame) {
       if (dense) {
         kernels.widen(from, p.x.dtype, p.x.zero, 1, (last - first) * s.in_channels,
                       to + first * s.in_channels);
+        continue;
+      }
+      if (p.x.column == 1) {  // channels first
+        for (int64_t c = 0; c < s.in_channels; ++c)
+          spread_line(p.x, from + c * p.x.channel, l.step[1], last - first, s.in_channels,
+                      to + first * s.in_channels + c);
         continue;
       }
       for (int64_t column = first; column < last; ++column, from += l.step[1] * p.x.column)
@@ -156,7 +172,12 @@ class Worker {
     const int64_t group = panel / l_.panels, column = panel % l_.panels * kernels_.panel;
     const int64_t channel = group * l_.filters + column;
     const int64_t left = (l_.depthwise ? s.out_channels : l_.filters) - column;
-    CodeResult result{.mult = p_.mult + channel, .offset = p_.offset + channel};
+    CodeResult result;
+    if (p_.exact.multipliers != nullptr) {
+      result.exact = {p_.exact.multipliers + channel, p_.exact.start + channel, p_.exact.half_away};
+    } else {
+      result.mult = p_.mult + channel, result.offset = p_.offset + channel;
+    }
     result.columns = int(std::min<int64_t>(kernels_.panel, left));
     result.row_stride = s.out_channels;
     result.dtype = p_.y_dtype, result.zero = p_.y_zero, result.least = p_.least, result.most = p_.most;
@@ -272,6 +293,48 @@ void max_pool_codes(Team team, const CodePool& p) {
           }
         }
       });
+}
+
+// An output row is the maximum of input rows, then of neighbours.
+void max_pool_code_planes(Team team, const CodePool& p) {
+  const ConvCodesKernels& kernels = conv_codes_kernels();
+  const CodeConvShape& s = p.shape;
+  const int64_t width = s.size[1], planes = s.batch * s.in_channels;
+  const auto across = [&](const auto* row, auto* to) {
+    for (int64_t ox = 0; ox < s.out[1]; ++ox) {
+      const int64_t x0 = ox * s.stride[1] - s.low[1], last = std::min(width, x0 + s.kernel[1]);
+      auto most = row[std::max<int64_t>(0, x0)];
+      for (int64_t x = std::max<int64_t>(0, x0) + 1; x < last; ++x) most = std::max(most, row[x]);
+      to[ox] = most;
+    }
+  };
+  team.parallel_for(
+      planes, std::max<int64_t>(1, 16384 / (s.size[0] * width)), [&](int64_t begin, int64_t end) {
+        std::vector<std::byte> row(static_cast<size_t>(width));
+        for (int64_t plane = begin; plane < end; ++plane) {
+          for (int64_t oy = 0; oy < s.out[0]; ++oy) {
+            const int64_t y0 = oy * s.stride[0] - s.low[0], first = std::max<int64_t>(0, y0);
+            const std::byte* from = p.x + (plane * s.size[0] + first) * width;
+            std::memcpy(row.data(), from, row.size());
+            for (int64_t y = first + 1; y < std::min(s.size[0], y0 + s.kernel[0]); ++y)
+              kernels.combine(from + (y - first) * width, p.dtype, width, row.data());
+            std::byte* to = p.y + (plane * s.out[0] + oy) * s.out[1];
+            p.dtype == DType::u8
+                ? across(reinterpret_cast<const uint8_t*>(row.data()), reinterpret_cast<uint8_t*>(to))
+                : across(reinterpret_cast<const int8_t*>(row.data()), reinterpret_cast<int8_t*>(to));
+          }
+        }
+      });
+}
+
+void sum_codes(Team team, const CodeSum& p) {
+  constexpr int64_t kGrain = 32768;
+  team.parallel_for(ceil_div(p.n, 64), kGrain / 64, [&](int64_t begin, int64_t end) {
+    CodeSum part = p;
+    part.a += 64 * begin, part.b += 64 * begin, part.y += 64 * begin;
+    part.n = std::min(p.n, 64 * end) - 64 * begin;
+    conv_codes_kernels().sum(part);
+  });
 }
 
 }  // namespace rlx::cpu

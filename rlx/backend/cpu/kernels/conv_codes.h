@@ -2,7 +2,8 @@
 //   sum[n, oy, ox, co] = sum over ky, kx, c of (x[n, iy, ix, c] - x_zero)(w[co, c, ky, kx] - w_zero), exact,
 //   iy = oy stride + ky dilation - low; positions outside x are zeros,
 //   v = sum * mult[co] + offset[co], clamped to [least, most],
-//   y = v in f32, or round(v) + zero as a code, halves to even.
+//   y = v in f32, or round(v) + zero as a code, halves to even;
+// or, where exact codes are asked for, round((sum + start[co]) * multipliers[co]) + zero rounded once.
 // A product of matrices is a convolution of one row with a kernel of one place.
 //
 // Codes less their zero points fit 16 bits, and no sum of products needs a correction afterwards. x is
@@ -59,6 +60,13 @@ class PackedCodeWeights {
   AlignedBytes bytes_;
 };
 
+/// Codes rounded as by exact arithmetic, in place of mult and offset.
+struct ExactScale {
+  const double* multipliers = nullptr;  // [out_channels]; null: not asked for
+  const int32_t* start = nullptr;       // [out_channels]
+  bool half_away = false;
+};
+
 struct CodeConv {
   const CodeLayout* plan = nullptr;
   CodeSource x;
@@ -68,6 +76,7 @@ struct CodeConv {
   DType y_dtype = DType::u8;                       // u8, i8 or f32
   int32_t y_zero = 0;
   float least = 0, most = 0;
+  ExactScale exact;
 };
 size_t conv_codes_workspace(const CodeLayout&, int threads);
 void conv_codes(Team, const CodeConv&, std::byte* workspace);
@@ -81,6 +90,19 @@ struct CodePool {
   std::byte* y = nullptr;
 };
 void max_pool_codes(Team, const CodePool&);
+/// The same with channels first: [n, c, height, width].
+void max_pool_code_planes(Team, const CodePool&);
+
+/// y[i] = round(a[i] a_mult + b[i] b_mult + offset) + zero as a code, clamped before it is rounded.
+struct CodeSum {
+  int64_t n = 0;
+  const std::byte *a = nullptr, *b = nullptr;
+  DType a_dtype = DType::u8, b_dtype = DType::u8;
+  float a_mult = 1, b_mult = 1, offset = 0, least = 0, most = 0;
+  int32_t zero = 0;
+  std::byte* y = nullptr;
+};
+void sum_codes(Team, const CodeSum&);
 
 // ---- what a level provides ----
 
@@ -93,6 +115,7 @@ struct CodeResult {
   DType dtype = DType::u8;  // i32: the sums as they are, whole panels
   int32_t zero = 0;
   float least = 0, most = 0;
+  ExactScale exact;
 };
 
 /// sums[r][j] = sum over runs and i < steps of pairs x[runs + r distance + 2 i ..] w[run][i][j], for r < rows
@@ -145,6 +168,7 @@ struct ConvCodesKernels {
   void (*square_output)(const CodeSquareOutput&);
   /// to[i] = x[i stride] - zero for i < n.
   void (*widen)(const std::byte* x, DType dtype, int32_t zero, int64_t stride, int64_t n, int16_t* to);
+  void (*sum)(const CodeSum&);
   /// to[i] = max(to[i], x[i]), codes of that type.
   void (*combine)(const std::byte* x, DType dtype, int64_t n, std::byte* to);
 };

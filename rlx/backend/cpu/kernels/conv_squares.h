@@ -22,7 +22,7 @@ constexpr Squares squares_of(int64_t batch, int64_t height, int64_t width) {
 
 /// Whether squares save time: enough of them, and few at odd ends, where outputs are computed in vain.
 constexpr bool squares_pay(const Squares& q, int64_t height, int64_t width) {
-  constexpr int64_t kLeast = 32;
+  constexpr int64_t kLeast = 16;
   return q.all >= kLeast && 3 * q.of_image <= height * width;
 }
 

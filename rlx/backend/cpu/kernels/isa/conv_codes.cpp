@@ -9,6 +9,7 @@
 #include "rlx/backend/cpu/kernels/isa/gemm_tile.h"
 #include "rlx/backend/cpu/kernels/isa/indices.h"
 #include "rlx/backend/cpu/kernels/isa/pairs.h"
+#include "rlx/backend/cpu/kernels/isa/requantize.h"
 
 namespace rlx::cpu::RLX_ISA {
 namespace {
@@ -35,13 +36,18 @@ RLX_INLINE void store_codes(std::byte* p, I32 a, I32 b) {
 #endif
 }
 
+RLX_INLINE int lanes_of(const CodeResult& r, int h) {
+  const int left = r.columns - h * kLanes;
+  return left < 0 ? 0 : (left < kLanes ? left : kLanes);
+}
+
 struct Finish {
   F32 mult[2], offset[2], least, most;
 
   RLX_INLINE explicit Finish(const CodeResult& r, float quarter = 1)
       : least(set1(r.least)), most(set1(r.most)) {
     for (int h = 0; h < 2; ++h) {
-      const int left = r.columns - h * kLanes, n = left < 0 ? 0 : (left < kLanes ? left : kLanes);
+      const int n = lanes_of(r, h);
       mult[h] = (n == kLanes ? load(r.mult + h * kLanes) : load_n(r.mult + h * kLanes, n)) * quarter;
       offset[h] = n == kLanes ? load(r.offset + h * kLanes) : load_n(r.offset + h * kLanes, n);
     }
@@ -72,6 +78,27 @@ RLX_INLINE void write_row(const CodeResult& r, const Finish& f, int row, I32 a, 
   std::byte t[kPanel];
   store_codes(t, p, q);
   for (int i = 0; i < r.columns; ++i) to[i] = t[i];
+}
+
+// Rows of codes rounded as by exact arithmetic: sum(row, half) for each of them.
+template <class SumOf>
+void write_exact(const CodeResult& r, int rows, SumOf sum) {
+  const ExactCodes exact{double(r.least), double(r.most), r.exact.half_away};
+  ExactCodes::Scales scales[2];
+  U32 start[2] = {};
+  for (int h = 0; h < 2; ++h) {
+    const int n = lanes_of(r, h), low = n < kLanes64 ? n : kLanes64;
+    const double* m = r.exact.multipliers + h * kLanes;
+    scales[h] = exact.scales(load_n(m, low), load_n(m + low, n - low));
+    for (int i = 0; i < n; ++i) start[h][i] = uint32_t(r.exact.start[h * kLanes + i]);
+  }
+  for (int row = 0; row < rows; ++row) {
+    std::byte codes[kPanel];
+    store_codes(codes, exact.codes((I32)((U32)sum(row, 0) + start[0]), scales[0]) + r.zero,
+                exact.codes((I32)((U32)sum(row, 1) + start[1]), scales[1]) + r.zero);
+    std::byte* to = static_cast<std::byte*>(r.y) + row * r.row_stride;
+    for (int i = 0; i < r.columns; ++i) to[i] = codes[i];
+  }
 }
 
 // ---- tiles ----
@@ -112,6 +139,8 @@ RLX_INLINE void finish_tile(const Tile& t, const I32 (&s)[R][2]) {
     }
     return;
   }
+  if (t.result.exact.multipliers != nullptr)
+    return write_exact(t.result, R, [&](int r, int h) { return s[r][h]; });
   const Finish f(t.result);
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) write_row(t.result, f, r, s[r][0], s[r][1]);
@@ -220,7 +249,11 @@ void square_input(const CodeSquareInput& p) {
 void square_output(const CodeSquareOutput& p) {
   for (int64_t c = 0; c < p.channels; c += kPanel) {
     CodeResult result = p.result;
-    result.mult += c, result.offset += c;
+    if (result.exact.multipliers != nullptr) {
+      result.exact.multipliers += c, result.exact.start += c;
+    } else {
+      result.mult += c, result.offset += c;
+    }
     result.columns = p.channels - c < kPanel ? int(p.channels - c) : kPanel;
     U32 y[2][2][2];  // [row][column][half]
 #pragma GCC unroll 2
@@ -240,13 +273,67 @@ void square_output(const CodeSquareOutput& p) {
         y[r][1][h] = t[r][1] - t[r][2] - t[r][3];
       }
     }
-    const Finish f(result, 0.25f);
     const int64_t bytes = result.dtype == DType::f32 ? 4 : 1;
+    const auto place = [&](int r) {
+      return static_cast<std::byte*>(p.result.y) + (r * p.line_stride + c) * bytes;
+    };
+    if (result.exact.multipliers != nullptr) {
+      for (int r = 0; r < p.rows; ++r) {
+        result.y = place(r);
+        write_exact(result, p.columns, [&](int k, int h) { return (I32)y[r][k][h] >> 2; });
+      }
+      continue;
+    }
+    const Finish f(result, 0.25f);
     for (int r = 0; r < p.rows; ++r) {
-      result.y = static_cast<std::byte*>(p.result.y) + (r * p.line_stride + c) * bytes;
+      result.y = place(r);
       for (int k = 0; k < p.columns; ++k) write_row(result, f, k, (I32)y[r][k][0], (I32)y[r][k][1]);
     }
   }
+}
+
+// ---- sums of codes ----
+
+/// kLanes codes as numbers.
+RLX_INLINE F32 load_codes(const std::byte* p, bool is_signed) {
+#if defined(RLX_AVX512)
+  const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  return to_float((I32)(is_signed ? _mm512_cvtepi8_epi32(v) : _mm512_cvtepu8_epi32(v)));
+#elif defined(RLX_AVX2)
+  const __m128i v = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+  return to_float((I32)(is_signed ? _mm256_cvtepi8_epi32(v) : _mm256_cvtepu8_epi32(v)));
+#else
+  F32 v;
+  for (int i = 0; i < kLanes; ++i) v[i] = is_signed ? float(int8_t(p[i])) : float(uint8_t(p[i]));
+  return v;
+#endif
+}
+
+template <bool a_signed, bool b_signed>
+void sum_of(const CodeSum& p) {
+  const F32 a_mult = set1(p.a_mult), b_mult = set1(p.b_mult), offset = set1(p.offset);
+  const auto panel = [&](const std::byte* a, const std::byte* b, std::byte* y) {
+    I32 codes[2];
+#pragma GCC unroll 2
+    for (int h = 0; h < 2; ++h) {
+      const F32 v = fma(load_codes(a + h * kLanes, a_signed), a_mult,
+                        fma(load_codes(b + h * kLanes, b_signed), b_mult, offset));
+      codes[h] = round_to_int(min(max(v, set1(p.least)), set1(p.most))) + p.zero;
+    }
+    store_codes(y, codes[0], codes[1]);
+  };
+  int64_t i = 0;
+  for (; i + kPanel <= p.n; i += kPanel) panel(p.a + i, p.b + i, p.y + i);
+  if (i == p.n) return;
+  std::byte a[kPanel] = {}, b[kPanel] = {}, y[kPanel];
+  for (int64_t j = i; j < p.n; ++j) a[j - i] = p.a[j], b[j - i] = p.b[j];
+  panel(a, b, y);
+  for (int64_t j = i; j < p.n; ++j) p.y[j] = y[j - i];
+}
+
+void sum(const CodeSum& p) {
+  const bool a = p.a_dtype == DType::i8, b = p.b_dtype == DType::i8;
+  (a ? (b ? sum_of<true, true> : sum_of<true, false>) : (b ? sum_of<false, true> : sum_of<false, false>))(p);
 }
 
 // ---- the frame ----
@@ -295,7 +382,7 @@ void combine(const std::byte* x, DType dtype, int64_t n, std::byte* to) {
 }  // namespace
 
 ConvCodesKernels conv_codes_kernels() {
-  return {kRows, kPanel, tile, depth_tile, square_input, square_output, widen, combine};
+  return {kRows, kPanel, tile, depth_tile, square_input, square_output, widen, sum, combine};
 }
 
 }  // namespace rlx::cpu::RLX_ISA

@@ -12,6 +12,7 @@
 
 #include "rlx/backend/cpu/kernels/isa/epilogue.h"
 #include "rlx/backend/cpu/kernels/isa/micro.h"
+#include "rlx/backend/cpu/kernels/isa/requantize.h"
 
 namespace rlx::cpu::RLX_ISA {
 namespace {
@@ -138,55 +139,24 @@ void write_sums(const GemmInt8Block& g, const Tile& t) {
   });
 }
 
-RLX_INLINE F64 half_away(F64 v) {
-  const F64 y = abs(v) + 0.5, near = round_small(y), whole = near > y ? near - 1.0 : near;
-  return (F64)((I64)whole | ((I64)v & INT64_MIN));
-}
-
-// The bounds are whole numbers, so clamping first gives the same code and keeps the rounding in range.
-//
-// Most codes come out of f32: three roundings of 2^-24 move a value below kMostCode by less than half of
-// kMargin, so unless it lies that near to a half the nearest whole number is the one f64 would find. The
-// others, and all exact halves, are done again in f64.
 template <bool away>
 void write_codes(const GemmInt8Block& g, const Tile& t) {
-  constexpr double kMostCode = 2048, kMargin = 0x1p-11, kMostScale = 0x1p60;
   const GemmInt8& product = *g.product;
   const Requantize& q = product.requantize;
-  const bool is_signed = product.c_dtype == DType::i8;
-  const double lowest = (is_signed ? -128.0 : 0.0) - q.zero_point;
-  const double highest = (is_signed ? 127.0 : 255.0) - q.zero_point;
-  const F64 low = set1(lowest), high = set1(highest);
-  const F32 low_f32 = set1(float(lowest)), high_f32 = set1(float(highest));
+  const double lowest = product.c_dtype == DType::i8 ? -128 : 0;
+  const ExactCodes exact{lowest - q.zero_point, lowest + 255 - q.zero_point, away};
   F64 scale[4];
-  bool narrow = lowest > -kMostCode && highest < kMostCode;
   for (int i = 0; i < 4; ++i) {
     const int at = i * kLanes64;
     scale[i] = q.multipliers == nullptr
                    ? set1(q.multiplier)
                    : load_part<F64>(q.multipliers + t.column0 + at, t.columns - at, kLanes64);
-    for (int j = 0; j < kLanes64; ++j)
-      narrow = narrow && scale[i][j] > -kMostScale && scale[i][j] < kMostScale;
   }
-  const F32 scale_f32[2] = {to_float(F64Pair{scale[0], scale[1]}), to_float(F64Pair{scale[2], scale[3]})};
-  const auto code = [&](F64 sum, F64 by) {
-    const F64 v = min(max(sum * by, low), high);
-    return away ? half_away(v) : v;
-  };
+  const ExactCodes::Scales scales[2] = {exact.scales(scale[0], scale[1]), exact.scales(scale[2], scale[3])};
   std::byte* c = static_cast<std::byte*>(product.c) + t.row0 * product.c_row_stride + t.column0;
   each_corrected(g, t, [&](int64_t r, int h, I32 v) {
     std::byte* to = c + r * product.c_row_stride + h * kLanes;
-    const int columns = t.columns - h * kLanes;
-    if (narrow) {
-      const F32 x = min(max(to_float(v) * scale_f32[h], low_f32), high_f32);
-      const F32 distance = abs(x - round_small(x));
-      if (mask_bits((I32)(distance > float(0.5 - kMargin))) == 0) {
-        return store_bytes(to, round_to_int(x) + q.zero_point, columns);
-      }
-    }
-    const F64Pair sum = to_double(v);
-    const F64Pair codes = {code(sum.low, scale[2 * h]), code(sum.high, scale[2 * h + 1])};
-    store_bytes(to, round_to_int(codes) + q.zero_point, columns);
+    store_bytes(to, exact.codes(v, scales[h]) + q.zero_point, t.columns - h * kLanes);
   });
 }
 
