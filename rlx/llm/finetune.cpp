@@ -10,6 +10,7 @@
 #include "rlx/lang/operators.h"
 #include "rlx/lang/trace.h"
 #include "rlx/llm/finetune_checkpoint.h"
+#include "rlx/llm/token_loss.h"
 
 namespace rlx::llm {
 namespace {
@@ -54,23 +55,38 @@ struct LossGraph {
   NamedLiterals weights;
 };
 
+ir::Value output_named(const Graph& g, std::string_view name) {
+  const auto names = g.output_names();
+  return g.outputs()[size_t(std::find(names.begin(), names.end(), name) - names.begin())];
+}
+
+// An adapter of the head itself is trained through the logits of all tokens.
+bool is_adapted(const Graph& head) {
+  const auto params = head.params();
+  return std::any_of(params.begin(), params.end(),
+                     [&](ir::NodeId id) { return ir::leaf_name(head.node(id)).starts_with("adapter."); });
+}
+
 // loss = mean of -ln p(target) over the tokens that count; `count` is their number.
 LossGraph loss_graph(const models::Model& model, const Adapter& adapter, int64_t rows, int64_t length,
                      bool trainable) {
-  models::ModelGraph g = model.graph({.linear = adapter.hook(), .trainable = trainable});
+  models::ModelGraph g = model.graph({.hidden = true, .linear = adapter.hook(), .trainable = trainable});
   for (const auto& [name, value] : adapter.weights()) g.weights.insert_or_assign(name, value);
-  const auto names = g.graph.output_names();
-  const size_t at = size_t(std::find(names.begin(), names.end(), "logits") - names.begin());
-  const Tensor logits = ir::Expr{&g.graph, g.graph.outputs()[at]};
-  Tracer t(g.graph);
-  const Dim n = logits.dim(0) * logits.dim(1);
-  const Tensor targets = t.input("targets", {logits.dim(0), logits.dim(1)}, DType::i32).reshape({n});
-  const Tensor weights = t.input("weights", {logits.dim(0), logits.dim(1)}).reshape({n});
-  const Tensor nll = softmax_cross_entropy_with_logits(logits.reshape({n, model.config().vocab}), targets);
-  const Tensor count = weights.sum({0});
-  g.graph.set_outputs({(nll * weights).sum({0}) / count.max(1), count}, {"loss", "count"});
+  const std::optional<Graph> head = head_of(g.graph);
+  const bool in_parts = head && !(trainable && is_adapted(*head));
+  g.graph.set_outputs({output_named(g.graph, in_parts ? "hidden" : "logits")});
   g.graph.erase_dead();
   LossGraph out{g.graph.bind({{"batch", rows}, {"seq", length}}), {}};
+  Tracer t(out.graph);
+  const int64_t n = rows * length;
+  Tensor last = ir::Expr{&out.graph, out.graph.outputs()[0]};
+  last = last.reshape({n, last.dim(-1)});
+  const Tensor targets = t.input("targets", {rows, length}, DType::i32).reshape({n});
+  const Tensor weights = t.input("weights", {rows, length}).reshape({n});
+  const Tensor nll = in_parts ? token_losses(*head, last, targets, trainable)
+                              : softmax_cross_entropy_with_logits(last, targets);
+  const Tensor count = weights.sum({0});
+  out.graph.set_outputs({(nll * weights).sum({0}) / count.max(1), count}, {"loss", "count"});
   for (const ir::NodeId id : out.graph.params()) {
     const std::string& name = ir::leaf_name(out.graph.node(id));
     out.weights.insert_or_assign(name, g.weights.at(name));

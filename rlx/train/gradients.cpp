@@ -13,7 +13,7 @@
 namespace rlx::train {
 namespace {
 
-// Functions with derivatives of their own, written out: once derivatives are taken, a call would only hide its operands from whoever
+// Functions with derivatives of their own, written out, those inside of them too: once derivatives are taken, a call would only hide its operands from whoever
 // looks at them, and a weight is packed once only where it is seen to be one.
 ir::Graph with_functions_open(const ir::Graph& graph) {
   ir::Graph out(graph.name());
@@ -26,7 +26,8 @@ ir::Graph with_functions_open(const ir::Graph& graph) {
     }
     ir::Exprs operands;
     for (const ir::Value v : n->inputs) operands.push_back({&out, copy.at(v)});
-    const ir::Exprs results = ir::inline_graph(out, *n->as<ops::CustomFn>().fwd_body, operands);
+    const ir::Exprs results =
+        ir::inline_graph(out, with_functions_open(*n->as<ops::CustomFn>().fwd_body), operands);
     copy.set_results(*n, ir::Values(results.begin(), results.end()));
   }
   copy.copy_outputs(graph);
