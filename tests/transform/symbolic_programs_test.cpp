@@ -10,7 +10,7 @@
 namespace rlx {
 namespace {
 
-constexpr uint64_t kPrograms = 2500, kParts = 10;
+constexpr uint64_t kPrograms = 5000, kParts = 10;
 
 using Transform = ir::Graph (*)(const ir::Graph&);
 
