@@ -95,57 +95,59 @@ namespace rlx::ops {
 template <class... Ops>
 struct OpList {};
 
-using All = OpList<
-    Input, Param, Constant, Full,
-    // block
-    LinearBlock, LinearFusedBlock, LlamaDecoderBlock, Qwen35MtpHead, ResidualRmsNorm, SharedLinearPair,
-    SwigluFfn,
-    // control
-    CustomFn, Fused, If, Scan, While,
-    // elementwise
-    Abs, ActivationBackward, Add, Atan, BitwiseAnd, BitwiseNot, BitwiseOr, BitwiseXor, Cast, Ceil, Clamp,
-    Compare, ComplexNormSq, ComplexNormSqBackward, Conjugate, Cos, Div, Erf, Exp, Expm1, Floor, Gelu,
-    GeluApprox, ImagPart, IsFinite, IsNan, Log, Log1p, LogicalAnd, LogicalNot, LogicalOr, LogicalXor,
-    MakeComplex, Max, Min, Mul, Neg, Pow, RealPart, Relu, ReluBackward, Rem, Round, Rsqrt, ShiftLeft,
-    ShiftRight, Sigmoid, Sign, Silu, Sin, Softplus, Sqrt, StopGradient, Sub, Tan, Tanh, Where,
-    // reduce
-    AllOf, AnyOf, Argmax, Argmin, Argsort, Cummax, Cummin, Cumprod, Cumsum, CumsumBackward, LinearRecurrence,
-    LogSoftmax, Logsumexp, Reduce, Softmax, Sort, TopK, Variance,
-    // shape
-    Concat, DynamicSlice, DynamicUpdateSlice, Expand, Flip, Iota, Narrow, OneHot, Pad, Reshape, Slice,
-    Transpose,
-    // linalg
-    BatchedDenseSolve, Cholesky, DenseSolve, Det, DotGeneral, Eigh, EighValues, Einsum, Inverse, Logdet,
-    Matmul, Qr, Slogdet, Svd, SvdValues, TriangularSolve,
-    // fft
-    Fft,
-    // quant
-    Dequantize, DequantizeBlocks, DequantizePerChannel, DequantGroupedMatmul, DequantMatmul,
-    DequantMatmulTransposed, DequantMoeWeights, EncodeBlocks, FakeQuantize, FakeQuantizeBackward, FakeQuantizeLsq,
-    FakeQuantizeLsqBackwardScale, FakeQuantizeLsqBackwardX, QConv2d, QMatmul, Quantize, QuantizePerChannel,
-    // attention
-    Attention, AttentionBackward, AxialRope2d, FusedAttentionBlock, FusedTransformerLayer, PagedAttention,
-    Rope, RopeBackward,
-    // sequence
-    GatedDeltaNet, GatedDeltaNetCarry, SelectiveScan,
-    // index
-    BatchedGather, Gather, GatherBackward, Scatter, ScatterAdd, TakeAlong,
-    // random
-    Dropout, RandomBits, RandomNormal, RandomUniform, SampleTokens,
-    // splat
-    GaussianSplatLists, GaussianSplatPrepare, GaussianSplatRasterize, GaussianSplatRender,
-    // conv
-    Conv, Conv1d, Conv2d, Conv2dBackwardInput, Conv2dBackwardWeight, Conv3d, ConvTranspose1d, ConvTranspose2d,
-    ConvTranspose3d, DepthwiseConv1dCausal, MaxPool2dBackward, Pool, Resize, ResizeBackward, ResizeNearest2x,
-    Windows, WindowsSum,
-    // norm
-    FusedResidualLn, FusedResidualRmsNorm, GroupNorm, GroupNormBackwardBeta, GroupNormBackwardGamma,
-    GroupNormBackwardInput, LayerNorm, LayerNorm2d, LayerNormBackwardGamma, LayerNormBackwardInput, RmsNorm,
-    RmsNormBackwardBeta, RmsNormBackwardGamma, RmsNormBackwardInput,
-    // linear
-    FusedMatmulBiasAct, FusedSwiglu, GroupedMatmul, GroupedOuter, LoraMatmul,
-    // loss
-    SoftmaxCrossEntropyBackward, SoftmaxCrossEntropyWithLogits>;
+using All =
+    OpList<Input, Param, Constant, Full,
+           // block
+           LinearBlock, LinearFusedBlock, LlamaDecoderBlock, Qwen35MtpHead, ResidualRmsNorm, SharedLinearPair,
+           SwigluFfn,
+           // control
+           CustomFn, Fused, If, Scan, While,
+           // elementwise
+           Abs, ActivationBackward, Add, Atan, BitwiseAnd, BitwiseNot, BitwiseOr, BitwiseXor, Cast, Ceil,
+           Clamp, Compare, ComplexNormSq, ComplexNormSqBackward, Conjugate, Cos, Div, Erf, Exp, Expm1, Floor,
+           Gelu, GeluApprox, ImagPart, IsFinite, IsNan, Log, Log1p, LogicalAnd, LogicalNot, LogicalOr,
+           LogicalXor, MakeComplex, Max, Min, Mul, Neg, Pow, RealPart, Relu, ReluBackward, Rem, Round, Rsqrt,
+           ShiftLeft, ShiftRight, Sigmoid, Sign, Silu, Sin, Softplus, Sqrt, StopGradient, Sub, Tan, Tanh,
+           Where,
+           // reduce
+           AllOf, AnyOf, Argmax, Argmin, Argsort, Cummax, Cummin, Cumprod, Cumsum, CumsumBackward,
+           LinearRecurrence, LogSoftmax, Logsumexp, Reduce, Softmax, Sort, TopK, Variance,
+           // shape
+           Concat, DynamicSlice, DynamicUpdateSlice, Expand, Flip, Iota, Narrow, OneHot, Pad, Reshape, Slice,
+           Transpose,
+           // linalg
+           BatchedDenseSolve, Cholesky, DenseSolve, Det, DotGeneral, Eigh, EighValues, Einsum, Inverse,
+           Logdet, Matmul, Qr, Slogdet, Svd, SvdValues, TriangularSolve,
+           // fft
+           Fft,
+           // quant
+           Dequantize, DequantizeBlocks, DequantizePerChannel, DequantGroupedMatmul, DequantMatmul,
+           DequantMatmulTransposed, DequantMoeWeights, EncodeBlocks, FakeQuantize, FakeQuantizeBackward,
+           FakeQuantizeLsq, FakeQuantizeLsqBackwardScale, FakeQuantizeLsqBackwardX, QConv2d, QMatmul,
+           Quantize, QuantizePerChannel,
+           // attention
+           Attention, AttentionBackward, AxialRope2d, FusedAttentionBlock, FusedTransformerLayer,
+           PagedAttention, Rope, RopeBackward,
+           // sequence
+           GatedDeltaNet, GatedDeltaNetCarry, SelectiveScan,
+           // index
+           BatchedGather, Gather, GatherBackward, Scatter, ScatterAdd, TakeAlong,
+           // random
+           Dropout, RandomBits, RandomNormal, RandomUniform, SampleTokens,
+           // splat
+           GaussianSplatLists, GaussianSplatPrepare, GaussianSplatRasterize, GaussianSplatRender,
+           // conv
+           Conv, Conv1d, Conv2d, Conv2dBackwardInput, Conv2dBackwardWeight, Conv3d, ConvTranspose1d,
+           ConvTranspose2d, ConvTranspose3d, DepthwiseConv1dCausal, MaxPool2dBackward, Pool, Resize,
+           ResizeBackward, ResizeNearest2x, Windows, WindowsSum,
+           // norm
+           FusedResidualLn, FusedResidualRmsNorm, GroupNorm, GroupNormBackwardBeta, GroupNormBackwardGamma,
+           GroupNormBackwardInput, LayerNorm, LayerNorm2d, LayerNormBackwardGamma, LayerNormBackwardInput,
+           RmsNorm, RmsNormBackwardBeta, RmsNormBackwardGamma, RmsNormBackwardInput,
+           // linear
+           FusedMatmulBiasAct, FusedSwiglu, GroupedMatmul, GroupedOuter, LoraMatmul,
+           // loss
+           SoftmaxCrossEntropyBackward, SoftmaxCrossEntropyWithLogits>;
 
 /// All of them by name.
 const OpTable& table();
