@@ -6,6 +6,7 @@
 #include "rlx/ir/clone.h"
 #include "rlx/ir/leaves.h"
 #include "rlx/ops/control/fused.h"
+#include "rlx/ops/conv/conv_nd.h"
 #include "rlx/ops/elementwise/cast.h"
 #include "rlx/ops/linalg/matmul.h"
 #include "rlx/ops/reduce/reduce.h"
@@ -35,7 +36,7 @@ Part part_of(const ir::Graph& g, const ir::Node& n) {
   if (n.is<ir::Constant>()) return n.shapes[0].elements() == 1 ? Part::fill : Part::none;
   if (n.op->traits.elementwise || n.is<ops::Cast>()) return Part::value;
   if (n.is<ops::Reduce>()) return Part::reduction;
-  if (n.is<ops::Matmul>()) return Part::product;
+  if (n.is<ops::Matmul>() || n.is<ops::Conv2d>()) return Part::product;
   if (n.is<ops::Expand>() || n.is<ops::Transpose>()) return Part::view;
   if (n.is<ops::Reshape>() && without_ones(g.shape(n.inputs[0]).dims()) == without_ones(n.shapes[0].dims()))
     return Part::view;

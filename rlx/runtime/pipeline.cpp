@@ -10,7 +10,9 @@
 #include "rlx/passes/legalise.h"
 #include "rlx/passes/precision.h"
 #include "rlx/passes/quantise.h"
+#include "rlx/passes/quantise_codes.h"
 #include "rlx/passes/schedule.h"
+#include "rlx/runtime/devices.h"
 
 namespace rlx::runtime {
 namespace {
@@ -33,6 +35,8 @@ constexpr Pass kGeneral[] = {
     {"hoist", [](const ir::Graph& g, const ir::Target*) { return passes::hoist_invariants(g).graph; }},
     {"simplify", [](const ir::Graph& g, const ir::Target*) { return passes::simplify(g).graph; }},
     {"cse", [](const ir::Graph& g, const ir::Target*) { return passes::cse(g).graph; }},
+    // Changes numbers of graphs that are rounded to eight bits, by at most one code where they are rounded.
+    {"join_codes", [](const ir::Graph& g, const ir::Target* t) { return passes::join_codes(g, t).graph; }},
     {"join_products", [](const ir::Graph& g, const ir::Target*) { return passes::join_products(g).graph; }},
     {"dce", [](const ir::Graph& g, const ir::Target*) { return without_dead(g); }},
 };
@@ -83,10 +87,11 @@ std::vector<passes::StateUpdate> updates_of(const ir::Graph& g, const std::vecto
 }  // namespace
 
 ir::Graph optimise(const ir::Graph& graph, const CompileOptions& options, const PassListener& listener) {
-  if (!options.precision) return options.optimise ? run(kGeneral, graph, nullptr, listener) : graph;
+  const ir::Target* target = options.optimise ? &device_named(options.device) : nullptr;
+  if (!options.precision) return options.optimise ? run(kGeneral, graph, target, listener) : graph;
   ir::Graph stored = passes::apply_precision(graph, *options.precision);
   if (listener) listener("precision", stored);
-  return options.optimise ? run(kGeneral, std::move(stored), nullptr, listener) : stored;
+  return options.optimise ? run(kGeneral, std::move(stored), target, listener) : stored;
 }
 
 ir::Graph specialise(const ir::Graph& graph, const ir::Target& target, const CompileOptions& options,

@@ -1,7 +1,9 @@
 #include "rlx/backend/cpu/nodes/device.h"
 
 #include "rlx/backend/control.h"
+#include "rlx/backend/cpu/nodes/conv_codes.h"
 #include "rlx/backend/cpu/nodes/families.h"
+#include "rlx/backend/cpu/nodes/fused_conv.h"
 #include "rlx/backend/cpu/nodes/scalar_loop.h"
 #include "rlx/backend/reference.h"
 
@@ -15,12 +17,14 @@ class Device final : public backend::Backend {
     backend::add_control(kernels_);
     add_attention(kernels_);
     add_conv(kernels_);
+    add_conv_codes(kernels_);
     add_conv_gathered(kernels_);
     add_cumulative(kernels_);
     add_dequantize(kernels_);
     add_dot_general(kernels_);
     add_factorize(kernels_);
     add_fft(kernels_);
+    add_fused_conv(kernels_);
     add_fused_products(kernels_);
     add_group_norm(kernels_);
     add_grouped(kernels_);
