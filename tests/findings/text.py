@@ -100,13 +100,14 @@ def check_04_stdout_full(folder):
 
 
 def check_05_shrink_sigbus(folder):
-    """The cut may come before or after the file is read; tests/cli/run.py waits for the right moment."""
+    """The cut comes after a quarter of a second: before the file is opened, while it is read, or later. tests/cli/run.py waits
+    for the right moment."""
     head = b"GGUF" + struct.pack("<IQQ", 3, 1, 0) + struct.pack("<Q", 1) + b"w" + struct.pack("<IQQIQ", 2, 1024, 25600, 0, 0)
     with open(folder / "big", "wb") as out:
         out.write(head + b"\0" * (-len(head) % 32))
         out.truncate(out.tell() + 25600 * 4096)
     codes, out, errors = script("05-shrink-sigbus.sh", folder, BIG=folder / "big")
-    assert codes == [0] or (codes == [1] and "became shorter" in errors), (codes, errors)
+    assert codes == [0] or (codes == [1] and re.search("became shorter|beyond the end of the file", errors)), (codes, errors)
     assert "tmp" not in out, out
 
 
@@ -231,7 +232,8 @@ def check_14_cli(folder):
     expect("safetensors", rlx(folder, "inspect", "cut.safetensors", code=1))
     npz_bomb(folder / "bomb.npz", 512)
     expect(r"536870912", rlx(folder, "inspect", "bomb.npz"))
-    limited = run(["bash", "-c", "ulimit -v 400000; exec \"$RLX\" inspect bomb.npz"], folder)
+    limited = run(["bash", "-c", "ulimit -v 400000; exec \"$RLX\" inspect bomb.npz"], folder,
+                  RLX_THREADS=1, OMP_NUM_THREADS=1)  # stacks of many threads would count
     assert limited[0] == 0, limited
     (folder / "m2").mkdir()
     (folder / "m2/config.json").write_text('{"model_type": "mamba2", "time_step_limit": [0.0, Infinity]}')
