@@ -10,6 +10,7 @@
 namespace rlx::onnx {
 namespace {
 
+constexpr int64_t kCopyWorthTelling = int64_t(1) << 20;  // bytes
 constexpr int kDeepestCall = 64;
 constexpr int64_t kMostNodes = 250'000;
 constexpr int64_t kFoldElements = 1 << 16, kFoldedElements = 1 << 20;
@@ -469,6 +470,10 @@ Imported Importer::run() {
     define(scope, input.name, input_item(input));
   }
   run_nodes(model_.graph.nodes, scope);
+  if (contents_.copied_bytes() >= kCopyWorthTelling)
+    note(cat(contents_.copied_bytes() >> 20,
+             " MiB of weights do not begin at a multiple of their element size in the ",
+             "file and were copied; weights in external data stay mapped"));
   Imported out;
   set_outputs(scope, out);
   root_.erase_dead();

@@ -10,9 +10,44 @@ bool WindowSpec::is_dilated() const {
   return std::any_of(dilation.begin(), dilation.end(), [](int64_t d) { return d != 1; });
 }
 
-bool WindowSpec::is_symmetric() const {
-  return low == high && std::all_of(round_up.begin(), round_up.end(), [](int64_t v) { return v == 0; });
+bool WindowSpec::is_extended() const {
+  const auto is_some = [](const Dim& d) { return !(d == Dim(0)); };
+  return std::any_of(before.begin(), before.end(), is_some) ||
+         std::any_of(after.begin(), after.end(), is_some);
 }
+
+bool WindowSpec::is_symmetric() const { return low == high; }
+
+namespace {
+
+// How much a is above b, or 0; no part of it is negative.
+Dim above(Dim a, Dim b) { return max(a, b) - b; }
+
+// As many windows as strides fit; what they need beyond the input is divided between both ends.
+void pad_to_same(WindowSpec& s, size_t i, Dim size, int64_t span, bool more_behind) {
+  Dim total(std::max<int64_t>(span - s.stride[i], 0));
+  if (s.stride[i] != 1)
+    total = above((ceildiv(size, Dim(s.stride[i])) - Dim(1)) * Dim(s.stride[i]) + Dim(span), size);
+  const Dim half = floordiv(total, Dim(2));
+  const Dim low = more_behind ? half : total - half;
+  if (total.is_static()) {
+    s.low[i] = low.value(), s.high[i] = total.value() - low.value();
+  } else {
+    s.low[i] = s.high[i] = 0;
+    s.before[i] = low, s.after[i] = total - low;
+  }
+}
+
+// The count of windows is rounded up; a last window that would start behind the input is left out.
+Dim beyond(const WindowSpec& s, size_t i, Dim size, int64_t span) {
+  const Dim stride(s.stride[i]), start = size + Dim(s.low[i]) + s.before[i];
+  const Dim room = start + Dim(s.high[i]) + s.after[i] - Dim(span);
+  const Dim steps = ceildiv(room, stride);
+  const Dim left_out = min(above(steps * stride + Dim(1), start), Dim(1));
+  return above((steps - left_out) * stride, room);
+}
+
+}  // namespace
 
 WindowSpec read_window(const Call& c, const Shape& x, std::vector<int64_t> kernel) {
   const size_t n = size_t(x.rank() - 2);
@@ -34,41 +69,36 @@ WindowSpec read_window(const Call& c, const Shape& x, std::vector<int64_t> kerne
   }
   s.low.assign(pads.begin(), pads.begin() + ptrdiff_t(n));
   s.high.assign(pads.begin() + ptrdiff_t(n), pads.end());
-  s.round_up.assign(n, 0);
+  s.before.assign(n, Dim(0)), s.after.assign(n, Dim(0));
   for (size_t i = 0; i < n; ++i) {
     const int64_t span = s.dilation[i] * (s.kernel[i] - 1) + 1;
     const Dim size = x.dim(int(i) + 2);
     if (mode == "VALID") s.low[i] = s.high[i] = 0;
     if (mode == "SAME_UPPER" || mode == "SAME_LOWER") {
-      // As many windows as strides fit; what they need beyond the input is divided between both ends.
-      int64_t total = span - s.stride[i];
-      if (s.stride[i] != 1) {
-        const int64_t v = size.value();
-        total = ((v + s.stride[i] - 1) / s.stride[i] - 1) * s.stride[i] + span - v;
-      }
-      total = std::max<int64_t>(total, 0);
-      s.low[i] = mode == "SAME_UPPER" ? total / 2 : total - total / 2;
-      s.high[i] = total - s.low[i];
+      pad_to_same(s, i, size, span, mode == "SAME_UPPER");
     } else if (mode != "NOTSET" && mode != "VALID") {
       throw c.wrong("auto_pad is '", mode, "'");
     }
-    if (ceil) {
-      const int64_t v = size.value(), room = v + s.low[i] + s.high[i] - span;
-      int64_t count = (room + s.stride[i] - 1) / s.stride[i] + 1;
-      // A last window that would start behind the input is left out.
-      if ((count - 1) * s.stride[i] >= v + s.low[i]) --count;
-      s.round_up[i] = std::max<int64_t>(0, (count - 1) * s.stride[i] - room);
-    }
+    if (ceil) s.after[i] = s.after[i] + beyond(s, i, size, span);
   }
   return s;
+}
+
+Tensor extended(const Tensor& x, const WindowSpec& s, double value) {
+  if (!s.is_extended()) return x;
+  const size_t first = size_t(x.rank()) - s.kernel.size();
+  Dims low(first, 0), high(first, 0);
+  low.insert(low.end(), s.before.begin(), s.before.end());
+  high.insert(high.end(), s.after.begin(), s.after.end());
+  return rlx::pad(x, {.low = low, .high = high, .value = value});
 }
 
 Tensor windows_of(const Call& c, const Tensor& x, const WindowSpec& s, double value) {
   const int n = int(s.kernel.size()), first = x.rank() - n;
   Dims low(size_t(x.rank()), 0), high(size_t(x.rank()), 0);
   for (int i = 0; i < n; ++i) {
-    low[size_t(first + i)] = s.low[size_t(i)];
-    high[size_t(first + i)] = s.high[size_t(i)] + s.round_up[size_t(i)];
+    low[size_t(first + i)] = Dim(s.low[size_t(i)]) + s.before[size_t(i)];
+    high[size_t(first + i)] = Dim(s.high[size_t(i)]) + s.after[size_t(i)];
   }
   Tensor y = rlx::pad(x, {.low = low, .high = high, .value = value});
   // Axis after axis becomes [out, kernel] by gathering; then the kernels go to the end.
@@ -76,14 +106,12 @@ Tensor windows_of(const Call& c, const Tensor& x, const WindowSpec& s, double va
   for (int i = 0; i < n; ++i) {
     const size_t k = size_t(i);
     const int axis = first + 2 * i;
-    const int64_t span = s.dilation[k] * (s.kernel[k] - 1) + 1, size = y.dim(axis).value();
-    if (size < span) throw c.wrong("a window of ", span, " on an axis of ", size);
-    const int64_t count = (size - span) / s.stride[k] + 1;
-    std::vector<int64_t> places;
-    for (int64_t o = 0; o < count; ++o) {
-      for (int64_t t = 0; t < s.kernel[k]; ++t) places.push_back(o * s.stride[k] + t * s.dilation[k]);
-    }
-    y = rlx::gather(y, c.constant(Literal::of<int64_t>({count, s.kernel[k]}, places)), {.axis = axis});
+    const int64_t span = s.dilation[k] * (s.kernel[k] - 1) + 1;
+    const Dim size = y.dim(axis);
+    if (size.is_static() && size.value() < span) throw c.wrong("a window of ", span, " on an axis of ", size);
+    const Shape places(DType::i64, {floordiv(size - Dim(span), Dim(s.stride[k])) + Dim(1), s.kernel[k]});
+    y = rlx::gather(y, c.iota(places, 0) * double(s.stride[k]) + c.iota(places, 1) * double(s.dilation[k]),
+                    {.axis = axis});
     outs.push_back(axis);
     kernels.push_back(axis + 1);
   }

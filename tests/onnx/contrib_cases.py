@@ -231,6 +231,12 @@ case("gather_codes", "GatherBlockQuantized", [integers(0, 256, (5, 16), np.uint8
 case("gather_codes_8", "GatherBlockQuantized", [integers(0, 256, (5, 16), np.uint8), np.array([4, 0], np.int32), np.abs(f(5, 1))],
      {"bits": 8, "block_size": 16, "quantize_axis": 1, "gather_axis": 0}, constant=(0, 2))
 
+for i, more in enumerate(({}, {"pads": [1, 1, 1, 1], "strides": [2, 2]}, {"pads": [1, 1, 1, 1], "count_include_pad": 1},
+                          {"channels_last": 1, "strides": [2, 1]}, {"ceil_mode": 1, "strides": [2, 2]})):
+    scales = [scalar(0.0417), scalar(-3, np.int8), scalar(0.0131), scalar(5, np.int8)]  # no mean lies between two codes
+    case(f"qlinearaveragepool_{i}", "QLinearAveragePool", [integers(-128, 127, (1, 4, 6, 3), np.int8)] + scales,
+         {"kernel_shape": [3, 2], **more}, constant=fixed)
+
 print("[")
 print(",\n".join(json.dumps(c, separators=(", ", ": ")) for c in cases))
 print("]")

@@ -123,6 +123,36 @@ TEST(OnnxImport, LargeUnsignedIntegersKeepTheirOrderAndSize) {
   EXPECT_EQ(out.at("down").to_integers(), (std::vector<int64_t>{u(big >> 3), 0, u((big + 9) >> 3), 12}));
 }
 
+// One score s = x[0] - x[1] + 0.5: above 0 it is the first class, and the scores are -s, s.
+TEST(OnnxImport, AMachineOfTwoClassesWithoutProbabilities) {
+  const Message g = graph(
+      {node("SVMClassifier", {"x"}, {"label", "scores"},
+            {attribute("kernel_type", std::string("LINEAR")),
+             attribute("kernel_params", std::vector<float>{0, 0, 0}),
+             attribute("support_vectors", std::vector<float>{1, 0, 0, 1}),
+             attribute("vectors_per_class", std::vector<int64_t>{1, 1}),
+             attribute("coefficients", std::vector<float>{1, -1}), attribute("rho", std::vector<float>{0.5f}),
+             attribute("classlabels_ints", std::vector<int64_t>{7, 9})},
+            "ai.onnx.ml")},
+      {value("x", {"n", "2"})}, {value("label", {"n"}, ElementType::i64), value("scores", {"n", "2"})});
+  const auto out = imported(model(g)).program.interpret({{"x", Literal::of<float>({2, 2}, {2, 1, 0, 3})}});
+  EXPECT_EQ(out.at("label").to_integers(), (std::vector<int64_t>{7, 9}));
+  EXPECT_EQ(out.at("scores").to_reals(), (std::vector<double>{-1.5, 1.5, 2.5, -2.5}));
+}
+
+// x[x > 0]: the places of a mask, picked.
+TEST(OnnxImport, ElementsPickedByAMaskAreBounded) {
+  const Message g = graph({node("Greater", {"x", "zero"}, {"m"}), node("NonZero", {"m"}, {"p"}),
+                           node("Transpose", {"p"}, {"t"}), node("GatherND", {"x", "t"}, {"y"})},
+                          {value("x", {"2", "3"})}, {value("y", {"n"})}, {floats("zero", {}, {0})});
+  const onnx::Imported m = imported(model(g));
+  ASSERT_EQ(m.bounded.size(), 1u);
+  const auto out = m.program.interpret({{"x", Literal::of<float>({2, 3}, {-1, 2, 0, 4, -5, 6})}});
+  ASSERT_EQ(out.at(m.bounded[0].count).integer_at(0), 3);
+  const auto y = out.at("y").to_reals();
+  EXPECT_EQ(std::vector<double>(y.begin(), y.begin() + 3), (std::vector<double>{2, 4, 6}));
+}
+
 TEST(OnnxImport, WhatCannotBeImportedNamesTheNode) {
   const auto refusal = [](const Message& g) { return message_of([&] { imported(model(g)); }); };
   EXPECT_EQ(

@@ -50,6 +50,10 @@ Literal widened(const Tensor& t, const ElementInfo& info, const Shape& shape,
   return Literal::integers(shape, out);
 }
 
+bool is_aligned(std::span<const std::byte> raw, const Shape& shape) {
+  return reinterpret_cast<uintptr_t>(raw.data()) % dtype_size(shape.dtype()) == 0;
+}
+
 Literal from_raw(const Tensor& t, const ElementInfo& info, const Shape& shape, std::span<const std::byte> raw,
                  const std::shared_ptr<const void>& owner) {
   if (!info.exact && info.type != ElementType::u64) return widened(t, info, shape, raw);
@@ -58,8 +62,7 @@ Literal from_raw(const Tensor& t, const ElementInfo& info, const Shape& shape, s
       if (uint8_t(b) > 1) refuse(t, "a bool is stored as ", int(b), "; it must be 0 or 1");
     }
   }
-  const bool aligned = reinterpret_cast<uintptr_t>(raw.data()) % dtype_size(shape.dtype()) == 0;
-  return aligned && owner ? Literal::borrow(shape, raw, owner) : Literal::copy_of(shape, raw);
+  return is_aligned(raw, shape) && owner ? Literal::borrow(shape, raw, owner) : Literal::copy_of(shape, raw);
 }
 
 // Contents in the typed lists. Narrow floats and packed integers come as their bits, one or several to an entry.
@@ -138,6 +141,7 @@ Literal Contents::literal(const Tensor& t) {
   const int64_t needed = (*count * info->bits + 7) / 8;
   const auto raw = t.external ? external_bytes(t, needed) : *t.raw;
   if (int64_t(raw.size()) != needed) refuse(t, raw.size(), " bytes for ", shape, ", which takes ", needed);
+  if (!is_aligned(raw, shape)) copied_bytes_ += needed;
   const auto owner = t.external ? files_.at(resolve(t)).owner() : owner_;
   return from_raw(t, *info, shape, raw, owner);
 }

@@ -10,7 +10,8 @@
 
 namespace rlx::io::onnx {
 
-/// Turns stored tensors into literals; external files are mapped once. Raw contents of types we have borrow the file.
+/// Turns stored tensors into literals; external files are mapped once. Raw contents of types we have borrow the file where they
+/// begin at a multiple of their element size; protobuf promises no place, so others are copied.
 class Contents {
  public:
   /// `path` of the model: external data lies in its folder, or below it.
@@ -22,6 +23,8 @@ class Contents {
   Literal literal(const Tensor&);
   /// The dense tensor.
   Literal literal(const SparseTensor&);
+  /// Of raw contents that begin at other places.
+  int64_t copied_bytes() const { return copied_bytes_; }
 
  private:
   std::span<const std::byte> external_bytes(const Tensor&, int64_t needed);
@@ -30,6 +33,7 @@ class Contents {
   std::string path_;
   std::shared_ptr<const void> owner_;
   std::map<std::string, MappedFile> files_;
+  int64_t copied_bytes_ = 0;
 };
 
 }  // namespace rlx::io::onnx

@@ -6,6 +6,7 @@
 #include "rlx/onnx/codes.h"
 #include "rlx/onnx/product.h"
 #include "rlx/onnx/table.h"
+#include "rlx/onnx/window.h"
 
 namespace rlx::onnx {
 namespace {
@@ -197,6 +198,18 @@ Items quantized_global_pool(Call& c) {
   return unary(c, [&](const Tensor& x) { return axes.empty() ? x : x.mean(axes, true); });
 }
 
+// With channels_last, [N, .., C]: pooled with the channels in second place.
+Items quantized_average_pool(Call& c) {
+  const bool channels_last = c.flag("channels_last");
+  std::vector<int> in(size_t(c.rank(0))), out(in.size());
+  std::iota(in.begin(), in.end(), 0);
+  std::rotate(in.begin() + 1, in.end() - 1, in.end());
+  for (size_t i = 0; i < in.size(); ++i) out[size_t(in[i])] = int(i);
+  return unary(c, [&](const Tensor& x) {
+    return channels_last ? average_pooled(c, x.transpose(in)).transpose(out) : average_pooled(c, x);
+  });
+}
+
 Items quantized_mean(Call& c) {
   std::vector<int> axes = c.axes(c.integers("axes"), c.rank(0));
   const bool keep = c.flag("keepdims", true);
@@ -282,6 +295,7 @@ std::span<const Entry> contrib_quantize_entries() {
       {"QGemm", 1, quantized_gemm},
       {"QLinearAdd", 1, quantized_add},
       {"QLinearConcat", 1, quantized_concat},
+      {"QLinearAveragePool", 1, quantized_average_pool},
       {"QLinearGlobalAveragePool", 1, quantized_global_pool},
       {"QLinearLeakyRelu", 1, quantized_leaky_relu},
       {"QLinearMul", 1, quantized_mul},

@@ -13,7 +13,8 @@ Tensor with_bias(const Tensor& y, const Tensor& bias) {
   return y + bias.reshape(dims);
 }
 
-Tensor convolved(const Call& c, const Tensor& x, const Tensor& w, const WindowSpec& s, int64_t groups) {
+Tensor convolved(const Call& c, const Tensor& input, const Tensor& w, const WindowSpec& s, int64_t groups) {
+  const Tensor x = extended(input, s, 0);
   std::vector<int64_t> pads = s.low;
   pads.insert(pads.end(), s.high.begin(), s.high.end());
   const auto attrs = [&]<class Attrs>(Attrs a) {

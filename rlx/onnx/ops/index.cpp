@@ -51,7 +51,16 @@ Items gather_nd(Call& c) {
   joined.push_back(product(extents));
   joined.insert(joined.end(), dims.begin() + batch + depth, dims.end());
   const Tensor rows = x.reshape(joined);
-  if (batch == 0) return {rlx::gather(rows, flat, {.axis = 0})};
+  // Places beyond the count of bounded indices may hold anything.
+  const std::vector<Bound>& bounds = c.item(1).bounds;
+  if (!c.item(0).bounds.empty() || (!bounds.empty() && batch > 0))
+    c.unsupported("an operand whose size depends on data");
+  const auto mode = bounds.empty() ? ops::IndexMode::error : ops::IndexMode::clamp;
+  if (batch == 0) {
+    Item out(rlx::gather(rows, flat, {.axis = 0, .mode = mode}));
+    out.bounds = bounds;  // the axes of the indices come first
+    return {std::move(out)};
+  }
   return {rlx::batched_gather(rows, flat, {.axis = batch, .batch_dims = batch})};
 }
 
@@ -73,7 +82,7 @@ std::span<const Entry> index_entries() {
   static const std::vector<Entry> kEntries{
       {"Gather", 1, gather, BoundsRule::by_hand, follow_gather},
       {"GatherElements", 11, gather_elements},
-      {"GatherND", 11, gather_nd},
+      {"GatherND", 11, gather_nd, BoundsRule::by_hand},
       {"OneHot", 9, one_hot},
   };
   return kEntries;

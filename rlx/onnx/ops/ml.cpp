@@ -442,7 +442,10 @@ Items svm_classifier(Call& c) {
   }
   const Tensor label = labels_at(c, best(rlx::concat(votes, {.axis = 1})));
   if (a.empty()) {
-    if (k == 2) c.unsupported("two classes without probabilities");
+    // Two classes have one score, which stands with its negative before it.
+    if (k == 2 && kind != "NONE" && kind != "LOGISTIC")
+      c.unsupported(cat("two classes without probabilities and post_transform ", kind));
+    if (k == 2) scores.insert(scores.begin(), -scores[0]);
     return {label, transformed(c, rlx::concat(scores, {.axis = 1}), kind).cast(DType::f32)};
   }
   std::vector<Tensors> r(static_cast<size_t>(k), Tensors(static_cast<size_t>(k)));

@@ -17,19 +17,29 @@ std::vector<int> last_axes(int rank, int count) {
   return out;
 }
 
-bool is_plain(const WindowSpec& s) {
-  if (s.is_dilated() || !s.is_symmetric() || s.kernel.size() > 3) return false;
+// Padding that the operator can take: the same at both ends, less than a window.
+bool has_plain_padding(const WindowSpec& s) {
   for (size_t i = 0; i < s.kernel.size(); ++i) {
-    if (s.low[i] >= s.kernel[i]) return false;
+    if (s.low[i] != s.high[i] || s.low[i] >= s.kernel[i]) return false;
   }
   return true;
 }
 
 Tensor pooled(const Call& c, const Tensor& x, const WindowSpec& s, ReduceOp kind, double padding) {
-  if (is_plain(s))
-    return rlx::pool(x, {.kind = kind, .kernel_size = s.kernel, .stride = s.stride, .padding = s.low});
-  const Tensor w = windows_of(c, x, s, padding);
-  return rlx::reduce(w, {.kind = kind, .axes = last_axes(w.rank(), int(s.kernel.size())), .keep_dim = false});
+  const int n = int(s.kernel.size());
+  if (s.is_dilated() || n > 3) {
+    const Tensor w = windows_of(c, x, s, padding);
+    return rlx::reduce(w, {.kind = kind, .axes = last_axes(w.rank(), n), .keep_dim = false});
+  }
+  if (has_plain_padding(s))
+    return rlx::pool(extended(x, s, padding),
+                     {.kind = kind, .kernel_size = s.kernel, .stride = s.stride, .padding = s.low});
+  WindowSpec all = s;  // the padding as part of the tensor
+  for (int i = 0; i < n; ++i) {
+    const size_t k = size_t(i);
+    all.before[k] = all.before[k] + Dim(s.low[k]), all.after[k] = all.after[k] + Dim(s.high[k]);
+  }
+  return rlx::pool(extended(x, all, padding), {.kind = kind, .kernel_size = s.kernel, .stride = s.stride});
 }
 
 // The place of each maximum in the whole tensor, row-major or with the spatial axes in reverse order.
@@ -70,16 +80,17 @@ Items max_pool(Call& c) {
   return out;
 }
 
-Items average_pool(Call& c) {
-  const Tensor x = c.in(0);
+}  // namespace
+
+Tensor average_pooled(const Call& c, const Tensor& x) {
   const WindowSpec s = read_window(c, x.shape(), c.integers("kernel_shape"));
   const bool count_pad = c.flag("count_include_pad");
-  if (is_plain(s)) {
-    return {rlx::pool(x, {.kind = ReduceOp::mean,
-                          .kernel_size = s.kernel,
-                          .stride = s.stride,
-                          .padding = s.low,
-                          .count_include_pad = count_pad})};
+  if (!s.is_dilated() && !s.is_extended() && has_plain_padding(s) && s.kernel.size() <= 3) {
+    return rlx::pool(x, {.kind = ReduceOp::mean,
+                         .kernel_size = s.kernel,
+                         .stride = s.stride,
+                         .padding = s.low,
+                         .count_include_pad = count_pad});
   }
   // Sums over windows, divided by how many of their places count.
   const int n = int(s.kernel.size());
@@ -91,9 +102,17 @@ Items average_pool(Call& c) {
     for (int i = 0; i < n; ++i) low.push_back(s.low[size_t(i)]), high.push_back(s.high[size_t(i)]);
     ones = rlx::pad(ones, {.low = low, .high = high, .value = 1});
     counted.low.assign(size_t(n), 0), counted.high.assign(size_t(n), 0);
+    if (c.text("auto_pad", "NOTSET").starts_with("SAME")) {  // its padding counts too
+      ones = rlx::pad(ones, {.low = s.before, .high = s.after, .value = 1});
+      counted.before.assign(size_t(n), Dim(0)), counted.after.assign(size_t(n), Dim(0));
+    }
   }
-  return {pooled(c, x, s, ReduceOp::sum, 0) / pooled(c, ones, counted, ReduceOp::sum, 0)};
+  return pooled(c, x, s, ReduceOp::sum, 0) / pooled(c, ones, counted, ReduceOp::sum, 0);
 }
+
+namespace {
+
+Items average_pool(Call& c) { return {average_pooled(c, c.in(0))}; }
 
 Tensor power(const Tensor& x, double p) {
   const Tensor a = rlx::abs(x);

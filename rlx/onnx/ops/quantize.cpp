@@ -144,10 +144,11 @@ Items qlinear_matmul(Call& c) {
 }
 
 Items qlinear_conv(Call& c) {
-  const Tensor x = centred(c, 0, 2, 1), w = centred(c, 3, 5, 0);
+  const Tensor codes = centred(c, 0, 2, 1), w = centred(c, 3, 5, 0);
   std::vector<int64_t> kernel;
   for (int i = 2; i < w.rank(); ++i) kernel.push_back(w.dim(i).value());
-  const WindowSpec s = read_window(c, x.shape(), c.integers("kernel_shape", kernel));
+  const WindowSpec s = read_window(c, codes.shape(), c.integers("kernel_shape", kernel));
+  const Tensor x = extended(codes, s, 0);
   std::vector<int64_t> pads = s.low;
   pads.insert(pads.end(), s.high.begin(), s.high.end());
   const int64_t groups = c.integer("group", 1);

@@ -16,22 +16,21 @@ struct Grid {
 };
 
 // Reflected at both borders as often as needed: a saw of period twice the range.
-Tensor reflected(const Tensor& x, double low, double high) {
-  const double range = high - low;
-  if (range <= 0) return x * 0.0 + low;
-  const Tensor shifted = x - low;
-  const Tensor t = shifted - rlx::floor(shifted / (2 * range)) * (2 * range);
-  return low + (t > range).where(2 * range - t, t);
+Tensor reflected(const Tensor& x, const Tensor& low, const Tensor& high) {
+  const Tensor range = high - low, is_some = range > 0.0;
+  const Tensor period = is_some.where(2.0 * range, 1.0);
+  const Tensor shifted = x - low, t = shifted - rlx::floor(shifted / period) * period;
+  return is_some.where(low + (t > range).where(2.0 * range - t, t), low);
 }
 
+Tensor inside(const Tensor& x, const Tensor& size) { return rlx::min(rlx::max(x, 0.0), size - 1.0); }
+
 // A whole place after padding; zeros are left to the reader.
-Tensor padded_place(const Grid& g, const Tensor& i, double low, double high, int64_t n) {
-  if (g.padding == "border") return i.clamp(0, double(n - 1));
-  if (g.padding == "reflection") {
-    // The place is cut towards zero after reflection.
-    const Tensor r = reflected(i, low, high);
-    return r.clamp(0, double(n - 1));
-  }
+Tensor padded_place(const Grid& g, const Tensor& i, const Tensor& low, const Tensor& high,
+                    const Tensor& size) {
+  if (g.padding == "border") return inside(i, size);
+  // The place is cut towards zero after reflection.
+  if (g.padding == "reflection") return inside(reflected(i, low, high), size);
   return i;
 }
 
@@ -55,15 +54,15 @@ Items grid_sample(Call& c) {
   const Tensor flat = grid.reshape({x.dim(0), points, axes});
   const Dims extents(x.shape().dims().begin() + 2, x.shape().dims().end());
   Tensors places;  // real places, one tensor per spatial axis
-  std::vector<std::pair<double, double>> borders;
+  Tensors sizes, lows, highs;
   for (int i = 0; i < axes; ++i) {
-    const double n = double(extents[size_t(i)].value());
+    const Tensor n = c.dim_value(extents[size_t(i)], x.dtype());
     const Tensor at = flat.narrow(2, axes - 1 - i, 1).squeeze(2);
-    Tensor p = g.align ? (at + 1.0) * ((n - 1) / 2) : ((at + 1.0) * n - 1.0) * 0.5;
-    const double low = g.align ? 0 : -0.5, high = g.align ? n - 1 : n - 0.5;
-    borders.emplace_back(low, high);
+    Tensor p = g.align ? (at + 1.0) * ((n - 1.0) / 2.0) : ((at + 1.0) * n - 1.0) * 0.5;
+    const Tensor low = c.scalar(x.dtype(), g.align ? 0 : -0.5), high = n - (g.align ? 1.0 : 0.5);
+    sizes.push_back(n), lows.push_back(low), highs.push_back(high);
     if (g.mode == "nearest") p = rlx::round(p);
-    if (g.padding == "border") p = p.clamp(0, n - 1);
+    if (g.padding == "border") p = inside(p, n);
     if (g.padding == "reflection")
       p = rlx::where(rlx::logical_or(p<low, p> high), reflected(p, low, high), p);
     places.push_back(p);
@@ -72,8 +71,8 @@ Items grid_sample(Call& c) {
   const auto read = [&](const Tensors& whole) {
     Tensors at;
     for (int i = 0; i < axes; ++i) {
-      const auto [low, high] = borders[size_t(i)];
-      at.push_back(padded_place(g, whole[size_t(i)], low, high, extents[size_t(i)].value()).cast(DType::i64));
+      const size_t k = size_t(i);
+      at.push_back(padded_place(g, whole[k], lows[k], highs[k], sizes[k]).cast(DType::i64));
     }
     return pixels_or_zero(c, rows, extents, at);
   };

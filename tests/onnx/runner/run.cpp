@@ -29,7 +29,7 @@ Literal cut(const Literal& x, int axis, int64_t count) {
 
 std::string values_text(const Literal& l) {
   std::string text = cat(l);
-  return text.size() > 160 ? text.substr(0, 160) + "..." : text;
+  return text.size() > 160 ? cat(text.substr(0, 160), "...") : text;
 }
 
 bool near(double got, double want, const Tolerance& t) {
