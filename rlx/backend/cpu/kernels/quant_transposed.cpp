@@ -10,13 +10,14 @@ RLX_ISA_TABLE_VNNI(QuantProductKernels, quant_product_kernels)
 
 namespace {
 
-// Rows of w that are decoded together, whole groups at every level: about a megabyte of numbers, which the caches hold until
-// gemm has packed them. Fewer rows than kLeastRows would leave too little arithmetic to each pass over y; from 1024 on gemm
-// cuts them itself.
+// Rows of w that are decoded together, whole groups at every level and in equal parts: at most four megabytes of numbers, which the last
+// cache holds until gemm has packed them, and no more rows than gemm multiplies without a cut of its own. Each further part is one more
+// pass over y.
 int64_t rows_together(int64_t n, int64_t k) {
-  constexpr int64_t kNumbers = 1 << 18, kLeastRows = 64, kMostRows = 1024, kGroup = 16;
-  const int64_t rows = std::clamp(kNumbers / std::max<int64_t>(k, 1), kLeastRows, kMostRows);
-  return std::min(n, rows / kGroup * kGroup);
+  constexpr int64_t kNumbers = 1 << 20, kLeastRows = 64, kMostRows = 1024, kGroup = 16;
+  const int64_t most = std::clamp(kNumbers / std::max<int64_t>(k, 1), kLeastRows, kMostRows);
+  const int64_t parts = ceil_div(n, most);
+  return std::min(n, ceil_div(ceil_div(n, std::max<int64_t>(parts, 1)), kGroup) * kGroup);
 }
 
 Gemm part_of(const QuantTransposed& p, int64_t first, int64_t rows, const float* decoded) {

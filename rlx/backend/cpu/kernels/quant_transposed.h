@@ -1,6 +1,6 @@
 // Products with block-quantised weights transposed: y[m, k] = x[m, n] w[n, k], w in the packed form of quant_product.h.
 //
-// Weights are decoded to f32, some rows at a time, and multiplied by gemm; y gathers the parts in the order of the rows. Cuts
+// Weights are decoded to f32, some rows at a time (at most about four megabytes), and multiplied by gemm; y gathers the parts in the order of the rows. Cuts
 // depend on the shape alone, so results are bit-equal between numbers of threads at one level.
 #pragma once
 
