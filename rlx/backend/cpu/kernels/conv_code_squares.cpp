@@ -28,8 +28,7 @@ Cut cut(const CodeLayout& l, int threads) {
   const CodeConvShape& s = l.s;
   const int64_t panel = conv_codes_kernels().panel, out = l.panels * panel;
   Cut c{cut_squares(squares_of(s.batch, s.out[0], s.out[1]), kSquareElements * s.in_channels * out * 2,
-                    kSquareElements * (s.in_channels * 2 + out * 4), std::max(s.in_channels, out),
-                    conv_codes_kernels().rows, threads)};
+                    kSquareElements * (s.in_channels * 2 + out * 4), conv_codes_kernels().rows, threads)};
   // Planes and squares that are no multiple of a page apart.
   c.pitch = s.in_channels + 16;
   c.v_plane = c.block * c.pitch + 32, c.m_plane = c.block * out + 16;

@@ -295,36 +295,41 @@ void max_pool_codes(Team team, const CodePool& p) {
       });
 }
 
-// An output row is the maximum of input rows, then of neighbours.
+// An input row gives maxima of neighbours, and those of the rows of a window are combined.
 void max_pool_code_planes(Team team, const CodePool& p) {
+  constexpr int64_t kPart = 256;  // outputs of a row at a time
   const ConvCodesKernels& kernels = conv_codes_kernels();
   const CodeConvShape& s = p.shape;
   const int64_t width = s.size[1], planes = s.batch * s.in_channels;
-  const auto across = [&](const auto* row, auto* to) {
-    for (int64_t ox = 0; ox < s.out[1]; ++ox) {
-      const int64_t x0 = ox * s.stride[1] - s.low[1], last = std::min(width, x0 + s.kernel[1]);
-      auto most = row[std::max<int64_t>(0, x0)];
-      for (int64_t x = std::max<int64_t>(0, x0) + 1; x < last; ++x) most = std::max(most, row[x]);
-      to[ox] = most;
+  const auto across = [&](const auto* row, int64_t ox, int64_t n, auto* to) {
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t x0 = (ox + i) * s.stride[1] - s.low[1], first = std::max<int64_t>(0, x0);
+      auto most = row[first];
+      for (int64_t x = first + 1; x < std::min(width, x0 + s.kernel[1]); ++x) most = std::max(most, row[x]);
+      to[i] = most;
     }
   };
-  team.parallel_for(
-      planes, std::max<int64_t>(1, 16384 / (s.size[0] * width)), [&](int64_t begin, int64_t end) {
-        std::vector<std::byte> row(static_cast<size_t>(width));
-        for (int64_t plane = begin; plane < end; ++plane) {
-          for (int64_t oy = 0; oy < s.out[0]; ++oy) {
-            const int64_t y0 = oy * s.stride[0] - s.low[0], first = std::max<int64_t>(0, y0);
-            const std::byte* from = p.x + (plane * s.size[0] + first) * width;
-            std::memcpy(row.data(), from, row.size());
-            for (int64_t y = first + 1; y < std::min(s.size[0], y0 + s.kernel[0]); ++y)
-              kernels.combine(from + (y - first) * width, p.dtype, width, row.data());
-            std::byte* to = p.y + (plane * s.out[0] + oy) * s.out[1];
-            p.dtype == DType::u8
-                ? across(reinterpret_cast<const uint8_t*>(row.data()), reinterpret_cast<uint8_t*>(to))
-                : across(reinterpret_cast<const int8_t*>(row.data()), reinterpret_cast<int8_t*>(to));
-          }
+  const auto across_row = [&](const std::byte* row, int64_t ox, int64_t n, std::byte* to) {
+    p.dtype == DType::u8
+        ? across(reinterpret_cast<const uint8_t*>(row), ox, n, reinterpret_cast<uint8_t*>(to))
+        : across(reinterpret_cast<const int8_t*>(row), ox, n, reinterpret_cast<int8_t*>(to));
+  };
+  team.parallel_for(planes * s.out[0], std::max<int64_t>(1, 8192 / width), [&](int64_t begin, int64_t end) {
+    std::byte part[kPart];
+    for (int64_t line = begin; line < end; ++line) {
+      const int64_t y0 = line % s.out[0] * s.stride[0] - s.low[0], first = std::max<int64_t>(0, y0);
+      const std::byte* plane = p.x + line / s.out[0] * s.size[0] * width;
+      for (int64_t ox = 0; ox < s.out[1]; ox += kPart) {
+        const int64_t n = std::min(kPart, s.out[1] - ox);
+        std::byte* to = p.y + line * s.out[1] + ox;
+        across_row(plane + first * width, ox, n, to);
+        for (int64_t y = first + 1; y < std::min(s.size[0], y0 + s.kernel[0]); ++y) {
+          across_row(plane + y * width, ox, n, part);
+          kernels.combine(part, p.dtype, n, to);
         }
-      });
+      }
+    }
+  });
 }
 
 void sum_codes(Team team, const CodeSum& p) {

@@ -35,16 +35,17 @@ struct SquareCut {
   int64_t blocks = 0;
 };
 constexpr SquareCut cut_squares(const Squares& q, int64_t weight_bytes, int64_t square_bytes,
-                                int64_t channels, int64_t multiple, int threads) {
+                                int64_t multiple, int threads) {
   constexpr int64_t kSmallWeightBytes = 384 << 10;    // stay in L2
-  constexpr int64_t kOwnBytes = 224 << 10;            // of the squares of one thread
+  constexpr int64_t kOwnBytes = 320 << 10;            // of the squares of one thread
   constexpr int64_t kSharedBytes = int64_t(8) << 20;  // of those of all threads
   constexpr int64_t kTasksOfThread = 4;
   SquareCut c{.squares = q};
   const bool large = weight_bytes > kSmallWeightBytes;
   c.shared = threads > 1 && large;
-  // As many squares as channels: reading weights again then costs no more than storing what is transformed.
-  int64_t most = large ? std::min(kSharedBytes / square_bytes, channels) : kOwnBytes / square_bytes;
+  // More squares read large weights less often; beyond this many nothing is gained at 128 to 512 channels.
+  constexpr int64_t kMostShared = 256;
+  int64_t most = large ? std::min(kSharedBytes / square_bytes, kMostShared) : kOwnBytes / square_bytes;
   if (!c.shared && threads > 1) most = std::min(most, ceil_div(q.all, kTasksOfThread * threads));
   c.blocks = ceil_div(q.all, std::max<int64_t>(most, multiple));
   c.block = ceil_div(ceil_div(q.all, c.blocks), multiple) * multiple;

@@ -34,7 +34,7 @@ Cut cut(const Conv& p, int threads) {
   const int64_t in = g.source_channels, out = g.result_channels,
                 element_bytes = kSquareElements * int64_t(sizeof(float));
   Cut c{cut_squares(squares_of(s.batch, g.result[1], g.result[2]), element_bytes * in * out,
-                    element_bytes * (in + out), std::max(in, out), g.columns, threads)};
+                    element_bytes * (in + out), g.columns, threads)};
   c.tasks = s.groups * c.blocks;
   c.pitch = c.block + kMostLanes;
   c.v_plane = in * c.pitch + kSlack, c.m_plane = out * c.block + kSlack;
