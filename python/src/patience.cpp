@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "rlx/backend/executable.h"
 #include "rlx/ir/bodies.h"
@@ -12,7 +13,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A run in a thread of its own; whoever is last, that thread or the one that waits, frees it.
+/// A run in a thread of its own. What it uses may belong to Python, which threads of others must not enter while it ends:
+/// the one that waits takes it back, and what was left behind is never freed.
 struct Job {
   class StopBetweenSteps final : public backend::Observer {
    public:
@@ -42,7 +44,14 @@ struct Job {
     const std::lock_guard lock(mutex);
     raised = error;
     done = true;
+    if (left_behind) static_cast<void>(new Run(std::move(run)));
     changed.notify_all();
+  }
+
+  /// False when it has ended by now.
+  bool leave_behind() {
+    const std::lock_guard lock(mutex);
+    return left_behind = !done;
   }
 
   bool wait(std::chrono::milliseconds time) {
@@ -55,7 +64,7 @@ struct Job {
   StopBetweenSteps observer{stop};
   std::mutex mutex;
   std::condition_variable changed;
-  bool done = false;
+  bool done = false, left_behind = false;
   std::exception_ptr raised;
 };
 
@@ -93,9 +102,12 @@ CompiledGraph Patience::wait_for(Run run) {
       job->wait(1s);
     }
   }
+  if (interrupted && job->leave_behind()) throw nb::python_error();
+  const std::exception_ptr raised = std::exchange(job->raised, nullptr);
+  Run ended = std::move(job->run);
   if (interrupted) throw nb::python_error();
-  if (job->raised) std::rethrow_exception(job->raised);
-  return std::move(job->run.program);
+  if (raised) std::rethrow_exception(raised);
+  return std::move(ended.program);
 }
 
 }  // namespace rlx::python
