@@ -175,6 +175,34 @@ TEST(Decoder, KeysAndValuesOfEveryType) {
             "keys and values in 'q4_0'; f32, f16, bf16, q8_0 expected");
 }
 
+// Tokens that are checked together are those that would have been written one by one: the same bits, with packed weights, whose
+// activations are rounded, with windows and with every type of cache.
+TEST(Decoder, PiecesHaveTheBitsOfSingleTokens) {
+  for (const char* path :
+       {"gguf/llama-Q4_0.gguf", "gguf/llama-Q4_K_M.gguf", "gguf/qwen2-Q8_0.gguf", "checkpoints/gemma3"}) {
+    RLX_REQUIRE_DATA(path);
+    const models::Model model = models::open_model(test::data_path(path));
+    for (const char* type : {"f32", "f16"}) {
+      SCOPED_TRACE(cat(path, " ", type));
+      const auto logits = [&](int64_t piece) {
+        Decoder d(model, {.capacity = 96, .cache_type = models::CacheType::named(type), .all_logits = true});
+        std::vector<float> out;
+        for (int64_t at = 0; at < 64; at += piece) {
+          std::vector<TokenId> ids;
+          for (int64_t i = at; i < std::min<int64_t>(64, at + piece); ++i)
+            ids.push_back(TokenId((i * 37 + 11) % 200));
+          const auto values = d.feed(ids).as<const float>();
+          out.insert(out.end(), values.begin(), values.end());
+        }
+        return out;
+      };
+      const std::vector<float> single = logits(1);
+      for (const int64_t piece : {3, 5, 9, 17, 32})
+        EXPECT_TRUE(logits(piece) == single) << "pieces of " << piece;
+    }
+  }
+}
+
 TEST(Generate, RemembersThePrefixOfTheLastText) {
   RLX_REQUIRE_DATA("checkpoints/llama");
   LanguageModel model = open("checkpoints/llama"), fresh = open("checkpoints/llama");

@@ -1,5 +1,7 @@
 // Plan. Runs of few queries read keys where they lie: a page, or 256 keys of a larger one, is a task of the form for
-// decoding, and the parts of a head are joined as there; the tasks of all rows are one pool. A run of many queries
+// decoding, and the parts of a head are joined as there; the tasks of all rows are one pool. Up to 32 queries are runs of as many as
+// that form takes at once: each then gets the bits that it gets alone, so that tokens checked together, as guesses are, are those
+// that would have been written one by one. A run of many queries
 // (a piece of a prompt) copies its keys and values one behind the other, which is little beside its products, and is then
 // plain causal attention.
 #include "rlx/backend/cpu/kernels/paged_attention.h"
@@ -20,6 +22,7 @@ RLX_ISA_TABLE_VNNI(AttentionKernels, attention_kernels)
 namespace {
 
 constexpr int64_t kQ8Elements = 32, kQ8Bytes = 34;
+constexpr int64_t kFewQueries = 32;  // of a row, that are taken as single ones would be
 
 int64_t bytes_of(KvFormat format, int64_t elements) {
   switch (format) {
@@ -44,7 +47,7 @@ struct Cut {
   const PagedAttention& p;
 
   int64_t group() const { return p.form.q_heads / p.form.kv_heads; }
-  bool few(int64_t queries) const { return group() * queries <= kAttentionFewRows && queries <= 4; }
+  bool few(int64_t queries) const { return group() <= kAttentionFewRows && queries <= kFewQueries; }
   int64_t most_few() const {
     return std::clamp<int64_t>(kAttentionFewRows / std::max<int64_t>(1, group()), 1, 4);
   }
@@ -128,18 +131,40 @@ struct Copied {
   }
 };
 
-// The workspace of runs of few queries: the runs, their parts, scratch memory of each thread.
+// The workspace of runs of few queries of so many rows: the runs, their parts, scratch memory of each thread.
 struct FewLayout {
   size_t parts, scratch, scratch_bytes, total;
 
-  FewLayout(const Cut& c, int64_t runs, int64_t queries, int threads) {
+  FewLayout(const Cut& c, int64_t rows, int64_t queries, int threads) {
     Attention form = c.p.form;
-    form.q_len = queries;
+    form.q_len = std::min(queries, c.most_few());
     scratch_bytes = round_up(attention_kernels().scratch_bytes(form));
-    parts = round_up(size_t(runs) * sizeof(Run));
-    const int64_t tasks = runs * form.kv_heads * c.most_parts();
+    parts = round_up(size_t(rows * queries) * sizeof(Run));
+    const int64_t tasks = rows * form.kv_heads * c.most_parts();
     scratch = parts + round_up(size_t(tasks * c.part_floats(queries)) * sizeof(float));
     total = scratch + scratch_bytes * size_t(threads);
+  }
+};
+
+// Runs as the form for decoding takes them, and the tasks they are.
+struct FewRuns {
+  const Cut& c;
+  Run* runs;
+  int64_t count = 0, tasks = 0, floats = 0;
+
+  void add(const Run& whole) {
+    for (int64_t first = 0; first < whole.count; first += c.most_few()) {
+      Run r = whole;
+      r.first += first;
+      r.position += first;
+      r.count = std::min(whole.count - first, c.most_few());
+      r.task0 = tasks;
+      r.floats0 = floats;
+      const int64_t n = c.p.form.kv_heads * c.parts(r);
+      tasks += n;
+      floats += n * c.part_floats(r.count);
+      runs[count++] = r;
+    }
   }
 };
 
@@ -228,8 +253,8 @@ Attention largest_form(const PagedAttention& p) {
 size_t paged_attention_workspace(const PagedAttention& p, int threads) {
   const Cut c{p};
   const int64_t queries = p.form.q_len;
-  if (c.few(queries)) return FewLayout(c, p.rows * queries, queries, threads).total;
-  return std::max(FewLayout(c, 1, c.most_few(), threads).total,
+  if (c.few(queries)) return FewLayout(c, p.rows, queries, threads).total;
+  return std::max(FewLayout(c, 1, kFewQueries, threads).total,
                   Copied(p, nullptr).bytes + attention_workspace(largest_form(p), threads));
 }
 
@@ -238,27 +263,20 @@ void paged_attention(Team team, const PagedAttention& p, std::byte* workspace) {
             " query heads over ", p.form.kv_heads);
   const Cut c{p};
   const int64_t queries = p.form.q_len;
-  Run* const runs = reinterpret_cast<Run*>(workspace);
+  FewRuns few{c, reinterpret_cast<Run*>(workspace)};
+  const auto run_them = [&](int64_t rows, int64_t most) {
+    if (few.count > 0)
+      run_few(team, c, {few.runs, size_t(few.count)}, FewLayout(c, rows, most, team.threads()), workspace);
+  };
   if (c.few(queries)) {
-    int64_t count = 0, tasks = 0, floats = 0;
-    for_each_run(p, [&](Run r) {
-      r.task0 = tasks;
-      r.floats0 = floats;
-      const int64_t n = p.form.kv_heads * c.parts(r);
-      tasks += n;
-      floats += n * c.part_floats(r.count);
-      runs[count++] = r;
-    });
-    if (count > 0)
-      run_few(team, c, {runs, size_t(count)}, FewLayout(c, p.rows * queries, queries, team.threads()),
-              workspace);
-    return;
+    for_each_run(p, [&](const Run& r) { few.add(r); });
+    return run_them(p.rows, queries);
   }
-  for_each_run(p, [&](Run r) {
+  for_each_run(p, [&](const Run& r) {
     if (!c.few(r.count)) return run_many(team, c, r, workspace);
-    r.task0 = r.floats0 = 0;
-    runs[0] = r;
-    run_few(team, c, {runs, 1}, FewLayout(c, 1, c.most_few(), team.threads()), workspace);
+    few.count = few.tasks = few.floats = 0;
+    few.add(r);
+    run_them(1, kFewQueries);
   });
 }
 

@@ -1,7 +1,7 @@
 // Attention over keys and values that lie in pages of a store.
 //
 // Key j of row b lies in slot pages[b * pages_of_row + j / page] * page + j % page. Queries of a row whose positions follow
-// each other are taken together; how their keys are cut depends on positions alone, never on where pages lie or on
+// each other are taken together, and up to 32 of them give the bits of single ones; how their keys are cut depends on positions alone, never on where pages lie or on
 // other rows, so a row gives the same bits in every batch and every store.
 #pragma once
 
