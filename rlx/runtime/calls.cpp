@@ -207,4 +207,22 @@ void CompiledGraph::truncate_state(std::string_view name, int64_t rows, int axis
   }
 }
 
+int64_t CompiledGraph::state_length(std::string_view name, int axis) {
+  const TensorView v = state(name);
+  if (!normalize_axis(axis, v.rank))
+    throw invalid("state_length: axis ", axis, " of '", name, "', which is ", v.shape());
+  const AxisView around = axis_view(v.shape(), axis);
+  const size_t row = size_t(around.inner) * dtype_size(v.dtype);
+  const auto used = [&](int64_t r) {
+    for (int64_t o = 0; o < around.outer; ++o) {
+      const std::byte* const at = v.data + size_t(o * around.length + r) * row;
+      if (std::any_of(at, at + row, [](std::byte b) { return b != std::byte(0); })) return true;
+    }
+    return false;
+  };
+  int64_t length = around.length;
+  while (length > 0 && !used(length - 1)) --length;
+  return length;
+}
+
 }  // namespace rlx

@@ -32,9 +32,10 @@ CompiledGraph::CompiledGraph(const ir::Graph& graph, const NamedLiterals& weight
 CompiledGraph::CompiledGraph(std::shared_ptr<runtime::Core> core)
     : core_(std::move(core)), queue_(core_->builder().backend().make_queue()) {
   for (const Port& p : core_->states) {
-    states_.emplace_back(memory(), size_t(p.shape.size_bytes()));
+    states_.emplace_back(backend::Block(memory(), size_t(p.shape.size_bytes())));
     memory().clear(states_.back().get(), states_.back().size());
   }
+  state_is_seen_.resize(states_.size(), false);
   state_copies_.resize(states_.size());
   state_is_out_.resize(states_.size(), false);
   results_.resize(core_->outputs().size());
@@ -56,11 +57,32 @@ CompiledGraph CompiledGraph::clone() const {
     const size_t bytes = states_[i].size();
     if (state_is_out_[i]) {
       memory().upload(out.states_[i].get(), state_copies_[i].get(), bytes);
-    } else {
+    } else if (state_is_seen_[i]) {  // its view may still be written
       memory().copy(out.states_[i].get(), states_[i].get(), bytes);
+    } else {
+      out.states_[i] = states_[i];
     }
   }
   return out;
+}
+
+// A state that another clone holds is copied before it is written.
+void CompiledGraph::own_state(size_t i) {
+  if (states_[i].alone()) return;
+  backend::Block own(memory(), states_[i].size());
+  memory().copy(own.get(), states_[i].get(), own.size());
+  states_[i] = runtime::SharedBlock(std::move(own));
+  place_states();
+}
+
+// Where a run finds the states and leaves them.
+void CompiledGraph::place_states() {
+  for (size_t i = 0; i < core_->leaves().size(); ++i) {
+    if (const int s = core_->leaves()[i].state; s >= 0) leaves_[i] = states_[size_t(s)].get();
+  }
+  for (size_t i = 0; i < core_->outputs().size(); ++i) {
+    if (const int s = core_->outputs()[i].state; s >= 0) places_[i] = states_[size_t(s)].get();
+  }
 }
 
 const std::vector<Port>& CompiledGraph::inputs() const { return core_->inputs; }
@@ -82,7 +104,11 @@ TensorView CompiledGraph::state(std::string_view name) {
     if (p.name != name) continue;
     std::vector<int64_t> dims;
     for (const Dim d : p.shape.dims()) dims.push_back(d.value());
-    if (memory().on_host()) return view_bytes(p.shape.dtype(), states_[i].get(), dims);
+    if (memory().on_host()) {
+      own_state(i);
+      state_is_seen_[i] = true;
+      return view_bytes(p.shape.dtype(), states_[i].get(), dims);
+    }
     if (!state_copies_[i]) state_copies_[i] = backend::Block(memory().staging(), states_[i].size());
     if (!state_is_out_[i]) memory().download(state_copies_[i].get(), states_[i].get(), states_[i].size());
     state_is_out_[i] = true;
@@ -165,6 +191,8 @@ void CompiledGraph::prepare(std::span<const Input> inputs) {
 // On the host inputs are read where they are; a device gets copies, and the states that the caller may have changed.
 void CompiledGraph::send_inputs(std::span<const Input> inputs) {
   const bool on_host = memory().on_host();
+  for (size_t i = 0; i < states_.size(); ++i) own_state(i);
+  state_is_seen_.assign(state_is_seen_.size(), false);
   for (const Input& in : inputs) {
     const size_t leaf = *core_->find_leaf(in.name);
     if (on_host) {
@@ -194,14 +222,11 @@ void CompiledGraph::use(std::shared_ptr<const Instance> instance) {
     const auto& leaf = core_->leaves()[i];
     // Steps do not write to their operands, so a borrowed weight stays as it is.
     if (leaf.role == LeafRole::param) leaves_[i] = const_cast<std::byte*>(instance_->weights[i].get());
-    if (leaf.role == LeafRole::state) leaves_[i] = states_[size_t(leaf.state)].get();
   }
+  place_states();
   for (size_t i = 0; i < core_->outputs().size(); ++i) {
     const auto& output = core_->outputs()[i];
-    if (output.state >= 0) {
-      places_[i] = states_[size_t(output.state)].get();
-      continue;
-    }
+    if (output.state >= 0) continue;
     const Shape& shape = instance_->outputs[i];
     const auto bytes = size_t(shape.size_bytes());
     if (!results_[i] || bytes > results_[i].size()) results_[i] = backend::Block(memory(), bytes);

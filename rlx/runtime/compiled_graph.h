@@ -18,6 +18,7 @@
 #include "rlx/backend/memory.h"
 #include "rlx/ir/interpreter.h"
 #include "rlx/runtime/options.h"
+#include "rlx/runtime/shared_block.h"
 #include "rlx/runtime/view.h"
 
 namespace rlx {
@@ -77,7 +78,8 @@ class CompiledGraph {
   ~CompiledGraph();
   CompiledGraph(CompiledGraph&&) noexcept;
   CompiledGraph& operator=(CompiledGraph&&) noexcept;
-  /// Shares program and weights; states are copied as they are now.
+  /// Shares program and weights. States are as they are now, and copied when the clone or this object first runs or
+  /// changes them: a fork of a long text costs nothing until it is continued.
   CompiledGraph clone() const;
 
   const std::vector<Port>& inputs() const;
@@ -142,6 +144,8 @@ class CompiledGraph {
   void load_states(const NamedLiterals& values);
   /// Rows of a state from `rows` on, along `axis`, become zero: what a cache held behind them is forgotten.
   void truncate_state(std::string_view name, int64_t rows, int axis = 0);
+  /// Rows of a state along `axis` up to the last that is not all zero: how much of a cache is in use.
+  int64_t state_length(std::string_view name, int axis = 0);
 
   /// The plan for inputs of these types; made if there is none yet.
   const backend::Plan& plan(const std::map<std::string, Shape>& inputs = {});
@@ -160,6 +164,8 @@ class CompiledGraph {
   void prepare(std::span<const Input> inputs);
   void use(std::shared_ptr<const runtime::Instance> instance);
   void send_inputs(std::span<const Input> inputs);
+  void own_state(size_t i);
+  void place_states();
   void execute(std::span<const TensorView> results);
   const backend::Memory& memory() const;
   Outputs run_extended(std::span<const Input> inputs);
@@ -168,7 +174,9 @@ class CompiledGraph {
   std::shared_ptr<const runtime::Instance> instance_;
   std::unique_ptr<backend::Queue> queue_;
   backend::Block arena_;
-  std::vector<backend::Block> results_, states_;  // by output, by state
+  std::vector<backend::Block> results_;       // by output
+  std::vector<runtime::SharedBlock> states_;  // shared with clones until one of them writes
+  std::vector<bool> state_is_seen_;           // the caller may have a view of it since the last run
   // On a device: its copies of inputs, and what the caller sees of results and states.
   std::vector<backend::Block> inputs_, result_copies_, state_copies_;
   std::vector<bool> state_is_out_;           // its copy may have been written

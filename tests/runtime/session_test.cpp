@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <thread>
 
 #include "rlx/ir/sample.h"
 #include "rlx/runtime/devices.h"
@@ -250,6 +251,69 @@ TEST(States, are_saved_loaded_and_cut) {
             "load_states: state 's' is f32[2,2], the value is f32[2,3]; there is no state 't'");
   EXPECT_EQ(error_of([&] { f.truncate_state("s", 3); }),
             "truncate_state: 3 rows of 's', which is f32[2,2]; 0 to 2 expected");
+}
+
+// Clones read the same memory until one of them writes, whoever that is and by whatever way.
+TEST(States, of_clones_part_when_one_of_them_changes) {
+  const auto compiled = [] {
+    return compile(graph("graph @g(x: f32[2,2], s: f32[2,2]) { n = add(s, x) y = neg(n) return y, n }"), {},
+                   {.states = {{"s", "n"}}});
+  };
+  const NamedLiterals x = {{"x", Literal::of<float>({2, 2}, {1, 2, 3, 4})}};
+  const Literal one = Literal::of<float>({2, 2}, {1, 2, 3, 4}),
+                two = Literal::of<float>({2, 2}, {2, 4, 6, 8});
+  CompiledGraph f = compiled();
+  f.run(x);
+  CompiledGraph by_run = f.clone(), by_load = f.clone(), by_cut = f.clone(), by_view = f.clone(),
+                late = f.clone();
+  by_run.run(x);
+  by_load.load_states({{"s", two}});
+  by_cut.truncate_state("s", 1);
+  by_view.state("s").data[0] = std::byte(1);
+  EXPECT_EQ(f.save_states().at("s"), one);
+  f.run(x);
+  f.run(x);
+  EXPECT_EQ(late.save_states().at("s"), one);
+  EXPECT_EQ(by_run.save_states().at("s"), two);
+  EXPECT_EQ(by_load.save_states().at("s"), two);
+  EXPECT_EQ(by_cut.state_length("s"), 1);
+  EXPECT_EQ(late.state_length("s"), 2);
+  EXPECT_EQ(compiled().state_length("s"), 0);
+  by_cut.truncate_state("s", 1, 1);
+  EXPECT_EQ(by_cut.state_length("s", 1), 1);
+  EXPECT_EQ(error_of([&] { f.state_length("s", 2); }), "state_length: axis 2 of 's', which is f32[2,2]");
+}
+
+// A view from before is still the object's own, and a clone keeps what it saw.
+TEST(States, that_somebody_may_be_writing_are_copied_at_once) {
+  CompiledGraph f = compile(graph("graph @g(x: f32[2], s: f32[2]) { n = add(s, x) y = neg(n) return y, n }"),
+                            {}, {.states = {{"s", "n"}}});
+  const TensorView view = f.state("s");
+  CompiledGraph g = f.clone();
+  reinterpret_cast<float*>(view.data)[0] = 5;
+  EXPECT_EQ(f.state("s").as<float>()[0], 5);
+  EXPECT_EQ(g.state("s").as<float>()[0], 0);
+}
+
+TEST(States, of_clones_in_many_threads_stay_apart) {
+  CompiledGraph f =
+      compile(graph("graph @g(x: f32[64], s: f32[64]) { n = add(s, x) y = neg(n) return y, n }"), {},
+              {.states = {{"s", "n"}}});
+  const NamedLiterals x = {{"x", Literal::full(Shape(DType::f32, {64}), 1)}};
+  f.run(x);
+  std::vector<CompiledGraph> clones;
+  for (int i = 0; i < 8; ++i) clones.push_back(f.clone());
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&, i] {
+      for (int k = 0; k <= i; ++k) clones[size_t(i)].run(x);
+    });
+  }
+  f.run(x);
+  for (std::thread& t : threads) t.join();
+  for (int i = 0; i < 8; ++i)
+    EXPECT_EQ(clones[size_t(i)].save_states().at("s"), Literal::full(Shape(DType::f32, {64}), 2 + i));
+  EXPECT_EQ(f.save_states().at("s"), Literal::full(Shape(DType::f32, {64}), 2));
 }
 
 }  // namespace
