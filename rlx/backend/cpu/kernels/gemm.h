@@ -54,7 +54,7 @@ class PackedMatrix {
   int panel_ = 0;
   bool paired_ = false;
   size_t size_ = 0;
-  AlignedBytes bytes_;
+  std::shared_ptr<std::byte> bytes_;
 };
 
 struct Gemm {

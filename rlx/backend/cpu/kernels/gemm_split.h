@@ -18,6 +18,9 @@
 
 namespace rlx::cpu {
 
+/// Threads that share a product out.
+inline constexpr int kMaxParts = 64;
+
 /// Fewer multiply-adds than this take less time than waking another thread.
 inline constexpr int64_t kSerialWork = 16384;
 
@@ -145,7 +148,6 @@ void for_each_block(Team team, const TileShape& s, const RowGroups& groups, Body
   }
   if (units == 0) return;
 
-  constexpr int kMaxParts = 64;
   struct alignas(64) Share {
     std::atomic<int64_t> next;
     int64_t end;

@@ -26,13 +26,14 @@ RLX_INLINE void store_part(T* p, F32 v, int lanes) {
   }
 }
 
-/// values = change(values, row, half)
+/// values = change(values, row, half); a half without valid columns stays as it is.
 template <class F>
 RLX_INLINE void each(const EpilogueTile& t, F change) {
+  const bool both = t.columns > kLanes;
   for (int64_t r = 0; r < t.rows; ++r) {
     float* v = t.values + r * t.values_stride;
     store(v, change(load(v), r, 0));
-    store(v + kLanes, change(load(v + kLanes), r, 1));
+    if (both) store(v + kLanes, change(load(v + kLanes), r, 1));
   }
 }
 

@@ -28,7 +28,6 @@ struct VectorOf<double> {
 };
 
 constexpr int kMaxRows = kTileRows;
-constexpr bool kPanelInL1 = kVectorBytes < 64;
 constexpr int64_t kDepth = kPanelInL1 ? (24 << 10) / (2 * kVectorBytes) : 1024;
 
 template <class T>

@@ -24,10 +24,10 @@ inline constexpr int kMaxPanels = 8;
 inline constexpr int64_t kBlockRows =
     16 * kTileRows;  // more rows per pass over B; half as many measured 2 % slower
 
-// Steps between a prefetch and its use: on AVX-512 16 and 32 gain 1 % on one thread, 8 nothing. Elsewhere a panel lies in
-// L1 or is read in a straight line, and a prefetch only takes a slot.
+// Steps between a prefetch and its use. On AVX-512 panels come from L2: 16 and 32 gain 1 % on one thread, 8 nothing. Elsewhere
+// a panel lies in L1, and the last tile of a block fetches what the next panel will read, which lies behind this one.
 inline constexpr int64_t kAhead = 32;
-inline constexpr bool kPrefetch = kVectorBytes == 64;
+inline constexpr bool kPanelInL1 = kVectorBytes < 64;
 
 /// Panels whose sums fit in registers beside each other: few rows leave room for more of them, which gives
 /// more independent sums and less spreading per multiply-add.
@@ -83,10 +83,12 @@ struct Sums {
 };
 
 /// sums[p][r][0..1] += A tile * B panels. `start` [P][2 vectors] is what every row begins with; null: the
-/// sums so far. Two steps at a time: the counters of one cost a tenth of its multiply-adds.
+/// sums so far. Two steps at a time: the counters of one cost a tenth of its multiply-adds. ahead_of_b: from an element of B
+/// to the one that is fetched for later.
 template <class Kind, int R, int P, bool in_place>
 void micro(const std::byte* a, int64_t row_bytes, const typename Kind::B* __restrict b, int64_t panel_stride,
-           int64_t steps, const Sums<typename Kind::Sum>& sums, const typename Kind::Sum* start) {
+           int64_t steps, const Sums<typename Kind::Sum>& sums, const typename Kind::Sum* start,
+           int64_t ahead_of_b) {
   using V = typename Kind::Vector;
   constexpr int lanes = kVectorBytes / int(sizeof(typename Kind::Sum));
   V s[P][R][2];
@@ -100,6 +102,12 @@ void micro(const std::byte* a, int64_t row_bytes, const typename Kind::B* __rest
       s[p][r][1] = load(at + lanes);
     }
   }
+  // What the end will read and write, rows apart as no machine foresees, arrives while the sums are formed.
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+    if (sums.element != nullptr) __builtin_prefetch(sums.element + r * sums.element_stride);
+    __builtin_prefetch(sums.data + r * sums.row_stride, 1);
+  }
   TileRows<typename Kind::A, R, in_place> rows(a, row_bytes);
   const auto step = [&](int ahead) __attribute__((always_inline)) {
     decltype(Kind::load(b)) w[P][2];
@@ -108,7 +116,9 @@ void micro(const std::byte* a, int64_t row_bytes, const typename Kind::B* __rest
       w[p][0] = Kind::load(b + p * panel_stride + ahead * 2 * Kind::weights);
       w[p][1] = Kind::load(b + p * panel_stride + (ahead * 2 + 1) * Kind::weights);
     }
-    if constexpr (kPrefetch && P == 1) {  // many panels at once come from memory, which prefetches itself
+    if constexpr (kPanelInL1 && P == 1) {
+      __builtin_prefetch(b + ahead_of_b + ahead * 2 * Kind::weights);
+    } else if constexpr (P == 1) {  // many panels at once come from memory, which prefetches itself
       __builtin_prefetch(b + (kAhead + ahead) * 2 * Kind::weights);
       __builtin_prefetch(b + (kAhead + ahead) * 2 * Kind::weights + Kind::weights);
       if (!in_place) __builtin_prefetch(rows.at[0] + (kAhead + ahead) * R * int(sizeof(typename Kind::A)));
@@ -156,7 +166,7 @@ void micro(const std::byte* a, int64_t row_bytes, const typename Kind::B* __rest
 
 template <class Kind>
 using Micro = void (*)(const std::byte*, int64_t, const typename Kind::B*, int64_t, int64_t,
-                       const Sums<typename Kind::Sum>&, const typename Kind::Sum*);
+                       const Sums<typename Kind::Sum>&, const typename Kind::Sum*, int64_t);
 
 template <class Kind>
 struct MicroTable {
@@ -209,12 +219,13 @@ void multiply_tiles(const RowTiles<Kind>& a, const typename Kind::B* b, int pane
       if (!last) out.column = out.element = nullptr;
       if (panels > 1 && panels == panels_for(int(rows))) {
         table.wide[rows - 1](tile, a.row_bytes, b + k0 * width, panel_stride, depth, out,
-                             k0 == 0 ? start : nullptr);
+                             k0 == 0 ? start : nullptr, 0);
         continue;
       }
       for (int p = 0; p < panels; ++p) {
         table.narrow[rows - 1](tile, a.row_bytes, b + p * panel_stride + k0 * width, 0, depth, out,
-                               k0 == 0 ? start + p * sum_width : nullptr);
+                               k0 == 0 ? start + p * sum_width : nullptr,
+                               left == 1 && tiles > 1 ? depth * width : 0);
         out.data += sums.panel_stride;
         if (out.column != nullptr) out.column += sum_width;
         if (out.element != nullptr) out.element += sum_width;
