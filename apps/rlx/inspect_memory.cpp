@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <optional>
@@ -27,18 +28,22 @@ struct Told {
   int64_t process = 0;
 };
 
-// The tokenizer is made and the plans are drawn, as every command does that runs the model. With them the caches are there already,
-// which are told by themselves.
+// The tokenizer is made and the plans are drawn, as every command does that runs the model: those of a short text, whose caches are
+// nothing beside them. Whether longer caches take memory before they are written is up to the system.
 Told told(const io::ModelFile& file, const llm::MemoryQuestion& question) {
   const models::Model model(file);
-  Told out{llm::memory_of(model, question), 0};
+  llm::MemoryQuestion brief = question;
+  brief.context = std::min<int64_t>(question.context, 16);
+  brief.batch = 1;
+  Told out{llm::memory_of(model, brief), 0};
   std::optional<text::Tokenizer> tokenizer;
   try {
     tokenizer = file.tokenizer();
   } catch (const Error&) {
     // a model of ids alone
   }
-  out.process = resident_bytes() - out.memory.caches;
+  out.process = resident_bytes();
+  out.memory = llm::memory_of(model, question);
   return out;
 }
 

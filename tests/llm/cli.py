@@ -107,6 +107,10 @@ def check_finetune(folder, plain, talks):
 def check_judging(folder, plain):
     told = json.loads(good("perplexity", "perplexity", MODEL, plain, "-w", 32, "--json", "--progress", "none"))
     check("perplexity", told["perplexity"] > 1, told)
+    for context in (64, 65536):
+        memory = json.loads(good("inspect --json", "inspect", MODEL, "--json", "-c", context))["memory"]
+        parts = sum(memory[k] for k in ("weights", "packed_weights", "derived_weights", "caches", "prompt_workspace", "program"))
+        check("inspect tells the memory", memory["resident"] == parts and 0 < memory["program"] < 1 << 28, memory)
     speed = json.loads(good("bench", "bench", MODEL, "-p", 8, "-n", 4, "-r", 1, "--json"))
     check("bench", speed["prompt"] == 8, speed)
 
