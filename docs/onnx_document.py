@@ -38,6 +38,9 @@ In C++: `onnx::import_model("model.onnx")` gives a `Program`, the inputs whose v
 - uint16, uint64, 2 and 4 bit integers, float8 without infinities, float8e8m0 and float4 are held in wider types.
 - Strings, sequences and optionals at the edge of a model are refused by name. Inside, sequences whose length is known work.
 - Random operators draw from fixed streams of ours.
+- Weights stay mapped where they begin at a multiple of their element size, as in external data; protobuf promises that for none,
+  so about three of four f32 weights inside of a file are copied, and a note tells how many bytes (100 MB: 0.05 s; external: 0.002 s).
+- Products of codes are exact. ONNX Runtime saturates those of u8 and i8 on CPUs without VNNI, so quantised models differ there.
 - A graph is written as operator set 21 (`onnx::export_file`, `rlx convert graph.rlx model.onnx`, `rlx.onnx.save` in Python):
   symbols as dim_params, weights inside or in a second file, loops and branches as Scan, Loop and If, attention, rope and
   norms as functions. Operators without a counterpart are expressed by others; what then has none is an error that names
@@ -45,7 +48,8 @@ In C++: `onnx::import_model("model.onnx")` gives a `Program`, the inputs whose v
 """)
 print(f"## Backend node tests of onnx {sys.argv[3]}\n")
 print(f"{lines[-1]} (`./dev onnx DIR`, CPU). A case counts as passed when every output has the expected type, integers and\n"
-      "bools are equal, and floats are within 1e-3 relative and the larger of 1e-7 and 2^-23 of the largest expected value.\n")
+      "bools are equal, and floats are within 1e-3 relative and the larger of 1e-7 and 2^-23 of the largest expected value.\n"
+      "By the same measure ONNX Runtime 1.31 passes 1467 of these 1765.\n")
 for kind in sorted(failures):
     print(f"### {kind}: {len(failures[kind])}\n")
     reasons = collections.defaultdict(list)
