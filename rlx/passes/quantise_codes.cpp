@@ -225,6 +225,23 @@ std::optional<ir::Values> product_of_codes(ir::Graph& g, const ir::Node& n, cons
 
 // ---- values that only move ----
 
+bool is_image_maximum(const ir::Node& n) {
+  return n.is<ops::Pool>() && n.as<ops::Pool>().kind == ops::ReduceOp::max &&
+         n.as<ops::Pool>().kernel_size.size() == 2 && n.shapes[0].rank() == 4;
+}
+
+// The maximum over windows of codes with channels first, computed with channels last.
+Expr maximum_of_codes(ir::Graph& g, ir::Value codes, const ops::Pool::Attrs& attrs) {
+  const Expr in = ops::transpose({&g, codes}, kToLast);
+  ir::Graph body{std::string(kCodesBody)};
+  body.assume_sizes_of(g);
+  const Expr x{&body, body.input("x", in.shape())};
+  const Expr y =
+      ops::pool(ops::transpose(x, kToFirst), attrs.kind, attrs.kernel_size, attrs.stride, attrs.padding);
+  body.set_outputs({ops::transpose(y, kToLast)});
+  return ops::transpose(ops::fused(g, {in}, std::move(body))[0], kToFirst);
+}
+
 std::optional<ir::Values> moved_codes(ir::Graph& g, const Quantised& q) {
   const auto same = [&](ir::Value v) -> std::optional<ir::Value> {
     const auto d = dequantised(g, v);
@@ -244,20 +261,9 @@ std::optional<ir::Values> moved_codes(ir::Graph& g, const Quantised& q) {
     if (const auto codes = same(n.inputs[0])) return ir::Values{*codes};
     return std::nullopt;
   }
-  if (!n.is<ops::Pool>()) return std::nullopt;
-  const auto attrs = n.as<ops::Pool>();
-  if (attrs.kind != ops::ReduceOp::max || attrs.kernel_size.size() != 2 || n.shapes[0].rank() != 4)
-    return std::nullopt;
+  if (!is_image_maximum(n)) return std::nullopt;
   const auto codes = same(n.inputs[0]);
-  if (!codes) return std::nullopt;
-  const Expr in = ops::transpose({&g, *codes}, kToLast);
-  ir::Graph body{std::string(kCodesBody)};
-  body.assume_sizes_of(g);
-  const Expr x{&body, body.input("x", in.shape())};
-  const Expr y =
-      ops::pool(ops::transpose(x, kToFirst), attrs.kind, attrs.kernel_size, attrs.stride, attrs.padding);
-  body.set_outputs({ops::transpose(y, kToLast)});
-  return ir::Values{ops::transpose(ops::fused(g, {in}, std::move(body))[0], kToFirst)};
+  return codes ? std::optional(ir::Values{maximum_of_codes(g, *codes, n.as<ops::Pool>())}) : std::nullopt;
 }
 
 // What stands behind a transpose that brings the channels of an image to the front.
@@ -350,6 +356,13 @@ bool has_codes(const ir::Graph& g) {
 std::optional<ir::Values> rounded_result(ir::Cloner& copy, const ir::Node& n) {
   ir::Graph& g = copy.to();
   if (g.name() == kCodesBody) return std::nullopt;
+  // A maximum that is written on the codes of a convolution.
+  const DType type = n.shapes[0].dtype();
+  if (is_image_maximum(n) && (type == DType::u8 || type == DType::i8) &&
+      behind(g, copy.at(n.inputs[0]), kToFirst)) {
+    const auto attrs = n.as<ops::Pool>();
+    return ir::Values{maximum_of_codes(g, copy.at(n.inputs[0]), attrs)};
+  }
   const auto q = quantised(g, n, copy.at(n.inputs));
   if (!q) return std::nullopt;
   const ir::OriginScope scope(g, ir::noted_origin(n, "on codes"));

@@ -153,6 +153,24 @@ TEST(JoinCodes, moved_values_move_their_codes) {
   EXPECT_EQ(count(after, "quantize") + count(after, "dequantize"), 0u) << cat(after);
 }
 
+TEST(JoinCodes, maxima_written_on_codes_keep_channels_last) {
+  const ir::Graph after =
+      expect_codes(R"(graph @g(x: i8[1,4,9,9], param w: i8[4,4,3,3], param v: i8[8,4,1,1]) {
+    xd = dequantize(x, scale=0.05)
+    wd = dequantize(w, scale=0.01)
+    c = conv2d(xd, wd, padding=[1,1])
+    q = quantize(c, scale=0.0005, zero_point=2)
+    p = pool(q, kind=max, kernel_size=[2,2])
+    pd = dequantize(p, scale=0.0005, zero_point=2)
+    vd = dequantize(v, scale=0.02)
+    e = conv2d(pd, vd)
+    y = quantize(e, scale=0.001)
+    return y
+  })",
+                   3);
+  EXPECT_EQ(count(after, "transpose"), 2u) << cat(after);
+}
+
 TEST(JoinCodes, sums_of_two_branches_keep_channels_last) {
   const ir::Graph after =
       expect_codes(R"(graph @g(x: i8[1,4,6,6], param w: i8[4,4,3,3], param v: i8[4,4,3,3]) {
