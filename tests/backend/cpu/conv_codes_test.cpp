@@ -226,6 +226,28 @@ TEST(ConvCodes, sums_of_two) {
   }
 }
 
+// More places than are looked at together, and images smaller than a window.
+TEST(ConvCodes, extremes_of_large_windows) {
+  const CodeConvShape s = image(40, 40, {6, 7}, {5, 6}, {1, 1}, {4, 5}, {4, 5});
+  const Array<int8_t> x = random_codes(s.batch * 42 * 40, 6);
+  test::at_every_level([&](Team team) {
+    Array<int8_t> y(s.batch * s.out[0] * s.out[1] * 40, 1);
+    max_pool_codes(team, {s, DType::u8, reinterpret_cast<const std::byte*>(x.data()),
+                          reinterpret_cast<std::byte*>(y.data())});
+    for (int64_t i = 0; i < y.size(); ++i) {
+      const int64_t c = i % 40, ox = i / 40 % s.out[1], oy = i / 40 / s.out[1] % s.out[0];
+      const int64_t n = i / 40 / s.out[1] / s.out[0];
+      int want = -1;
+      for (int64_t k = 0; k < 30; ++k) {
+        const int64_t iy = oy + k / 6 - 4, ix = ox + k % 6 - 5;
+        if (iy < 0 || iy >= 6 || ix < 0 || ix >= 7) continue;
+        want = std::max(want, code(DType::u8, x[((n * 6 + iy) * 7 + ix) * 40 + c]));
+      }
+      ASSERT_EQ(code(DType::u8, y[i]), want) << i;
+    }
+  });
+}
+
 TEST(ConvCodes, extremes_of_windows) {
   for (const DType t : {DType::u8, DType::i8}) {
     const CodeConvShape s = image(37, 37, {9, 8}, {3, 3}, {2, 2}, {1, 1}, {1, 1});

@@ -13,6 +13,8 @@ RLX_ISA_TABLE(ConvCodesKernels, conv_codes_kernels)
 
 namespace {
 
+constexpr int64_t kTasksOfThread = 8;
+
 // 2 G of Winograd's algorithm.
 constexpr int kKernel[4][3] = {{2, 0, 0}, {1, 1, 1}, {1, -1, 1}, {0, 0, 2}};
 
@@ -192,13 +194,15 @@ void conv_code_squares(Team team, const CodeConv& p, const CodeLayout& l, const 
   }
   for (int64_t i = 0; i < c.blocks; ++i) {
     const Block block(p, l, c, frame, workspace, i);
-    team.parallel_for(block.count(), 1, [&](int64_t begin, int64_t end) { block.inputs(begin, end); });
-    const int64_t parts = std::min(l.panels, ceil_div(4 * team.threads(), kSquareElements));
+    // Shared out as they go: a thread may be slower than another.
+    const int64_t some = ceil_div(block.count(), kTasksOfThread * team.threads());
+    team.parallel_chunks(block.count(), some, [&](int64_t begin, int64_t end) { block.inputs(begin, end); });
+    const int64_t parts = std::min(l.panels, ceil_div(2 * kTasksOfThread * team.threads(), kSquareElements));
     team.parallel_chunks(kSquareElements * parts, 1, [&](int64_t task, int64_t) {
       const Range r = split_range(l.panels, 1, int(parts), int(task % parts));
       block.products(task / parts, r.begin, r.end);
     });
-    team.parallel_for(block.count(), 1, [&](int64_t begin, int64_t end) { block.outputs(begin, end); });
+    team.parallel_chunks(block.count(), some, [&](int64_t begin, int64_t end) { block.outputs(begin, end); });
   }
 }
 

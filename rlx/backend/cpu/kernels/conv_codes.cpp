@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kStripBytes = 192 << 10;        // of a frame: beside a panel of weights in L2
 constexpr int64_t kSmallWeightBytes = 192 << 10;  // stay in L2 beside a strip
-constexpr int64_t kTasksOfThread = 4;             // at least, where there is enough to share
+constexpr int64_t kTasksOfThread = 8;             // at least, where there is enough to share
 
 }  // namespace
 
@@ -94,37 +94,39 @@ void widen(Team team, const CodeConv& p, const CodeLayout& l, int16_t* frame) {
   const CodeConvShape& s = l.s;
   const int64_t lines = s.batch * l.padded[0], values = l.line_values();
   const bool dense = p.x.channel == 1 && p.x.column == s.in_channels && l.step[1] == 1;
-  team.parallel_for(lines, std::max<int64_t>(1, 16384 / values), [&](int64_t begin, int64_t end) {
-    for (int64_t line = begin; line < end; ++line) {
-      const int64_t image = line / l.padded[0], y = line % l.padded[0] * l.step[0] - s.low[0];
-      int16_t* to = frame + line * values;
-      const int64_t first =
-          std::clamp<int64_t>(ceil_div(std::max<int64_t>(s.low[1], 0), l.step[1]), 0, l.padded[1]);
-      const int64_t inside = s.size[1] + s.low[1];  // columns of the frame below inside / step lie in x
-      const int64_t last =
-          y < 0 || y >= s.size[0]
-              ? first
-              : std::clamp<int64_t>(inside <= 0 ? 0 : ceil_div(inside, l.step[1]), first, l.padded[1]);
-      std::memset(to, 0, size_t(first * s.in_channels) * 2);
-      std::memset(to + last * s.in_channels, 0, size_t((l.padded[1] - last) * s.in_channels) * 2);
-      if (first == last) continue;
-      const std::byte* from =
-          p.x.data + image * p.x.image + y * p.x.row + (first * l.step[1] - s.low[1]) * p.x.column;
-      if (dense) {
-        kernels.widen(from, p.x.dtype, p.x.zero, 1, (last - first) * s.in_channels,
-                      to + first * s.in_channels);
-        continue;
-      }
-      if (p.x.column == 1) {  // channels first
-        for (int64_t c = 0; c < s.in_channels; ++c)
-          spread_line(p.x, from + c * p.x.channel, l.step[1], last - first, s.in_channels,
-                      to + first * s.in_channels + c);
-        continue;
-      }
-      for (int64_t column = first; column < last; ++column, from += l.step[1] * p.x.column)
-        kernels.widen(from, p.x.dtype, p.x.zero, p.x.channel, s.in_channels, to + column * s.in_channels);
-    }
-  });
+  team.parallel_chunks(
+      lines, std::max<int64_t>(16384 / values, ceil_div(lines, kTasksOfThread * team.threads())),
+      [&](int64_t begin, int64_t end) {
+        for (int64_t line = begin; line < end; ++line) {
+          const int64_t image = line / l.padded[0], y = line % l.padded[0] * l.step[0] - s.low[0];
+          int16_t* to = frame + line * values;
+          const int64_t first =
+              std::clamp<int64_t>(ceil_div(std::max<int64_t>(s.low[1], 0), l.step[1]), 0, l.padded[1]);
+          const int64_t inside = s.size[1] + s.low[1];  // columns of the frame below inside / step lie in x
+          const int64_t last =
+              y < 0 || y >= s.size[0]
+                  ? first
+                  : std::clamp<int64_t>(inside <= 0 ? 0 : ceil_div(inside, l.step[1]), first, l.padded[1]);
+          std::memset(to, 0, size_t(first * s.in_channels) * 2);
+          std::memset(to + last * s.in_channels, 0, size_t((l.padded[1] - last) * s.in_channels) * 2);
+          if (first == last) continue;
+          const std::byte* from =
+              p.x.data + image * p.x.image + y * p.x.row + (first * l.step[1] - s.low[1]) * p.x.column;
+          if (dense) {
+            kernels.widen(from, p.x.dtype, p.x.zero, 1, (last - first) * s.in_channels,
+                          to + first * s.in_channels);
+            continue;
+          }
+          if (p.x.column == 1) {  // channels first
+            for (int64_t c = 0; c < s.in_channels; ++c)
+              spread_line(p.x, from + c * p.x.channel, l.step[1], last - first, s.in_channels,
+                          to + first * s.in_channels + c);
+            continue;
+          }
+          for (int64_t column = first; column < last; ++column, from += l.step[1] * p.x.column)
+            kernels.widen(from, p.x.dtype, p.x.zero, p.x.channel, s.in_channels, to + column * s.in_channels);
+        }
+      });
   std::memset(frame + lines * values, 0, size_t(conv_codes_kernels().panel + 2) * 2);
 }
 
@@ -270,6 +272,7 @@ void conv_codes(Team team, const CodeConv& p, std::byte* workspace) {
 }
 
 void max_pool_codes(Team team, const CodePool& p) {
+  constexpr int64_t kTaps = 16;  // of a window at a time
   const ConvCodesKernels& kernels = conv_codes_kernels();
   const CodeConvShape& s = p.shape;
   const int64_t c = s.in_channels, work = s.out[1] * c * s.kernel[0] * s.kernel[1];
@@ -282,14 +285,17 @@ void max_pool_codes(Team team, const CodePool& p) {
           for (int64_t ox = 0; ox < s.out[1]; ++ox) {
             std::byte* to = p.y + (line * s.out[1] + ox) * c;
             const int64_t x0 = ox * s.stride[1] - s.low[1];
-            bool first = true;
+            const std::byte* taps[kTaps];
+            int64_t count = 0;
             for (int64_t y = std::max<int64_t>(0, y0); y < std::min(s.size[0], y0 + s.kernel[0]); ++y) {
               for (int64_t x = std::max<int64_t>(0, x0); x < std::min(s.size[1], x0 + s.kernel[1]); ++x) {
-                const std::byte* from = image + (y * s.size[1] + x) * c;
-                first ? void(std::memcpy(to, from, size_t(c))) : kernels.combine(from, p.dtype, c, to);
-                first = false;
+                taps[count++] = image + (y * s.size[1] + x) * c;
+                if (count < kTaps) continue;
+                kernels.largest(taps, count, p.dtype, c, to);
+                taps[0] = to, count = 1;  // what is found so far is one of the next
               }
             }
+            if (count > 1 || taps[0] != to) kernels.largest(taps, count, p.dtype, c, to);
           }
         }
       });
@@ -325,7 +331,8 @@ void max_pool_code_planes(Team team, const CodePool& p) {
         across_row(plane + first * width, ox, n, to);
         for (int64_t y = first + 1; y < std::min(s.size[0], y0 + s.kernel[0]); ++y) {
           across_row(plane + y * width, ox, n, part);
-          kernels.combine(part, p.dtype, n, to);
+          const std::byte* both[] = {to, part};
+          kernels.largest(both, 2, p.dtype, n, to);
         }
       }
     }

@@ -169,8 +169,8 @@ struct ConvCodesKernels {
   /// to[i] = x[i stride] - zero for i < n.
   void (*widen)(const std::byte* x, DType dtype, int32_t zero, int64_t stride, int64_t n, int16_t* to);
   void (*sum)(const CodeSum&);
-  /// to[i] = max(to[i], x[i]), codes of that type.
-  void (*combine)(const std::byte* x, DType dtype, int64_t n, std::byte* to);
+  /// to[i] = the largest of from[t][i] for t < count, 1 or more, codes of that type.
+  void (*largest)(const std::byte* const* from, int64_t count, DType dtype, int64_t n, std::byte* to);
 };
 
 }  // namespace rlx::cpu

@@ -20,6 +20,7 @@ namespace {
 
 constexpr int64_t kSlack = 64;      // floats that vectors reach beyond a plane
 constexpr int64_t kMostLanes = 16;  // of any level
+constexpr int64_t kTasksOfThread = 8;
 
 struct Cut : SquareCut {
   int64_t tasks = 0;
@@ -59,13 +60,18 @@ class Worker {
 
   void run(Team team, int64_t task) const {
     begin(task);
-    team.parallel_for(g_.source_channels, 1, [&](int64_t first, int64_t last) { inputs(first, last); });
-    const int64_t parts = std::min(g_.tiles(), ceil_div(4 * team.threads(), kSquareElements));
+    // Shared out as they go: a thread may be slower than another.
+    const auto some = [&](int64_t channels) { return ceil_div(channels, kTasksOfThread * team.threads()); };
+    team.parallel_chunks(g_.source_channels, some(g_.source_channels),
+                         [&](int64_t first, int64_t last) { inputs(first, last); });
+    const int64_t parts =
+        std::min(g_.tiles(), ceil_div(2 * kTasksOfThread * team.threads(), kSquareElements));
     team.parallel_chunks(kSquareElements * parts, 1, [&](int64_t i, int64_t) {
       const Range r = split_range(g_.tiles(), 1, int(parts), int(i % parts));
       products(i / parts, r.begin, r.end);
     });
-    team.parallel_for(g_.result_channels, 1, [&](int64_t first, int64_t last) { outputs(first, last); });
+    team.parallel_chunks(g_.result_channels, some(g_.result_channels),
+                         [&](int64_t first, int64_t last) { outputs(first, last); });
   }
 
  private:

@@ -361,28 +361,36 @@ void widen(const std::byte* x, DType dtype, int32_t zero, int64_t stride, int64_
 }
 
 template <class Code>
-RLX_INLINE void combine_codes(const Code* x, int64_t n, Code* to) {
+RLX_INLINE void largest_of(const std::byte* const* from, int64_t count, int64_t n, Code* to) {
   typedef Code V __attribute__((vector_size(kVectorBytes)));
   int64_t i = 0;
   for (; i + kVectorBytes <= n; i += kVectorBytes) {
-    const V a = load_bytes<V>(x + i), b = load_bytes<V>(to + i), m = a > b ? a : b;
-    std::memcpy(to + i, &m, sizeof m);
+    V most = load_bytes<V>(from[0] + i);
+    for (int64_t t = 1; t < count; ++t) {
+      const V v = load_bytes<V>(from[t] + i);
+      most = v > most ? v : most;
+    }
+    std::memcpy(to + i, &most, sizeof most);
   }
-  for (; i < n; ++i) to[i] = x[i] > to[i] ? x[i] : to[i];
+  for (; i < n; ++i) {
+    Code most = Code(from[0][i]);
+    for (int64_t t = 1; t < count; ++t) most = Code(from[t][i]) > most ? Code(from[t][i]) : most;
+    to[i] = most;
+  }
 }
 
-void combine(const std::byte* x, DType dtype, int64_t n, std::byte* to) {
+void largest(const std::byte* const* from, int64_t count, DType dtype, int64_t n, std::byte* to) {
   if (dtype == DType::u8) {
-    combine_codes(reinterpret_cast<const uint8_t*>(x), n, reinterpret_cast<uint8_t*>(to));
+    largest_of(from, count, n, reinterpret_cast<uint8_t*>(to));
   } else {
-    combine_codes(reinterpret_cast<const int8_t*>(x), n, reinterpret_cast<int8_t*>(to));
+    largest_of(from, count, n, reinterpret_cast<int8_t*>(to));
   }
 }
 
 }  // namespace
 
 ConvCodesKernels conv_codes_kernels() {
-  return {kRows, kPanel, tile, depth_tile, square_input, square_output, widen, sum, combine};
+  return {kRows, kPanel, tile, depth_tile, square_input, square_output, widen, sum, largest};
 }
 
 }  // namespace rlx::cpu::RLX_ISA
