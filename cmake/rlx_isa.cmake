@@ -4,7 +4,8 @@
 # avx512vnni`, because it has or calls code of its own there: for the others isa_table.h takes avx512 for both. -ffp-contract=off: a level rounds as its source says. GCC 12 sees uninitialised values
 # in its own AVX-512 headers, hence -Wno-maybe-uninitialized.
 add_library(rlx_isa_quiet INTERFACE)  # after rlx_flags: options are passed in the order of linking
-target_compile_options(rlx_isa_quiet INTERFACE -Wno-psabi -Wno-maybe-uninitialized -Wno-uninitialized)
+target_compile_options(rlx_isa_quiet INTERFACE -Wno-psabi "$<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>" -Wno-uninitialized
+                       "$<$<CXX_COMPILER_ID:Clang>:-Wno-unknown-pragmas>")  # GCC ivdep
 
 function(rlx_isa_sources target)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/rlx/backend/cpu/kernels/isa/*.cpp

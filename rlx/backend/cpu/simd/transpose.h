@@ -1,6 +1,7 @@
 // Transposition of a square of vectors in registers, and the pairs of interleaved complex numbers.
 #pragma once
 
+#include "rlx/backend/cpu/simd/shuffle.h"
 #include "rlx/backend/cpu/simd/vec.h"
 
 namespace rlx::cpu::RLX_ISA {
@@ -41,7 +42,7 @@ RLX_INLINE V interleave(V a, V b, bool upper) {
     low[i] = i / 2 + i % 2 * n;
     high[i] = i / 2 + i % 2 * n + n / 2;
   }
-  return upper ? __builtin_shuffle(a, b, high) : __builtin_shuffle(a, b, low);
+  return upper ? shuffle(a, b, high) : shuffle(a, b, low);
 }
 
 /// The even or the odd elements of a followed by those of b: takes apart what interleave put together.
@@ -53,7 +54,7 @@ RLX_INLINE V every_second(V a, V b, bool odd) {
     evens[i] = 2 * i;
     odds[i] = 2 * i + 1;
   }
-  return odd ? __builtin_shuffle(a, b, odds) : __builtin_shuffle(a, b, evens);
+  return odd ? shuffle(a, b, odds) : shuffle(a, b, evens);
 }
 
 /// v[i][j] <-> v[j][i]: a perfect shuffle of the rows, repeated log2(lanes) times.

@@ -30,8 +30,8 @@ RLX_INLINE T apply(T a, T b) {
   if constexpr (op == Binary::add) return T(U(a) + U(b));
   if constexpr (op == Binary::sub) return T(U(a) - U(b));
   if constexpr (op == Binary::mul) return T(U(a) * U(b));
-  if constexpr (op == Binary::max) return (a > b) | (a != a) ? a : b;
-  if constexpr (op == Binary::min) return (a < b) | (a != a) ? a : b;
+  if constexpr (op == Binary::max) return ((a > b) | (a != a)) ? a : b;
+  if constexpr (op == Binary::min) return ((a < b) | (a != a)) ? a : b;
   if constexpr (op == Binary::div) {
     if constexpr (kInteger<T>) return b == 0 ? T(0) : (b == T(-1) ? T(U(0) - U(a)) : T(a / b));
     return T(a / b);

@@ -11,6 +11,7 @@
 // vectors against about 12 arithmetic instructions, so arithmetic and stores share the time.
 #include "rlx/backend/cpu/kernels/fft.h"
 #include "rlx/backend/cpu/simd/butterfly.h"
+#include "rlx/backend/cpu/simd/shuffle.h"
 #include "rlx/backend/cpu/simd/transpose.h"
 
 namespace rlx::cpu::RLX_ISA {
@@ -400,8 +401,8 @@ void unpack(const FftHalves<T>& p) {
   one(k++);
   for (; k + L <= p.h; k += L) {
     const Vec<T> ar = load(p.x_re + k), ai = load(p.x_im + k);
-    const Vec<T> cr = __builtin_shuffle(load(p.x_re + p.h - k - L + 1), backwards),
-                 ci = __builtin_shuffle(load(p.x_im + p.h - k - L + 1), backwards);
+    const Vec<T> cr = shuffle(load(p.x_re + p.h - k - L + 1), backwards),
+                 ci = shuffle(load(p.x_im + p.h - k - L + 1), backwards);
     const Vec<T> er = T(0.5) * (ar + cr), ei = T(0.5) * (ai - ci), orr = T(0.5) * (ai + ci),
                  oi = T(0.5) * (cr - ar), wr = load(p.w_re + k), wi = load(p.w_im + k);
     const Vec<T> re = er + fma(wr, orr, -(wi * oi)), im = ei + fma(wr, oi, wi * orr);

@@ -6,7 +6,14 @@ namespace rlx::cpu::RLX_ISA {
 /// instantiated here.
 template <int... i>
 struct Indices {};
+#if defined(__clang__)
+template <class Int, Int... i>
+using IndicesOf = Indices<i...>;
+template <int n>
+using MakeIndices = __make_integer_seq<IndicesOf, int, n>;
+#else
 template <int n>
 using MakeIndices = Indices<__integer_pack(n)...>;
+#endif
 
 }  // namespace rlx::cpu::RLX_ISA

@@ -237,7 +237,7 @@ RLX_INLINE int64_t first_active(const T* column, const typename Of<T>::Mask* act
   for (int64_t at = 0; at < m; at += 64) {
     uint64_t bits = 0;
     for (int64_t i = at; i < m && i < at + 64; i += w)
-      bits |= uint64_t(mask_bits(test(load(column + i)) & active[i / w])) << (i - at);
+      bits |= uint64_t(mask_bits((typename Of<T>::Mask)(test(load(column + i)) & active[i / w]))) << (i - at);
     if (bits != 0) return at + __builtin_ctzll(bits);
   }
   return -1;

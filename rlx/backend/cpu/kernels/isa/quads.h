@@ -1,6 +1,7 @@
 // Sums of lanes by quads: four neighbouring lanes, which every level can shuffle cheaply.
 #pragma once
 
+#include "rlx/backend/cpu/simd/shuffle.h"
 #include "rlx/backend/cpu/simd/vec.h"
 
 namespace rlx::cpu::RLX_ISA {
@@ -17,9 +18,8 @@ RLX_INLINE V sum_quads(V a, V b, V c, V d) {
     first[i] = i / 4 * 4 + i % 2 + i % 4 / 2 * kLanes;
     second[i] = first[i] + 2;
   }
-  const V x = __builtin_shuffle(a, b, low) + __builtin_shuffle(a, b, high),
-          y = __builtin_shuffle(c, d, low) + __builtin_shuffle(c, d, high);
-  return __builtin_shuffle(x, y, first) + __builtin_shuffle(x, y, second);
+  const V x = shuffle(a, b, low) + shuffle(a, b, high), y = shuffle(c, d, low) + shuffle(c, d, high);
+  return shuffle(x, y, first) + shuffle(x, y, second);
 }
 
 /// Quad i of the result: the sum of all quads of t[i].

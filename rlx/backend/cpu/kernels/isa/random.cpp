@@ -12,6 +12,7 @@
 
 #include "rlx/backend/cpu/simd/math.h"
 #include "rlx/backend/cpu/simd/narrow.h"
+#include "rlx/backend/cpu/simd/shuffle.h"
 
 namespace rlx::cpu::RLX_ISA {
 namespace {
@@ -62,7 +63,7 @@ RLX_INLINE void store_words(const Blocks& c, uint32_t* to) {
     first[i] = i / 2 + i % 2 * kLanes64;
     second[i] = first[i] + kLanes64 / 2;
   }
-  const U64 x = __builtin_shuffle(a, b, (U64)first), y = __builtin_shuffle(a, b, (U64)second);
+  const U64 x = shuffle(a, b, (U64)first), y = shuffle(a, b, (U64)second);
   if constexpr (streamed) {
     stream(reinterpret_cast<float*>(to), (F32)x);
     stream(reinterpret_cast<float*>(to + kLanes), (F32)y);
@@ -126,8 +127,8 @@ RLX_INLINE void split_pairs(const uint32_t* words, I32& even, I32& odd) {
   const I32 a = load_words(words), b = load_words(words + kLanes);
   I32 at;
   for (int i = 0; i < kLanes; ++i) at[i] = 2 * i;
-  even = __builtin_shuffle(a, b, at);
-  odd = __builtin_shuffle(a, b, at + 1);
+  even = shuffle(a, b, at);
+  odd = shuffle(a, b, at + 1);
 }
 
 RLX_INLINE F32 normal(const uint32_t* words, float mean, float deviation) {

@@ -70,8 +70,8 @@ RLX_INLINE V combine(V a, V b) {
   using U = typename Wrapping<V>::Type;
   if constexpr (fold == Fold::sum) return (V)((U)a + (U)b);
   if constexpr (fold == Fold::prod) return (V)((U)a * (U)b);
-  if constexpr (fold == Fold::max) return (b > a) | (b != b) ? b : a;
-  return (b < a) | (b != b) ? b : a;
+  if constexpr (fold == Fold::max) return ((b > a) | (b != b)) ? b : a;
+  return ((b < a) | (b != b)) ? b : a;
 }
 
 /// One vector of running results.
@@ -143,7 +143,10 @@ RLX_INLINE auto gather_centres(const double* centre, int lanes) {
   if constexpr (term == Term::centred_square || term == Term::exponential) {
     for (int i = 0; i < lanes; ++i) {
       if constexpr (sizeof(T) == 4 && term == Term::centred_square) {
-        (i < kLanes64 ? v.low[i] : v.high[i - kLanes64]) = centre[i];
+        if (i < kLanes64)
+          v.low[i] = centre[i];
+        else
+          v.high[i - kLanes64] = centre[i];
       } else {
         v[i] = T(centre[i]);
       }
