@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "rlx/ops/elementwise/binary.h"
 #include "rlx/ops/linalg/matmul.h"
 #include "rlx/ops/shape/concat.h"
 #include "rlx/ops/shape/narrow.h"
+#include "rlx/ops/shape/transpose.h"
 
 namespace rlx::passes {
 namespace {
@@ -44,7 +46,6 @@ struct Part {
 class Joiner {
  public:
   explicit Joiner(const ir::Graph& g) : g_(g), fixed_(made_of_params(g)) {
-    for (const ir::Node* n : g.nodes()) order_[n->id] = order_.size();
     std::map<std::pair<ir::NodeId, uint16_t>, std::vector<Part>> by_input;
     for (const ir::Node* n : g.nodes()) {
       if (!n->is<ops::Matmul>() || fixed_[n->inputs[0].node] || !fixed_[n->inputs[1].node]) continue;
@@ -94,7 +95,7 @@ class Joiner {
     });
   }
 
-  // Products of one input are joined where all have a bias or none has; weights must stand before the first of them.
+  // Products of one input are joined where all have a bias or none has.
   void keep_joinable(std::vector<Part>& parts) {
     for (const bool with_bias : {true, false}) {
       std::map<DType, std::vector<Part>> groups;
@@ -103,19 +104,27 @@ class Joiner {
         groups[g_.shape(p.product->inputs[1]).dtype()].push_back(p);
       }
       for (auto& [dtype, group] : groups) {
-        if (group.size() < 2 || !operands_stand_before(group)) continue;
+        if (group.size() < 2) continue;
         first_[group.front().product->id] = groups_.size();
         groups_.push_back(group);
       }
     }
   }
 
-  bool operands_stand_before(const std::vector<Part>& group) const {
-    const size_t first = order_.at(group.front().product->id);
-    const auto before = [&](ir::Value v) { return g_.node(v).op->traits.leaf || order_.at(v.node) < first; };
-    return std::all_of(group.begin(), group.end(), [&](const Part& p) {
-      return before(p.product->inputs[1]) && (!p.bias.sum || before(p.bias.value));
-    });
+  // Weights and biases are made of params alone: where they stand behind the first product, they come in front of it.
+  void bring(ir::Cloner& copy, ir::Value v) const {
+    if (copy.has(v)) return;
+    for (const ir::Value operand : g_.node(v).inputs) bring(copy, operand);
+    copy.copy(g_.node(v));
+  }
+
+  // What a matrix is the transpose of, if it is one.
+  std::optional<ir::Value> turned(ir::Value v) const {
+    const ir::Node& n = g_.node(v);
+    return n.is<ops::Transpose>() && n.shapes[0].rank() == 2 &&
+                   n.as<ops::Transpose>().perm != std::vector<int>{0, 1}
+               ? std::optional(n.inputs[0])
+               : std::nullopt;
   }
 
   static Expr join(ir::Graph& g, const std::vector<Expr>& parts, int axis) {
@@ -128,13 +137,21 @@ class Joiner {
     ir::Graph& g = copy.to();
     const ir::OriginScope scope(
         g, ir::noted_origin(*group.front().product, cat("joined ", group.size(), " products")));
-    const auto at = [&](ir::Value v) { return Expr{&g, copy.at(v)}; };
+    const auto at = [&](ir::Value v) {
+      bring(copy, v);
+      return Expr{&g, copy.at(v)};
+    };
+    // Turned weights are joined as they lie and turned together.
+    const bool all_turned = std::all_of(
+        group.begin(), group.end(), [&](const Part& p) { return turned(p.product->inputs[1]).has_value(); });
     std::vector<Expr> weights, biases;
     for (const Part& p : group) {
-      weights.push_back(at(p.product->inputs[1]));
+      const ir::Value w = p.product->inputs[1];
+      weights.push_back(at(all_turned ? *turned(w) : w));
       if (p.bias.sum) biases.push_back(at(p.bias.value));
     }
-    Expr wide = ops::matmul(at(group.front().product->inputs[0]), join(g, weights, 1));
+    const Expr joined = all_turned ? ops::transpose(join(g, weights, 0), {1, 0}) : join(g, weights, 1);
+    Expr wide = ops::matmul(at(group.front().product->inputs[0]), joined);
     if (!biases.empty()) wide = ops::add(wide, join(g, biases, 0));
     Dim start = 0;
     for (const Part& p : group) {
@@ -149,7 +166,6 @@ class Joiner {
 
   const ir::Graph& g_;
   std::vector<bool> fixed_;
-  std::map<ir::NodeId, size_t> order_;
   std::vector<std::vector<Part>> groups_;
   std::map<ir::NodeId, size_t> first_;  // the first product of a group, to its group
 };

@@ -8,7 +8,7 @@ namespace rlx::passes {
 /// Joins the weights of products that read one input; the parts of the wide result are views.
 ///   q = matmul(x, wq); k = matmul(x, wk)   =>   y = matmul(x, concat(wq, wk)); q = narrow(y); k = narrow(y)
 /// A bias behind every one of them is joined too. Weights are matrices of one type, params or made of params alone, so that
-/// the prologue joins them once. The input is then read once, and what is left over by tiles is left over once. A product whose
+/// the prologue joins them once; transposes are joined as they lie and turned together. The input is then read once, and what is left over by tiles is left over once. A product whose
 /// result goes into an elementwise operator stays alone: the operator becomes its epilogue.
 ir::Rewritten join_products(const ir::Graph&);
 

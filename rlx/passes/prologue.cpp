@@ -4,6 +4,8 @@
 
 #include "rlx/ir/clone.h"
 #include "rlx/ir/leaves.h"
+#include "rlx/ops/shape/concat.h"
+#include "rlx/ops/shape/transpose.h"
 
 namespace rlx::passes {
 namespace {
@@ -33,8 +35,12 @@ std::vector<Kind> classify(const ir::Graph& g) {
       if (operand == Kind::per_run) k = Kind::per_run;
       if (k != Kind::per_run && operand != Kind::free) k = Kind::derived;
     }
-    if (k == Kind::derived && n->op->view != nullptr && kinds[n->inputs[0].node] == Kind::weight)
-      k = Kind::weight;
+    if (k == Kind::derived && n->op->view != nullptr) {
+      // Matrices that were joined are turned as single ones are: read where they lie, not copied.
+      const ir::Node& of = g.node(n->inputs[0]);
+      const bool turned = of.is<ops::Concat>() && n->is<ops::Transpose>() && n->shapes[0].rank() == 2;
+      if (kinds[of.id] == Kind::weight || turned) k = Kind::weight;
+    }
     if (k == Kind::free && !n->inputs.empty()) k = Kind::derived;  // of constants that folding left
   }
   return kinds;
@@ -50,7 +56,8 @@ Split split_prologue(const ir::Graph& g) {
   // A derived value that something outside reads becomes a param of main.
   const auto crosses = [&](const ir::Node& n) {
     for (const ir::Use& u : n.uses) {
-      if (u.user == ir::kNoNode || kinds[u.user] == Kind::per_run) return true;
+      if (u.user == ir::kNoNode || kinds[u.user] == Kind::per_run || kinds[u.user] == Kind::weight)
+        return true;
     }
     return false;
   };

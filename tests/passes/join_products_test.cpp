@@ -47,19 +47,39 @@ TEST(JoinProducts, weights_and_biases_stand_side_by_side) {
       2);
 }
 
-TEST(JoinProducts, plain_products_of_weights_that_are_computed) {
+// Matrices that files hold as [out, in] are turned one by one, each in front of its product; joined, they are turned once.
+TEST(JoinProducts, turned_weights_are_joined_as_they_lie) {
   expect_joined(R"(graph @g(x: f32[3,4], param a: f32[5,4], param b: f32[5,4]) {
     at = transpose(a, perm=[1,0])
-    bt = transpose(b, perm=[1,0])
     k = matmul(x, at)
+    bt = transpose(b, perm=[1,0])
     v = matmul(x, bt)
     kt = transpose(k, perm=[1,0])
     return kt, v
   })",
                 R"(graph @g(x: f32[3,4], param a: f32[5,4], param b: f32[5,4]) {
-    at = transpose(a, perm=[1,0])
+    w = concat(a, b, axis=0)
+    t = transpose(w, perm=[1,0])
+    m = matmul(x, t)
+    k = narrow(m, axis=1, start=0, len=5)
+    v = narrow(m, axis=1, start=5, len=5)
+    kt = transpose(k, perm=[1,0])
+    return kt, v
+  })",
+                2);
+}
+
+TEST(JoinProducts, plain_products_of_weights_that_are_computed) {
+  expect_joined(R"(graph @g(x: f32[3,4], param a: f32[4,5], param b: f32[5,4]) {
+    k = matmul(x, a)
     bt = transpose(b, perm=[1,0])
-    w = concat(at, bt, axis=1)
+    v = matmul(x, bt)
+    kt = transpose(k, perm=[1,0])
+    return kt, v
+  })",
+                R"(graph @g(x: f32[3,4], param a: f32[4,5], param b: f32[5,4]) {
+    bt = transpose(b, perm=[1,0])
+    w = concat(a, bt, axis=1)
     m = matmul(x, w)
     k = narrow(m, axis=1, start=0, len=5)
     v = narrow(m, axis=1, start=5, len=5)
