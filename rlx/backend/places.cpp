@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "rlx/backend/assembly.h"
+#include "rlx/backend/grouping.h"
 #include "rlx/ir/leaves.h"
 #include "rlx/passes/memory.h"
 
@@ -241,6 +242,9 @@ std::shared_ptr<const Executable> Builder::build(const ir::Graph& graph, const I
   if (const auto symbols = graph.dynamic_symbols(); !symbols.empty())
     throw invalid("build: graph '", graph.name(), "' has symbolic sizes: ", join(symbols),
                   "; bind them first");
+  if (const auto* const joins = dynamic_cast<const Grouping*>(backend_)) {
+    if (const auto grouped = joins->grouped(graph)) return Assembly(*this, *grouped, interface).run();
+  }
   return Assembly(*this, graph, interface).run();
 }
 

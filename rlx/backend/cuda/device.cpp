@@ -1,5 +1,6 @@
 #include "rlx/backend/cuda/device.h"
 
+#include "rlx/backend/cuda/groups/groups.h"
 #include "rlx/backend/cuda/nodes/families.h"
 #include "rlx/backend/cuda/queue.h"
 #include "rlx/base/error.h"
@@ -17,14 +18,18 @@ std::string architecture_of(const Gpu& gpu) {
 Device::Device(std::string architecture, const Gpu* gpu)
     : functions_(std::move(architecture), gpu), gpu_(gpu) {
   add_attention(kernels_);
+  add_scan_products(kernels_, functions_.architecture());
   add_control(kernels_);
   add_index(kernels_);
   add_moves(kernels_);
   add_packed(kernels_);
+  add_product_groups(kernels_);
   add_products(kernels_);
   add_random(kernels_);
+  add_recurrence(kernels_);
   add_regions(kernels_);
   add_rope(kernels_);
+  add_rows_groups(kernels_);
   add_running(kernels_);
   add_scatter(kernels_);
   add_sort(kernels_);
@@ -36,6 +41,8 @@ std::unique_ptr<backend::Step> Device::prepare_copy(const backend::Arg& from, co
                                                     int) const {
   return prepare_gpu_copy(*this, from, to);
 }
+
+std::optional<ir::Graph> Device::grouped(const ir::Graph& g) const { return with_groups(g, *this); }
 
 const backend::Memory& Device::memory() const { return gpu_ ? gpu_->memory() : backend::host_memory(); }
 

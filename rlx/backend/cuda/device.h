@@ -3,10 +3,11 @@
 
 #include "rlx/backend/backend.h"
 #include "rlx/backend/cuda/compile/function.h"
+#include "rlx/backend/grouping.h"
 
 namespace rlx::cuda {
 
-class Device final : public backend::Backend {
+class Device final : public backend::Backend, public backend::Grouping {
  public:
   /// Without a GPU it compiles what programs need and runs nothing.
   Device(std::string architecture, const Gpu* gpu);
@@ -14,6 +15,7 @@ class Device final : public backend::Backend {
   std::string_view name() const override { return "cuda"; }
   std::unique_ptr<backend::Step> prepare_copy(const backend::Arg& from, const backend::Arg& to,
                                               int threads) const override;
+  std::optional<ir::Graph> grouped(const ir::Graph&) const override;
   const backend::Memory& memory() const override;
   std::unique_ptr<backend::Queue> make_queue() const override;
 

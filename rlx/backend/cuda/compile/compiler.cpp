@@ -73,7 +73,9 @@ constexpr const char* kOptions[] = {"--std=c++17", "--fmad=false", "--device-as-
 
 // A kernel that says nothing of its beginning waits at once for the kernels before it.
 std::string with_beginning(const Source& source) {
-  if (source.text.find("begin();") != std::string::npos) return source.text;
+  for (const char* said : {"begin();", "begin_alone();"}) {
+    if (source.text.find(said) != std::string::npos) return source.text;
+  }
   const size_t kernel = source.text.find("__global__");
   const size_t name = kernel == std::string::npos ? kernel : source.text.find(source.entry + "(", kernel);
   const size_t body = name == std::string::npos ? name : source.text.find(") {", name);

@@ -136,6 +136,87 @@ extern "C" __global__ void __launch_bounds__(256) attention_plain(Params p) {
 }
 )cuda";
 
+inline constexpr char kAttentionWeights[] = R"cuda(
+inline u32 pair(f32 low, f32 high, f16) { u32 r; asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low)); return r; }
+inline u32 pair(f32 low, f32 high, bf16) { u32 r; asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low)); return r; }
+inline f32 power_of_two(f32 x) { f32 y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+
+// Asynchronous copies into shared memory; what is not there is filled with zeros.
+inline void copy16(u32 to, const void* from, bool there) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"(to), "l"(from), "r"(there ? 16 : 0));
+}
+
+// Where all keys of a tile are open and none lies behind the queries of the warp, scores need no mask.
+constexpr bool kSimple = !kHasBias && !kSoftcap && !kWindow && (!kHasMask || kKeyMask);
+constexpr bool kTableSimple = kHasMask && !kKeyMask && !kHasBias && !kSoftcap && !kWindow;
+
+// Scores of rows `row` and `row` + 8 with 64 keys become weights. A thread has keys j, j + 1 of every eight; `open` has one bit for each key of the tile.
+// Scores are kept times log2(e): `most` is the largest so far, `sum` adds up the thread's weights.
+template <int N>
+void weigh(const Params& p, f32 (&s)[8][4], f32 (&most)[2], f32 (&sum)[2], f32 (&out)[N][4], bool simple, const u32 (&open)[2], i64 b, i64 h,
+           int row, int j) {
+  constexpr f32 kLog2e = 1.4426950408889634f;
+  const f32 minus_infinity = -from_bits(0x7f800000u);
+  const f32 scale = simple ? p.scale * kLog2e : kLog2e;
+  if (!simple) {
+    #pragma unroll
+    for (int n = 0; n < 8; ++n) {
+      #pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        const bool seen = open[n / 4] >> (n % 4 * 8 + threadIdx.x % 4 * 2 + c % 2) & 1;
+        const int i = row + c / 2 * 8;
+        s[n][c] = seen ? masked(p, s[n][c], b, h, i < p.q_len ? i : p.q_len - 1, j + n * 8 + c % 2) : minus_infinity;
+      }
+    }
+  }
+  #pragma unroll
+  for (int c = 0; c < 2; ++c) {
+    f32 now = minus_infinity;
+    #pragma unroll
+    for (int n = 0; n < 8; ++n) now = fmaxf(now, fmaxf(s[n][2 * c], s[n][2 * c + 1]));
+    now = fmaxf(now, __shfl_xor_sync(~0u, now, 1));
+    now = fmaxf(now, __shfl_xor_sync(~0u, now, 2));
+    now = fmaxf(now * scale, most[c]);  // a NaN goes on through its weight
+    const f32 base = now == minus_infinity ? 0.0f : now, factor = power_of_two(most[c] - base);
+    most[c] = now;
+    f32 part = 0;
+    #pragma unroll
+    for (int n = 0; n < 8; ++n) {
+      #pragma unroll
+      for (int e = 2 * c; e < 2 * c + 2; ++e) {
+        s[n][e] = power_of_two(fmaf(s[n][e], scale, -base));
+        part += s[n][e];
+      }
+    }
+    sum[c] = fmaf(sum[c], factor, part);
+    if (__any_sync(~0u, factor != 1.0f)) {
+      #pragma unroll
+      for (int d = 0; d < N; ++d) out[d][2 * c] *= factor, out[d][2 * c + 1] *= factor;
+    }
+  }
+}
+
+// Results of rows `row` and `row` + 8, of which a thread has columns `column`, + 1 of every eight.
+template <int N>
+void write_rows(const Params& p, const f32 (&most)[2], f32 (&sum)[2], const f32 (&out)[N][4], i64 b, i64 h, int row, int column) {
+  #pragma unroll
+  for (int c = 0; c < 2; ++c) {
+    sum[c] += __shfl_xor_sync(~0u, sum[c], 1);
+    sum[c] += __shfl_xor_sync(~0u, sum[c], 2);
+    const int i = row + c * 8;
+    if (i >= p.q_len) continue;
+    const f32 total = sum[c], inverse = total > 0 || total != total ? 1.0f / total : 0.0f;
+    T* const to = p.o + b * p.os.batch + h * p.os.head + i * p.os.row;
+    #pragma unroll
+    for (int d = 0; d < N; ++d)
+      *reinterpret_cast<u32*>(to + d * 8 + column) = pair(out[d][2 * c] * inverse, out[d][2 * c + 1] * inverse, T{});
+    if (threadIdx.x % 4 == 0)
+      p.lse[(b * p.q_heads + h) * p.q_len + i] =
+          total == 0 ? -from_bits(0x7f800000u) : fmaf(most[c], 0.6931471805599453f, logf(total));
+  }
+}
+)cuda";
+
 inline constexpr char kAttentionMatrix[] = R"cuda(
 // d += a b for a 16 x 16 tile of a, 16 x 8 of b. Thread l holds of a the pairs at rows l/4 and l/4 + 8,
 // columns 2(l%4) and + 8; of b the pairs at rows 2(l%4) and + 8 of column l/4; of d the pairs at rows l/4
@@ -148,13 +229,7 @@ inline void multiply(f32 (&d)[4], const u32 (&a)[4], u32 b0, u32 b1, bf16) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
-inline u32 pair(f32 low, f32 high, f16) { u32 r; asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low)); return r; }
-inline u32 pair(f32 low, f32 high, bf16) { u32 r; asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low)); return r; }
-
-// Asynchronous copies into shared memory; what is not there is filled with zeros.
-inline void copy16(void* to, const void* from, bool there) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"(u32(__cvta_generic_to_shared(to))), "l"(from), "r"(there ? 16 : 0));
-}
+inline void copy16(void* to, const void* from, bool there) { copy16(u32(__cvta_generic_to_shared(to)), from, there); }
 inline void load_matrices(u32 (&r)[4], const T* at) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(u32(__cvta_generic_to_shared(at))));
@@ -163,15 +238,12 @@ inline void load_transposed(u32 (&r)[4], const T* at) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(u32(__cvta_generic_to_shared(at))));
 }
-inline f32 power_of_two(f32 x) { f32 y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 
-// 64 kRowTiles queries a block, 16 kRowTiles a warp; tiles of 64 keys, the next one on its way while one is multiplied. Scores
-// are kept times log2(e). `tiles` tells for blocks of queries and tiles of keys whether a mask lets nothing (0), a part (1) or all
+// 64 kRowTiles queries a block, 16 kRowTiles a warp; tiles of 64 keys, the next one on its way while one is multiplied.
+// `tiles` tells for blocks of queries and tiles of keys whether a mask lets nothing (0), a part (1) or all
 // of it (2) through; null where there is no such table.
 extern "C" __global__ void __launch_bounds__(128) attention_matrix(Params p, const u8* tiles) {
-  constexpr bool kSimple = !kHasBias && !kSoftcap && !kWindow && (!kHasMask || kKeyMask);
   constexpr int kRows = 64 * kRowTiles, kKeys = 64, kStride = kDim + 8, kValueStride = kValueDim + 8;
-  constexpr f32 kLog2e = 1.4426950408889634f;
   extern __shared__ uint4 shared[];
   T* const qs = reinterpret_cast<T*>(shared);
   T* const ks = qs + kRows * kStride;
@@ -239,52 +311,15 @@ extern "C" __global__ void __launch_bounds__(128) attention_matrix(Params p, con
         }
       }
     }
-    // One bit for each key of the tile. Where all are open and none lies behind the queries of the warp,
-    // scores need no mask.
+    // One bit for each key of the tile.
     const u32 open[2] = {__ballot_sync(~0u, !key_blocked(p, b, h, start + lane)),
                          __ballot_sync(~0u, !key_blocked(p, b, h, start + 32 + lane))};
     const bool behind = kCausal && start + kKeys - 1 > row0 + p.k_len - p.q_len;
-    const bool passed = kHasMask && !kKeyMask && !kHasBias && !kSoftcap && !kWindow && tiles && tiles[start / kKeys] == 2;
+    const bool passed = kTableSimple && tiles && tiles[start / kKeys] == 2;
     const bool simple = (kSimple || passed) && !behind && p.scale > 0 && (open[0] & open[1]) == ~0u;
-    const f32 scale = simple ? p.scale * kLog2e : kLog2e;
     #pragma unroll
-    for (int t = 0; t < kRowTiles; ++t) {
-      if (!simple) {
-        #pragma unroll
-        for (int n = 0; n < kKeys / 8; ++n) {
-          #pragma unroll
-          for (int c = 0; c < 4; ++c) {
-            const bool seen = open[n / 4] >> (n % 4 * 8 + column + c % 2) & 1;
-            const int row = row0 + t * 16 + lane / 4 + c / 2 * 8;
-            s[t][n][c] = seen ? masked(p, s[t][n][c], b, h, row < p.q_len ? row : p.q_len - 1, start + n * 8 + column + c % 2)
-                              : minus_infinity;
-          }
-        }
-      }
-      #pragma unroll
-      for (int c = 0; c < 2; ++c) {
-        f32 now = minus_infinity;
-        #pragma unroll
-        for (int n = 0; n < kKeys / 8; ++n) now = fmaxf(now, fmaxf(s[t][n][2 * c], s[t][n][2 * c + 1]));
-        now = fmaxf(now, __shfl_xor_sync(~0u, now, 1));
-        now = fmaxf(now, __shfl_xor_sync(~0u, now, 2));
-        now = fmaxf(now * scale, most[t][c]);  // a NaN goes on through its weight
-        const f32 base = now == minus_infinity ? 0.0f : now, factor = power_of_two(most[t][c] - base);
-        most[t][c] = now;
-        f32 part = 0;
-        #pragma unroll
-        for (int n = 0; n < kKeys / 8; ++n) {
-          #pragma unroll
-          for (int e = 2 * c; e < 2 * c + 2; ++e) {
-            s[t][n][e] = power_of_two(fmaf(s[t][n][e], scale, -base));
-            part += s[t][n][e];
-          }
-        }
-        sum[t][c] = fmaf(sum[t][c], factor, part);
-        #pragma unroll
-        for (int d = 0; d < kValueDim / 8; ++d) out[t][d][2 * c] *= factor, out[t][d][2 * c + 1] *= factor;
-      }
-    }
+    for (int t = 0; t < kRowTiles; ++t)
+      weigh(p, s[t], most[t], sum[t], out[t], simple, open, b, h, row0 + t * 16 + lane / 4, start + column);
     #pragma unroll
     for (int n = 0; n < kKeys / 16; ++n) {
       u32 w[kRowTiles][4];
@@ -308,22 +343,7 @@ extern "C" __global__ void __launch_bounds__(128) attention_matrix(Params p, con
     buffer ^= 1;
   }
   #pragma unroll
-  for (int t = 0; t < kRowTiles; ++t) {
-    #pragma unroll
-    for (int c = 0; c < 2; ++c) {
-      sum[t][c] += __shfl_xor_sync(~0u, sum[t][c], 1);
-      sum[t][c] += __shfl_xor_sync(~0u, sum[t][c], 2);
-      const int i = row0 + t * 16 + lane / 4 + c * 8;
-      if (i >= p.q_len) continue;
-      const f32 total = sum[t][c], inverse = total > 0 || total != total ? 1.0f / total : 0.0f;
-      T* const to = p.o + b * p.os.batch + h * p.os.head + i * p.os.row;
-      #pragma unroll
-      for (int d = 0; d < kValueDim / 8; ++d)
-        *reinterpret_cast<u32*>(to + d * 8 + column) = pair(out[t][d][2 * c] * inverse, out[t][d][2 * c + 1] * inverse, T{});
-      if (lane % 4 == 0)
-        p.lse[(b * p.q_heads + h) * p.q_len + i] = total == 0 ? minus_infinity : fmaf(most[t][c], 0.6931471805599453f, logf(total));
-    }
-  }
+  for (int t = 0; t < kRowTiles; ++t) write_rows(p, most[t], sum[t], out[t], b, h, row0 + t * 16 + lane / 4, column);
 }
 )cuda";
 

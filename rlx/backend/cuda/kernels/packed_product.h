@@ -11,10 +11,11 @@ inline constexpr char kPackedShared[] = R"cuda(
 constexpr int kStrips = kFeatures / 32, kBlockStrips = Format::kElements / 32;
 constexpr int kParts = Format::kHalves ? 2 : 1;  // of a strip with scales and offsets of their own
 
-inline Strip strip_of(const u8* w, i64 row, int strip) {
-  const i64 block = row * (kFeatures / Format::kElements) + strip / kBlockStrips;
-  return Format::strip(w + block * Format::kBytes, strip % kBlockStrips);
+constexpr i64 kRowBytes = i64(kFeatures / Format::kElements) * Format::kBytes;
+inline Strip strip_at(const u8* row, int strip) {
+  return Format::strip(row + i64(strip / kBlockStrips) * Format::kBytes, strip % kBlockStrips);
 }
+inline Strip strip_of(const u8* w, i64 row, int strip) { return strip_at(w + row * kRowBytes, strip); }
 inline i32 dot4(u32 a, u32 b, i32 sum) { return __dp4a(i32(a), i32(b), sum); }
 
 // Neighbours of x as codes: those of a block of 256 share a scale, which a warp finds; else strips of 32 do, and their scale is kept as
@@ -50,12 +51,17 @@ inline Rounded rounded(const f32 (&v)[kOwn]) {
 }
 )cuda";
 
-// Few rows: every block makes the codes of its rows of x itself and walks over rows of weights, kLanes threads for each
-// kEach of them. kRows of x a block; kExact keeps x in f32; kGrouped: each row of x has weights of its own.
+// Few rows: every block makes the codes of its rows of x itself and walks over columns of the result, kLanes threads for each
+// kEach of them, each the sum of kSides rows of weights. kRows of x a block; kExact keeps x in f32; kGrouped: each row of x has weights of its own. Params and
+// its functions are those of column_products (few_rows.h), with weights_of giving a row of blocks, and kWide, kKept and kColumns are meant as there.
 inline constexpr char kPackedRows[] = R"cuda(
 constexpr int kLayer = kRows * kStrips;
+inline void ask_for(const u8* row, int lane) {
+  for (i64 at = lane * 128; at < kRowBytes; at += kLanes * 128) asm volatile("prefetch.global.L2 [%0];" :: "l"(row + at));
+}
 extern "C" __global__ void __launch_bounds__(256, 3)
-packed_rows(const T* x, const u8* w, T* y, int m, int n, const Expert* experts, i64 slab, int slabs, u64* fault, u64 number) {
+packed_rows(Params p, int m, const Expert* experts, i64 slab, int slabs, u64* fault, u64 number) {
+  __shared__ alignas(16) T kept[kKept ? kRows * kFeatures : 8];
   extern __shared__ uint4 shared[];
   u32* const memory = reinterpret_cast<u32*>(shared);
   // q8: codes [2][kRows][kStrips][4], scales [kRows][kStrips], s sums [kParts][kRows][kStrips].
@@ -68,30 +74,42 @@ packed_rows(const T* x, const u8* w, T* y, int m, int n, const Expert* experts, 
   const int lane = threadIdx.x % kLanes, team = threadIdx.x / kLanes;
   constexpr int kGroup = 256 / kLanes * kEach;
   // The weights do not depend on x: the first of them are on their way before the kernels that make x have ended.
-  constexpr i64 kRowBytes = i64(kFeatures / Format::kElements) * Format::kBytes;
+  const auto column_inside = [&](int group, int r) {
+    const int c = group * kGroup + team * kEach + r;
+    return c < kColumns ? c : kColumns - 1;
+  };
+  constexpr int kTracks = kEach * kSides;
   if (!kGrouped) {
-    const i64 from = i64(blockIdx.x) * kGroup * kRowBytes;
-    i64 end = from + kGroup * kRowBytes;
-    if (end > n * kRowBytes) end = n * kRowBytes;
-    for (i64 at = from + i64(threadIdx.x) * 128; at < end; at += 256 * 128)
-      asm volatile("prefetch.global.L2 [%0];" :: "l"(w + at));
+    #pragma unroll
+    for (int t = 0; t < kTracks; ++t) ask_for(weights_of(p, t % kSides, column_inside(blockIdx.x, t / kSides)), lane);
   }
   begin();
+  i64 shift = 0;
   if (kGrouped) {
     const i64 expert = i64(experts[first]);
     if (expert < 0 || expert >= slabs) {
       *fault = (number << 40) + u64(first);
       return;
     }
-    w += expert * slab;
+    shift = expert * slab;
+  }
+  if (kKept) {
+    make_rows(p, kept);
+    __syncthreads();
   }
   for (int base = 0; base < kLayer * kThreads; base += 256) {
     const int e = base + threadIdx.x, row = e / (kStrips * kThreads), at = e % (kStrips * kThreads);
     const int strip = at / kThreads, part = at % kThreads;
     f32 v[kOwn] = {};
     if (e < kLayer * kThreads && first + row < m) {
+      const T* const from = (kKept ? kept + row * kFeatures : row_of(p, first + row)) + at * kOwn;
+      constexpr int kTogether = !kWide && !kKept ? 1 : kOwn * sizeof(T) > 16 ? 16 / sizeof(T) : kOwn;
       #pragma unroll
-      for (int i = 0; i < kOwn; ++i) v[i] = as_f32(x[i64(first + row) * kFeatures + at * kOwn + i]);
+      for (int i = 0; i < kOwn; i += kTogether) {
+        const auto some = load<kTogether>(from + i);
+        #pragma unroll
+        for (int u = 0; u < kTogether; ++u) v[i + u] = as_f32(some.v[u]);
+      }
     }
     if (kExact) {
       if (e < kLayer * kThreads) {
@@ -114,14 +132,21 @@ packed_rows(const T* x, const u8* w, T* y, int m, int n, const Expert* experts, 
     }
   }
   __syncthreads();
-  for (int group = blockIdx.x; group * kGroup < n; group += gridDim.x) {
-    const int row0 = group * kGroup + team * kEach;
-    f32 acc[kEach][kRows] = {};
+  for (int group = blockIdx.x; group * kGroup < kColumns; group += gridDim.x) {
+    const u8* from[kTracks];
+    #pragma unroll
+    for (int t = 0; t < kTracks; ++t) from[t] = weights_of(p, t % kSides, column_inside(group, t / kSides)) + shift;
+    // The next ones come to the second cache meanwhile.
+    if (!kGrouped && (group + gridDim.x) * kGroup < kColumns) {
+      #pragma unroll
+      for (int t = 0; t < kTracks; ++t) ask_for(weights_of(p, t % kSides, column_inside(group + gridDim.x, t / kSides)), lane);
+    }
+    f32 acc[kTracks][kRows] = {};
     #pragma unroll 2
     for (int strip = lane; strip < kStrips; strip += kLanes) {
       #pragma unroll
-      for (int r = 0; r < kEach; ++r) {
-        const Strip s = strip_of(w, row0 + r < n ? row0 + r : n - 1, strip);
+      for (int r = 0; r < kTracks; ++r) {
+        const Strip s = strip_at(from[r], strip);
         #pragma unroll
         for (int i = 0; i < kRows; ++i) {
           if (kExact) {
@@ -153,12 +178,23 @@ packed_rows(const T* x, const u8* w, T* y, int m, int n, const Expert* experts, 
       }
     }
     #pragma unroll
-    for (int r = 0; r < kEach; ++r) {
+    for (int r = 0; r < kTracks; ++r) {
       #pragma unroll
       for (int i = 0; i < kRows; ++i) {
         #pragma unroll
         for (int o = kLanes / 2; o > 0; o /= 2) acc[r][i] += __shfl_xor_sync(~0u, acc[r][i], o);
-        if (lane == 0 && row0 + r < n && first + i < m) put(y[i64(first + i) * n + row0 + r], acc[r][i]);
+      }
+    }
+    #pragma unroll
+    for (int r = 0; r < kEach; ++r) {
+      const int column = group * kGroup + team * kEach + r;
+      if (lane != 0 || column >= kColumns) continue;
+      #pragma unroll
+      for (int i = 0; i < kRows; ++i) {
+        f32 sides[kSides];
+        #pragma unroll
+        for (int s = 0; s < kSides; ++s) sides[s] = acc[r * kSides + s][i];
+        if (first + i < m) finish(p, first + i, column, sides);
       }
     }
   }

@@ -28,6 +28,13 @@ inline void begin() {
 #endif
 }
 
+// The same for a kernel whose processors are its own to the end: the next one comes when it has ended.
+inline void begin_alone() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 inline f32 from_bits(u32 x) { return __int_as_float(i32(x)); }
 inline f64 from_bits(u64 x) { return __longlong_as_double(i64(x)); }
 inline f16 to_f16(f32 x) { f16 y; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(x)); return y; }

@@ -2,6 +2,8 @@
 #include "rlx/ops/attention/attention.h"
 
 #include "rlx/backend/cuda/kernels/attention.h"
+#include "rlx/backend/cuda/kernels/attention_fragments.h"
+#include "rlx/backend/cuda/kernels/attention_groups.h"
 #include "rlx/backend/cuda/kernels/attention_split.h"
 #include "rlx/backend/cuda/nodes/families.h"
 #include "rlx/backend/cuda/region/printer.h"
@@ -105,6 +107,7 @@ class AttentionStep final : public Step {
       prepare_tiles(r, a);
     }
     note = cat(splits_ > 0 ? cat(splits_, splits_ == 1 ? " part" : " parts")
+               : groups_   ? "matrix units of groups of warps"
                : matrix_   ? "matrix units"
                            : "plain",
                ", ", a.num_heads, " heads on ", kv, ", ", q.rows, " queries, ", k.rows, " keys");
@@ -145,9 +148,15 @@ class AttentionStep final : public Step {
     // Two rows of tiles a warp reuse keys and values, where enough blocks are left.
     const int64_t large = (p_.q_len + 127) / 128 * p_.q_heads * batch_;
     row_tiles_ = p_.head_dim <= 64 && p_.value_dim <= 64 && large >= 2 * processors ? 2 : 1;
+    const auto whole = [](int lanes) { return lanes == 64 || lanes == 128; };
+    groups_ = device_of(r).functions().architecture() == "sm_90a" && p_.q_len >= 128 && whole(p_.head_dim) &&
+              whole(p_.value_dim);
+    if (groups_) row_tiles_ = 2;
     const std::string shared =
         cat("constexpr int kRowTiles = ", row_tiles_, ";\n", text(r, a, 16), kAttentionShared);
-    matrix_ = device_of(r).functions().get({"attention_matrix", shared + kAttentionMatrix});
+    matrix_ = device_of(r).functions().get(
+        groups_ ? Source{"attention_groups", shared + kAttentionWeights + kAttentionGroups}
+                : Source{"attention_matrix", shared + kAttentionWeights + kAttentionMatrix});
     const bool shared_mask = mask_ >= 0 && p_.ms.row != 0 && p_.ms.head == 0 && p_.q_heads > 1;
     if (!shared_mask || p_.q_len < 64) return;
     mask_tiles_ = device_of(r).functions().get({"mask_tiles", shared + kMaskTiles});
@@ -161,6 +170,13 @@ class AttentionStep final : public Step {
   void run_matrix(const Launch& l, const Parameters& p) const {
     std::byte* const tiles = mask_tiles_ ? l.workspace : nullptr;
     if (mask_tiles_) (*mask_tiles_)(stream_of(l).handle, mask_grid(), {256}, 0, p, tiles);
+    if (groups_) {
+      constexpr int64_t kKeyBytes = 64 * 2,
+                        kSwizzle = 1024;  // of a lane in a tile; what tiles are aligned to
+      const auto shared = size_t(2 * kKeyBytes * (p.head_dim + p.value_dim) + kSwizzle);
+      return (*matrix_)(stream_of(l).handle, {(p.q_len + 127) / 128, p.q_heads, batch_}, {256}, shared, p,
+                        tiles);
+    }
     const int64_t rows = 64 * row_tiles_, lanes = p.head_dim + 8, values = p.value_dim + 8;
     const auto shared = size_t(2 * ((rows + 128) * lanes + 128 * values));
     (*matrix_)(stream_of(l).handle, {(p.q_len + rows - 1) / rows, p.q_heads, batch_}, {128}, shared, p,
@@ -180,6 +196,9 @@ class AttentionStep final : public Step {
     keys_each_ = int(each * kTile);
     splits_ = (tiles + each - 1) / each;
     const bool whole = p_.head_dim % 8 == 0 && p_.value_dim % 8 == 0 && even_rows();
+    const bool fragments = whole && element_ == 2 && p_.head_dim % 32 == 0 && p_.value_dim % 64 == 0 &&
+                           p_.head_dim <= 128 && p_.value_dim <= 128;
+    if (fragments) prepare_fragments(r, a, tiles, blocks, wanted / 2);
     const std::string shared = cat(text(r, a, 8), kAttentionShared, kAttentionParts);
     const auto source = [&](bool wide) {
       return Source{"attention_split",
@@ -194,7 +213,31 @@ class AttentionStep final : public Step {
     workspace = size_t(batch_ * p_.q_heads * p_.q_len * splits_ * (2 + padded_values)) * sizeof(float);
   }
 
+  // Parts that a few blocks find are joined by these blocks; with more, or on older processors, by a second kernel.
+  void prepare_fragments(const Request& r, const ops::AttentionAttrs& a, int64_t tiles, int64_t blocks,
+                         int64_t processors) {
+    constexpr int64_t kMostJoined = 8, kMostTiles = 8;  // of 64 keys, that one of these blocks may take
+    const bool clusters = device_of(r).functions().architecture() >= "sm_90";
+    int64_t joined = 1;
+    while (joined < kMostJoined && joined < tiles && blocks * joined * 2 <= 2 * processors) joined *= 2;
+    cluster_ = clusters && tiles <= joined * kMostTiles ? int(joined) : 1;
+    if (cluster_ > 1) splits_ = cluster_, keys_each_ = int((tiles + joined - 1) / joined * 64);
+    warps_ = p_.head_dim > 64 || p_.value_dim > 64 ? 4 : 8;
+    const std::string shape = cluster_ > 1 ? cat("__cluster_dims__(", cluster_, ", 1, 1)") : "";
+    fragments_ = device_of(r).functions().get(
+        {"attention_fragments", cat(text(r, a, 32), "constexpr int kWarps = ", warps_,
+                                    ", kCluster = ", cluster_, ";\n#define kClusterShape ", shape, "\n",
+                                    kAttentionShared, kAttentionParts, kAttentionFragments)});
+  }
+
   void run_split(const Launch& l, const Parameters& p, bool aligned) const {
+    if (fragments_ && aligned) {
+      (*fragments_)(stream_of(l).handle, {splits_, p.kv_heads * chunks_, batch_}, {32 * warps_}, 0, p,
+                    l.workspace, keys_each_, chunks_);
+      if (cluster_ > 1 || splits_ == 1) return;
+      (*join_)(stream_of(l).handle, {batch_ * p.q_heads * p.q_len}, {128}, 0, p, l.workspace, int(splits_));
+      return;
+    }
     const FunctionRef& f = split_wide_ && aligned ? split_wide_ : split_;
     (*f)(stream_of(l).handle, {splits_, p.kv_heads * chunks_, batch_}, {256}, 0, p, l.workspace, keys_each_,
          chunks_);
@@ -230,9 +273,10 @@ class AttentionStep final : public Step {
   int mask_ = -1, bias_ = -1;
   int64_t batch_ = 1;
   size_t element_ = 4;
+  bool groups_ = false;
   int64_t splits_ = 0;  // 0: one block for a tile of queries and all keys
-  int keys_each_ = 0, chunks_ = 1, row_tiles_ = 1;
-  FunctionRef plain_, matrix_, mask_tiles_, split_, split_wide_, join_;
+  int keys_each_ = 0, chunks_ = 1, row_tiles_ = 1, cluster_ = 1, warps_ = 8;
+  FunctionRef plain_, matrix_, mask_tiles_, split_, split_wide_, join_, fragments_;
 };
 
 std::unique_ptr<Step> prepare(const Request& r) { return std::make_unique<AttentionStep>(r); }

@@ -8,9 +8,9 @@ namespace {
 
 constexpr int64_t kMostRows = 4, kMostElements = int64_t(1) << 30;
 
-std::string sizes_text(const FewRows& p, int64_t leading) {
+std::string sizes_text(const FewRows& p) {
   return cat("typedef ", memory_type(p.dtype), " T;\nconstexpr int kRows = ", p.m, ", kDepth = ", p.k,
-             ", kColumns = ", p.n, ";\nconstexpr i64 kLeading = ", leading, ";\n", kFewRowsShared);
+             ", kColumns = ", p.n, ";\n", kFewRowsShared);
 }
 
 // Threads for a column: the fewest idle ones in at most four rounds, else a warp.
@@ -23,7 +23,43 @@ int64_t lanes_for(int64_t pieces) {
   return best;
 }
 
+// One matrix, rows of a where they lie.
+std::string plain_hooks(const FewRows& p) {
+  return cat(
+      "struct Params { const T *a, *b; T* c; };\n",
+      "inline const T* weights_of(const Params& p, int, int column) { return p.b + i64(column) * ",
+      p.b_column, "; }\ninline const T* row_of(const Params& p, int row) { return p.a + row * i64(", p.a_row,
+      "); }\n", "inline void make_rows(const Params&, T*) {}\n",
+      "inline void finish(const Params& p, int row, int column, const f32 (&sums)[1]) { put(p.c[row * i64(",
+      p.c_row, ") + column], sums[0]); }\n");
+}
+
 }  // namespace
+
+int64_t most_few_rows() { return kMostRows; }
+
+ColumnProducts column_products(const Device& device, const FewRows& p, const ColumnHooks& hooks) {
+  const int64_t processors = device.gpu() ? device.gpu()->multiprocessors() : 132;
+  const int64_t piece = 16 / int64_t(dtype_size(p.dtype));
+  const int64_t lanes = lanes_for(p.k / piece), teams = 256 / lanes;
+  const int64_t each = hooks.sides == 1 && p.n / (teams * 2) >= 2 * processors ? 2 : 1;
+  const int64_t groups = (p.n + teams * each - 1) / (teams * each);
+  // Rows that a block makes itself serve all of its columns.
+  constexpr int64_t kBlocksEach = 4;
+  const int64_t rounds =
+      hooks.kept ? (groups + processors * kBlocksEach - 1) / (processors * kBlocksEach) : 1;
+  // Where blocks are few, each has more on its way.
+  const bool few = groups <= 2 * processors && p.k / piece / lanes >= 16 && p.m <= 2;
+  const auto flag = [](bool b) { return b ? "true" : "false"; };
+  ColumnProducts out;
+  out.grid = {(groups + rounds - 1) / rounds};
+  out.function = device.functions().get(
+      {"column_products", cat(sizes_text(p), "constexpr int kLanes = ", lanes, ", kEach = ", each,
+                              ", kSides = ", hooks.sides, ", kBlocks = ", few ? 2 : 4,
+                              ", kLoads = ", few ? 16 : 8, ";\nconstexpr bool kWide = ", flag(hooks.wide),
+                              ", kKept = ", flag(hooks.kept), ";\n", hooks.text, kColumnProducts)});
+  return out;
+}
 
 std::optional<FewRowsKernel> FewRowsKernel::make(const Device& device, const FewRows& p) {
   const bool known = p.dtype == DType::f32 || p.dtype == DType::f16 || p.dtype == DType::bf16;
@@ -36,13 +72,10 @@ std::optional<FewRowsKernel> FewRowsKernel::make(const Device& device, const Few
   FewRowsKernel out;
   out.p_ = p;
   if (p.b_row == 1 && p.b_column >= p.k && p.b_column % piece == 0) {
-    const int64_t lanes = lanes_for(p.k / piece), teams = 256 / lanes;
-    const int64_t each = p.n / (teams * 2) >= 2 * processors ? 2 : 1;
+    const ColumnProducts made = column_products(device, p, {.text = plain_hooks(p)});
     out.block_ = {256};
-    out.grid_ = {(p.n + teams * each - 1) / (teams * each)};
-    out.function_ =
-        device.functions().get({"few_rows", cat(sizes_text(p, p.b_column), "constexpr int kLanes = ", lanes,
-                                                ", kEach = ", each, ";\n", kFewRowsByColumn)});
+    out.grid_ = made.grid;
+    out.function_ = made.function;
     return out;
   }
   if (p.b_column == 1 && p.b_row >= p.n && p.b_row % piece == 0 && p.n % piece == 0) {
@@ -51,14 +84,20 @@ std::optional<FewRowsKernel> FewRowsKernel::make(const Device& device, const Few
     out.block_ = {512};
     out.grid_ = {(p.n + span - 1) / span};
     out.function_ = device.functions().get(
-        {"few_rows", cat(sizes_text(p, p.b_row), "constexpr int kAcross = ", across, ";\n", kFewRowsByRow)});
+        {"few_rows",
+         cat(sizes_text(p), "constexpr i64 kLeading = ", p.b_row, ", kRowA = ", p.a_row,
+             ", kRowC = ", p.c_row, ";\nconstexpr int kAcross = ", across, ";\n", kFewRowsByRow)});
     return out;
   }
   return std::nullopt;
 }
 
 void FewRowsKernel::run(const Stream& s, const void* a, const void* b, void* c) const {
-  (*function_)(s.handle, grid_, block_, 0, a, b, c, p_.a_row, p_.c_row);
+  struct {
+    const void *a, *b;
+    void* c;
+  } const p{a, b, c};
+  (*function_)(s.handle, grid_, block_, 0, p);
 }
 
 }  // namespace rlx::cuda

@@ -15,6 +15,21 @@ struct FewRows {
   int64_t b_row = 0, b_column = 0;
 };
 
+/// How `column_products` (kernels/few_rows.h) gets at its operands.
+struct ColumnHooks {
+  std::string text;  // Params, weights_of, row_of, make_rows, finish
+  int sides = 1;
+  bool wide = true, kept = false;
+};
+struct ColumnProducts {
+  FunctionRef function;  // on blocks of 256 threads; takes Params
+  Grid grid;
+};
+/// Of `p` the type and the sizes count.
+ColumnProducts column_products(const Device&, const FewRows& p, const ColumnHooks&);
+/// Products of more rows are none of few.
+int64_t most_few_rows();
+
 class FewRowsKernel {
  public:
   /// Nothing where another kernel is to be taken: many rows, odd sizes, other types, a matrix without runs.

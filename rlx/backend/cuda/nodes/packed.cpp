@@ -5,6 +5,7 @@
 #include "rlx/backend/cuda/kernels/packed_product.h"
 #include "rlx/backend/cuda/nodes/element_kernel.h"
 #include "rlx/backend/cuda/nodes/packed_format.h"
+#include "rlx/backend/cuda/nodes/packed_rows.h"
 #include "rlx/base/error.h"
 #include "rlx/ops/quant/dequant_matmul.h"
 #include "rlx/ops/quant/dequantize_blocks.h"
@@ -66,13 +67,31 @@ RowShape row_shape(const PackedProduct& p, int multiprocessors) {
   return s;
 }
 
-Source rows_source(const PackedProduct& p, const RowShape& s, int align) {
+Source rows_source(const PackedProduct& p, const RowShape& s, int align, const ColumnHooks& hooks) {
   const auto flag = [](bool b) { return b ? "true" : "false"; };
-  return {"packed_rows", cat(packed_text(p, align), "typedef ", memory_type(p.expert_type),
-                             " Expert;\nconstexpr int kRows = ", s.rows, ", kLanes = ", s.lanes,
-                             ", kEach = ", s.each, ";\nconstexpr bool kExact = ", flag(p.exact),
-                             ", kGrouped = ", flag(p.experts > 0), ";\n", kPackedRows)};
+  return {"packed_rows",
+          cat(packed_text(p, align), "typedef ", memory_type(p.expert_type),
+              " Expert;\nconstexpr int kRows = ", s.rows, ", kLanes = ", s.lanes, ", kEach = ", s.each,
+              ", kSides = ", hooks.sides, ", kColumns = ", p.n, ";\nconstexpr bool kExact = ", flag(p.exact),
+              ", kGrouped = ", flag(p.experts > 0), ", kKept = ", flag(hooks.kept),
+              ", kWide = ", flag(align > 1), ";\n", hooks.text, kPackedRows)};
 }
+
+// One matrix, rows of x where they lie.
+ColumnHooks plain_hooks() {
+  return {.text = R"cuda(struct Params { const T* x; const u8* w; T* y; };
+inline const u8* weights_of(const Params& p, int, int column) { return p.w + i64(column) * kRowBytes; }
+inline const T* row_of(const Params& p, int row) { return p.x + i64(row) * kFeatures; }
+inline void make_rows(const Params&, T*) {}
+inline void finish(const Params& p, int row, int column, const f32 (&sums)[1]) { put(p.y[i64(row) * kColumns + column], sums[0]); }
+)cuda"};
+}
+struct PlainParams {
+  const std::byte *x, *w;
+  std::byte* y;
+};
+
+constexpr int64_t kBlocksEach = 4;  // of few rows, on a processor
 
 /// Tiles of many rows.
 struct TileShape {
@@ -115,7 +134,8 @@ class PackedStep final : public Step {
   }
 
   void run(const Launch& l) const override {
-    const bool even = reinterpret_cast<uintptr_t>(l.in[1]) % kBlockAlign == 0;
+    const auto address = reinterpret_cast<uintptr_t>(l.in[0]) | reinterpret_cast<uintptr_t>(l.in[1]);
+    const bool even = address % kBlockAlign == 0;
     const Loaded& use = even ? aligned_ : anywhere();
     if (tiled_) {
       run_tiles(l, use);
@@ -133,7 +153,7 @@ class PackedStep final : public Step {
   void load(Loaded& to, int align) const {
     to.rows = row_shape(p_, multiprocessors_);
     to.function = device_.functions().get(tiled_ ? tiles_source(p_, tile_shape(p_), align)
-                                                 : rows_source(p_, to.rows, align));
+                                                 : rows_source(p_, to.rows, align, plain_hooks()));
   }
   const Loaded& anywhere() const {
     std::call_once(once_, [&] { load(anywhere_, 1); });
@@ -145,7 +165,7 @@ class PackedStep final : public Step {
     const RowShape& r = use.rows;
     const int64_t group = 256 / r.lanes * r.each, groups = (p_.n + group - 1) / group;
     const int64_t rows = (p_.m + r.rows - 1) / r.rows;
-    constexpr int64_t kMostRows = 65535, kBlocksEach = 4;
+    constexpr int64_t kMostRows = 65535;
     const int64_t slab = p_.n * (p_.k / p_.format->elements) * p_.format->bytes;
     const int64_t width = std::min<int64_t>(groups, int64_t(multiprocessors_) * kBlocksEach);
     const auto element = int64_t(dtype_size(p_.type));
@@ -153,8 +173,8 @@ class PackedStep final : public Step {
       const int64_t count = std::min(kMostRows, rows - at), first = at * r.rows;
       std::byte* const chosen =
           p_.experts > 0 ? l.in[2] + first * int64_t(dtype_size(p_.expert_type)) : nullptr;
-      (*use.function)(s.handle, {width, count}, {256}, r.shared, l.in[0] + first * p_.k * element, l.in[1],
-                      l.out[0] + first * p_.n * element, int(p_.m - first), int(p_.n), chosen, slab,
+      const PlainParams params{l.in[0] + first * p_.k * element, l.in[1], l.out[0] + first * p_.n * element};
+      (*use.function)(s.handle, {width, count}, {256}, r.shared, params, int(p_.m - first), chosen, slab,
                       int(p_.experts), s.fault, fault_);
     }
   }
@@ -326,6 +346,51 @@ std::unique_ptr<Step> prepare_blocks(const Request& r) {
 }
 
 }  // namespace
+
+namespace {
+
+PackedProduct few_rows_of(const ops::DequantMatmul::Attrs& a, const FewRows& s) {
+  return {.format = quant::scheme_from_text(a.scheme)->format,
+          .type = s.dtype,
+          .m = s.m,
+          .n = s.n,
+          .k = s.k,
+          .exact = a.activations == Activations::exact};
+}
+
+}  // namespace
+
+std::string packed_rows_problem(const ops::DequantMatmul::Attrs& a, DType t, int64_t rows, int64_t depth) {
+  if (const Support s = accepts_scheme(a.scheme, depth); !s) return s.reason();
+  const PackedProduct p = few_rows_of(a, {.dtype = t, .m = rows, .n = 1, .k = depth});
+  return shared_bytes(p, int(rows)) > kMostShared ? cat("rows of ", depth, " elements") : std::string();
+}
+
+PackedRows packed_rows(const Device& device, const ops::DequantMatmul::Attrs& a, const FewRows& sizes,
+                       const ColumnHooks& hooks) {
+  const PackedProduct p = few_rows_of(a, sizes);
+  const int multiprocessors = device.gpu() ? device.gpu()->multiprocessors() : 132;
+  RowShape shape = row_shape(p, multiprocessors);
+  shape.rows = int(sizes.m);
+  if (hooks.sides > 1) shape.each = 1;
+  const int64_t group = 256 / shape.lanes * shape.each, groups = (p.n + group - 1) / group;
+  const int64_t most = multiprocessors * kBlocksEach, rounds = (groups + most - 1) / most;
+  PackedRows out;
+  out.shared = shared_bytes(p, shape.rows);
+  out.kernel.grid = {(groups + rounds - 1) / rounds};
+  out.kernel.function = device.functions().get(rows_source(p, shape, hooks.wide ? kBlockAlign : 1, hooks));
+  return out;
+}
+
+void run_packed_rows(const PackedRows& f, const Stream& s, int64_t rows, void* params) {
+  int m = int(rows), experts = 0;
+  const void* none = nullptr;
+  int64_t slab = 0;
+  uint64_t fault = 0;
+  uint64_t* word = s.fault;
+  void* parameters[] = {params, &m, &none, &slab, &experts, &word, &fault, nullptr};
+  f.kernel.function->launch(s.handle, f.kernel.grid, {256}, f.shared, parameters);
+}
 
 void add_packed(KernelTable& table) {
   table.add<ops::DequantMatmul>({"dequant_matmul", accepts_matmul, prepare_matmul});

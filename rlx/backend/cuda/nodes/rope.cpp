@@ -3,25 +3,31 @@
 
 #include "rlx/backend/cuda/fault.h"
 #include "rlx/backend/cuda/nodes/element_kernel.h"
+#include "rlx/backend/cuda/nodes/row_moves.h"
 
 namespace rlx::cuda {
-namespace {
 
-using ops::HeadLayout;
-
-/// Sizes and strides as batch, row, head, lane.
-struct Lanes {
-  std::vector<int64_t> sizes, strides;
-};
-
-Lanes lanes_of(const Arg& x, const ops::RopeAttrs& a) {
-  const std::vector<int64_t> n = sizes_of(x.shape), s = x.layout.strides;
-  if (a.layout == HeadLayout::bshd) return {n, s};
-  if (a.layout == HeadLayout::bhsd) return {{n[0], n[2], n[1], n[3]}, {s[0], s[2], s[1], s[3]}};
-  const size_t last = n.size() - 1;
-  return {{last == 2 ? n[0] : 1, n[last - 1], n[last] / a.head_dim, a.head_dim},
-          {last == 2 ? s[0] : 0, s[last - 1], a.head_dim, 1}};
+RowMove row_move_of(const ops::RopeAttrs& a, const Arg& x, const Arg& table, const Arg* positions,
+                    const RopeMembers& members, std::string& problem) {
+  if (a.n_rot > 0 && a.n_rot != a.head_dim) problem = "some lanes pass";
+  RowMove m;
+  m.dtype = x.dtype();
+  m.x = lanes_of(x, a);
+  m.from = members.x;
+  m.turns = true;
+  m.interleaved = a.interleaved;
+  m.table_rows = table.shape.dim(0).value();
+  m.table_columns = table.shape.dim(1).value();
+  m.table_type = table.dtype();
+  m.cosines = members.cosines, m.sines = members.sines, m.positions = members.positions;
+  if (positions) {
+    m.position_type = positions->dtype();
+    m.positions_by_batch = positions->shape.rank() == 2;
+  }
+  return m;
 }
+
+namespace {
 
 Support accepts(const Request& r) {
   const DType t = r.in[0].dtype();
@@ -64,11 +70,8 @@ std::string body_of(const Request& r, const ops::RopeAttrs& a, bool inverse) {
   return out;
 }
 
-template <class Op, bool Inverse>
-std::unique_ptr<Step> prepare(const Request& r) {
-  const ops::RopeAttrs& a = r.node.as<Op>();
+std::unique_ptr<Step> prepare_lanes(const Request& r, const ops::RopeAttrs& a, bool inverse) {
   const int64_t count = r.out[0].shape.elements();
-  if (count == 0) return make_gpu_step("empty", [](Stream&, const Launch&) {});
   const std::string_view t = memory_type(r.in[0].dtype());
   const bool placed = r.in.size() > 3;
   const std::string parameters =
@@ -76,7 +79,7 @@ std::unique_ptr<Step> prepare(const Request& r) {
           memory_type(r.in[2].dtype()), "* sines, ",
           placed ? cat("const ", r.in[3].dtype(), "* positions, ") : "", t, "* y, u64* fault, u64 number");
   const FunctionRef f = device_of(r).functions().get(
-      element_kernel("rope", lanes_of(r.in[0], a).sizes, parameters, body_of(r, a, Inverse)));
+      element_kernel("rope", lanes_of(r.in[0], a).sizes, parameters, body_of(r, a, inverse)));
   const uint64_t number =
       new_fault(cat("rope: element % of positions is out of range; it must be at least 0 and below ",
                     r.in[1].shape.dim(0)));
@@ -88,6 +91,25 @@ std::unique_ptr<Step> prepare(const Request& r) {
       (*f)(s.handle, blocks_for(count), {256}, 0, l.in[0], l.in[1], l.in[2], l.out[0], s.fault, number);
     }
   });
+}
+
+template <class Op, bool Inverse>
+std::unique_ptr<Step> prepare(const Request& r) {
+  const ops::RopeAttrs& a = r.node.as<Op>();
+  if (r.out[0].shape.elements() == 0) return make_gpu_step("empty", [](Stream&, const Launch&) {});
+  const bool placed = r.in.size() > 3;
+  std::string problem;
+  RowMove m = row_move_of(a, r.in[0], r.in[1], placed ? &r.in[3] : nullptr, {0, 1, 2, placed ? 3 : kNoMember},
+                          problem);
+  m.inverse = Inverse;
+  m.to = -1;
+  const Lanes y = lanes_of(r.out[0], a);
+  m.to_strides = y.strides;
+  if (problem.empty())
+    problem = y.strides[3] != 1 || r.in[2].dtype() != m.table_type ? "mixed" : problem_of(m);
+  if (!problem.empty()) return prepare_lanes(r, a, Inverse);
+  auto moves = std::make_shared<const RowMoves>(device_of(r), std::vector{m});
+  return make_gpu_step("a thread for some pairs", [moves](Stream&, const Launch& l) { moves->run(l); });
 }
 
 }  // namespace

@@ -64,6 +64,45 @@ Source by_result(const Rows& s, const Request& r, ScatterKind kind, bool clamp) 
                         body);
 }
 
+constexpr int64_t kMostFlags = 1 << 16;  // updates of a block, one bit each
+
+/// A block for each row of the result finds its updates, one bit each, and adds them in order; sums are wide.
+Source by_row(const Rows& s, const Request& r, ScatterKind kind, bool clamp) {
+  const DType t = r.in[0].dtype();
+  const bool set = kind == ScatterKind::set, narrow = t == DType::f16 || t == DType::bf16;
+  const std::string_view type = set ? word_type(dtype_size(t)) : memory_type(t);
+  const std::string_view wide = set ? type : is_float(t) ? "f64" : "i64";
+  const std::string read = set ? "" : cat("as_", wide);
+  std::string text =
+      cat("extern \"C\" __global__ void __launch_bounds__(256) scatter_rows(const ", type, "* base, const ",
+          r.in[1].dtype(), "* indices, const ", type, "* updates, ", type,
+          "* y, u64* fault, u64 number) {\n  constexpr int kWords = ", (s.updates + 31) / 32, ";\n");
+  text += cat("  __shared__ u32 found[kWords];\n  const i64 batch = blockIdx.x / ", s.rows,
+              ", mine = blockIdx.x % ", s.rows,
+              ";\n  bool some = false;\n  for (int w = threadIdx.x / 32; w < kWords; w += 8) {\n",
+              "    const i64 u = w * 32 + threadIdx.x % 32, which = batch * ", s.updates,
+              " + u;\n    bool match = false;\n    if (u < ", s.updates,
+              ") {\n      i64 row = i64(indices[which]);\n");
+  if (clamp) text += cat("      row = row < 0 ? 0 : row >= ", s.rows, " ? ", s.rows - 1, " : row;\n");
+  text += cat(
+      "      if (mine == 0 && (row < 0 || row >= ", s.rows,
+      ")) *fault = (number << 40) + u64(which);\n      match = row == mine;\n    }\n",
+      "    const u32 bits = __ballot_sync(~0u, match);\n    some = some || bits != 0;\n",
+      "    if (threadIdx.x % 32 == 0) found[w] = bits;\n  }\n  const bool any = __syncthreads_or(some);\n");
+  text += cat(
+      "  for (i64 c = threadIdx.x; c < ", s.inner, "; c += 256) {\n    const i64 e = i64(blockIdx.x) * ",
+      s.inner, " + c;\n    ", wide, " now = ", read,
+      "(base[e]);\n    for (int w = 0; any && w < kWords; ++w) {\n",
+      "      for (u32 bits = found[w]; bits != 0; bits &= bits - 1) {\n        const i64 u = w * 32 + __ffs(bits) - 1;\n",
+      "        const ", wide, " next = ", read, "(updates[(batch * ", s.updates, " + u) * ", s.inner,
+      " + c]);\n        now = ", combined(kind), ";\n      }\n    }\n    ",
+      set      ? "y[e] = now;"
+      : narrow ? "put(y[e], f32(now));"
+               : "put(y[e], now);",
+      "\n  }\n}\n");
+  return {"scatter_rows", text};
+}
+
 /// A thread for each column walks the updates in order; y holds the base already.
 Source by_column(const Rows& s, const Request& r, ScatterKind kind, bool clamp) {
   const DType t = r.in[0].dtype();
@@ -91,11 +130,23 @@ std::unique_ptr<Step> prepare(const Request& r) {
       cat("scatter: element % of indices is out of range; it must be at least 0 and below ", s.rows));
   const bool plain =
       t == DType::f32 || t == DType::f64 || t == DType::i32 || t == DType::i64 || a.kind == ScatterKind::set;
-  if (!plain || (count > 0 && count * s.updates <= kMostLooks && s.updates <= 4096)) {
+  // A block reads all indices of its batch: worth it where rows are long.
+  const bool by_rows = s.inner >= 32 && s.rows > 0 && s.updates > 0 && s.updates <= kMostFlags &&
+                       s.batch * s.rows * s.updates <= kMostLooks;
+  const bool few = count > 0 && count * s.updates <= kMostLooks && s.updates <= 4096;
+  if (few ? !by_rows || s.updates <= 256 : !plain && !by_rows) {
     const FunctionRef f = device_of(r).functions().get(by_result(s, r, a.kind, clamp));
     return make_gpu_step("a thread for each result", [=](Stream& q, const Launch& l) {
       (*f)(q.handle, blocks_for(count), {256}, 0, l.in[0], l.in[1], l.in[2], l.out[0], q.fault, number);
     });
+  }
+  if (by_rows) {
+    const FunctionRef f = device_of(r).functions().get(by_row(s, r, a.kind, clamp));
+    auto step = make_gpu_step("a block for each row", [=](Stream& q, const Launch& l) {
+      (*f)(q.handle, {s.batch * s.rows}, {256}, 0, l.in[0], l.in[1], l.in[2], l.out[0], q.fault, number);
+    });
+    step->in_place = {0};
+    return step;
   }
   const FunctionRef f = device_of(r).functions().get(by_column(s, r, a.kind, clamp));
   const size_t bytes = size_t(r.out[0].shape.size_bytes());

@@ -78,6 +78,28 @@ class Printer {
     index_ = most < (int64_t(1) << 30) ? "i32" : "i64";
   }
 
+  std::string row_function(const std::string& name, const std::vector<bool>& once) {
+    once_ = once;
+    text_ = cat("inline void ", name, "(", parameters({}), index_, " row) {\n");
+    line("  ", cat("__shared__ f64 shared[", s_.threads / 32, "];"));
+    line("  ", "const int lane = threadIdx.x;");
+    line("  ", "const bool live = true;");
+    print_row_places();
+    print_scratch();
+    print_phases(Stage::whole);
+    return text_ + "}\n";
+  }
+
+  std::string element_function(const std::string& name, const std::vector<bool>& values) {
+    text_ = cat("inline void ", name, "(", index_, " e");
+    const std::string rest = parameters(values);
+    text_ += cat(rest.empty() ? "" : ", ", rest.substr(0, rest.size() - std::min<size_t>(rest.size(), 2)),
+                 ") {\n");
+    values_ = values;
+    print_elements();
+    return text_ + "}\n";
+  }
+
   PrintedRegion run() {
     PrintedRegion out;
     out.schedule = s_;
@@ -215,14 +237,20 @@ class Printer {
   }
   std::string name_of(size_t a) const { return cat("a", a); }
 
-  std::string signature(const std::string& entry, int threads) const {
-    std::string out = cat("extern \"C\" __global__ void __launch_bounds__(", threads, ") ", entry, "(");
+  std::string parameters(const std::vector<bool>& values) const {
+    std::string out;
     for (size_t a = 0; a < r_.arguments.size(); ++a) {
       const Argument& x = r_.arguments[a];
       if (x.role == Role::scratch) continue;
-      out += cat(x.role == Role::in ? "const " : "", memory_type(x.dtype), "* ", name_of(a), ", ");
+      const bool value = a < values.size() && values[a];
+      out += cat(x.role == Role::in ? "const " : "", memory_type(x.dtype),
+                 value ? (x.role == Role::in ? " " : "& ") : "* ", name_of(a), ", ");
     }
-    return out + "char* workspace) {\n";
+    return out;
+  }
+  std::string signature(const std::string& entry, int threads) const {
+    return cat("extern \"C\" __global__ void __launch_bounds__(", threads, ") ", entry, "(", parameters({}),
+               "char* workspace) {\n");
   }
 
   // ---- elements ----
@@ -230,10 +258,15 @@ class Printer {
   std::string elements() {
     text_ = signature("region", 256);
     const int64_t count = r_.rows() * r_.columns();
-    const size_t rank = r_.dims.size();
     line("  ",
          cat("const ", index_, " e = (", index_, "(blockIdx.x) * 256 + threadIdx.x) * ", s_.vector, ";"));
     line("  ", cat("if (e >= ", count, ") return;"));
+    print_elements();
+    return text_ + "}\n";
+  }
+
+  void print_elements() {
+    const size_t rank = r_.dims.size();
     print_indices("  ", "i", "e", 0, rank);
     for (size_t a = 0; a < r_.arguments.size(); ++a)
       line("  ", cat("const ", index_, " o", a, " = ", offset(r_.arguments[a], "i", 0, rank), ";"));
@@ -244,7 +277,6 @@ class Printer {
     }
     std::sort(all.begin(), all.end());
     print_body("  ", all, -1);
-    return text_ + "}\n";
   }
 
   /// Instructions at the columns c .. c + vector - 1; o0, o1, .. are the offsets of the arguments there.
@@ -283,11 +315,14 @@ class Printer {
     print([](Op op) { return op == Op::store; });
     line(indent, "}");
     for (size_t a = 0; a < r_.arguments.size(); ++a) {
-      if (stored[a]) line(indent, cat("store(", name_of(a), " + o", a, ", q", a, ");"));
+      if (stored[a]) line(indent, cat(guard(a), "store(", name_of(a), " + o", a, ", q", a, ");"));
     }
   }
 
+  std::string guard(size_t a) const { return a < once_.size() && once_[a] ? "if (blockIdx.x == 0) " : ""; }
+
   std::string element_place(const Argument& x, size_t a) const {
+    if (a < values_.size() && values_[a]) return name_of(a);
     const int64_t stride = x.role == Role::scratch ? 1 : x.strides[r_.dims.size() - 1];
     const std::string step = s_.vector == 1 || stride == 0 ? ""
                              : stride == 1                 ? " + u"
@@ -315,7 +350,8 @@ class Printer {
       const std::string to = is_kept(a) && phase >= 0      ? kept_place(a)
                              : is_vector(r_, x, s_.vector) ? cat("q", a, ".v[u]")
                                                            : element_place(x, a);
-      return line(indent, cat("put(", to, ", ", value(i.operands[0]), ");"));
+      const bool in_memory = !(is_kept(a) && phase >= 0) && !is_vector(r_, x, s_.vector);
+      return line(indent, cat(in_memory ? guard(a) : "", "put(", to, ", ", value(i.operands[0]), ");"));
     }
     if (is_reduction(i.op)) {
       return line(indent,
@@ -390,6 +426,10 @@ class Printer {
       line("  ", "const int lane = threadIdx.x;");
       line("  ", "const bool live = true;");
     }
+    print_row_places();
+  }
+
+  void print_row_places() {
     print_indices("  ", "i", "row", 0, size_t(r_.row_rank));
     for (size_t a = 0; a < r_.arguments.size(); ++a) {
       const Argument& x = r_.arguments[a];
@@ -419,8 +459,8 @@ class Printer {
       if (i.op == Op::load) {
         define("  ", n, read(i, cat(name_of(size_t(i.argument)), "[b", i.argument, "]")));
       } else if (i.op == Op::store) {
-        line("  ", cat("if (live && lane == 0) put(", name_of(size_t(i.argument)), "[b", i.argument, "], ",
-                       value(i.operands[0]), ");"));
+        line("  ", cat(guard(size_t(i.argument)), "if (live && lane == 0) put(", name_of(size_t(i.argument)),
+                       "[b", i.argument, "], ", value(i.operands[0]), ");"));
       } else {
         define("  ", n, expression(i));
       }
@@ -482,6 +522,11 @@ class Printer {
     print_row_start(stage);
     if (stage == Stage::whole) print_scratch();
     if (stage != Stage::whole) line("  ", "i64* const parts = reinterpret_cast<i64*>(workspace);");
+    print_phases(stage);
+    return text_ + "}\n";
+  }
+
+  void print_phases(Stage stage) {
     for (size_t p = 0; p < phases_.size(); ++p) {
       const Phase& phase = phases_[p];
       if (stage == Stage::join || p == 0 || stage == Stage::whole) {
@@ -510,7 +555,6 @@ class Printer {
       }
       if (stage == Stage::parts) break;
     }
-    return text_ + "}\n";
   }
 
   void print_row_values_without_stores(const Phase& phase) {
@@ -524,11 +568,23 @@ class Printer {
   const Region& r_;
   const Schedule& s_;
   std::vector<Phase> phases_;
+  std::vector<bool> once_, values_;  // of arguments, in functions
   std::string text_, index_;
 };
 
 }  // namespace
 
 PrintedRegion print_region(const Region& r, const Schedule& s) { return Printer(r, s).run(); }
+
+std::string print_row_function(const Region& r, const Schedule& s, const std::string& name,
+                               const std::vector<bool>& once) {
+  return Printer(r, s).row_function(name, once);
+}
+
+std::string print_element_function(const Region& r, const std::string& name,
+                                   const std::vector<bool>& values) {
+  const Schedule one;
+  return Printer(r, one).element_function(name, values);
+}
 
 }  // namespace rlx::cuda

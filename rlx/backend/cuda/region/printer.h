@@ -22,6 +22,15 @@ struct PrintedRegion {
 
 PrintedRegion print_region(const region::Region&, const Schedule&);
 
+/// The rows of a region as a function for other kernels: name(arguments.., row), called by all threads of each block, of which the schedule
+/// says how many. Results in `once` are written by the first block of the grid alone.
+std::string print_row_function(const region::Region&, const Schedule&, const std::string& name,
+                               const std::vector<bool>& once);
+/// One element of a region without reductions: name(e, arguments..), e counting the elements of its box. Arguments in `values` are
+/// numbers as memory would hold them, or references to such, not addresses.
+std::string print_element_function(const region::Region&, const std::string& name,
+                                   const std::vector<bool>& values);
+
 /// The C++ type of elements in memory, as the prelude names it.
 std::string_view memory_type(DType);
 

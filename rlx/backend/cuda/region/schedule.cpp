@@ -97,6 +97,15 @@ void split_rows(const Region& r, Schedule& s) {
 
 }  // namespace
 
+bool is_dense(const Region& r, const Argument& a) {
+  int64_t stride = 1;
+  for (size_t d = r.dims.size(); d-- > 0;) {
+    if (r.dims[d] > 1 && a.strides[d] != stride) return false;
+    stride *= r.dims[d];
+  }
+  return true;
+}
+
 bool is_vector(const Region& r, const Argument& a, int width) {
   if (width == 1 || a.role == Role::scratch || a.strides[r.dims.size() - 1] != 1) return false;
   for (size_t d = 0; d + 1 < r.dims.size(); ++d) {
@@ -137,6 +146,16 @@ Schedule schedule_of(const Region& r, bool aligned) {
   s.rounds = int(std::max<int64_t>(1, rounded_up(columns, int64_t(s.lanes) * s.vector)));
   split_rows(r, s);
   if (s.spread != Spread::split) keep_in_registers(r, s);
+  return s;
+}
+
+Schedule block_schedule(const Region& r, int threads, bool aligned) {
+  Schedule s;
+  s.spread = Spread::block;
+  s.vector = aligned ? widest_vector(r) : 1;
+  s.threads = s.lanes = threads;
+  s.rounds = int(std::max<int64_t>(1, rounded_up(r.columns(), int64_t(threads) * s.vector)));
+  keep_in_registers(r, s);
   return s;
 }
 

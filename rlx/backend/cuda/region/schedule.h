@@ -30,6 +30,12 @@ struct Schedule {
 /// `aligned`: addresses allow vectors.
 Schedule schedule_of(const region::Region&, bool aligned);
 
+/// A block of so many threads for each row, wherever the region's elements lie.
+Schedule block_schedule(const region::Region&, int threads, bool aligned);
+
+/// Whether element e of the box, counted row by row, is element e of the argument.
+bool is_dense(const region::Region&, const region::Argument&);
+
 /// Whether an argument is read or written as vectors of `width` columns.
 bool is_vector(const region::Region&, const region::Argument&, int width);
 

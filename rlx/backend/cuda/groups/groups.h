@@ -1,0 +1,33 @@
+// Neighbours in a graph that run as one kernel. Each group becomes a `fused` node whose body is named after its kind, which is
+// how kernels know it. They are found when a program is built, behind all passes: sizes are known, regions are made.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "rlx/ir/graph.h"
+#include "rlx/ir/target.h"
+
+namespace rlx::cuda {
+
+/// Products of few rows with one input: the region of rows that makes the input, the products, the elementwise operator that takes all of them.
+inline constexpr std::string_view kProductGroup = "product_group";
+/// Rotations and updates of states that wait for nobody: rope, and what puts rows into caches.
+inline constexpr std::string_view kRowsGroup = "rows_group";
+
+struct Group {
+  std::string_view kind;
+  std::vector<const ir::Node*> nodes;
+};
+
+std::vector<Group> product_groups(const ir::Graph&);
+std::vector<Group> rows_groups(const ir::Graph&);
+
+/// The graph with those groups that the target takes; nothing where there are none.
+std::optional<ir::Graph> with_groups(const ir::Graph&, const ir::Target&);
+
+/// Whether the body of a `fused` node holds a reduction.
+bool reduces(const ir::Node& fused);
+
+}  // namespace rlx::cuda

@@ -1,0 +1,121 @@
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "rlx/backend/cuda/groups/groups.h"
+#include "rlx/backend/cuda/nodes/few_rows.h"
+#include "rlx/ir/leaves.h"
+#include "rlx/ops/control/fused.h"
+#include "rlx/ops/linalg/matmul.h"
+#include "rlx/ops/quant/dequant_matmul.h"
+#include "rlx/ops/shape/transpose.h"
+#include "rlx/quant/scheme.h"
+
+namespace rlx::cuda {
+namespace {
+
+constexpr int64_t kKeptBytes = 32 << 10;  // rows that a block makes for itself
+constexpr size_t kMostProducts = 4;
+
+class Finder {
+ public:
+  explicit Finder(const ir::Graph& g) : g_(g), order_(g.next_id()) {
+    size_t i = 0;
+    for (const ir::Node* n : g.nodes()) order_[n->id] = i++;
+  }
+
+  std::vector<Group> run() {
+    std::map<std::tuple<ir::NodeId, uint16_t, std::string>, std::vector<const ir::Node*>> alike;
+    std::vector<const std::vector<const ir::Node*>*> in_order;
+    for (const ir::Node* n : g_.nodes()) {
+      const std::string kind = kind_of(*n);
+      if (kind.empty()) continue;
+      auto [it, is_new] = alike.try_emplace({n->inputs[0].node, n->inputs[0].index, kind});
+      if (is_new) in_order.push_back(&it->second);
+      it->second.push_back(n);
+    }
+    std::vector<Group> out;
+    for (const auto* products : in_order) {
+      if (products->size() > kMostProducts) continue;
+      Group group{kProductGroup, *products};
+      if (const ir::Node* rows = rows_before(*products->front()); rows && taken_.insert(rows->id).second)
+        group.nodes.insert(group.nodes.begin(), rows);
+      if (const ir::Node* elements = elements_behind(group, *products)) group.nodes.push_back(elements);
+      if (group.nodes.size() > 1) out.push_back(std::move(group));
+    }
+    return out;
+  }
+
+ private:
+  static int64_t rows_of(const ir::Node& product) {
+    const int64_t n = product.shapes[0].dim(-1).value();
+    return n > 0 ? product.shapes[0].elements() / n : 0;
+  }
+
+  // Products of one kind can be one kernel; empty for what is no product of few rows.
+  std::string kind_of(const ir::Node& n) const {
+    if (!n.is<ops::Matmul>() && !n.is<ops::DequantMatmul>()) return {};
+    const Shape &x = g_.shape(n.inputs[0]), &w = g_.shape(n.inputs[1]);
+    const DType t = x.dtype();
+    if ((t != DType::f32 && t != DType::f16 && t != DType::bf16) || n.shapes[0].dtype() != t) return {};
+    const int64_t rows = rows_of(n), k = x.dim(-1).value();
+    if (rows < 1 || rows > most_few_rows() || k < 1) return {};
+    if (n.is<ops::DequantMatmul>()) {
+      const auto& a = n.as<ops::DequantMatmul>();
+      const bool blocks = n.inputs.size() == 2 && quant::scheme_from_text(a.scheme)->is_gguf();
+      return blocks && g_.node(n.inputs[1]).op->traits.leaf
+                 ? cat(a.scheme, a.activations == ops::Activations::exact ? " exact" : "")
+                 : std::string();
+    }
+    // Columns are runs: a matrix of the file, turned.
+    const ir::Node& turned = g_.node(n.inputs[1]);
+    const bool runs = w.rank() == 2 && w.dtype() == t && turned.is<ops::Transpose>() &&
+                      g_.node(turned.inputs[0]).op->traits.leaf;
+    return runs && k * int64_t(dtype_size(t)) % 16 == 0 ? "matmul" : std::string();
+  }
+
+  // The region that makes the input row by row.
+  const ir::Node* rows_before(const ir::Node& product) const {
+    const ir::Node& n = g_.node(product.inputs[0]);
+    if (!n.is<ops::Fused>() || !reduces(n)) return nullptr;
+    const Shape& x = g_.shape(product.inputs[0]);
+    if (x.size_bytes() > kKeptBytes) return nullptr;
+    for (const Shape& s : n.shapes) {
+      if (s.elements() != x.elements()) return nullptr;
+    }
+    return &n;
+  }
+
+  // The one reader of all products, if it works element by element and waits for nothing that comes later.
+  const ir::Node* elements_behind(const Group& group, const std::vector<const ir::Node*>& products) const {
+    const ir::Node* reader = nullptr;
+    for (const ir::Node* p : products) {
+      if (p->shapes[0] != products.front()->shapes[0]) return nullptr;
+      for (const ir::Use& u : p->uses) {
+        if (u.user == ir::kNoNode || (reader && reader->id != u.user)) return nullptr;
+        reader = &g_.node(u.user);
+      }
+    }
+    if (!reader || reader->shapes.size() != 1) return nullptr;
+    const bool region = reader->is<ops::Fused>() && !reduces(*reader);
+    if (!region && !reader->op->traits.elementwise) return nullptr;
+    if (reader->shapes[0].dims() != products.front()->shapes[0].dims()) return nullptr;
+    const size_t first = order_[group.nodes.front()->id];
+    for (const ir::Value v : reader->inputs) {
+      const bool product =
+          std::any_of(products.begin(), products.end(), [&](auto* p) { return p->id == v.node; });
+      if (!product && !g_.node(v).op->traits.leaf && order_[v.node] > first) return nullptr;
+    }
+    return reader;
+  }
+
+  const ir::Graph& g_;
+  std::vector<size_t> order_;
+  std::set<ir::NodeId> taken_;
+};
+
+}  // namespace
+
+std::vector<Group> product_groups(const ir::Graph& g) { return Finder(g).run(); }
+
+}  // namespace rlx::cuda

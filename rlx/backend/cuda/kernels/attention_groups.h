@@ -1,0 +1,122 @@
+// Attention of many queries on the matrix units of Hopper: groups of four warps multiply 64 queries with tiles of 64 keys that
+// lie in shared memory as the units want them. For f16 and bf16 with heads of 64 or 128 lanes; after kAttentionShared and kAttentionWeights (attention.h).
+//
+// A tile is [64 keys][64 lanes], 128 bytes a key, tiles of further lanes behind it; piece c of 16 bytes of key r lies at piece c ^ (r % 8), the swizzle of 128
+// bytes. As keys (S = Q K^T) lanes run along the sum: eight keys are 1024 bytes apart from the next eight, and sixteen lanes are 32 bytes. As values
+// (O = P V) keys run along the sum: sixteen keys are 2048 bytes. Queries and weights are in registers.
+#pragma once
+
+namespace rlx::cuda {
+
+inline constexpr char kAttentionGroups[] = R"cuda(
+inline u64 tile_at(u32 place) { return u64(place >> 4 & 0x3fff) | u64(1) << 16 | u64(64) << 32 | u64(1) << 62; }
+
+#define kSums "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}"
+#define kFour(d) "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+#define kProductOf(name, turned) \
+  asm volatile("{\n.reg .pred more;\nsetp.ne.b32 more, %37, 0;\n" \
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32." name "." name " " kSums ", {%32,%33,%34,%35}, %36, more, 1, 1, " turned ";\n}" \
+      : kFour(d[0]), kFour(d[1]), kFour(d[2]), kFour(d[3]), kFour(d[4]), kFour(d[5]), kFour(d[6]), kFour(d[7]) \
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(more))
+// d += a b for 64 x 16 of a, 16 x 64 of b; `more` 0: d = a b. kTurned: b is as values are.
+template <bool kTurned> void multiply64(f32 (&d)[8][4], const u32 (&a)[4], u64 b, int more, f16) {
+  if (kTurned) { kProductOf("f16", "1"); } else { kProductOf("f16", "0"); }
+}
+template <bool kTurned> void multiply64(f32 (&d)[8][4], const u32 (&a)[4], u64 b, int more, bf16) {
+  if (kTurned) { kProductOf("bf16", "1"); } else { kProductOf("bf16", "0"); }
+}
+// All lanes of a warp come together first: masks may have parted them.
+inline void products_begin() {
+  __syncwarp();
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+inline void products_end() {
+  asm volatile("wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;" ::: "memory");
+}
+
+// Two groups of warps, 128 queries a block. `tiles` as in attention_matrix, with kRowTiles 2.
+extern "C" __global__ void __launch_bounds__(256, kDim <= 64 && kValueDim <= 64 ? 2 : 1) attention_groups(Params p, const u8* tiles) {
+  constexpr int kRows = 128, kKeys = 64, kTile = kKeys * 128, kKeyBytes = kTile * (kDim / 64), kStage = kKeyBytes + kTile * (kValueDim / 64);
+  extern __shared__ uint4 shared[];
+  begin_alone();
+  const u32 memory = (u32(__cvta_generic_to_shared(shared)) + 1023) & ~1023u;
+  const i64 b = blockIdx.z, h = blockIdx.y, kv = h * p.kv_heads / p.q_heads;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  // Blocks with most keys begin first.
+  const int block = kCausal ? int(gridDim.x - 1 - blockIdx.x) : int(blockIdx.x), first = block * kRows;
+  const int row0 = first + warp * 16, column = lane % 4 * 2, row = row0 + lane / 4;
+  const int last = first + kRows - 1 < p.q_len ? first + kRows - 1 : p.q_len - 1, end = keys_to(p, last);
+  if (kHasMask && tiles) tiles += ((p.ms.batch ? b : 0) * gridDim.x + block) * ((p.k_len + kKeys - 1) / kKeys);
+  const auto next_tile = [&](int start) {
+    if (kHasMask && tiles) {
+      while (start < end && tiles[start / kKeys] == 0) start += kKeys;
+    }
+    return start;
+  };
+  const auto fetch_rows = [&](const T* from, i64 stride, int pieces, int start, u32 to) {
+    for (int e = threadIdx.x; e < kKeys * pieces; e += 256) {
+      const int r = e / pieces, c = e % pieces;
+      const bool there = start + r < p.k_len;
+      copy16(to + c / 8 * kTile + r * 128 + ((c ^ r) & 7) * 16, from + i64(there ? start + r : 0) * stride + c * 8, there);
+    }
+  };
+  const auto fetch = [&](int start, u32 stage) {
+    fetch_rows(p.k + b * p.ks.batch + kv * p.ks.head, p.ks.row, kDim / 8, start, stage);
+    fetch_rows(p.v + b * p.vs.batch + kv * p.vs.head, p.vs.row, kValueDim / 8, start, stage + kKeyBytes);
+    asm volatile("cp.async.commit_group;");
+  };
+  int start = next_tile(keys_from(p, first) / kKeys * kKeys), turn = 0;
+  if (start < end) fetch(start, memory);
+  u32 q[kDim / 16][4];
+  #pragma unroll
+  for (int d = 0; d < kDim / 16; ++d) {
+    #pragma unroll
+    for (int n = 0; n < 4; ++n) {
+      const int i = row + n % 2 * 8;
+      const T* const from = p.q + b * p.qs.batch + h * p.qs.head + i64(i) * p.qs.row + d * 16 + n / 2 * 8 + column;
+      q[d][n] = i < p.q_len ? *reinterpret_cast<const u32*>(from) : 0;
+    }
+  }
+  const f32 minus_infinity = -from_bits(0x7f800000u);
+  f32 out[kValueDim / 64][8][4] = {};
+  f32 most[2] = {minus_infinity, minus_infinity}, sum[2] = {};
+  while (start < end) {
+    asm volatile("cp.async.wait_group 0;\nfence.proxy.async;" ::: "memory");
+    __syncthreads();
+    const u32 stage = memory + turn * kStage;
+    const int following = next_tile(start + kKeys);
+    if (following < end) fetch(following, memory + (turn ^ 1) * kStage);
+    f32 s[8][4];
+    products_begin();
+    #pragma unroll
+    for (int d = 0; d < kDim / 16; ++d) multiply64<false>(s, q[d], tile_at(stage + d / 4 * kTile + d % 4 * 32), d > 0, T{});
+    products_end();
+    // One bit for each key of the tile.
+    const u32 open[2] = {__ballot_sync(~0u, !key_blocked(p, b, h, start + lane)),
+                         __ballot_sync(~0u, !key_blocked(p, b, h, start + 32 + lane))};
+    const bool behind = kCausal && start + kKeys - 1 > row0 + p.k_len - p.q_len;
+    const bool passed = kTableSimple && tiles && tiles[start / kKeys] == 2;
+    const bool simple = (kSimple || passed) && !behind && p.scale > 0 && (open[0] & open[1]) == ~0u;
+    weigh(p, s, most, sum, reinterpret_cast<f32(&)[kValueDim / 8][4]>(out), simple, open, b, h, row, start + column);
+    u32 w[4][4];
+    #pragma unroll
+    for (int n = 0; n < 4; ++n) {
+      w[n][0] = pair(s[2 * n][0], s[2 * n][1], T{}), w[n][1] = pair(s[2 * n][2], s[2 * n][3], T{});
+      w[n][2] = pair(s[2 * n + 1][0], s[2 * n + 1][1], T{}), w[n][3] = pair(s[2 * n + 1][2], s[2 * n + 1][3], T{});
+    }
+    products_begin();
+    #pragma unroll
+    for (int n = 0; n < 4; ++n) {
+      #pragma unroll
+      for (int d = 0; d < kValueDim / 64; ++d)
+        multiply64<true>(out[d], w[n], tile_at(stage + kKeyBytes + d * kTile + n * 2048), 1, T{});
+    }
+    products_end();
+    start = following;
+    turn ^= 1;
+  }
+  write_rows(p, most, sum, reinterpret_cast<f32(&)[kValueDim / 8][4]>(out), b, h, row, column);
+}
+)cuda";
+
+}  // namespace rlx::cuda

@@ -1,0 +1,305 @@
+// Recurrences along a sequence, one kernel for all times: the gated delta rule and the selective scan. Before them stand T
+// (in memory; arithmetic is f32) and what is said at each.
+#pragma once
+
+namespace rlx::cuda {
+
+inline constexpr char kRecurrenceShared[] = R"cuda(
+// One number on its way to shared memory, 0 where it is outside; f32 does not pass through registers.
+inline void stage(f32* to, const T* from, bool inside) {
+  if (sizeof(T) == 4) {
+    const u32 place = u32(__cvta_generic_to_shared(to));
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" :: "r"(place), "l"(from), "r"(inside ? 4 : 0));
+  } else {
+    *to = inside ? as_f32(*from) : 0.0f;
+  }
+}
+// Four neighbours; kWide: they are f32 at a multiple of 16 bytes.
+inline void stage4(f32* to, const T* from, int inside) {
+  if (kWide) {
+    const u32 place = u32(__cvta_generic_to_shared(to));
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"(place), "l"(from), "r"(inside > 0 ? 16 : 0));
+  } else {
+    for (int i = 0; i < 4; ++i) stage(to + i, i < inside ? from + i : from, i < inside);
+  }
+}
+inline void end_of_stage() { asm volatile("cp.async.commit_group;"); }
+inline void all_but_last_stage() { asm volatile("cp.async.wait_group 1;" ::: "memory"); }
+
+// Sums of r[0..7] over eight neighbouring lanes; lane `part` gets that of r[part]: seven shuffles instead of 24.
+inline f32 sum_of_part(f32 (&r)[8], int part) {
+  #pragma unroll
+  for (int half = 4; half > 0; half /= 2) {
+    #pragma unroll
+    for (int i = 0; i < half; ++i) {
+      const f32 keep = part & half ? r[i + half] : r[i], send = part & half ? r[i] : r[i + half];
+      r[i] = keep + __shfl_xor_sync(~0u, send, half);
+    }
+  }
+  return r[0];
+}
+)cuda";
+
+// The columns of the state are independent of each other: a block takes kColumns of them for one batch row and head, eight
+// threads a column, which keep it in registers; thread `part` has rows 4 (8 j + part) ... + 3. Sixteen times are staged at once. kSize (n) and kPadded (the next
+// multiple of 32), kCarry: there is a state to begin with.
+inline constexpr char kGatedDeltaNet[] = R"cuda(
+constexpr int kTimes = kPadded > 128 ? 8 : 16, kColumns = 16, kQuads = kPadded / 32, kRows = kPadded / 8;
+struct Stage { f32 k[kTimes][kPadded], q[kTimes][kPadded], v[kTimes][kColumns], g[kTimes], beta[kTimes]; };
+
+extern "C" __global__ void __launch_bounds__(128) gated_delta_net(const T* q, const T* k, const T* v, const T* g, const T* beta,
+    const T* before, T* y, T* after, int length, int heads, f32 scale) {
+  extern __shared__ uint4 memory[];
+  Stage* const stages = reinterpret_cast<Stage*>(memory);
+  constexpr int kGroups = (kSize + kColumns - 1) / kColumns;
+  const i64 owner = blockIdx.x / kGroups, b = owner / heads, h = owner % heads;  // batch row and head
+  const int first = blockIdx.x % kGroups * kColumns, own = threadIdx.x / 8, part = threadIdx.x % 8, column = first + own;
+  const i64 step = i64(heads) * kSize, base = (b * length * heads + h) * kSize, gates = b * length * heads + h;
+  const auto fetch = [&](int start, Stage& z) {
+    if (start >= length) return end_of_stage();
+    #pragma unroll
+    for (int n = 0; n < (kTimes * kPadded / 4 + 127) / 128; ++n) {
+      const int e = threadIdx.x + n * 128, t = e / (kPadded / 4), at = e % (kPadded / 4) * 4;
+      if (t >= kTimes) break;
+      const int inside = start + t < length ? kSize - at : 0;
+      const i64 from = inside > 0 ? base + (start + t) * step + at : base;
+      stage4(&z.k[t][at], k + from, inside);
+      stage4(&z.q[t][at], q + from, inside);
+    }
+    #pragma unroll
+    for (int n = 0; n < kTimes * kColumns / 128; ++n) {
+      const int e = threadIdx.x + n * 128, t = e / kColumns, at = first + e % kColumns;
+      const bool inside = start + t < length && at < kSize;
+      stage(&z.v[t][e % kColumns], v + (inside ? base + (start + t) * step + at : base), inside);
+    }
+    if (threadIdx.x < kTimes) {
+      const bool inside = start + threadIdx.x < length;
+      const i64 from = inside ? gates + i64(start + threadIdx.x) * heads : gates;
+      stage(&z.g[threadIdx.x], g + from, inside);
+      stage(&z.beta[threadIdx.x], beta + from, inside);
+    }
+    end_of_stage();
+  };
+  fetch(0, stages[0]);
+  f32 s[kRows] = {};
+  T* const last = after + owner * kSize * kSize + column;
+  if (kCarry && column < kSize) {
+    const T* const from = before + owner * kSize * kSize + column;
+    #pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      const int row = 4 * (i / 4 * 8 + part) + i % 4;
+      if (row < kSize) s[i] = as_f32(from[i64(row) * kSize]);
+    }
+  }
+  for (int start = 0, turn = 0; start < length; start += kTimes, turn ^= 1) {
+    fetch(start + kTimes, stages[turn ^ 1]);
+    all_but_last_stage();
+    __syncthreads();
+    const Stage& z = stages[turn];
+    #pragma unroll 1
+    for (int eight = 0; eight < kTimes; eight += 8) {
+      f32 out[8];
+      #pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        const int t = eight + i;
+        const f32 gate = __expf(z.g[t]);
+        f32 key[kRows], dot[4] = {};
+        #pragma unroll
+        for (int j = 0; j < kQuads; ++j) {
+          const Pack<f32, 4> x = load<4>(&z.k[t][(j * 8 + part) * 4]);
+          #pragma unroll
+          for (int u = 0; u < 4; ++u) key[4 * j + u] = x.v[u], dot[u] = fmaf(s[4 * j + u], x.v[u], dot[u]);
+        }
+        f32 read = (dot[0] + dot[1]) + (dot[2] + dot[3]);
+        #pragma unroll
+        for (int o = 4; o > 0; o /= 2) read += __shfl_xor_sync(~0u, read, o);
+        // The gate is applied to the sum; the state itself fades when it is changed.
+        const f32 error = (z.v[t][own] - gate * read) * z.beta[t];
+        f32 seen[2] = {};
+        #pragma unroll
+        for (int j = 0; j < kQuads; ++j) {
+          const Pack<f32, 4> x = load<4>(&z.q[t][(j * 8 + part) * 4]);
+          #pragma unroll
+          for (int u = 0; u < 4; ++u) {
+            f32& now = s[4 * j + u];
+            now = fmaf(gate, now, key[4 * j + u] * error);
+            seen[u % 2] = fmaf(now, x.v[u], seen[u % 2]);
+          }
+        }
+        out[i] = seen[0] + seen[1];
+      }
+      const f32 sum = sum_of_part(out, part);
+      const int t = start + eight + part;
+      if (t < length && column < kSize) put(y[base + t * step + column], sum * scale);
+    }
+    __syncthreads();
+  }
+  if (column >= kSize) return;
+  #pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+    const int row = 4 * (i / 4 * 8 + part) + i % 4;
+    if (row < kSize) put(last[i64(row) * kSize], s[i]);
+  }
+}
+)cuda";
+
+// Parallel in time inside a tile of 64 times. A block has 16 channels of a batch row, a warp two of them; a lane has a segment of
+// eight times and four of sixteen states. It scans its segment from 0, segments are joined by shuffles, and a second sweep
+// from the state that comes in gives y. Decays stay in registers between the sweeps. kStates (n); more than 16 go by in groups.
+inline constexpr char kSelectiveScan[] = R"cuda(
+constexpr int kTile = 64, kChannels = 16, kGroups = (kStates + 15) / 16;
+// Rows of states of a segment are moved on by 16 numbers, so that the lanes of a warp meet different banks.
+constexpr int kStateRows = kTile * 16 + kTile / 8 * 16;
+struct Tile { f32 x[kChannels][kTile + 4], delta[kChannels][kTile + 4], y[kChannels][kTile + 4], b[kGroups][kStateRows], c[kGroups][kStateRows]; };
+inline f32 power_of_two(f32 x) { f32 y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+inline void use_memory() { asm volatile("" ::: "memory"); }  // four times at a time keep the registers few
+
+extern "C" __global__ void __launch_bounds__(256, 1) selective_scan(const T* x, const T* delta, const T* a, const T* bs, const T* cs, T* y,
+    int length, int channels) {
+  extern __shared__ uint4 memory[];
+  Tile* const tiles = reinterpret_cast<Tile*>(memory);
+  const int lane = threadIdx.x % 32, quad = lane % 4, segment = lane / 4, pair = threadIdx.x / 32 * 2;
+  const int blocks = (channels + kChannels - 1) / kChannels, first = blockIdx.x % blocks * kChannels;
+  const i64 row0 = i64(blockIdx.x / blocks) * length;
+  f32 rate[kGroups][2][4], carry[kGroups][2][4] = {};
+  #pragma unroll
+  for (int g = 0; g < kGroups; ++g) {
+    #pragma unroll
+    for (int n = 0; n < 8; ++n) {
+      const int channel = first + pair + n / 4, state = g * 16 + quad * 4 + n % 4;
+      const bool inside = channel < channels && state < kStates;
+      rate[g][n / 4][n % 4] = inside ? as_f32(a[i64(channel) * kStates + state]) * 1.44269504088896341f : 0.0f;
+    }
+  }
+  const auto fetch = [&](int start, Tile& z) {
+    if (start >= length) return end_of_stage();
+    #pragma unroll
+    for (int n = 0; n < kTile * kChannels / 256; ++n) {
+      const int e = threadIdx.x + n * 256, t = e / kChannels, c = e % kChannels;
+      const bool inside = start + t < length && first + c < channels;
+      const i64 from = inside ? (row0 + start + t) * channels + first + c : 0;
+      stage(&z.x[c][t], x + from, inside);
+      stage(&z.delta[c][t], delta + from, inside);
+    }
+    #pragma unroll
+    for (int g = 0; g < kGroups; ++g) {
+      const int t = threadIdx.x / 4, state = threadIdx.x % 4 * 4, at = (t + t / 8) * 16 + state;
+      const int inside = start + t < length ? kStates - g * 16 - state : 0;
+      const i64 from = inside > 0 ? (row0 + start + t) * kStates + g * 16 + state : 0;
+      stage4(&z.b[g][at], bs + from, inside);
+      stage4(&z.c[g][at], cs + from, inside);
+    }
+    end_of_stage();
+  };
+  fetch(0, tiles[0]);
+  for (int start = 0, turn = 0; start < length; start += kTile, turn ^= 1) {
+    fetch(start + kTile, tiles[turn ^ 1]);
+    all_but_last_stage();
+    __syncthreads();
+    Tile& z = tiles[turn];
+    f32 out[2][8] = {};
+    #pragma unroll
+    for (int g = 0; g < kGroups; ++g) {
+      f32 decay[2][8][4], state[2][4] = {}, all[2][4], total[2] = {};
+      #pragma unroll
+      for (int four = 0; four < 8; four += 4) {
+        Pack<f32, 4> d[2], u[2];
+        #pragma unroll
+        for (int c = 0; c < 2; ++c) {
+          d[c] = load<4>(&z.delta[pair + c][segment * 8 + four]);
+          u[c] = load<4>(&z.x[pair + c][segment * 8 + four]);
+          #pragma unroll
+          for (int i = 0; i < 4; ++i) u[c].v[i] *= d[c].v[i], total[c] += d[c].v[i];
+        }
+        #pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const int t = four + i;
+          const Pack<f32, 4> b = load<4>(&z.b[g][(segment * 9 + t) * 16 + quad * 4]);
+          #pragma unroll
+          for (int c = 0; c < 2; ++c) {
+            #pragma unroll
+            for (int n = 0; n < 4; ++n) {
+              decay[c][t][n] = power_of_two(d[c].v[i] * rate[g][c][n]);
+              state[c][n] = fmaf(decay[c][t][n], state[c][n], u[c].v[i] * b.v[n]);
+            }
+          }
+        }
+        use_memory();
+      }
+      #pragma unroll
+      for (int c = 0; c < 2; ++c) {
+        #pragma unroll
+        for (int n = 0; n < 4; ++n) all[c][n] = power_of_two(total[c] * rate[g][c][n]);
+      }
+      #pragma unroll
+      for (int o = 4; o < 32; o *= 2) {
+        #pragma unroll
+        for (int c = 0; c < 2; ++c) {
+          #pragma unroll
+          for (int n = 0; n < 4; ++n) {
+            const f32 earlier = __shfl_up_sync(~0u, all[c][n], o), before = __shfl_up_sync(~0u, state[c][n], o);
+            if (lane >= o) state[c][n] = fmaf(all[c][n], before, state[c][n]), all[c][n] *= earlier;
+          }
+        }
+      }
+      #pragma unroll
+      for (int c = 0; c < 2; ++c) {
+        #pragma unroll
+        for (int n = 0; n < 4; ++n) {
+          const f32 end = fmaf(all[c][n], carry[g][c][n], state[c][n]), in = __shfl_up_sync(~0u, end, 4);
+          state[c][n] = segment > 0 ? in : carry[g][c][n];
+          carry[g][c][n] = __shfl_sync(~0u, end, 28 + quad);
+        }
+      }
+      #pragma unroll
+      for (int four = 0; four < 8; four += 4) {
+        use_memory();
+        Pack<f32, 4> u[2];
+        #pragma unroll
+        for (int c = 0; c < 2; ++c) {
+          const Pack<f32, 4> d = load<4>(&z.delta[pair + c][segment * 8 + four]);
+          u[c] = load<4>(&z.x[pair + c][segment * 8 + four]);
+          #pragma unroll
+          for (int i = 0; i < 4; ++i) u[c].v[i] *= d.v[i];
+        }
+        #pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const int t = four + i, at = (segment * 9 + t) * 16 + quad * 4;
+          const Pack<f32, 4> b = load<4>(&z.b[g][at]), weight = load<4>(&z.c[g][at]);
+          #pragma unroll
+          for (int c = 0; c < 2; ++c) {
+            #pragma unroll
+            for (int n = 0; n < 4; ++n) {
+              state[c][n] = fmaf(decay[c][t][n], state[c][n], u[c].v[i] * b.v[n]);
+              out[c][t] = fmaf(state[c][n], weight.v[n], out[c][t]);
+            }
+          }
+        }
+      }
+    }
+    // Sums over the four lanes of a segment: each gets two times.
+    #pragma unroll
+    for (int c = 0; c < 2; ++c) {
+      f32(&r)[8] = out[c];
+      #pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const f32 keep = quad & 1 ? r[i + 4] : r[i], send = quad & 1 ? r[i] : r[i + 4];
+        r[i] = keep + __shfl_xor_sync(~0u, send, 1);
+      }
+      #pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const f32 keep = quad & 2 ? r[i + 2] : r[i], send = quad & 2 ? r[i] : r[i + 2];
+        z.y[pair + c][segment * 8 + (quad & 1) * 4 + (quad & 2) + i] = keep + __shfl_xor_sync(~0u, send, 2);
+      }
+    }
+    __syncthreads();
+    #pragma unroll
+    for (int n = 0; n < kTile * kChannels / 256; ++n) {
+      const int e = threadIdx.x + n * 256, t = e / kChannels, c = e % kChannels;
+      if (start + t < length && first + c < channels) put(y[(row0 + start + t) * channels + first + c], z.y[c][t]);
+    }
+  }
+}
+)cuda";
+
+}  // namespace rlx::cuda

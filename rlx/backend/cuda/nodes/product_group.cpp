@@ -1,0 +1,334 @@
+// Products of few rows with one input, the region of rows in front of them and the operator behind them, as one kernel (groups/groups.h).
+#include <mutex>
+
+#include "rlx/backend/cuda/groups/groups.h"
+#include "rlx/backend/cuda/nodes/few_rows.h"
+#include "rlx/backend/cuda/nodes/packed_rows.h"
+#include "rlx/backend/cuda/region/printer.h"
+#include "rlx/ops/control/fused.h"
+#include "rlx/ops/linalg/matmul.h"
+#include "rlx/ops/quant/dequant_matmul.h"
+#include "rlx/region/of_node.h"
+
+namespace rlx::cuda {
+namespace {
+
+constexpr int kThreads = 256;  // of a block, in the kernels of products
+
+/// The body of a group, read.
+class Reading {
+ public:
+  explicit Reading(const Request& r) : r_(r), body_(*r.node.as<ops::Fused>().body) {
+    const auto leaves = body_.leaves();
+    for (size_t i = 0; i < leaves.size(); ++i) operand_of_[leaves[i]] = int(i);
+    for (const ir::Node* n : body_.nodes()) {
+      if (n->is<ops::Matmul>() || n->is<ops::DequantMatmul>()) products.push_back(n);
+    }
+    if (products.empty()) return;
+    const ir::Node& before = body_.node(products.front()->inputs[0]);
+    if (!before.op->traits.leaf) rows = &before;
+    const ir::Node& last = *body_.nodes().back();
+    if (&last != products.back()) elements = &last;
+  }
+
+  const Request& request() const { return r_; }
+  /// The operand of the node that a value of the body is, or -1.
+  int operand(ir::Value v) const {
+    const auto it = operand_of_.find(v.node);
+    return it == operand_of_.end() ? -1 : it->second;
+  }
+  /// The result of the node that a value of the body is, or -1.
+  int result(ir::Value v) const {
+    const auto& outputs = body_.outputs();
+    const auto it = std::find(outputs.begin(), outputs.end(), v);
+    return it == outputs.end() ? -1 : int(it - outputs.begin());
+  }
+  const Arg& arg(ir::Value v) const { return r_.in[size_t(operand(v))]; }
+  int product_number(ir::Value v) const {
+    for (size_t i = 0; i < products.size(); ++i) {
+      if (products[i]->id == v.node) return int(i);
+    }
+    return -1;
+  }
+  ir::Value input() const { return products.front()->inputs[0]; }
+  DType dtype() const { return body_.shape(input()).dtype(); }
+  int64_t depth() const { return body_.shape(input()).dim(-1).value(); }
+  int64_t row_count() const { return body_.shape(input()).elements() / depth(); }
+  static int64_t columns(const ir::Node& product) { return product.shapes[0].dim(-1).value(); }
+  int64_t all_columns() const {
+    int64_t sum = 0;
+    for (const ir::Node* p : products) sum += columns(*p);
+    return elements ? columns(*products.front()) : sum;
+  }
+
+  region::Built region_of(const ir::Node& n) const {
+    std::vector<Shape> types;
+    std::vector<region::Layout> in, out;
+    for (const ir::Value v : n.inputs) {
+      types.push_back(body_.shape(v));
+      in.push_back(operand(v) >= 0 ? region::Layout{arg(v).layout.strides} : region::Layout{});
+    }
+    return region::of_node(n, types, in, out);
+  }
+
+  std::vector<const ir::Node*> products;
+  const ir::Node *rows = nullptr, *elements = nullptr;
+
+ private:
+  const Request& r_;
+  const ir::Graph& body_;
+  std::map<ir::NodeId, int> operand_of_;
+};
+
+std::string problem_of(const Reading& g) {
+  const bool packed = g.products.front()->is<ops::DequantMatmul>();
+  const int64_t piece = 16 / int64_t(dtype_size(g.dtype())), k = g.depth();
+  if (!packed && k % piece != 0) return "rows of odd length";
+  for (const ir::Node* p : g.products) {
+    const Arg& w = g.arg(p->inputs[1]);
+    if (packed ? !w.is_row_major() : w.layout.strides != std::vector<int64_t>{1, k})
+      return "weights are strided";
+  }
+  if (packed) {
+    const auto& a = g.products.front()->as<ops::DequantMatmul>();
+    if (const std::string why = packed_rows_problem(a, g.dtype(), g.row_count(), k); !why.empty()) return why;
+  }
+  if (!g.rows && !g.arg(g.input()).is_row_major()) return "the input is strided";
+  if (g.rows) {
+    const region::Built built = g.region_of(*g.rows);
+    if (!built) return built.refusal;
+    const region::Region& r = *built.region;
+    if (!r.has_reduction() || r.rows() != g.row_count() || r.columns() != k) return "rows of another shape";
+    for (const bool aligned : {true, false}) {
+      if (r.count(region::Role::scratch) > 0 && !block_schedule(r, kThreads, aligned).in_registers)
+        return "rows too long for registers";
+    }
+  }
+  if (g.elements) {
+    const region::Built built = g.region_of(*g.elements);
+    if (!built) return built.refusal;
+    const region::Region& r = *built.region;
+    const ir::Node& e = *g.elements;
+    if (r.has_reduction() || r.rows() * r.columns() != e.shapes[0].elements())
+      return "elements of another shape";
+    for (size_t i = 0; i < r.arguments.size(); ++i) {
+      const bool made = i >= e.inputs.size() || g.product_number(e.inputs[i]) >= 0;
+      if (made && !is_dense(r, r.arguments[i])) return "elements in another order";
+    }
+  }
+  return {};
+}
+
+Support accepts(const Request& r) {
+  if (r.node.as<ops::Fused>().body->name() != kProductGroup) return Support::no("no group of products");
+  for (const Arg& a : r.in) {
+    if (!a.is_row_major() && a.shape.rank() != 2) return Support::no("an operand is strided");
+  }
+  const std::string why = problem_of(Reading(r));
+  return why.empty() ? Support::yes() : Support::no(why);
+}
+
+/// The text in front of a kernel of products, and where the members of its Params come from.
+class Hooks {
+ public:
+  Hooks(const Reading& g, bool wide) : g_(g) {
+    if (g.rows) add_rows(wide);
+    add_products();
+    if (g.elements) add_elements();
+    std::string fields;
+    for (size_t i = 0; i < members_.size(); ++i) fields += cat("  ", types_[i], " m", i, ";\n");
+    text_ = cat("struct Params {\n", fields, "};\n", functions_);
+  }
+  const std::string& text() const { return text_; }
+
+  /// An operand (0, 1, ..) or a result (-1, -2, ..) of the node.
+  const std::vector<int>& members() const { return members_; }
+
+ private:
+  std::string add(int source, std::string type) {
+    for (size_t i = 0; i < members_.size(); ++i) {
+      if (members_[i] == source && types_[i] == type) return cat("p.m", i);
+    }
+    members_.push_back(source);
+    types_.push_back(std::move(type));
+    return cat("p.m", members_.size() - 1);
+  }
+  std::string operand(ir::Value v) {
+    return add(g_.operand(v), cat("const ", memory_type(g_.arg(v).dtype()), "*"));
+  }
+  std::string result(ir::Value v, DType t) { return add(-1 - g_.result(v), cat(memory_type(t), "*")); }
+
+  void add_rows(bool wide) {
+    const ir::Node& n = *g_.rows;
+    const region::Region r = *g_.region_of(n).region;
+    std::vector<bool> once(r.arguments.size(), false);
+    std::string call;
+    for (const ir::Value v : n.inputs) call += operand(v) + ", ";
+    for (uint32_t i = 0; i < n.shapes.size(); ++i) {
+      const bool kept = n.result(i) == g_.input();
+      once[n.inputs.size() + i] = !kept;
+      call += (kept ? "kept" : result(n.result(i), n.shapes[i].dtype())) + ", ";
+    }
+    functions_ += print_row_function(r, block_schedule(r, kThreads, wide), "rows_region", once);
+    functions_ += cat("inline void make_rows(const Params& p, T* kept) {\n  for (int row = 0; row < ",
+                      g_.row_count(), "; ++row) rows_region(", call, "row);\n");
+    if (g_.result(g_.input()) >= 0) {
+      const std::string to = result(g_.input(), g_.dtype());
+      functions_ += cat("  __syncthreads();\n  for (int e = threadIdx.x; blockIdx.x == 0 && e < ",
+                        g_.row_count() * g_.depth(), "; e += 256) ", to, "[e] = kept[e];\n");
+    }
+    functions_ += "}\n";
+  }
+
+  // A line of conditions: the first product whose columns reach so far.
+  template <class Each>
+  std::string by_column(Each each) {
+    std::string out;
+    int64_t first = 0;
+    for (size_t i = 0; i < g_.products.size(); ++i) {
+      const int64_t end = first + Reading::columns(*g_.products[i]);
+      const std::string own = each(*g_.products[i], cat("(column - ", first, ")"));
+      out += i + 1 == g_.products.size() ? own : cat("column < ", end, " ? ", own, " : ");
+      first = end;
+    }
+    return out;
+  }
+
+  void add_products() {
+    const bool packed = g_.products.front()->is<ops::DequantMatmul>();
+    const auto place = [&](const ir::Node& n, const std::string& column) {
+      return cat(operand(n.inputs[1]), " + i64(", column, packed ? ") * kRowBytes" : ") * kDepth");
+    };
+    std::string where;
+    if (g_.elements) {
+      for (size_t i = 0; i < g_.products.size(); ++i) {
+        const std::string own = place(*g_.products[i], "column");
+        where += i + 1 == g_.products.size() ? own : cat("side == ", i, " ? ", own, " : ");
+      }
+    } else {
+      where = by_column(place);
+    }
+    functions_ += cat("inline const ", packed ? "u8" : "T",
+                      "* weights_of(const Params& p, int side, int column) { return ", where, "; }\n");
+    if (!g_.rows) {
+      functions_ += cat("inline const T* row_of(const Params& p, int row) { return ", operand(g_.input()),
+                        " + row * i64(", g_.depth(), "); }\ninline void make_rows(const Params&, T*) {}\n");
+    } else {
+      functions_ += "inline const T* row_of(const Params&, int) { return nullptr; }\n";
+    }
+    if (g_.elements) return;
+    const std::string to = by_column([&](const ir::Node& n, const std::string& column) {
+      return cat("&", result(n.result(), n.shapes[0].dtype()), "[i64(row) * ", Reading::columns(n), " + ",
+                 column, "]");
+    });
+    functions_ += cat(
+        "inline void finish(const Params& p, int row, int column, const f32 (&sums)[1]) {\n  T* const to = ",
+        to, ";\n  put(*to, sums[0]);\n}\n");
+  }
+
+  void add_elements() {
+    const ir::Node& n = *g_.elements;
+    const region::Region r = *g_.region_of(n).region;
+    std::vector<bool> values(r.arguments.size(), false);
+    std::string call;
+    for (size_t i = 0; i < n.inputs.size(); ++i) {
+      const int product = g_.product_number(n.inputs[i]);
+      values[i] = product >= 0;
+      call += cat(", ", product >= 0 ? cat("v", product) : operand(n.inputs[i]));
+    }
+    call += ", " + result(n.result(), n.shapes[0].dtype());
+    functions_ += print_element_function(r, "elements_region", values);
+    functions_ += cat("inline void finish(const Params& p, int row, int column, const f32 (&sums)[",
+                      g_.products.size(), "]) {\n");
+    for (size_t i = 0; i < g_.products.size(); ++i)
+      functions_ += cat("  T v", i, ";\n  put(v", i, ", sums[", i, "]);\n");
+    functions_ +=
+        cat("  elements_region(row * ", Reading::columns(*g_.products.front()), " + column", call, ");\n}\n");
+  }
+
+  const Reading& g_;
+  std::vector<int> members_;
+  std::vector<std::string> types_;
+  std::string functions_, text_;
+};
+
+class ProductGroupStep final : public Step {
+ public:
+  explicit ProductGroupStep(const Request& r)
+      : device_(device_of(r)), node_(r.node), in_(r.in.begin(), r.in.end()) {
+    node_.uses.clear();
+    const Reading g(r);
+    is_packed_ = g.products.front()->is<ops::DequantMatmul>();
+    rows_ = g.row_count();
+    load(wide_, r, true);
+    note = cat(g.rows ? "a region of rows, " : "", g.products.size(),
+               g.products.size() == 1 ? " product" : " products", g.elements ? ", a region of elements" : "",
+               ": ", g.row_count(), " x ", g.all_columns(), " x ", g.depth());
+  }
+
+  void run(const Launch& l) const override {
+    uintptr_t all = 0;
+    for (const int m : wide_.members) all |= reinterpret_cast<uintptr_t>(address(l, m));
+    const Loaded& use = all % 16 == 0 ? wide_ : anywhere();
+    std::vector<const std::byte*> params;
+    for (const int m : use.members) params.push_back(address(l, m));
+    if (is_packed_) return run_packed_rows(use.kernel, stream_of(l), rows_, params.data());
+    void* parameters[] = {params.data(), nullptr};
+    use.kernel.kernel.function->launch(stream_of(l).handle, use.kernel.kernel.grid, {kThreads}, 0,
+                                       parameters);
+  }
+
+ private:
+  struct Loaded {
+    PackedRows kernel;
+    std::vector<int> members;
+  };
+
+  static std::byte* address(const Launch& l, int member) {
+    return member >= 0 ? l.in[member] : l.out[-1 - member];
+  }
+
+  void load(Loaded& to, const Request& r, bool wide) const {
+    const Reading g(r);
+    const Hooks hooks(g, wide);
+    const ColumnHooks how{.text = hooks.text(),
+                          .sides = g.elements ? int(g.products.size()) : 1,
+                          .wide = wide,
+                          .kept = g.rows != nullptr};
+    const FewRows sizes{.dtype = g.dtype(), .m = g.row_count(), .n = g.all_columns(), .k = g.depth()};
+    to.members = hooks.members();
+    if (is_packed_) {
+      to.kernel = packed_rows(device_, g.products.front()->as<ops::DequantMatmul>(), sizes, how);
+    } else {
+      to.kernel.kernel = column_products(device_, sizes, how);
+    }
+  }
+  // Operands at odd addresses are known when it runs.
+  const Loaded& anywhere() const {
+    std::call_once(once_, [&] {
+      const backend::Builder builder(device_, 1);
+      std::vector<Arg> out;
+      for (const Shape& s : node_.shapes)
+        out.push_back({.shape = s, .layout = backend::Layout::row_major(s.dims())});
+      load(anywhere_, {.node = node_, .in = in_, .out = out, .builder = &builder}, false);
+    });
+    return anywhere_;
+  }
+
+  const Device& device_;
+  ir::Node node_;
+  std::vector<Arg> in_;
+  bool is_packed_ = false;
+  int64_t rows_ = 1;
+  Loaded wide_;
+  mutable std::once_flag once_;
+  mutable Loaded anywhere_;
+};
+
+std::unique_ptr<Step> prepare(const Request& r) { return std::make_unique<ProductGroupStep>(r); }
+
+}  // namespace
+
+void add_product_groups(KernelTable& table) { table.add<ops::Fused>({"product_group", accepts, prepare}); }
+
+}  // namespace rlx::cuda

@@ -1,0 +1,137 @@
+#include "rlx/backend/cuda/nodes/row_moves.h"
+
+#include <algorithm>
+
+#include "rlx/backend/cuda/fault.h"
+#include "rlx/backend/cuda/kernels/row_moves.h"
+#include "rlx/backend/cuda/nodes/element_kernel.h"
+
+namespace rlx::cuda {
+
+using ops::HeadLayout;
+
+Lanes lanes_of(const Arg& x, const ops::RopeAttrs& a) {
+  const std::vector<int64_t> n = sizes_of(x.shape), s = x.layout.strides;
+  if (a.layout == HeadLayout::bshd) return {n, s};
+  if (a.layout == HeadLayout::bhsd) return {{n[0], n[2], n[1], n[3]}, {s[0], s[2], s[1], s[3]}};
+  const size_t last = n.size() - 1;
+  return {{last == 2 ? n[0] : 1, n[last - 1], n[last] / a.head_dim, a.head_dim},
+          {last == 2 ? s[0] : 0, s[last - 1], a.head_dim, 1}};
+}
+
+std::string problem_of(const RowMove& m) {
+  if (m.dtype != DType::f32 && m.dtype != DType::f16 && m.dtype != DType::bf16)
+    return cat("rows of ", m.dtype);
+  if (m.x.sizes[3] > 1 && m.x.strides[3] != 1) return "lanes are not neighbours";
+  if (m.turns && m.x.sizes[3] % 2 != 0) return "an odd number of lanes";
+  if (m.turns && m.positions != kNoMember && !is_integer(m.position_type))
+    return cat("positions are ", m.position_type);
+  if (m.starts != kNoMember && m.starts_type != DType::i32 && m.starts_type != DType::i64)
+    return cat("starts are ", m.starts_type);
+  if (m.rows() * m.x.sizes[3] >= int64_t(1) << 31) return "2^31 elements or more";
+  return {};
+}
+
+namespace {
+
+// Neighbours that a thread takes: as many as 16 bytes hold, where all strides allow it.
+int64_t width_of(const RowMove& m, bool wide) {
+  const int64_t v = 16 / int64_t(dtype_size(m.dtype)), lanes = m.x.sizes[3];
+  bool fits = wide && !m.interleaved && (m.turns ? lanes / 2 : lanes) % v == 0;
+  if (m.turns) fits = fits && m.table_columns % v == 0;
+  for (int i = 0; i < 3; ++i)
+    fits = fits && m.x.strides[size_t(i)] % v == 0 && m.to_strides[size_t(i)] % v == 0;
+  return fits ? v : 1;
+}
+
+std::string offset(const std::vector<int64_t>& strides) {
+  return cat("i64(batch) * ", strides[0], " + i64(row) * ", strides[1], " + i64(head) * ", strides[2]);
+}
+
+}  // namespace
+
+RowMoves::RowMoves(const Device& device, std::vector<RowMove> moves)
+    : device_(device), moves_(std::move(moves)) {
+  std::erase_if(moves_, [](const RowMove& m) { return m.rows() * m.x.sizes[3] == 0; });
+  for (const RowMove& m : moves_) {
+    for (const Member a : {m.from, m.to, m.starts, m.cosines, m.sines, m.positions}) {
+      if (a != kNoMember && std::find(members_.begin(), members_.end(), a) == members_.end())
+        members_.push_back(a);
+    }
+    if (m.positions != kNoMember)
+      fault_ = new_fault(cat("rope: element % of positions is out of range; it must be at least 0 and below ",
+                             m.table_rows));
+  }
+  wide_ = load(true);
+  narrow_ = load(false);
+}
+
+RowMoves::Loaded RowMoves::load(bool wide) const {
+  const auto name = [&](Member a) {
+    return cat("p.m", std::find(members_.begin(), members_.end(), a) - members_.begin());
+  };
+  const auto pointer = [&](Member a, DType t) {
+    return cat("reinterpret_cast<", memory_type(t), "*>(", name(a), ")");
+  };
+  std::string fields, body;
+  for (size_t i = 0; i < members_.size(); ++i) fields += cat("  char* m", i, ";\n");
+  int64_t threads = 0;
+  for (const RowMove& m : moves_) {
+    const int64_t v = width_of(m, wide), lanes = m.x.sizes[3], each = (m.turns ? lanes / 2 : lanes) / v;
+    const int64_t count = m.rows() * each;
+    threads += count;
+    body += cat("  if (e < ", count, ") {\n    const int lane = int(e % ", each, "u) * ", v,
+                ";\n    const u32 over = e / ", each, "u, head = over % ", m.x.sizes[2], "u, above = over / ",
+                m.x.sizes[2], "u, row = above % ", m.x.sizes[1], "u, batch = above / ", m.x.sizes[1], "u;\n");
+    body += cat("    const auto* const from = ", pointer(m.from, m.dtype), " + ", offset(m.x.strides), ";\n");
+    std::string shift;
+    if (m.starts != kNoMember) {
+      body += cat("    i64 start = i64(", pointer(m.starts, m.starts_type),
+                  "[1]);\n    start = start < 0 ? 0 : start > ", m.room, " ? ", m.room, " : start;\n");
+      shift = cat(" + start * ", m.to_strides[1]);
+    }
+    body += cat("    auto* const to = ", pointer(m.to, m.dtype), " + ", offset(m.to_strides), shift, ";\n");
+    if (!m.turns) {
+      body += cat("    store(to + lane, load<", v, ">(from + lane));\n");
+    } else {
+      std::string place = "row";
+      if (m.positions != kNoMember) {
+        body +=
+            cat("    const u32 which = ", m.positions_by_batch ? cat("batch * ", m.x.sizes[1], "u + ") : "",
+                "row;\n    const i64 place = i64(", pointer(m.positions, m.position_type),
+                "[which]);\n    if (place < 0 || place >= ", m.table_rows,
+                ") { *fault = (number << 40) + u64(which); return; }\n");
+        place = "place";
+      }
+      const std::string at = cat(" + i64(", place, ") * ", m.table_columns, " + lane");
+      body += cat("    turn<", v, ">(from, to, ",
+                  m.interleaved ? "2 * lane, 2 * lane + 1" : cat("lane, lane + ", lanes / 2), ", ",
+                  pointer(m.cosines, m.table_type), at, ", ", pointer(m.sines, m.table_type), at, ", ",
+                  m.inverse ? "-1.0f" : "1.0f", ");\n");
+    }
+    body += cat("    return;\n  }\n  e -= ", count, ";\n");
+  }
+  const std::string text = cat(
+      "struct Params {\n", fields, "};\n", kRowMoves,
+      "extern \"C\" __global__ void __launch_bounds__(256) row_moves(Params p, u64* fault, u64 number) {\n",
+      "  u32 e = blockIdx.x * 256 + threadIdx.x;\n", body, "}\n");
+  return {moves_.empty() ? nullptr : device_.functions().get({"row_moves", text}), blocks_for(threads)};
+}
+
+void RowMoves::run(const Launch& l) const {
+  if (moves_.empty()) return;
+  const Stream& s = stream_of(l);
+  std::vector<std::byte*> params;
+  uintptr_t all = 0;
+  for (const Member m : members_) {
+    params.push_back(m >= 0 ? l.in[m] : l.out[-1 - m]);
+    all |= reinterpret_cast<uintptr_t>(params.back());
+  }
+  const Loaded& use = all % 16 == 0 ? wide_ : narrow_;
+  uint64_t* fault = s.fault;
+  uint64_t number = fault_;
+  void* parameters[] = {params.data(), &fault, &number, nullptr};
+  use.function->launch(s.handle, use.grid, {256}, 0, parameters);
+}
+
+}  // namespace rlx::cuda
