@@ -1,6 +1,6 @@
 // Programs on a GPU, operands already there: ./dev gpu bench. Each line is a median over rounds of replays
 // of the recorded program.
-//   bench_gpu [NAME] [--steps]
+//   bench_gpu [NAME] [--steps | --plan]
 #include <cstdio>
 
 #include "bench/gpu/program.h"
@@ -97,6 +97,45 @@ void encoder(int64_t batch, int64_t seq, DType t) {
   if (show_steps) p.print_steps();
 }
 
+void delta_net(int64_t batch, int64_t seq, int64_t heads, int64_t n) {
+  ir::Graph g("delta_net");
+  const Shape lanes(DType::f32, {batch, seq, heads, n}), gates(DType::f32, {batch, seq, heads});
+  const auto input = [&](const char* name, const Shape& s) { return Expr{&g, g.input(name, s)}; };
+  const auto out = ops::gated_delta_net(input("q", lanes), input("k", lanes), input("v", lanes),
+                                        input("g", gates), input("beta", gates), n);
+  g.set_outputs({out.output, out.state}, {"y", "state"});
+  ProgramOptions options;
+  options.inputs = {{"g", Literal::full(gates, -0.1)}, {"beta", Literal::full(gates, 0.5)}};
+  Program p(g, options);
+  report(cat("delta_net_b", batch, "_s", seq, "_h", heads, "_n", n), rounded(seconds_of(p) * 1e3, "ms"), p);
+}
+
+void selective_scan(int64_t batch, int64_t seq, int64_t channels, int64_t states) {
+  ir::Graph g("selective_scan");
+  const Shape x(DType::f32, {batch, seq, channels}), b(DType::f32, {batch, seq, states});
+  const auto input = [&](const char* name, const Shape& s) { return Expr{&g, g.input(name, s)}; };
+  const Expr a = ops::neg(ops::exp(Expr{&g, g.param("a", Shape(DType::f32, {channels, states}))}));
+  g.set_outputs(
+      {ops::selective_scan(input("x", x), input("delta", x), a, input("b", b), input("c", b), states)},
+      {"y"});
+  Program p(g);
+  report(cat("selective_scan_b", batch, "_s", seq, "_h", channels, "_n", states),
+         rounded(seconds_of(p) * 1e3, "ms"), p);
+}
+
+// h = tanh(h w), again and again.
+void tanh_rnn(int64_t batch, int64_t length, int64_t width) {
+  ir::Graph body("body");
+  const Shape state(DType::f32, {batch, width}), square(DType::f32, {width, width});
+  const Expr h{&body, body.input("h", state)}, w{&body, body.input("w", square)};
+  body.set_outputs({ops::tanh(ops::matmul(h, w))});
+  ir::Graph g("rnn");
+  const Expr start{&g, g.input("h", state)}, weights{&g, g.param("w", square)};
+  g.set_outputs({ops::scan_all(g, {start}, {weights}, {}, body, length)[0]}, {"y"});
+  Program p(g);
+  report(cat("tanh_rnn_b", batch, "_l", length, "_d", width), rounded(seconds_of(p) * 1e3, "ms"), p);
+}
+
 std::vector<Case> cases() {
   std::vector<Case> out;
   out.push_back({"elementwise", [] { elementwise(int64_t(1) << 27, DType::f32); }});
@@ -133,6 +172,10 @@ std::vector<Case> cases() {
     for (const auto& [b, s] : {std::pair(1, 16), {8, 128}, {32, 128}, {256, 128}})
       out.push_back({"encoder", [=, b = b, s = s] { encoder(b, s, t); }});
   }
+  out.push_back({"recurrence", [] { delta_net(2, 1024, 16, 128); }});
+  out.push_back({"recurrence", [] { selective_scan(4, 2048, 1024, 16); }});
+  out.push_back({"recurrence", [] { tanh_rnn(64, 1024, 256); }});
+  for (Case& c : training_cases()) out.push_back(std::move(c));
   for (Case& c : llama_cases()) out.push_back(std::move(c));
   return out;
 }
@@ -145,17 +188,21 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     if (std::string_view(argv[i]) == "--steps") {
       rlx::bench::show_steps = true;
+    } else if (std::string_view(argv[i]) == "--plan") {
+      rlx::bench::only_plans = true;
     } else {
       wanted = argv[i];
     }
   }
-  if (const std::string why = rlx::cuda::device_problem(); !why.empty()) {
-    std::fprintf(stderr, "bench_gpu: %s\n", why.c_str());
-    return 2;
+  if (!rlx::bench::only_plans) {
+    if (const std::string why = rlx::cuda::device_problem(); !why.empty()) {
+      std::fprintf(stderr, "bench_gpu: %s\n", why.c_str());
+      return 2;
+    }
+    const rlx::cuda::Gpu& gpu = *rlx::cuda::device().gpu();
+    std::printf("%s, %d multiprocessors, driver %d, compiler %s\n", gpu.name().c_str(), gpu.multiprocessors(),
+                gpu.driver_version(), rlx::cuda::compiler_version().c_str());
   }
-  const rlx::cuda::Gpu& gpu = *rlx::cuda::device().gpu();
-  std::printf("%s, %d multiprocessors, driver %d, compiler %s\n", gpu.name().c_str(), gpu.multiprocessors(),
-              gpu.driver_version(), rlx::cuda::compiler_version().c_str());
   int failed = 0;
   for (const auto& c : rlx::bench::cases()) {
     if (!wanted.empty() && c.name.find(wanted) == std::string::npos) continue;

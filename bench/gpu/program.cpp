@@ -12,13 +12,40 @@
 namespace rlx::bench {
 
 bool show_steps = false;
+bool only_plans = false;
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-Program::Program(const ir::Graph& g, const ProgramOptions& options) : queue_(cuda::device().make_queue()) {
-  const cuda::Device& device = cuda::device();
+namespace {
+
+// Without a GPU programs are built for the processor that figures are told of.
+const cuda::Device& target() {
+  static const cuda::Device none("sm_90a", nullptr);
+  return only_plans ? none : cuda::device();
+}
+
+}  // namespace
+
+namespace {
+
+class StepTimes final : public backend::Observer {
+ public:
+  void before(const backend::Plan::Step&, const backend::Launch&) override { begin_ = now(); }
+  void after(const backend::Plan::Step& s, const backend::Launch&) override {
+    std::printf("    %9.1f us  %s  // %s\n", (now() - begin_) * 1e6, s.kernel.c_str(), s.note.c_str());
+    std::fflush(stdout);
+  }
+
+ private:
+  double begin_ = 0;
+};
+
+}  // namespace
+
+Program::Program(const ir::Graph& g, const ProgramOptions& options) {
+  const cuda::Device& device = target();
   const double begin = now();
   std::vector<passes::Remark> remarks;
   // What depends on weights alone is no part of a run.
@@ -40,6 +67,9 @@ Program::Program(const ir::Graph& g, const ProgramOptions& options) : queue_(cud
     interface.donated.push_back({int(leaf - names.begin()), int(output - results.begin())});
   }
   program_ = backend::Builder(device, 1).build(ready, interface);
+  for (const auto& s : program_->plan().steps) on_host_ += s.kernel == "on_host";
+  if (only_plans) return;
+  queue_ = device.make_queue();
   for (size_t i = 0; i < names.size(); ++i) {
     const Shape& shape = ready.node(ready.leaves()[i]).shapes[0];
     const auto given = options.inputs.find(names[i]);
@@ -57,10 +87,10 @@ Program::Program(const ir::Graph& g, const ProgramOptions& options) : queue_(cud
     out_.push_back(state == interface.donated.end() ? outputs_.back().get() : in_[size_t(state->leaf)]);
   }
   arena_ = backend::Block(device.memory(), program_->arena_bytes());
+  if (show_steps) print_steps();  // the first run tells a step that fails
   run();
   queue_->wait();
   ready_seconds_ = now() - begin;
-  for (const auto& s : program_->plan().steps) on_host_ += s.kernel == "on_host";
 }
 
 // Large leaves repeat a part that is made once for each type and copied on the device.
@@ -96,27 +126,16 @@ void Program::run(backend::Observer* observer) {
 size_t Program::steps() const { return program_->plan().steps.size(); }
 std::string Program::plan() const { return program_->plan().text(); }
 
-namespace {
-
-class StepTimes final : public backend::Observer {
- public:
-  void before(const backend::Plan::Step&, const backend::Launch&) override { begin_ = now(); }
-  void after(const backend::Plan::Step& s, const backend::Launch&) override {
-    std::printf("    %9.1f us  %s  // %s\n", (now() - begin_) * 1e6, s.kernel.c_str(), s.note.c_str());
-  }
-
- private:
-  double begin_ = 0;
-};
-
-}  // namespace
-
 void Program::print_steps() {
   StepTimes times;
   run(&times);
 }
 
 double seconds_of(Program& p) {
+  if (only_plans) {
+    std::printf("%s", p.plan().c_str());
+    return 1;
+  }
   for (int i = 0; i < 5; ++i) p.run();
   p.wait();
   double begin = now();

@@ -1,0 +1,93 @@
+// A training step of the shape of GPT-2 (124M): products in bf16, weights and AdamW in f32, one program that changes its weights.
+#include <algorithm>
+#include <cstdio>
+
+#include "bench/gpu/program.h"
+#include "rlx/ir/sample.h"
+#include "rlx/ops/all.h"
+#include "rlx/train/init.h"
+#include "rlx/train/trainer.h"
+
+namespace rlx::bench {
+namespace {
+
+using ir::Expr;
+
+constexpr int64_t kWidth = 768, kHeads = 12, kLayers = 12, kVocab = 50304, kContext = 1024;
+
+// Mean cross entropy of the next token; `ids` has one token more than the context.
+ir::Graph loss_graph(int64_t batch) {
+  ir::Graph g("gpt2");
+  const auto weight = [&](const std::string& name, Dims dims) {
+    return Expr{&g, g.param(name, Shape(DType::f32, std::move(dims)))};
+  };
+  const auto linear = [&](const std::string& name, Expr x, int64_t in, int64_t out) {
+    return ops::add(ops::matmul(x, weight(name + ".w", {in, out})), weight(name + ".b", {out}));
+  };
+  const auto norm = [&](const std::string& name, Expr x) {
+    return ops::layer_norm(x, weight(name + ".g", {kWidth}), weight(name + ".b", {kWidth}), -1, 1e-5);
+  };
+  const Expr ids{&g, g.input("ids", Shape(DType::i32, {batch, kContext}))},
+      next{&g, g.input("next", Shape(DType::i32, {batch * kContext}))};
+  const Expr tokens = weight("tokens", {kVocab, kWidth});
+  Expr x = ops::add(ops::gather(tokens, ids, 0), weight("places", {kContext, kWidth}));
+  for (int64_t i = 0; i < kLayers; ++i) {
+    const std::string at = cat("layer", i);
+    const Expr qkv = linear(at + ".qkv", norm(at + ".ln1", x), kWidth, 3 * kWidth);
+    const auto third = [&](int64_t n) { return ops::narrow(qkv, 2, n * kWidth, kWidth); };
+    const Expr a =
+        ops::attention_kind(third(0), third(1), third(2), kHeads, kWidth / kHeads, ops::MaskKind::causal);
+    x = ops::add(x, linear(at + ".o", a, kWidth, kWidth));
+    const Expr up = ops::gelu_approx(linear(at + ".up", norm(at + ".ln2", x), kWidth, 4 * kWidth));
+    x = ops::add(x, linear(at + ".down", up, 4 * kWidth, kWidth));
+  }
+  const Expr rows = ops::reshape(norm("ln", x), {batch * kContext, kWidth});
+  const Expr logits = ops::matmul(rows, ops::transpose(tokens, {1, 0}));
+  g.set_outputs({ops::reduce_mean(ops::softmax_cross_entropy_with_logits(logits, next), {0})}, {"loss"});
+  return g;
+}
+
+void training_step(int64_t batch) {
+  const ir::Graph loss = loss_graph(batch);
+  train::TrainOptions options{.optimizer = train::adamw({.weight_decay = 0.1}),
+                              .rate = train::constant(3e-4),
+                              .mixed = DType::bf16,
+                              .compile = {.device = "cuda"}};
+  if (only_plans) {
+    const train::StepGraph step = train::step_graph(loss, options);
+    Program p(step.graph);
+    std::printf("%s", p.plan().c_str());
+    return;
+  }
+  const double begin = now();
+  train::Trainer t(loss, train::init(loss, {{"*", train::normal(0.02)}}, 1), options);
+  const Literal ids = ir::sample_literal(cat("i32[", batch, ",", kContext, "] <", kVocab), 3),
+                next = ir::sample_literal(cat("i32[", batch * kContext, "] <", kVocab), 4);
+  const auto step = [&] { return t.step({{"ids", view(ids)}, {"next", view(next)}}).loss; };
+  const double first = step();
+  step();
+  const double ready = now() - begin;
+  std::vector<double> seconds;
+  double last = 0;
+  for (int i = 0; i < 9; ++i) {
+    const double from = now();
+    last = step();
+    seconds.push_back(now() - from);
+  }
+  std::nth_element(seconds.begin(), seconds.begin() + 4, seconds.end());
+  int on_host = 0;
+  for (const auto& s : t.program().plan().steps) on_host += s.kernel == "on_host";
+  std::printf("%-34s %16s   %3zu steps, %d on the host, ready in %.1f s, %.2f ms a step, loss %.3f to %.3f\n",
+              cat("train_gpt2_b", batch, "_s", kContext).c_str(),
+              rounded(double(batch * kContext) / seconds[4], "tokens/s").c_str(),
+              t.program().plan().steps.size(), on_host, ready, seconds[4] * 1e3, first, last);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+std::vector<Case> training_cases() {
+  return {{"train_gpt2", [] { training_step(8); }}};
+}
+
+}  // namespace rlx::bench
