@@ -25,7 +25,7 @@ def words(body, key):
 
 def records():
     """One dictionary per operator of rlx/ops/all.h, by name."""
-    listed = re.search(r"using All = OpList<(.*?)>;", (ROOT / "rlx/ops/all.h").read_text(), re.S).group(1)
+    listed = re.search(r"using All =\s*OpList<(.*?)>;", (ROOT / "rlx/ops/all.h").read_text(), re.S).group(1)
     listed = set(re.findall(r"\w+", re.sub(r"//[^\n]*", "", listed)))
     found, bodies = {}, {}
     for path in sorted(ROOT.glob("rlx/ops/**/*.h")) + [ROOT / "rlx/ir/leaves.h"]:
