@@ -73,15 +73,18 @@ class RegionStep final : public Step {
     return out;
   }
 
-  // Elements of these operands are read before result 0 is written over them, by the same thread.
+  // Elements of an operand are read before those of a result are written over them, by the same thread.
   void find_places() {
     if (region_.has_reduction()) return;
+    const auto role_of = [&](size_t i) { return region_.arguments[i].role; };
     size_t first = 0;
-    while (region_.arguments[first].role == region::Role::in) ++first;
-    const region::Argument& y = region_.arguments[first];
-    for (size_t i = 0; i < first; ++i) {
-      const region::Argument& x = region_.arguments[i];
-      if (x.dtype == y.dtype && x.strides == y.strides) in_place.push_back(int(i));
+    while (role_of(first) == region::Role::in) ++first;
+    for (size_t k = first; k < count_ && role_of(k) == region::Role::out; ++k) {
+      const region::Argument& y = region_.arguments[k];
+      for (size_t i = 0; i < first; ++i) {
+        const region::Argument& x = region_.arguments[i];
+        if (x.dtype == y.dtype && x.strides == y.strides) in_place.push_back({int(i), int(k - first)});
+      }
     }
   }
 

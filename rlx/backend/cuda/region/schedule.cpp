@@ -64,8 +64,9 @@ bool rows_are_neighbours(const Region& r) {
   int along_rows = 0, along_columns = 0;
   for (const Argument& a : r.arguments) {
     if (a.role == Role::scratch || r.is_per_row(a)) continue;
-    along_columns += a.strides[r.dims.size() - 1] == 1;
-    along_rows += a.strides[size_t(r.row_rank) - 1] == 1;
+    const int64_t column = a.strides[r.dims.size() - 1], row = a.strides[size_t(r.row_rank) - 1];
+    along_columns += column == 1 && row != 0;  // one number for all rows is read by all of them at once
+    along_rows += row == 1;
   }
   return along_columns == 0 && along_rows > 0;
 }
