@@ -20,6 +20,7 @@ Device::Device(std::string architecture, const Gpu* gpu)
   add_attention(kernels_);
   add_scan_products(kernels_, functions_.architecture());
   add_control(kernels_);
+  add_cross_entropy(kernels_);
   add_index(kernels_);
   add_moves(kernels_);
   add_packed(kernels_);

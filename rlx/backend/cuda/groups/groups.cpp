@@ -197,6 +197,7 @@ std::optional<ir::Graph> with_groups(const ir::Graph& g, const ir::Target& targe
   Joiner joiner(g, target);
   for (const Group& group : product_groups(g)) joiner.add(group);
   for (const Group& group : rows_groups(g)) joiner.add(group);
+  for (const Group& group : loss_groups(g)) joiner.add(group);
   return joiner.run();
 }
 

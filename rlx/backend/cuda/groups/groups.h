@@ -15,6 +15,8 @@ namespace rlx::cuda {
 inline constexpr std::string_view kProductGroup = "product_group";
 /// Rotations and updates of states that wait for nobody: rope, and what puts rows into caches.
 inline constexpr std::string_view kRowsGroup = "rows_group";
+/// The cross entropy of rows and its gradient, with the casts of logits before and of the gradient behind them.
+inline constexpr std::string_view kLossGroup = "loss_group";
 
 struct Group {
   std::string_view kind;
@@ -23,6 +25,7 @@ struct Group {
 
 std::vector<Group> product_groups(const ir::Graph&);
 std::vector<Group> rows_groups(const ir::Graph&);
+std::vector<Group> loss_groups(const ir::Graph&);
 
 /// The graph with those groups that the target takes; nothing where there are none.
 std::optional<ir::Graph> with_groups(const ir::Graph&, const ir::Target&);
