@@ -67,6 +67,19 @@ void attention(int64_t batch, int64_t heads, int64_t seq, int64_t lanes, DType t
          rounded(flops / seconds_of(p) / 1e12, "TFLOP/s"), p);
 }
 
+// Attention and its gradients; operations of both, 14 for each pair of a query and a key it sees and lane.
+void attention_gradients(int64_t batch, int64_t heads, int64_t seq, int64_t lanes, DType t) {
+  ir::Graph g("attention_gradients");
+  const Shape s(t, {batch, seq, heads * lanes});
+  const Expr q{&g, g.input("q", s)}, k{&g, g.input("k", s)}, v{&g, g.input("v", s)}, dy{&g, g.input("dy", s)};
+  const auto d = ops::attention_backward_all(q, k, v, dy, heads, lanes, ops::MaskKind::causal);
+  g.set_outputs({d.dq, d.dk, d.dv}, {"dq", "dk", "dv"});
+  Program p(g);
+  const double flops = 14.0 * double(batch * heads) * double(seq) * double(seq) * double(lanes) * 0.5;
+  report(cat("gradients_of_attention_b", batch, "_h", heads, "_s", seq, "_d", lanes, "_", t),
+         rounded(flops / seconds_of(p) / 1e12, "TFLOP/s"), p);
+}
+
 // Six layers, 384 wide, 12 heads, 1536 inner: the shape of MiniLM-L6.
 void encoder(int64_t batch, int64_t seq, DType t) {
   constexpr int64_t kWidth = 384, kInner = 1536, kHeads = 12, kLayers = 6;
@@ -168,6 +181,7 @@ std::vector<Case> cases() {
     out.push_back({"attention", [=] { attention(32, 12, 128, 32, t, false); }});
     out.push_back({"attention", [=] { attention(8, 16, 2048, 64, t, true); }});
   }
+  out.push_back({"gradients", [] { attention_gradients(8, 16, 2048, 64, DType::bf16); }});
   for (const DType t : {DType::bf16, DType::f32}) {
     for (const auto& [b, s] : {std::pair(1, 16), {8, 128}, {32, 128}, {256, 128}})
       out.push_back({"encoder", [=, b = b, s = s] { encoder(b, s, t); }});

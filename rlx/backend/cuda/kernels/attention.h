@@ -217,7 +217,7 @@ void write_rows(const Params& p, const f32 (&most)[2], f32 (&sum)[2], const f32 
 }
 )cuda";
 
-inline constexpr char kAttentionMatrix[] = R"cuda(
+inline constexpr char kAttentionTiles[] = R"cuda(
 // d += a b for a 16 x 16 tile of a, 16 x 8 of b. Thread l holds of a the pairs at rows l/4 and l/4 + 8,
 // columns 2(l%4) and + 8; of b the pairs at rows 2(l%4) and + 8 of column l/4; of d the pairs at rows l/4
 // and l/4 + 8, columns 2(l%4).
@@ -238,7 +238,9 @@ inline void load_transposed(u32 (&r)[4], const T* at) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(u32(__cvta_generic_to_shared(at))));
 }
+)cuda";
 
+inline constexpr char kAttentionMatrix[] = R"cuda(
 // 64 kRowTiles queries a block, 16 kRowTiles a warp; tiles of 64 keys, the next one on its way while one is multiplied.
 // `tiles` tells for blocks of queries and tiles of keys whether a mask lets nothing (0), a part (1) or all
 // of it (2) through; null where there is no such table.

@@ -5,103 +5,24 @@
 #include "rlx/backend/cuda/kernels/attention_fragments.h"
 #include "rlx/backend/cuda/kernels/attention_groups.h"
 #include "rlx/backend/cuda/kernels/attention_split.h"
-#include "rlx/backend/cuda/nodes/families.h"
-#include "rlx/backend/cuda/region/printer.h"
+#include "rlx/backend/cuda/nodes/attention_heads.h"
 
 namespace rlx::cuda {
 namespace {
 
-using ops::HeadLayout;
-
-struct Heads {
-  int64_t batch = 0, head = 0, row = 0;
-};
-
-/// As Params of the kernels.
-struct Parameters {
-  const std::byte *q, *k, *v, *mask, *bias;
-  std::byte *o, *lse;
-  Heads qs, ks, vs, os, ms, bs;
-  int64_t window;
-  int q_heads, kv_heads, q_len, k_len, head_dim, value_dim;
-  float scale, softcap;
-};
-
-/// A tensor of heads: strides and extents.
-struct HeadTensor {
-  Heads strides;
-  int64_t batch = 1, rows = 1, lanes = 1;
-};
-
-HeadTensor heads_of(const Arg& x, HeadLayout layout, int64_t heads) {
-  const auto& s = x.layout.strides;
-  const auto size = [&](int axis) { return x.shape.dim(axis).value(); };
-  switch (layout) {
-    case HeadLayout::bshd:
-      return {{s[0], s[2], s[1]}, size(0), size(1), size(3)};
-    case HeadLayout::bhsd:
-      return {{s[0], s[1], s[2]}, size(0), size(2), size(3)};
-    case HeadLayout::bshd_packed:
-      break;
-  }
-  const int64_t lanes = size(-1) / heads;
-  if (x.shape.rank() == 2) return {{0, lanes, s[0]}, 1, size(0), lanes};
-  return {{s[0], lanes, s[1]}, size(0), size(1), lanes};
-}
-
-// Strides of a mask or bias of scores, 0 where it has size 1; [batch, keys] serves all heads and queries.
-Heads score_strides(const Arg& x) {
-  const auto stride = [&](int axis) {
-    return x.shape.dim(axis) == Dim(1) ? 0 : x.layout.strides[size_t(axis)];
-  };
-  if (x.shape.rank() == 2) return {stride(0), 0, 0};
-  return {stride(0), stride(1), stride(2)};
-}
-
-constexpr int64_t kMostLanes = 256;
 constexpr int kSplitRows = 8;  // queries of one block over a part of the keys, and of a call that is split
 
-Support accepts(const Request& r) {
-  const auto& a = r.node.as<ops::Attention>();
-  const DType t = r.in[0].dtype();
-  if (t != DType::f32 && t != DType::f16 && t != DType::bf16) return Support::no("heads of ", t);
-  for (size_t i = 0; i < r.in.size(); ++i) {
-    const Arg& x = r.in[i];
-    if (i < 3 && x.dtype() != t) return Support::no("operand ", i, " is ", x.dtype());
-    if (x.shape.elements() == 0) return Support::no("operand ", i, " is empty");
-    if (x.shape.dim(-1) != Dim(1) && x.layout.strides.back() != 1)
-      return Support::no("the last axis of operand ", i, " is strided");
-    if (i >= 3 && (is_complex(x.dtype()) || is_storage_only(x.dtype())))
-      return Support::no("operand ", i, " is ", x.dtype());
-  }
-  const int64_t kv = a.num_kv_heads > 0 ? a.num_kv_heads : a.num_heads;
-  if (heads_of(r.in[0], a.layout, a.num_heads).lanes > kMostLanes ||
-      heads_of(r.in[2], a.layout, kv).lanes > kMostLanes)
-    return Support::no("heads of more than ", kMostLanes, " lanes");
-  return Support::yes();
-}
+Support accepts(const Request& r) { return accepts_heads(r, r.node.as<ops::Attention>(), 3); }
 
 class AttentionStep final : public Step {
  public:
-  explicit AttentionStep(const Request& r) {
+  explicit AttentionStep(const Request& r) : shape_(r, r.node.as<ops::Attention>(), 3) {
     const auto& a = r.node.as<ops::Attention>();
-    const int64_t kv = a.num_kv_heads > 0 ? a.num_kv_heads : a.num_heads;
-    const HeadTensor q = heads_of(r.in[0], a.layout, a.num_heads), k = heads_of(r.in[1], a.layout, kv),
-                     v = heads_of(r.in[2], a.layout, kv), o = heads_of(r.out[0], a.layout, a.num_heads);
-    p_.qs = q.strides, p_.ks = k.strides, p_.vs = v.strides, p_.os = o.strides;
-    p_.q_heads = int(a.num_heads), p_.kv_heads = int(kv);
-    p_.q_len = int(q.rows), p_.k_len = int(k.rows);
-    p_.head_dim = int(q.lanes), p_.value_dim = int(v.lanes);
-    p_.scale = float(a.scale());
-    p_.softcap = float(a.attn_logit_softcap.value_or(0));
-    p_.window = a.window;
-    mask_ = a.has_mask ? 3 : -1;
-    bias_ = a.has_bias ? int(r.in.size()) - 1 : -1;
-    if (mask_ >= 0) p_.ms = score_strides(r.in[size_t(mask_)]);
-    if (bias_ >= 0) p_.bs = score_strides(r.in[size_t(bias_)]);
-    batch_ = q.batch;
+    const int64_t kv = kv_heads_of(a);
+    const HeadTensor o = heads_of(r.out[0], a.layout, a.num_heads);
+    p_.os = o.strides;
     element_ = dtype_size(r.in[0].dtype());
-    if (q.rows <= kSplitRows && a.num_heads % kv == 0) {
+    if (p_.q_len <= kSplitRows && a.num_heads % kv == 0) {
       prepare_split(r, a);
     } else {
       prepare_tiles(r, a);
@@ -110,11 +31,11 @@ class AttentionStep final : public Step {
                : groups_   ? "matrix units of groups of warps"
                : matrix_   ? "matrix units"
                            : "plain",
-               ", ", a.num_heads, " heads on ", kv, ", ", q.rows, " queries, ", k.rows, " keys");
+               ", ", a.num_heads, " heads on ", kv, ", ", p_.q_len, " queries, ", p_.k_len, " keys");
   }
 
   void run(const Launch& l) const override {
-    Parameters p = p_;
+    AttentionParameters p = p_;
     p.q = l.in[0], p.k = l.in[1], p.v = l.in[2];
     p.mask = mask_ >= 0 ? l.in[mask_] : nullptr;
     p.bias = bias_ >= 0 ? l.in[bias_] : nullptr;
@@ -155,8 +76,9 @@ class AttentionStep final : public Step {
     const std::string shared =
         cat("constexpr int kRowTiles = ", row_tiles_, ";\n", text(r, a, 16), kAttentionShared);
     matrix_ = device_of(r).functions().get(
-        groups_ ? Source{"attention_groups", shared + kAttentionWeights + kAttentionGroups}
-                : Source{"attention_matrix", shared + kAttentionWeights + kAttentionMatrix});
+        groups_
+            ? Source{"attention_groups", shared + kAttentionWeights + kAttentionGroups}
+            : Source{"attention_matrix", shared + kAttentionWeights + kAttentionTiles + kAttentionMatrix});
     const bool shared_mask = mask_ >= 0 && p_.ms.row != 0 && p_.ms.head == 0 && p_.q_heads > 1;
     if (!shared_mask || p_.q_len < 64) return;
     mask_tiles_ = device_of(r).functions().get({"mask_tiles", shared + kMaskTiles});
@@ -167,7 +89,7 @@ class AttentionStep final : public Step {
     return {(p_.k_len + 63) / 64, (p_.q_len + rows - 1) / rows, p_.ms.batch != 0 ? batch_ : 1};
   }
 
-  void run_matrix(const Launch& l, const Parameters& p) const {
+  void run_matrix(const Launch& l, const AttentionParameters& p) const {
     std::byte* const tiles = mask_tiles_ ? l.workspace : nullptr;
     if (mask_tiles_) (*mask_tiles_)(stream_of(l).handle, mask_grid(), {256}, 0, p, tiles);
     if (groups_) {
@@ -230,7 +152,7 @@ class AttentionStep final : public Step {
                                     kAttentionShared, kAttentionParts, kAttentionFragments)});
   }
 
-  void run_split(const Launch& l, const Parameters& p, bool aligned) const {
+  void run_split(const Launch& l, const AttentionParameters& p, bool aligned) const {
     if (fragments_ && aligned) {
       (*fragments_)(stream_of(l).handle, {splits_, p.kv_heads * chunks_, batch_}, {32 * warps_}, 0, p,
                     l.workspace, keys_each_, chunks_);
@@ -246,32 +168,15 @@ class AttentionStep final : public Step {
   }
 
   // Rows of q, k, v and o begin at multiples of 16 bytes when the first does.
-  bool even_rows() const {
-    for (const Heads& h : {p_.qs, p_.ks, p_.vs, p_.os}) {
-      if (h.batch % 8 != 0 || h.head % 8 != 0 || h.row % 8 != 0) return false;
-    }
-    return true;
-  }
-
+  bool even_rows() const { return p_.qs.is_even() && p_.ks.is_even() && p_.vs.is_even() && p_.os.is_even(); }
   std::string text(const Request& r, const ops::AttentionAttrs& a, int unit) const {
-    const auto type = [&](int operand) {
-      return operand < 0 ? "u8" : memory_type(r.in[size_t(operand)].dtype());
-    };
-    const auto round = [&](int n) { return (n + unit - 1) / unit * unit; };
-    const auto flag = [](bool b) { return b ? "true" : "false"; };
-    const bool window = a.mask_kind == ops::MaskKind::sliding_window;
-    const bool causal = window || a.mask_kind == ops::MaskKind::causal;
-    return cat("typedef ", type(0), " T;\ntypedef ", type(mask_), " Mask;\ntypedef ", type(bias_),
-               " Bias;\nconstexpr int kDim = ", round(p_.head_dim), ", kValueDim = ", round(p_.value_dim),
-               ";\nconstexpr bool kHasMask = ", flag(mask_ >= 0),
-               ", kKeyMask = ", flag(mask_ >= 0 && p_.ms.row == 0), ", kHasBias = ", flag(bias_ >= 0),
-               ", kCausal = ", flag(causal), ", kWindow = ", flag(window),
-               ", kSoftcap = ", flag(p_.softcap > 0), ";\n");
+    return shape_.text(r, a, unit);
   }
 
-  Parameters p_{};
-  int mask_ = -1, bias_ = -1;
-  int64_t batch_ = 1;
+  AttentionShape shape_;
+  AttentionParameters& p_ = shape_.p;
+  const int &mask_ = shape_.mask, &bias_ = shape_.bias;
+  const int64_t& batch_ = shape_.batch;
   size_t element_ = 4;
   bool groups_ = false;
   int64_t splits_ = 0;  // 0: one block for a tile of queries and all keys
@@ -283,6 +188,9 @@ std::unique_ptr<Step> prepare(const Request& r) { return std::make_unique<Attent
 
 }  // namespace
 
-void add_attention(KernelTable& table) { table.add<ops::Attention>({"attention", accepts, prepare}); }
+void add_attention(KernelTable& table) {
+  table.add<ops::Attention>({"attention", accepts, prepare});
+  add_attention_backward(table);
+}
 
 }  // namespace rlx::cuda

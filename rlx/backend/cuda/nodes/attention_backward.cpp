@@ -1,0 +1,123 @@
+// All gradients of attention of f16 and bf16 heads. What is not taken here is taken apart into products.
+#include <mutex>
+
+#include "rlx/backend/cuda/kernels/attention.h"
+#include "rlx/backend/cuda/kernels/attention_backward.h"
+#include "rlx/backend/cuda/nodes/attention_heads.h"
+
+namespace rlx::cuda {
+namespace {
+
+/// As Gradients of the kernels.
+struct GradientParameters {
+  const std::byte *dy, *lse, *delta;
+  std::byte *dq, *dk, *dv;
+  HeadStrides ys, dqs, dks, dvs;
+};
+
+constexpr int kExtra = 6;           // operands before the mask
+constexpr int64_t kPlaceRows = 64;  // rows that a block keeps
+
+Support accepts(const Request& r) {
+  const auto& a = r.node.as<ops::AttentionBackward>();
+  const DType t = r.in[0].dtype();
+  if (t != DType::f16 && t != DType::bf16) return Support::no("heads of ", t);
+  if (a.has_bias) return Support::no("no gradient of a bias");
+  if (const Support s = accepts_heads(r, a, kExtra); !s) return s;
+  for (const size_t i : {4, 5}) {
+    if (!r.in[i].is_row_major()) return Support::no("operand ", i, " is strided");
+  }
+  for (const Arg& y : r.out) {
+    if (y.layout.strides.back() != 1) return Support::no("the last axis of a result is strided");
+  }
+  const int64_t lanes = heads_of(r.in[0], a.layout, a.num_heads).lanes,
+                values = heads_of(r.in[2], a.layout, kv_heads_of(a)).lanes;
+  if (lanes % 16 != 0 || values % 16 != 0 || lanes > 128 || values > 128)
+    return Support::no("heads of ", lanes, " and ", values, " lanes");
+  return Support::yes();
+}
+
+class BackwardStep final : public Step {
+ public:
+  explicit BackwardStep(const Request& r)
+      : device_(device_of(r)), shape_(r, r.node.as<ops::AttentionBackward>(), kExtra) {
+    const auto& a = r.node.as<ops::AttentionBackward>();
+    const int64_t kv = kv_heads_of(a);
+    g_.ys = heads_of(r.in[3], a.layout, a.num_heads).strides;
+    g_.dqs = heads_of(r.out[0], a.layout, a.num_heads).strides;
+    g_.dks = heads_of(r.out[1], a.layout, kv).strides;
+    g_.dvs = heads_of(r.out[2], a.layout, kv).strides;
+    head_ = shape_.text(r, a, 16);
+    const AttentionParameters& p = shape_.p;
+    even_ = true;
+    for (const HeadStrides& s : {p.qs, p.ks, p.vs, g_.ys, g_.dqs, g_.dks, g_.dvs})
+      even_ = even_ && s.is_even();
+    (even_ ? aligned_ : unaligned_) = load(even_);
+    note = cat(p.q_heads, " heads on ", kv, ", ", p.q_len, " queries, ", p.k_len, " keys");
+  }
+
+  void run(const Launch& l) const override {
+    AttentionParameters p = shape_.p;
+    p.q = l.in[0], p.k = l.in[1], p.v = l.in[2];
+    p.mask = shape_.mask >= 0 ? l.in[shape_.mask] : nullptr;
+    GradientParameters g = g_;
+    g.dy = l.in[3], g.lse = l.in[4], g.delta = l.in[5];
+    g.dq = l.out[0], g.dk = l.out[1], g.dv = l.out[2];
+    const Pair& use = kernels(even_ && is_aligned({p.q, p.k, p.v, g.dy, g.dq, g.dk, g.dv}));
+    const int64_t lanes = p.head_dim + 8, values = p.value_dim + 8;
+    const int64_t tile = p.head_dim <= 64 && p.value_dim <= 64 ? 64 : 32;
+    const auto shared =
+        size_t(2 * (kPlaceRows + 2 * tile) * (lanes + values) + 4 * tile * int64_t(sizeof(float)));
+    const auto blocks = [](int64_t rows) { return (rows + kPlaceRows - 1) / kPlaceRows; };
+    Stream_* const stream = stream_of(l).handle;
+    (*use.keys)(stream, {p.kv_heads * shape_.batch, blocks(p.k_len)}, {128}, shared, p, g);
+    (*use.queries)(stream, {p.q_heads * shape_.batch, blocks(p.q_len)}, {128}, shared, p, g);
+  }
+
+ private:
+  struct Pair {
+    FunctionRef keys, queries;
+  };
+
+  static bool is_aligned(std::initializer_list<const std::byte*> addresses) {
+    for (const std::byte* a : addresses) {
+      if (reinterpret_cast<uintptr_t>(a) % 16 != 0) return false;
+    }
+    return true;
+  }
+
+  Pair load(bool even) const {
+    const std::string text = cat("constexpr bool kEven = ", even ? "true" : "false", ";\n", head_,
+                                 kAttentionShared, kAttentionWeights, kAttentionTiles, kAttentionBackward);
+    return {device_.functions().get({"attention_keys_backward", text + kKeysBackward}),
+            device_.functions().get({"attention_queries_backward", text + kQueriesBackward})};
+  }
+
+  // Which one runs is known when the addresses are.
+  const Pair& kernels(bool aligned) const {
+    if (aligned) return aligned_;
+    std::call_once(once_, [&] {
+      if (!unaligned_.keys) unaligned_ = load(false);
+    });
+    return unaligned_;
+  }
+
+  const Device& device_;
+  AttentionShape shape_;
+  GradientParameters g_{};
+  std::string head_;
+  bool even_ = false;
+  Pair aligned_;
+  mutable std::once_flag once_;
+  mutable Pair unaligned_;
+};
+
+std::unique_ptr<Step> prepare(const Request& r) { return std::make_unique<BackwardStep>(r); }
+
+}  // namespace
+
+void add_attention_backward(KernelTable& table) {
+  table.add<ops::AttentionBackward>({"attention_backward", accepts, prepare});
+}
+
+}  // namespace rlx::cuda

@@ -1,0 +1,207 @@
+// What training asks of a GPU: gradients of attention, losses over many classes, sums over columns. Plans and compilation without a GPU, values beside the
+// interpreter with one.
+#include <gtest/gtest.h>
+
+#include "rlx/backend/builder.h"
+#include "rlx/backend/cuda/compile/compiler.h"
+#include "rlx/ops/all.h"
+#include "rlx/runtime/pipeline.h"
+#include "tests/backend/cuda/on_device.h"
+#include "tests/support/graphs.h"
+
+namespace rlx::cuda {
+namespace {
+
+/// Gradients of attention [batch 2, heads, rows, lanes] by its saved values.
+struct Backward {
+  std::string type = "bf16";
+  int64_t heads = 4, kv_heads = 2, queries = 140, keys = 150, lanes = 64, values = 64;
+  std::string operand = {}, attributes = {};
+
+  std::string text() const {
+    const std::string q = cat(type, "[2,", heads, ",", queries, ",", lanes, "]"),
+                      k = cat(type, "[2,", kv_heads, ",", keys, ",", lanes, "]"),
+                      v = cat(type, "[2,", kv_heads, ",", keys, ",", values, "]"),
+                      y = cat(type, "[2,", heads, ",", queries, ",", values, "]"),
+                      row = cat("f32[2,", heads, ",", queries, "]");
+    return cat("graph @f(q: ", q, ", k: ", k, ", v: ", v, ", dy: ", y, ", lse: ", row, ", delta: ", row,
+               operand.empty() ? "" : cat(", m: ", operand),
+               ") {\n  d:3 = attention_backward(q, k, v, dy, lse, delta", operand.empty() ? "" : ", m",
+               ", num_heads=", heads, ", num_kv_heads=", kv_heads, ", layout=bhsd", attributes,
+               ")\n  return dq=d, dk=d#1, dv=d#2\n}");
+  }
+};
+
+std::vector<Backward> backward_cases() {
+  std::vector<Backward> out;
+  for (const char* type : {"bf16", "f16"}) {
+    for (const int64_t lanes : {16, 64, 96, 128}) {
+      out.push_back({.type = type, .lanes = lanes, .values = lanes});
+      out.push_back({.type = type, .lanes = lanes, .values = lanes, .attributes = ", mask_kind=causal"});
+    }
+    out.push_back({.type = type, .lanes = 32, .values = 80, .attributes = ", mask_kind=causal"});
+    out.push_back({.type = type, .heads = 3, .kv_heads = 1, .queries = 1, .keys = 70});
+    out.push_back({.type = type,
+                   .heads = 6,
+                   .kv_heads = 6,
+                   .queries = 200,
+                   .keys = 90,
+                   .attributes = ", mask_kind=causal"});
+    out.push_back({.type = type, .keys = 300, .attributes = ", mask_kind=sliding_window, window=33"});
+    out.push_back({.type = type, .attributes = ", attn_logit_softcap=2.0, score_scale=0.4"});
+    out.push_back({.type = type, .operand = "bool[2,150]", .attributes = ", has_mask=true"});
+    out.push_back({.type = type,
+                   .operand = "bool[2,1,140,150]",
+                   .attributes = ", has_mask=true, mask_kind=causal, attn_logit_softcap=3.0"});
+  }
+  return out;
+}
+
+/// Logits in 16 bits, the loss in f32, as mixed precision has them.
+std::string loss_text(const char* type, int64_t rows, int64_t classes, bool gradient) {
+  return cat("graph @f(x: ", type, "[", rows, ",", classes, "], l: i32[", rows, "], d: f32[", rows,
+             "]) {\n  w = ", "cast(x, to=f32)\n  y = softmax_cross_entropy_with_logits(w, l)\n",
+             gradient ? cat("  g = softmax_cross_entropy_backward(w, l, d)\n  s = cast(g, to=", type,
+                            ")\n  return y, s\n}")
+                      : "  return y\n}");
+}
+
+backend::Plan plan_of(const Device& device, const std::string& text) {
+  std::vector<passes::Remark> remarks;
+  return backend::Builder(device, 1)
+      .build(runtime::specialise(test::graph(text), device, {}, remarks))
+      ->plan();
+}
+
+std::vector<std::string> kernels_of(const Device& device, const std::string& text) {
+  std::vector<std::string> out;
+  for (const auto& s : plan_of(device, text).steps) out.push_back(s.kernel);
+  return out;
+}
+
+TEST(CudaTraining, gradients_of_attention_have_kernels_that_compile) {
+  if (!compiler_problem().empty()) GTEST_SKIP() << compiler_problem();
+  for (const char* architecture : {"sm_90a", "sm_80"}) {
+    const Device device(architecture, nullptr);
+    // The texts are the same: a few sizes and masks stand for the rest.
+    const bool whole = architecture == std::string("sm_90a");
+    for (const Backward& c : backward_cases()) {
+      if (c.type != "bf16" || (!whole && c.lanes != 128)) continue;
+      EXPECT_EQ(kernels_of(device, c.text()), std::vector<std::string>{"attention_backward"}) << c.text();
+    }
+    EXPECT_GT(device.functions().compile_waiting(), whole ? 10u : 3u);
+  }
+}
+
+TEST(CudaTraining, heads_of_f32_are_taken_apart) {
+  const Device device("sm_90a", nullptr);
+  const auto kernels = kernels_of(device, Backward{.type = "f32"}.text());
+  EXPECT_GT(kernels.size(), 3u);
+  for (const std::string& k : kernels) EXPECT_NE(k, "on_host");
+}
+
+TEST(CudaTraining, a_loss_and_its_gradient_are_one_kernel) {
+  const Device device("sm_90a", nullptr);
+  for (const bool gradient : {false, true})
+    EXPECT_EQ(kernels_of(device, loss_text("bf16", 4, 1000, gradient)),
+              std::vector<std::string>{"loss_group"});
+  // The gradient waits for the loss.
+  const std::vector<std::string> apart =
+      kernels_of(device,
+                 "graph @f(x: f32[4,100], l: i32[4]) {\n  y = softmax_cross_entropy_with_logits(x, l)\n"
+                 "  g = softmax_cross_entropy_backward(x, l, y)\n  return y, g\n}");
+  EXPECT_EQ(apart, (std::vector<std::string>{"cross_entropy", "cross_entropy_backward"}));
+  if (compiler_problem().empty()) {
+    EXPECT_GT(device.functions().compile_waiting(), 3u);
+  }
+}
+
+class TrainingOnDevice : public test::OnDevice {
+ protected:
+  static NamedLiterals leaves_of(const ir::Graph& g, const std::map<std::string, std::string>& ranges) {
+    NamedLiterals out;
+    uint64_t seed = 11;
+    for (const ir::NodeId id : g.leaves()) {
+      const std::string& name = ir::leaf_name(g.node(id));
+      const auto range = ranges.find(name);
+      out.emplace(
+          name, ir::sample_literal(
+                    cat(g.node(id).shapes[0]) + (range == ranges.end() ? "" : " " + range->second), ++seed));
+    }
+    return out;
+  }
+};
+
+TEST_F(TrainingOnDevice, gradients_of_attention) {
+  for (const Backward& c : backward_cases()) {
+    SCOPED_TRACE(c.text());
+    const ir::Graph g = test::graph(c.text());
+    NamedLiterals leaves = leaves_of(g, {{"lse", "in 3..5"}});
+    if (const auto m = leaves.find("m"); m != leaves.end()) {
+      const auto bytes = m->second.mutable_bytes();
+      for (size_t e = 0; e < bytes.size(); ++e) bytes[e] = std::byte(e % 7 != 3 && e % 150 < 140);
+    }
+    test::expect_as_interpreted(g, leaves, 1e-9);
+    if (HasFailure()) return;
+  }
+}
+
+// Heads that begin at odd places have a kernel of their own.
+TEST_F(TrainingOnDevice, gradients_of_attention_at_odd_places) {
+  const ir::Graph g = test::graph(
+      "graph @f(x: bf16[2,70,100], dy: bf16[2,70,32], lse: f32[2,2,70], delta: f32[2,2,70]) {\n"
+      "  q = narrow(x, axis=2, start=1, len=32)\n  k = narrow(x, axis=2, start=33, len=32)\n"
+      "  v = narrow(x, axis=2, start=66, len=32)\n"
+      "  d:3 = attention_backward(q, k, v, dy, lse, delta, num_heads=2, mask_kind=causal)\n"
+      "  return dq=d, dk=d#1, dv=d#2\n}");
+  test::expect_as_interpreted(g, leaves_of(g, {{"lse", "in 3..5"}}), 1e-9);
+}
+
+TEST_F(TrainingOnDevice, losses_over_many_classes) {
+  for (const char* type : {"f32", "bf16", "f16"}) {
+    for (const int64_t classes : {7, 1000, 2052, 9001, 50304}) {
+      for (const bool gradient : {false, true}) {
+        const std::string text = loss_text(type, 5, classes, gradient);
+        SCOPED_TRACE(text);
+        const ir::Graph g = test::graph(text);
+        test::expect_as_interpreted(g, leaves_of(g, {{"x", "in -9..9"}, {"l", "<7"}}), 1e-9);
+      }
+    }
+  }
+}
+
+TEST_F(TrainingOnDevice, a_label_out_of_range_is_an_error) {
+  const ir::Graph g = test::graph(loss_text("bf16", 3, 10, true));
+  CompiledGraph f = rlx::compile(g, {}, {.device = "cuda"});
+  NamedLiterals leaves = leaves_of(g, {{"l", "<10"}});
+  f.run(leaves);
+  const int32_t labels[3] = {1, 10, 2};
+  leaves.at("l") = Literal::copy_of(parse_shape("i32[3]"), std::as_bytes(std::span(labels)));
+  try {
+    f.run(leaves);
+    FAIL() << "no error";
+  } catch (const Error& e) {
+    EXPECT_EQ(
+        e.message(),
+        "softmax_cross_entropy: element 1 of labels is out of range; it must be at least 0 and below 10");
+  }
+}
+
+// Numbers of rows beside elements whose neighbours are columns: threads go along the columns.
+TEST_F(TrainingOnDevice, sums_over_columns_beside_numbers_of_rows) {
+  for (const char* type : {"f32", "bf16"}) {
+    for (const int64_t rows : {70, 3000}) {
+      for (const int64_t width : {96, 70}) {
+        const std::string x = cat(type, "[", rows, ",", width, "]"), row = cat(type, "[", rows, ",1]");
+        const ir::Graph g = test::graph(cat(
+            "graph @f(x: ", x, ", z: ", x, ", a: ", row, ", b: ", row,
+            ") {\n  s = mul(x, a) t = add(z, b) u = mul(s, t)\n  y = reduce(u, kind=sum, axes=[0])\n  return u, y\n}"));
+        SCOPED_TRACE(cat(g));
+        test::expect_as_interpreted(g, leaves_of(g, {}), type == std::string("f32") ? 1e-4 : 2e-1);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rlx::cuda
