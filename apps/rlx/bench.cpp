@@ -76,17 +76,16 @@ void run(const BenchArguments& a) {
 
 }  // namespace
 
-void add_bench(CLI::App& app) {
+void add_bench(Command app) {
   const auto a = std::make_shared<BenchArguments>();
-  CLI::App* command = app.add_subcommand("bench", "measure how fast a language model reads and writes");
-  a->run.add(*command);
-  command->add_option("-p,--prompt", a->prompt, "tokens of the prompt")->check(CLI::PositiveNumber);
-  command->add_option("-n,--tokens", a->tokens, "tokens written")->check(CLI::PositiveNumber);
-  command->add_option("-b,--batch", a->batch, "texts together")->check(CLI::PositiveNumber);
-  command->add_option("-r,--repeats", a->repeats, "runs, of which the median counts")
-      ->check(CLI::PositiveNumber);
-  command->add_flag("--json", a->json, "as JSON");
-  command->callback([a] { run(*a); });
+  Command command = app.add_subcommand("bench", "measure how fast a language model reads and writes");
+  a->run.add(command);
+  command.add_option("-p,--prompt", a->prompt, "tokens of the prompt").positive();
+  command.add_option("-n,--tokens", a->tokens, "tokens written").positive();
+  command.add_option("-b,--batch", a->batch, "texts together").positive();
+  command.add_option("-r,--repeats", a->repeats, "runs, of which the median counts").positive();
+  command.add_flag("--json", a->json, "as JSON");
+  command.callback([a] { run(*a); });
 }
 
 }  // namespace rlx::cli

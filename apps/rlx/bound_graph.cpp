@@ -66,13 +66,12 @@ void fill_random(std::string_view command, const ir::Graph& g, uint64_t seed, ir
 
 }  // namespace
 
-void add_graph_file(CLI::App& command, GraphArguments& a) {
-  command.add_option("FILE", a.path, "a .rlx text, its JSON form, a saved graph or an ONNX model")
-      ->required();
+void add_graph_file(Command command, GraphArguments& a) {
+  command.add_option("FILE", a.path, "a .rlx text, its JSON form, a saved graph or an ONNX model").required();
   command.add_option("--bind", a.binds, "SYMBOL=N: the size of a symbol");
 }
 
-void add_graph_arguments(CLI::App& command, GraphArguments& a) {
+void add_graph_arguments(Command command, GraphArguments& a) {
   add_graph_file(command, a);
   command.add_option("--input,-i", a.inputs, "NAME=FILE.npy, or FILE.npz with arrays of those names");
   command.add_option("--random", a.random, "seed: fill inputs that are not given");

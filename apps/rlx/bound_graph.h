@@ -1,11 +1,11 @@
 // A graph from a file with values for all of its leaves: what commands that run graphs begin with.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "apps/rlx/arguments.h"
 #include "rlx/ir/interpreter.h"
 
 namespace rlx::cli {
@@ -17,9 +17,9 @@ struct GraphArguments {
 };
 
 /// Declares FILE, --input, --random and --bind.
-void add_graph_arguments(CLI::App& command, GraphArguments& arguments);
+void add_graph_arguments(Command command, GraphArguments& arguments);
 /// FILE and --bind alone.
-void add_graph_file(CLI::App& command, GraphArguments& arguments);
+void add_graph_file(Command command, GraphArguments& arguments);
 
 struct BoundGraph {
   ir::Graph graph;                    // blocks lowered, symbols bound as far as asked for

@@ -181,15 +181,15 @@ void run(const BuildArguments& a) {
 
 }  // namespace
 
-void add_build(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("build", "write a compiled graph as C++ sources with a C interface");
+void add_build(Command app) {
+  Command command = app.add_subcommand("build", "write a compiled graph as C++ sources with a C interface");
   auto a = std::make_shared<BuildArguments>();
-  add_graph_file(*command, a->graph);
-  command->add_option("--output-dir,-o", a->folder, "the folder to write to")->required();
-  command->add_option("--name", a->name,
-                      "what functions and files are called; default: the name of the graph");
-  command->add_option("--threads", a->threads, "threads to compile for; all by default");
-  command->callback([a] { run(*a); });
+  add_graph_file(command, a->graph);
+  command.add_option("--output-dir,-o", a->folder, "the folder to write to").required();
+  command.add_option("--name", a->name,
+                     "what functions and files are called; default: the name of the graph");
+  command.add_option("--threads", a->threads, "threads to compile for; all by default");
+  command.callback([a] { run(*a); });
 }
 
 }  // namespace rlx::cli

@@ -139,16 +139,15 @@ class Chat {
 
 }  // namespace
 
-void add_chat(CLI::App& app) {
+void add_chat(Command app) {
   const auto a = std::make_shared<ChatArguments>();
-  CLI::App* command = app.add_subcommand("chat", "talk with a language model");
-  a->run.add(*command);
-  command->add_option("--system", a->system, "system message before the conversation");
-  command->add_option("-n,--tokens", a->tokens, "at most so many tokens for an answer")
-      ->check(CLI::PositiveNumber);
-  a->sampling.add(*command);
-  a->grammar.add(*command);
-  command->callback([a] { Chat(*a).run(); });
+  Command command = app.add_subcommand("chat", "talk with a language model");
+  a->run.add(command);
+  command.add_option("--system", a->system, "system message before the conversation");
+  command.add_option("-n,--tokens", a->tokens, "at most so many tokens for an answer").positive();
+  a->sampling.add(command);
+  a->grammar.add(command);
+  command.callback([a] { Chat(*a).run(); });
 }
 
 }  // namespace rlx::cli

@@ -134,13 +134,11 @@ std::string fish(const std::vector<CommandDefinition>& commands) {
 
 }  // namespace
 
-void add_completion(CLI::App& app) {
+void add_completion(Command app) {
   const auto shell = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("completion", "write the completion of a shell to standard output");
-  command->add_option("SHELL", *shell, "bash, zsh or fish")
-      ->required()
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
-  command->callback([&app, shell] {
+  Command command = app.add_subcommand("completion", "write the completion of a shell to standard output");
+  command.add_option("SHELL", *shell, "bash, zsh or fish").required().one_of({"bash", "zsh", "fish"});
+  command.callback([app, shell] {
     const auto commands = command_definitions(app);
     print(*shell == "bash" ? bash(commands) : *shell == "zsh" ? zsh(commands) : fish(commands));
   });

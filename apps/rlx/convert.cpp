@@ -9,23 +9,22 @@
 
 namespace rlx::cli {
 
-void add_convert(CLI::App& app) {
+void add_convert(Command app) {
   struct Arguments {
     std::string in, out, type, progress = "auto";
     bool deflate = false;
   };
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand("convert", "write a tensor file in another format or storage type");
-  command->add_option("IN", arguments->in, "file or folder, recognised by its content")->required();
-  command
-      ->add_option("OUT", arguments->out, "file to write; " + io::FormatTable::standard().written_endings())
-      ->required();
-  command->add_option("--type", arguments->type,
-                      "storage of float tensors: f32, f16, bf16, for GGUF also q8_0, q4_k, ...");
-  command->add_flag("--deflate", arguments->deflate, "compress the arrays of an .npz file");
-  command->add_option("--progress", arguments->progress, "how far it is, on standard error")
-      ->check(CLI::IsMember({"auto", "bar", "lines", "none"}));
-  command->callback([arguments] {
+  Command command = app.add_subcommand("convert", "write a tensor file in another format or storage type");
+  command.add_option("IN", arguments->in, "file or folder, recognised by its content").required();
+  command.add_option("OUT", arguments->out, "file to write; " + io::FormatTable::standard().written_endings())
+      .required();
+  command.add_option("--type", arguments->type,
+                     "storage of float tensors: f32, f16, bf16, for GGUF also q8_0, q4_k, ...");
+  command.add_flag("--deflate", arguments->deflate, "compress the arrays of an .npz file");
+  command.add_option("--progress", arguments->progress, "how far it is, on standard error")
+      .one_of({"auto", "bar", "lines", "none"});
+  command.callback([arguments] {
     if (convert_onnx(arguments->in, arguments->out)) return;
     Progress progress("convert", arguments->progress);
     io::ConvertOptions options{.deflate = arguments->deflate};

@@ -1,5 +1,7 @@
 #include "apps/rlx/definitions.h"
 
+#include <CLI/CLI.hpp>
+
 #include "rlx/base/text.h"
 
 namespace rlx::cli {
@@ -36,9 +38,10 @@ OptionDefinition definition_of(const CLI::Option& option) {
 
 }  // namespace
 
-std::vector<CommandDefinition> command_definitions(const CLI::App& app) {
+std::vector<CommandDefinition> command_definitions(Command app) {
   std::vector<CommandDefinition> out;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+  for (const CLI::App* command :
+       std::as_const(app.parser()).get_subcommands([](const CLI::App*) { return true; })) {
     CommandDefinition& d = out.emplace_back();
     d.name = command->get_name();
     d.summary = command->get_description();
@@ -47,13 +50,14 @@ std::vector<CommandDefinition> command_definitions(const CLI::App& app) {
   return out;
 }
 
-const CLI::App* find_command(const CLI::App& app, const std::string& name) {
+std::optional<Command> find_command(Command app, const std::string& name) {
   const auto found =
-      app.get_subcommands([&](const CLI::App* command) { return command->get_name() == name; });
-  return found.empty() ? nullptr : found[0];
+      app.parser().get_subcommands([&](CLI::App* command) { return command->get_name() == name; });
+  if (found.empty()) return std::nullopt;
+  return Command(found[0]);
 }
 
-std::string unknown_command(const CLI::App& app, const std::string& name) {
+std::string unknown_command(Command app, const std::string& name) {
   std::vector<std::string> names;
   for (const CommandDefinition& command : command_definitions(app)) names.push_back(command.name);
   const std::string near = nearest_name(name, names);

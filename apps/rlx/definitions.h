@@ -2,9 +2,11 @@
 // page are made from it, so that none of them can differ from what is parsed.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "apps/rlx/arguments.h"
 
 namespace rlx::cli {
 
@@ -21,12 +23,12 @@ struct CommandDefinition {
   std::vector<OptionDefinition> options;
 };
 
-std::vector<CommandDefinition> command_definitions(const CLI::App& app);
+std::vector<CommandDefinition> command_definitions(Command app);
 
-/// The command of that name, or null.
-const CLI::App* find_command(const CLI::App& app, const std::string& name);
+/// The command of that name, if there is one.
+std::optional<Command> find_command(Command app, const std::string& name);
 
 /// "unknown command 'inspec'; did you mean 'inspect'; see 'rlx help'"
-std::string unknown_command(const CLI::App& app, const std::string& name);
+std::string unknown_command(Command app, const std::string& name);
 
 }  // namespace rlx::cli

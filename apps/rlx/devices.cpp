@@ -7,9 +7,9 @@
 
 namespace rlx::cli {
 
-void add_devices(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("devices", "list where graphs can run");
-  command->callback([] {
+void add_devices(Command app) {
+  Command command = app.add_subcommand("devices", "list where graphs can run");
+  command.callback([] {
     for (const std::string& name : device_names()) {
       const auto device = attempt([&] { return &device_named(name); });
       print(cat(name, device ? std::string() : cat("  not here: ", device.error()->message()), "\n"));

@@ -56,19 +56,19 @@ void run(const DiffArguments& a) {
 
 }  // namespace
 
-void add_diff(CLI::App& app) {
-  CLI::App* command =
+void add_diff(Command app) {
+  Command command =
       app.add_subcommand("diff", "run a graph on two devices and find where their numbers part");
   auto a = std::make_shared<DiffArguments>();
-  add_graph_arguments(*command, a->graph);
-  command->add_option("--a", a->lockstep.a, "the device to believe");
-  command->add_option("--b", a->lockstep.b, "the device to check");
-  command->add_option("--tolerance", a->lockstep.tolerance,
-                      "allowed |a - b| / (1 + max |a|); by default 1e-4 for f32, 1e-10 for f64");
-  command->add_option("--output-dir", a->output_dir,
-                      "write the node as parting.rlx and its operands as parting.npz");
-  command->add_flag("--all", a->all, "print the error of every node");
-  command->callback([a] { run(*a); });
+  add_graph_arguments(command, a->graph);
+  command.add_option("--a", a->lockstep.a, "the device to believe");
+  command.add_option("--b", a->lockstep.b, "the device to check");
+  command.add_option("--tolerance", a->lockstep.tolerance,
+                     "allowed |a - b| / (1 + max |a|); by default 1e-4 for f32, 1e-10 for f64");
+  command.add_option("--output-dir", a->output_dir,
+                     "write the node as parting.rlx and its operands as parting.npz");
+  command.add_flag("--all", a->all, "print the error of every node");
+  command.callback([a] { run(*a); });
 }
 
 }  // namespace rlx::cli

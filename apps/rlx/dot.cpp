@@ -8,17 +8,17 @@
 
 namespace rlx::cli {
 
-void add_dot(CLI::App& app) {
+void add_dot(Command app) {
   struct Arguments {
     std::string path, output;
     bool svg = false;
   };
-  CLI::App* command = app.add_subcommand("dot", "draw a graph: the language of Graphviz, or SVG");
+  Command command = app.add_subcommand("dot", "draw a graph: the language of Graphviz, or SVG");
   auto a = std::make_shared<Arguments>();
-  command->add_option("FILE", a->path, "a .rlx text, its JSON form or a saved graph")->required();
-  command->add_flag("--svg", a->svg, "an SVG picture, laid out here");
-  command->add_option("--output,-o", a->output, "write to this file instead of standard output");
-  command->callback([a] {
+  command.add_option("FILE", a->path, "a .rlx text, its JSON form or a saved graph").required();
+  command.add_flag("--svg", a->svg, "an SVG picture, laid out here");
+  command.add_option("--output,-o", a->output, "write to this file instead of standard output");
+  command.callback([a] {
     const ir::Graph g = read_graph(a->path).graph;
     const std::string picture = a->svg ? to_svg(g) : to_dot(g);
     a->output.empty() ? print(picture) : write_file(a->output, std::string_view(picture));

@@ -75,21 +75,20 @@ void run(const EmbedArguments& a) {
 
 }  // namespace
 
-void add_embed(CLI::App& app) {
+void add_embed(Command app) {
   const auto a = std::make_shared<EmbedArguments>();
-  CLI::App* command = app.add_subcommand("embed", "turn texts into vectors with an embedding model");
-  command->add_option("model", a->model, "GGUF file, folder, or a name that 'rlx models' lists")->required();
-  command->add_option("text", a->texts, "texts; without any, one a line from standard input");
-  command->add_option("-f,--file", a->file, "file with a text in each line");
-  command->add_flag("--json", a->json, "a JSON array of arrays");
-  command->add_option("--npy", a->npy, "write a matrix [texts, dimensions] to this file")->excludes("--json");
-  command->add_option("--pooling", a->pooling, "mean, cls or last; else as the model says");
-  command->add_option("--dimensions", a->dimensions, "the first so many of a vector")
-      ->check(CLI::PositiveNumber);
-  command->add_flag("--raw", a->raw, "not normalised to length 1");
-  command->add_option("-t,--threads", a->threads, "threads; 0: all cores")->check(CLI::NonNegativeNumber);
-  command->add_option("--device", a->device, "where to run; see 'rlx devices'");
-  command->callback([a] { run(*a); });
+  Command command = app.add_subcommand("embed", "turn texts into vectors with an embedding model");
+  command.add_option("model", a->model, "GGUF file, folder, or a name that 'rlx models' lists").required();
+  command.add_option("text", a->texts, "texts; without any, one a line from standard input");
+  command.add_option("-f,--file", a->file, "file with a text in each line");
+  command.add_flag("--json", a->json, "a JSON array of arrays");
+  command.add_option("--npy", a->npy, "write a matrix [texts, dimensions] to this file").excludes("--json");
+  command.add_option("--pooling", a->pooling, "mean, cls or last; else as the model says");
+  command.add_option("--dimensions", a->dimensions, "the first so many of a vector").positive();
+  command.add_flag("--raw", a->raw, "not normalised to length 1");
+  command.add_option("-t,--threads", a->threads, "threads; 0: all cores").not_negative();
+  command.add_option("--device", a->device, "where to run; see 'rlx devices'");
+  command.callback([a] { run(*a); });
 }
 
 }  // namespace rlx::cli

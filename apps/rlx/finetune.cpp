@@ -104,62 +104,59 @@ void run(Arguments a) {
   a.json ? print_json(finetuning, course) : print_text(finetuning, course, a);
 }
 
-void add_method(CLI::App* command, const std::shared_ptr<Arguments>& a) {
+void add_method(Command command, const std::shared_ptr<Arguments>& a) {
   llm::FinetuneOptions& o = a->options;
-  command->add_option("--rank", o.adapter.rank, "rank of the adapter")->check(CLI::PositiveNumber);
-  command->add_option("--alpha", o.adapter.alpha, "its scale is alpha / rank")->check(CLI::PositiveNumber);
+  command.add_option("--rank", o.adapter.rank, "rank of the adapter").positive();
+  command.add_option("--alpha", o.adapter.alpha, "its scale is alpha / rank").positive();
   command
-      ->add_option("--target", o.adapter.targets,
-                   "modules to change, as q_proj,v_proj (default: all of the layers)")
-      ->delimiter(',');
-  command->add_option("-b,--batch", o.batch, "texts in a step")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command->add_option("--steps", o.steps, "steps in all (default: by --epochs)")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--epochs", o.epochs, "times through the texts")->check(CLI::PositiveNumber);
-  command->add_option("--lr", o.schedule.rate, "learning rate")->capture_default_str();
-  command->add_option("--schedule", o.schedule.name, "how the rate changes")
-      ->check(CLI::IsMember(train::schedule_names()))
-      ->capture_default_str();
-  command->add_option("--warmup", o.schedule.warmup, "steps of linear rise in front");
-  command->add_option("--weight-decay", o.weight_decay, "of the adapter");
-  command->add_option("--clip-norm", a->clip, "largest norm of all gradients together; 0: none")
-      ->capture_default_str();
-  command->add_option("--held-back", o.held_back, "part of the texts that is only used to judge, as 0.1");
-  command->add_option("--seed", o.seed, "of the start and of the order of the texts")->capture_default_str();
+      .add_option("--target", o.adapter.targets,
+                  "modules to change, as q_proj,v_proj (default: all of the layers)")
+      .separated_by_commas();
+  command.add_option("-b,--batch", o.batch, "texts in a step").positive().with_default_shown();
+  command.add_option("--steps", o.steps, "steps in all (default: by --epochs)").not_negative();
+  command.add_option("--epochs", o.epochs, "times through the texts").positive();
+  command.add_option("--lr", o.schedule.rate, "learning rate").with_default_shown();
+  command.add_option("--schedule", o.schedule.name, "how the rate changes")
+      .one_of(train::schedule_names())
+      .with_default_shown();
+  command.add_option("--warmup", o.schedule.warmup, "steps of linear rise in front");
+  command.add_option("--weight-decay", o.weight_decay, "of the adapter");
+  command.add_option("--clip-norm", a->clip, "largest norm of all gradients together; 0: none")
+      .with_default_shown();
+  command.add_option("--held-back", o.held_back, "part of the texts that is only used to judge, as 0.1");
+  command.add_option("--seed", o.seed, "of the start and of the order of the texts").with_default_shown();
 }
 
 }  // namespace
 
-void add_finetune(CLI::App& app) {
+void add_finetune(Command app) {
   const auto a = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand("finetune", "train a LoRA adapter for a language model");
-  command->add_option("model", a->model, "GGUF file, folder, or a name that 'rlx models' lists")->required();
+  Command command = app.add_subcommand("finetune", "train a LoRA adapter for a language model");
+  command.add_option("model", a->model, "GGUF file, folder, or a name that 'rlx models' lists").required();
   command
-      ->add_option(
+      .add_option(
           "data", a->data,
           ".jsonl with messages, prompt and completion, or text in each line; any other file is one text")
-      ->required();
-  command->add_option("-o,--output", a->out, "folder for the adapter (PEFT form) and the checkpoint")
-      ->required();
-  command->add_option("-c,--context", a->context, "most tokens of a text")->check(CLI::Range(2, 1 << 24));
+      .required();
+  command.add_option("-o,--output", a->out, "folder for the adapter (PEFT form) and the checkpoint")
+      .required();
+  command.add_option("-c,--context", a->context, "most tokens of a text").between(2, 1 << 24);
   add_method(command, a);
-  command->add_option("--save-every", a->save_every, "steps between checkpoints; 0: only at the end")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  command->add_flag("--resume", a->resume, "go on from the checkpoint in the folder, if there is one");
+  command.add_option("--save-every", a->save_every, "steps between checkpoints; 0: only at the end")
+      .not_negative()
+      .with_default_shown();
+  command.add_flag("--resume", a->resume, "go on from the checkpoint in the folder, if there is one");
   command
-      ->add_option("--keep", a->budget_mib,
-                   "MiB of activations kept for the gradient; the rest is computed again")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  command->add_option("-t,--threads", a->threads, "threads; 0: all cores")->check(CLI::NonNegativeNumber);
-  command->add_option("--device", a->device, "where to run; see 'rlx devices'");
-  command->add_option("--progress", a->progress, "how far it is, on standard error")
-      ->check(CLI::IsMember({"auto", "bar", "lines", "none"}));
-  command->add_flag("--json", a->json, "losses of all steps as JSON");
-  command->callback([a] { run(*a); });
+      .add_option("--keep", a->budget_mib,
+                  "MiB of activations kept for the gradient; the rest is computed again")
+      .not_negative()
+      .with_default_shown();
+  command.add_option("-t,--threads", a->threads, "threads; 0: all cores").not_negative();
+  command.add_option("--device", a->device, "where to run; see 'rlx devices'");
+  command.add_option("--progress", a->progress, "how far it is, on standard error")
+      .one_of({"auto", "bar", "lines", "none"});
+  command.add_flag("--json", a->json, "losses of all steps as JSON");
+  command.callback([a] { run(*a); });
 }
 
 }  // namespace rlx::cli

@@ -94,31 +94,30 @@ void run(const GenerateArguments& a) {
 
 }  // namespace
 
-void add_generate(CLI::App& app) {
+void add_generate(Command app) {
   const auto a = std::make_shared<GenerateArguments>();
-  CLI::App* command = app.add_subcommand("generate", "write on from a prompt with a language model");
-  a->run.add(*command);
-  command->add_option("-p,--prompt", a->prompt, "the text to go on from");
-  command->add_option("-f,--file", a->file, "file with that text; - for standard input")
-      ->excludes("--prompt");
-  command->add_option("-n,--tokens", a->tokens, "at most so many new tokens")->check(CLI::NonNegativeNumber);
-  command->add_flag("--chat", a->chat, "the prompt is a message; the model's chat template goes around it");
-  command->add_option("--system", a->system, "system message before it")->needs("--chat");
-  a->sampling.add(*command);
-  a->grammar.add(*command);
-  command->add_option("--stop", a->stop, "text that ends the answer; may be repeated");
-  command->add_flag("--ignore-end", a->ignore_end, "go on behind tokens that end a text");
-  command->add_option("--adapter,--lora", a->adapter, "LoRA adapter: a PEFT folder or a GGUF file");
+  Command command = app.add_subcommand("generate", "write on from a prompt with a language model");
+  a->run.add(command);
+  command.add_option("-p,--prompt", a->prompt, "the text to go on from");
+  command.add_option("-f,--file", a->file, "file with that text; - for standard input").excludes("--prompt");
+  command.add_option("-n,--tokens", a->tokens, "at most so many new tokens").not_negative();
+  command.add_flag("--chat", a->chat, "the prompt is a message; the model's chat template goes around it");
+  command.add_option("--system", a->system, "system message before it").needs("--chat");
+  a->sampling.add(command);
+  a->grammar.add(command);
+  command.add_option("--stop", a->stop, "text that ends the answer; may be repeated");
+  command.add_flag("--ignore-end", a->ignore_end, "go on behind tokens that end a text");
+  command.add_option("--adapter,--lora", a->adapter, "LoRA adapter: a PEFT folder or a GGUF file");
   command
-      ->add_option("--lookup", a->lookup,
-                   "guess so many tokens from the text and check them at once; the answer stays the same")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--mtp", a->mtp, "the same with so many guesses of the model's own draft head")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--beams", a->beams, "beam search over so many texts")->check(CLI::PositiveNumber);
-  command->add_flag("--json", a->json, "text, tokens and times as one JSON object");
-  command->add_flag("-q,--quiet", a->quiet, "no line about speed");
-  command->callback([a] { run(*a); });
+      .add_option("--lookup", a->lookup,
+                  "guess so many tokens from the text and check them at once; the answer stays the same")
+      .not_negative();
+  command.add_option("--mtp", a->mtp, "the same with so many guesses of the model's own draft head")
+      .not_negative();
+  command.add_option("--beams", a->beams, "beam search over so many texts").positive();
+  command.add_flag("--json", a->json, "text, tokens and times as one JSON object");
+  command.add_flag("-q,--quiet", a->quiet, "no line about speed");
+  command.callback([a] { run(*a); });
 }
 
 }  // namespace rlx::cli

@@ -70,21 +70,21 @@ void run(const GradArguments& a) {
 
 }  // namespace
 
-void add_grad(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("grad", "differentiate or batch a graph and print the result");
+void add_grad(Command app) {
+  Command command = app.add_subcommand("grad", "differentiate or batch a graph and print the result");
   auto a = std::make_shared<GradArguments>();
-  command->add_option("FILE", a->path, "a .rlx text, its JSON form or a saved graph")->required();
-  command->add_option("--wrt", a->wrt, "inputs and params to differentiate by")->delimiter(',');
-  auto* jvp = command->add_flag("--jvp", a->jvp, "forward mode: adds tangent_NAME inputs");
-  command->add_flag("--hvp", a->hvp, "Hessian-vector product of a scalar")->excludes(jvp);
-  command->add_flag("--value", a->value, "keep the outputs in front of the gradients");
-  command->add_option("--vmap", a->vmap, "then batch: NAME=AXIS, ...")->delimiter(',');
-  command->add_option("--batch", a->batch, "number of examples for --vmap (default: the symbol batch)");
-  command->add_option("--policy", a->policy,
-                      "cut into forward and backward: save-all, save-matmuls, recompute, fit");
-  command->add_option("--budget", a->budget, "bytes that may be saved, for --policy fit");
-  command->add_flag("--report", a->report, "with --policy: what is saved and what runs again");
-  command->callback([a] { run(*a); });
+  command.add_option("FILE", a->path, "a .rlx text, its JSON form or a saved graph").required();
+  command.add_option("--wrt", a->wrt, "inputs and params to differentiate by").separated_by_commas();
+  const Argument jvp = command.add_flag("--jvp", a->jvp, "forward mode: adds tangent_NAME inputs");
+  command.add_flag("--hvp", a->hvp, "Hessian-vector product of a scalar").excludes(jvp);
+  command.add_flag("--value", a->value, "keep the outputs in front of the gradients");
+  command.add_option("--vmap", a->vmap, "then batch: NAME=AXIS, ...").separated_by_commas();
+  command.add_option("--batch", a->batch, "number of examples for --vmap (default: the symbol batch)");
+  command.add_option("--policy", a->policy,
+                     "cut into forward and backward: save-all, save-matmuls, recompute, fit");
+  command.add_option("--budget", a->budget, "bytes that may be saved, for --policy fit");
+  command.add_flag("--report", a->report, "with --policy: what is saved and what runs again");
+  command.callback([a] { run(*a); });
 }
 
 }  // namespace rlx::cli

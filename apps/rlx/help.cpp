@@ -6,22 +6,20 @@
 
 namespace rlx::cli {
 
-void add_help(CLI::App& app) {
+void add_help(Command app) {
   const auto name = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("help", "show what a command does and takes");
-  command->add_option("COMMAND", *name, "one of the commands; without it, all of them are listed");
-  command->callback([&app, name] {
-    // App::help would describe this command, which was chosen.
-    if (name->empty())
-      return print(app.get_formatter()->make_help(&app, app.get_name(), CLI::AppFormatMode::Normal));
-    const CLI::App* about = find_command(app, *name);
-    if (about == nullptr) throw UsageError(unknown_command(app, *name));
-    print(about->help("rlx"));
+  Command command = app.add_subcommand("help", "show what a command does and takes");
+  command.add_option("COMMAND", *name, "one of the commands; without it, all of them are listed");
+  command.callback([app, name] {
+    if (name->empty()) return print(app.help());
+    const std::optional<Command> about = find_command(app, *name);
+    if (!about) throw UsageError(unknown_command(app, *name));
+    print(about->help());
   });
 }
 
-void add_version(CLI::App& app) {
-  app.add_subcommand("version", "show the version")->callback([] { print(version_line()); });
+void add_version(Command app) {
+  app.add_subcommand("version", "show the version").callback([] { print(version_line()); });
 }
 
 }  // namespace rlx::cli

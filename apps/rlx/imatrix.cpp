@@ -36,21 +36,21 @@ void run(const Arguments& a) {
 
 }  // namespace
 
-void add_imatrix(CLI::App& app) {
+void add_imatrix(Command app) {
   const auto a = std::make_shared<Arguments>();
-  CLI::App* command =
+  Command command =
       app.add_subcommand("imatrix", "measure which columns of a model's weights matter, for 'rlx quantize'");
-  command->add_option("model", a->model, "GGUF file, folder, or a name that 'rlx models' lists")->required();
-  command->add_option("text", a->text, "the text to run it on; - for standard input")->required();
-  command->add_option("-o,--output", a->out, "file to write; .dat takes the older form of llama.cpp")
-      ->required();
-  command->add_option("-c,--chunk", a->chunk, "tokens read together")->check(CLI::PositiveNumber);
-  command->add_option("--add", a->add, "files of earlier runs to add to it");
-  command->add_option("-t,--threads", a->threads, "threads; 0: all cores")->check(CLI::NonNegativeNumber);
-  command->add_option("--device", a->device, "where to run; see 'rlx devices'");
-  command->add_option("--progress", a->progress, "how far it is, on standard error")
-      ->check(CLI::IsMember({"auto", "bar", "lines", "none"}));
-  command->callback([a] { run(*a); });
+  command.add_option("model", a->model, "GGUF file, folder, or a name that 'rlx models' lists").required();
+  command.add_option("text", a->text, "the text to run it on; - for standard input").required();
+  command.add_option("-o,--output", a->out, "file to write; .dat takes the older form of llama.cpp")
+      .required();
+  command.add_option("-c,--chunk", a->chunk, "tokens read together").positive();
+  command.add_option("--add", a->add, "files of earlier runs to add to it");
+  command.add_option("-t,--threads", a->threads, "threads; 0: all cores").not_negative();
+  command.add_option("--device", a->device, "where to run; see 'rlx devices'");
+  command.add_option("--progress", a->progress, "how far it is, on standard error")
+      .one_of({"auto", "bar", "lines", "none"});
+  command.callback([a] { run(*a); });
 }
 
 }  // namespace rlx::cli

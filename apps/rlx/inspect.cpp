@@ -162,32 +162,32 @@ constexpr Kind kKinds[] = {
 
 }  // namespace
 
-void add_inspect(CLI::App& app) {
+void add_inspect(Command app) {
   struct Arguments {
     std::string path, html, cache_type = "f32";
     Question question;
   };
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand("inspect", "show what a graph, model file or folder holds");
+  Command command = app.add_subcommand("inspect", "show what a graph, model file or folder holds");
   command
-      ->add_option("PATH", arguments->path,
-                   cat("graph (.rlx, JSON, saved), ONNX model, ", io::FormatTable::standard().names(),
-                       " file, safetensors index, or model folder"))
-      ->required();
+      .add_option("PATH", arguments->path,
+                  cat("graph (.rlx, JSON, saved), ONNX model, ", io::FormatTable::standard().names(),
+                      " file, safetensors index, or model folder"))
+      .required();
   command
-      ->add_option("-c,--context", arguments->question.memory.context,
-                   "of a language model: tokens that are remembered, for the memory it takes")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command->add_option("-b,--batch", arguments->question.memory.batch, "texts at once")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command->add_option("--kv", arguments->cache_type, "storage of keys and values: f32, f16, bf16 or q8_0");
-  command->add_flag("--json", arguments->question.json,
-                    "print one JSON object; long metadata arrays are given by type and size");
-  command->add_option("--html", arguments->html,
-                      "of a graph: write one page with its stages, rewrites, plan and kernels to this file");
-  command->callback([arguments] {
+      .add_option("-c,--context", arguments->question.memory.context,
+                  "of a language model: tokens that are remembered, for the memory it takes")
+      .positive()
+      .with_default_shown();
+  command.add_option("-b,--batch", arguments->question.memory.batch, "texts at once")
+      .positive()
+      .with_default_shown();
+  command.add_option("--kv", arguments->cache_type, "storage of keys and values: f32, f16, bf16 or q8_0");
+  command.add_flag("--json", arguments->question.json,
+                   "print one JSON object; long metadata arrays are given by type and size");
+  command.add_option("--html", arguments->html,
+                     "of a graph: write one page with its stages, rewrites, plan and kernels to this file");
+  command.callback([arguments] {
     const io::Input input = io::Input::open(
         std::filesystem::exists(arguments->path) ? arguments->path : cached_path(arguments->path));
     arguments->question.memory.cache_type = models::CacheType::named(arguments->cache_type);

@@ -148,27 +148,26 @@ void run(const Options& o) {
 
 }  // namespace
 
-void add_logits(CLI::App& app) {
-  CLI::App* command =
+void add_logits(Command app) {
+  Command command =
       app.add_subcommand("logits", "run a model on token ids and write its logits or hidden states");
   auto o = std::make_shared<Options>();
-  command->add_option("MODEL", o->model, "a GGUF file, or a folder with config.json and safetensors")
-      ->required();
-  command->add_option("--input,-i", o->input, "token ids: .npy, or .safetensors with 'input_ids'")
-      ->required();
-  command->add_option("--mask", o->mask,
-                      "1 for tokens, 0 for padding: .npy, or .safetensors with 'attention_mask'");
-  command->add_option("--output,-o", o->output, "the .safetensors file to write")->required();
-  command->add_option("--lora", o->adapter, "LoRA adapter: a PEFT folder or a GGUF file");
-  command->add_option("--piece", o->piece, "tokens a run, with states between the runs; default: all at once")
-      ->check(CLI::PositiveNumber);
+  command.add_option("MODEL", o->model, "a GGUF file, or a folder with config.json and safetensors")
+      .required();
+  command.add_option("--input,-i", o->input, "token ids: .npy, or .safetensors with 'input_ids'").required();
+  command.add_option("--mask", o->mask,
+                     "1 for tokens, 0 for padding: .npy, or .safetensors with 'attention_mask'");
+  command.add_option("--output,-o", o->output, "the .safetensors file to write").required();
+  command.add_option("--lora", o->adapter, "LoRA adapter: a PEFT folder or a GGUF file");
+  command.add_option("--piece", o->piece, "tokens a run, with states between the runs; default: all at once")
+      .positive();
   command
-      ->add_option("--activations", o->activations,
-                   "in products with packed weights: rounded to 8 bits as llama.cpp does (auto), or f32")
-      ->check(CLI::IsMember({"auto", "f32"}));
-  command->add_option("--device", o->device, "where to run: cpu, or ref (the reference interpreter)");
-  command->add_option("--threads,-t", o->threads, "0: all that the process may use");
-  command->callback([o] { run(*o); });
+      .add_option("--activations", o->activations,
+                  "in products with packed weights: rounded to 8 bits as llama.cpp does (auto), or f32")
+      .one_of({"auto", "f32"});
+  command.add_option("--device", o->device, "where to run: cpu, or ref (the reference interpreter)");
+  command.add_option("--threads,-t", o->threads, "0: all that the process may use");
+  command.callback([o] { run(*o); });
 }
 
 }  // namespace rlx::cli

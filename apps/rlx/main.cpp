@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
 #include <new>
@@ -48,8 +49,8 @@ void handle_signals() {
 void parse_and_run(CLI::App& app, int argc, char** argv) {
   if (argc < 2) throw UsageError("a command is required; see 'rlx help'");
   const std::string first = argv[1];
-  if (!first.starts_with('-') && find_command(app, first) == nullptr)
-    throw UsageError(unknown_command(app, first));
+  if (!first.starts_with('-') && !find_command(Command(&app), first))
+    throw UsageError(unknown_command(Command(&app), first));
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForVersion&) {
@@ -70,7 +71,7 @@ int run(int argc, char** argv) {
   CLI::App app("rlx: build, inspect, transform and run tensor programs", "rlx");
   app.set_version_flag("--version,-V", version_line());
   app.require_subcommand(1);
-  for (const AddCommand add : kCommands) add(app);
+  for (const AddCommand add : kCommands) add(Command(&app));
   const auto fail = [](int code, const char* message) {
     std::fflush(stdout);
     std::fprintf(stderr, "rlx: %s\n", message);

@@ -43,7 +43,7 @@ std::string option_entry(const OptionDefinition& o) {
              o.required ? " (required)" : "", "\n");
 }
 
-std::string page(const CLI::App& app) {
+std::string page(const Command& app) {
   std::string out = cat(".TH RLX 1 \"\" \"", version_line().substr(0, version_line().size() - 1),
                         "\" \"User Commands\"\n.SH NAME\nrlx \\- ",
                         troff("build, inspect, transform and run tensor programs"),
@@ -68,10 +68,8 @@ std::string page(const CLI::App& app) {
 
 }  // namespace
 
-void add_man(CLI::App& app) {
-  app.add_subcommand("man", "write the manual page to standard output")->callback([&app] {
-    print(page(app));
-  });
+void add_man(Command app) {
+  app.add_subcommand("man", "write the manual page to standard output").callback([app] { print(page(app)); });
 }
 
 }  // namespace rlx::cli

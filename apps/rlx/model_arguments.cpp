@@ -64,11 +64,10 @@ std::string model_path(const std::string& given) {
                           names.empty() ? std::string(", which is empty") : "; there are: " + names);
 }
 
-void RunArguments::add(CLI::App& command) {
-  command.add_option("model", model, "GGUF file, folder, or a name that 'rlx models' lists")->required();
-  command.add_option("-c,--context", context, "tokens of prompt and answer together")
-      ->check(CLI::PositiveNumber);
-  command.add_option("-t,--threads", threads, "threads; 0: all cores")->check(CLI::NonNegativeNumber);
+void RunArguments::add(Command command) {
+  command.add_option("model", model, "GGUF file, folder, or a name that 'rlx models' lists").required();
+  command.add_option("-c,--context", context, "tokens of prompt and answer together").positive();
+  command.add_option("-t,--threads", threads, "threads; 0: all cores").not_negative();
   command.add_option("--kv,--kv-type", cache_type, "storage of keys and values: f32, f16, bf16 or q8_0");
   command.add_option("--device", device, "where to run; see 'rlx devices'");
 }
@@ -81,7 +80,7 @@ llm::ModelOptions RunArguments::options() const {
   return o;
 }
 
-void SamplingArguments::add(CLI::App& command) {
+void SamplingArguments::add(Command command) {
   llm::Sampling& s = sampling;
   command.add_option("--temp", s.temperature, "divides the logits; 0 takes the most likely token");
   command.add_option("--top-k", s.top_k, "keep the k most likely tokens; 0: all");
@@ -111,13 +110,13 @@ llm::Sampling SamplingArguments::read() const {
   return s;
 }
 
-void GrammarArguments::add(CLI::App& command) {
-  CLI::Option* a = command.add_option("--grammar", gbnf, "file with a GBNF grammar that the answer keeps to");
-  CLI::Option* b =
+void GrammarArguments::add(Command command) {
+  Argument a = command.add_option("--grammar", gbnf, "file with a GBNF grammar that the answer keeps to");
+  Argument b =
       command.add_option("--json-schema", schema, "file with a JSON schema that the answer keeps to");
-  CLI::Option* c = command.add_option("--regex", regex, "regular expression that the whole answer matches");
-  a->excludes(b)->excludes(c);
-  b->excludes(c);
+  Argument c = command.add_option("--regex", regex, "regular expression that the whole answer matches");
+  a.excludes(b).excludes(c);
+  b.excludes(c);
 }
 
 std::shared_ptr<const llm::Grammar> GrammarArguments::read() const {

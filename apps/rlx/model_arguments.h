@@ -1,10 +1,10 @@
 // Arguments that the commands over models share: which model, how it is run, how tokens are chosen.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
+#include "apps/rlx/arguments.h"
 #include "rlx/llm/language_model.h"
 
 namespace rlx::cli {
@@ -25,7 +25,7 @@ struct RunArguments {
   int64_t context = 4096;
   int threads = 0;
 
-  void add(CLI::App& command);
+  void add(Command command);
   llm::ModelOptions options() const;
 };
 
@@ -34,14 +34,14 @@ struct SamplingArguments {
   std::vector<std::string> biases;
 
   SamplingArguments(double temperature) { sampling.temperature = temperature; }
-  void add(CLI::App& command);
+  void add(Command command);
   llm::Sampling read() const;
 };
 
 struct GrammarArguments {
   std::string gbnf, schema, regex;
 
-  void add(CLI::App& command);
+  void add(Command command);
   std::shared_ptr<const llm::Grammar> read() const;
 };
 

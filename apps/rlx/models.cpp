@@ -42,11 +42,11 @@ void list_models(bool json) {
 
 }  // namespace
 
-void add_models(CLI::App& app) {
+void add_models(Command app) {
   const auto json = std::make_shared<bool>(false);
-  CLI::App* command = app.add_subcommand("models", "list the models in the cache by name");
-  command->add_flag("--json", *json, "as JSON");
-  command->callback([json] { list_models(*json); });
+  Command command = app.add_subcommand("models", "list the models in the cache by name");
+  command.add_flag("--json", *json, "as JSON");
+  command.callback([json] { list_models(*json); });
 }
 
 }  // namespace rlx::cli

@@ -98,13 +98,13 @@ bool convert_onnx(const std::string& in, const std::string& out) {
   return true;
 }
 
-void add_onnx(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("onnx", "ONNX: the operators that are known, or what a model holds");
+void add_onnx(Command app) {
+  Command command = app.add_subcommand("onnx", "ONNX: the operators that are known, or what a model holds");
   auto what = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
-  command->add_option("WHAT", *what, "'ops' for the operators, or a model file")->required();
-  command->add_flag("--json", *json, "print the operators as JSON");
-  command->callback([what, json] {
+  command.add_option("WHAT", *what, "'ops' for the operators, or a model file").required();
+  command.add_flag("--json", *json, "print the operators as JSON");
+  command.callback([what, json] {
     if (*what == "ops") {
       print_ops(*json);
     } else {

@@ -125,19 +125,19 @@ std::string coverage_table() {
 
 }  // namespace
 
-void add_ops(CLI::App& app) {
+void add_ops(Command app) {
   struct Options {
     bool json = false, markdown = false, derivatives = false, coverage = false;
     std::string name;
   };
-  CLI::App* command = app.add_subcommand("ops", "list the operators, or explain one");
+  Command command = app.add_subcommand("ops", "list the operators, or explain one");
   auto o = std::make_shared<Options>();
-  auto* json = command->add_flag("--json", o->json, "as JSON");
-  command->add_flag("--markdown", o->markdown, "as the document docs/ops.md")->excludes(json);
-  command->add_flag("--derivatives", o->derivatives, "a table of how each is differentiated and batched");
-  command->add_flag("--coverage", o->coverage, "a table of what runs each on the CPU");
-  command->add_option("NAME", o->name, "one operator");
-  command->callback([o] {
+  const Argument json = command.add_flag("--json", o->json, "as JSON");
+  command.add_flag("--markdown", o->markdown, "as the document docs/ops.md").excludes(json);
+  command.add_flag("--derivatives", o->derivatives, "a table of how each is differentiated and batched");
+  command.add_flag("--coverage", o->coverage, "a table of what runs each on the CPU");
+  command.add_option("NAME", o->name, "one operator");
+  command.callback([o] {
     if (o->derivatives) {
       print(derivatives_table());
       return;

@@ -122,18 +122,18 @@ void run(const OptArguments& a) {
 
 }  // namespace
 
-void add_opt(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("opt", "show what the compiler makes of a graph");
+void add_opt(Command app) {
+  Command command = app.add_subcommand("opt", "show what the compiler makes of a graph");
   auto a = std::make_shared<OptArguments>();
-  add_graph_file(*command, a->graph);
-  command->add_option("--device", a->device, "the device to compile for");
+  add_graph_file(command, a->graph);
+  command.add_option("--device", a->device, "the device to compile for");
   command
-      ->add_option("--pass", a->passes, cat("run these alone, in this order: ", join(runtime::pass_names())))
-      ->delimiter(',');
-  command->add_option("--dump", a->dump, "print a stage: input, a pass, prologue, main, plan, or all");
-  command->add_option("--explain", a->explain, "what became of a node, and which kernels declined it");
-  command->add_flag("--no-fuse", a->no_fuse, "leave every operator a step of its own");
-  command->callback([a] { run(*a); });
+      .add_option("--pass", a->passes, cat("run these alone, in this order: ", join(runtime::pass_names())))
+      .separated_by_commas();
+  command.add_option("--dump", a->dump, "print a stage: input, a pass, prologue, main, plan, or all");
+  command.add_option("--explain", a->explain, "what became of a node, and which kernels declined it");
+  command.add_flag("--no-fuse", a->no_fuse, "leave every operator a step of its own");
+  command.callback([a] { run(*a); });
 }
 
 }  // namespace rlx::cli

@@ -8,9 +8,9 @@
 
 namespace rlx::cli {
 
-void add_options(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("options", "list the environment variables that change behaviour");
-  command->callback([] {
+void add_options(Command app) {
+  Command command = app.add_subcommand("options", "list the environment variables that change behaviour");
+  command.callback([] {
     for (const OptionInfo& row : option_table()) {
       std::string name(row.name);
       name.resize(std::max<size_t>(name.size(), 12), ' ');

@@ -39,17 +39,17 @@ void run(const PerplexityArguments& a) {
 
 }  // namespace
 
-void add_perplexity(CLI::App& app) {
+void add_perplexity(Command app) {
   const auto a = std::make_shared<PerplexityArguments>();
-  CLI::App* command = app.add_subcommand("perplexity", "how well a language model predicts a text");
-  a->run.add(*command);
-  command->add_option("file", a->file, "the text; - for standard input")->required();
-  command->add_option("-w,--window", a->window, "tokens read together; windows overlap by half")
-      ->check(CLI::Range(2, 1 << 24));
-  command->add_flag("--json", a->json, "as JSON");
-  command->add_option("--progress", a->progress, "how far it is, on standard error")
-      ->check(CLI::IsMember({"auto", "bar", "lines", "none"}));
-  command->callback([a] { run(*a); });
+  Command command = app.add_subcommand("perplexity", "how well a language model predicts a text");
+  a->run.add(command);
+  command.add_option("file", a->file, "the text; - for standard input").required();
+  command.add_option("-w,--window", a->window, "tokens read together; windows overlap by half")
+      .between(2, 1 << 24);
+  command.add_flag("--json", a->json, "as JSON");
+  command.add_option("--progress", a->progress, "how far it is, on standard error")
+      .one_of({"auto", "bar", "lines", "none"});
+  command.callback([a] { run(*a); });
 }
 
 }  // namespace rlx::cli

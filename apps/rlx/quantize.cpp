@@ -32,20 +32,20 @@ void run(const Arguments& a) {
 
 }  // namespace
 
-void add_quantize(CLI::App& app) {
+void add_quantize(Command app) {
   const auto a = std::make_shared<Arguments>();
   std::string names;
   for (const llm::QuantMix& m : llm::quant_mixes())
     names += (names.empty() ? "" : ", ") + std::string(m.name);
-  CLI::App* command = app.add_subcommand("quantize", "store a GGUF model in fewer bits");
-  command->add_option("in", a->in, "GGUF file in f32, f16 or bf16")->required();
-  command->add_option("out", a->out, "GGUF file to write")->required();
-  command->add_option("type", a->type, names)->required();
-  command->add_option("--imatrix", a->importance,
-                      "file of 'rlx imatrix' or llama.cpp: errors count by the activations they meet");
-  command->add_option("--progress", a->progress, "how far it is, on standard error")
-      ->check(CLI::IsMember({"auto", "bar", "lines", "none"}));
-  command->callback([a] { run(*a); });
+  Command command = app.add_subcommand("quantize", "store a GGUF model in fewer bits");
+  command.add_option("in", a->in, "GGUF file in f32, f16 or bf16").required();
+  command.add_option("out", a->out, "GGUF file to write").required();
+  command.add_option("type", a->type, names).required();
+  command.add_option("--imatrix", a->importance,
+                     "file of 'rlx imatrix' or llama.cpp: errors count by the activations they meet");
+  command.add_option("--progress", a->progress, "how far it is, on standard error")
+      .one_of({"auto", "bar", "lines", "none"});
+  command.callback([a] { run(*a); });
 }
 
 }  // namespace rlx::cli

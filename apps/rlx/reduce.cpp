@@ -78,19 +78,19 @@ void run(const ReduceArguments& a) {
 
 }  // namespace
 
-void add_reduce(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("reduce", "make a graph that goes wrong as small as it still does");
+void add_reduce(Command app) {
+  Command command = app.add_subcommand("reduce", "make a graph that goes wrong as small as it still does");
   auto a = std::make_shared<ReduceArguments>();
-  add_graph_arguments(*command, a->graph);
-  command->add_option("--a", a->lockstep.a, "the device to believe");
-  command->add_option("--b", a->lockstep.b, "the device whose results differ, or that refuses to run");
-  command->add_option("--tolerance", a->lockstep.tolerance, "as of 'rlx diff'");
-  command->add_option(
+  add_graph_arguments(command, a->graph);
+  command.add_option("--a", a->lockstep.a, "the device to believe");
+  command.add_option("--b", a->lockstep.b, "the device whose results differ, or that refuses to run");
+  command.add_option("--tolerance", a->lockstep.tolerance, "as of 'rlx diff'");
+  command.add_option(
       "--command", a->command,
       "instead of two devices: a command that fails on GRAPH.rlx VALUES.npz as long as the fault is in it");
-  command->add_option("--output-dir", a->output_dir,
-                      "write reduced.rlx and the values of its leaves as reduced.npz");
-  command->callback([a] { run(*a); });
+  command.add_option("--output-dir", a->output_dir,
+                     "write reduced.rlx and the values of its leaves as reduced.npz");
+  command.callback([a] { run(*a); });
 }
 
 }  // namespace rlx::cli

@@ -69,21 +69,21 @@ void run(const RunArguments& a) {
 
 }  // namespace
 
-void add_run(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("run", "run a graph on arrays and print or write its outputs");
+void add_run(Command app) {
+  Command command = app.add_subcommand("run", "run a graph on arrays and print or write its outputs");
   auto a = std::make_shared<RunArguments>();
-  add_graph_arguments(*command, a->graph);
-  command->add_option("--device", a->device,
-                      "where to run: cpu, or ref (the reference interpreter); see 'rlx devices'");
-  command->add_option("--threads", a->threads, "threads to use; all by default");
-  command->add_option("--output-dir", a->output_dir, "write each output as NAME.npy into this folder");
-  command->add_flag("--report", a->report,
-                    "print kernels with times, kernels that declined, fusion, memory over time");
-  command->add_flag("--json", a->json, "print the report as JSON and nothing else");
-  command->add_option("--profile", a->profile, "write a trace of some runs, for ui.perfetto.dev");
-  command->add_flag("--check-nan", a->check_nan,
-                    "stop at the first operator that makes NaN from operands without");
-  command->callback([a] { run(*a); });
+  add_graph_arguments(command, a->graph);
+  command.add_option("--device", a->device,
+                     "where to run: cpu, or ref (the reference interpreter); see 'rlx devices'");
+  command.add_option("--threads", a->threads, "threads to use; all by default");
+  command.add_option("--output-dir", a->output_dir, "write each output as NAME.npy into this folder");
+  command.add_flag("--report", a->report,
+                   "print kernels with times, kernels that declined, fusion, memory over time");
+  command.add_flag("--json", a->json, "print the report as JSON and nothing else");
+  command.add_option("--profile", a->profile, "write a trace of some runs, for ui.perfetto.dev");
+  command.add_flag("--check-nan", a->check_nan,
+                   "stop at the first operator that makes NaN from operands without");
+  command.callback([a] { run(*a); });
 }
 
 }  // namespace rlx::cli

@@ -149,36 +149,37 @@ void run(const TokenizeArguments& a) {
 
 }  // namespace
 
-void add_tokenize(CLI::App& app) {
+void add_tokenize(Command app) {
   const auto a = std::make_shared<TokenizeArguments>();
-  CLI::App* command =
+  Command command =
       app.add_subcommand("tokenize", "turn lines of text from standard input into token ids, or back");
   command
-      ->add_option("model", a->model,
-                   "GGUF file, model folder, tokenizer.json, SentencePiece model, tekken.json, vocab.json, "
-                   "vocab.txt or tiktoken ranks")
-      ->required();
-  command->add_flag("--decode", a->decode, "ids to text");
-  command->add_flag("--no-special", a->no_special, "add no special tokens; with --decode leave them out");
-  CLI::Option* offsets =
-      command->add_flag("--offsets", a->offsets, "also the bytes of the text each token stands for");
-  command->add_flag("--json", a->json, "read a JSON array of strings, write a JSON array of id arrays");
-  command->add_flag("--whole", a->whole, "the whole of standard input is one text")->excludes("--json");
-  command->add_flag("--pair", a->pair, "two texts each: a tab between them in a line, a list of two in JSON")
-      ->excludes("--decode", "--whole");
-  CLI::Option* truncate =
-      command->add_option("--truncate", a->truncate, "at most so many tokens, special ones included")
-          ->check(CLI::PositiveNumber)
-          ->excludes("--decode");
-  command->add_flag("--truncate-left", a->truncate_left, "drop tokens from the left")->needs(truncate);
-  command->add_flag("--special-as-text", a->special_as_text, "special tokens written out are ordinary text")
-      ->excludes("--decode");
+      .add_option("model", a->model,
+                  "GGUF file, model folder, tokenizer.json, SentencePiece model, tekken.json, vocab.json, "
+                  "vocab.txt or tiktoken ranks")
+      .required();
+  command.add_flag("--decode", a->decode, "ids to text");
+  command.add_flag("--no-special", a->no_special, "add no special tokens; with --decode leave them out");
+  Argument offsets =
+      command.add_flag("--offsets", a->offsets, "also the bytes of the text each token stands for");
+  command.add_flag("--json", a->json, "read a JSON array of strings, write a JSON array of id arrays");
+  command.add_flag("--whole", a->whole, "the whole of standard input is one text").excludes("--json");
+  command.add_flag("--pair", a->pair, "two texts each: a tab between them in a line, a list of two in JSON")
+      .excludes("--decode")
+      .excludes("--whole");
+  Argument truncate =
+      command.add_option("--truncate", a->truncate, "at most so many tokens, special ones included")
+          .positive()
+          .excludes("--decode");
+  command.add_flag("--truncate-left", a->truncate_left, "drop tokens from the left").needs(truncate);
+  command.add_flag("--special-as-text", a->special_as_text, "special tokens written out are ordinary text")
+      .excludes("--decode");
   command
-      ->add_flag("--clean-spaces", a->clean_spaces,
-                 "take out spaces before punctuation where the tokenizer means that")
-      ->needs("--decode");
-  offsets->excludes("--decode");
-  command->callback([a] { run(*a); });
+      .add_flag("--clean-spaces", a->clean_spaces,
+                "take out spaces before punctuation where the tokenizer means that")
+      .needs("--decode");
+  offsets.excludes("--decode");
+  command.callback([a] { run(*a); });
 }
 
 }  // namespace rlx::cli

@@ -185,57 +185,57 @@ void run(const Options& o) {
   }
 }
 
-void add_method(CLI::App* command, const std::shared_ptr<Options>& o) {
-  command->add_option("--optimizer", o->optimizer, "the method")
-      ->check(CLI::IsMember(train::optimizer_names()))
-      ->capture_default_str();
-  command->add_option("--set", o->settings, "NAME=NUMBER, ...: settings of the optimizer")->delimiter(',');
-  command->add_option("--lr", o->schedule.rate, "learning rate")->capture_default_str();
-  command->add_option("--schedule", o->schedule.name, "how the rate changes")
-      ->check(CLI::IsMember(train::schedule_names()))
-      ->capture_default_str();
-  command->add_option("--warmup", o->schedule.warmup, "steps of linear rise in front");
-  command->add_option("--min-lr", o->schedule.last, "rate at the end of linear, cosine and polynomial");
-  command->add_option("--decay-factor", o->schedule.factor, "factor of step and exponential");
-  command->add_option("--decay-every", o->schedule.every, "steps between two factors of step");
-  command->add_option("--power", o->schedule.power, "power of polynomial");
-  command->add_option("--clip-norm", o->clip_norm, "largest norm of all gradients together");
-  command->add_option("--clip-value", o->clip_value, "largest gradient of an element");
-  command->add_option("--frozen", o->frozen, "params that stay, * for any text")->delimiter(',');
-  command->add_option("--no-decay", o->no_decay, "params without weight decay, * for any text")
-      ->delimiter(',');
-  command->add_option("--average", o->average, "decay of a running mean of the weights");
+void add_method(Command command, const std::shared_ptr<Options>& o) {
+  command.add_option("--optimizer", o->optimizer, "the method")
+      .one_of(train::optimizer_names())
+      .with_default_shown();
+  command.add_option("--set", o->settings, "NAME=NUMBER, ...: settings of the optimizer")
+      .separated_by_commas();
+  command.add_option("--lr", o->schedule.rate, "learning rate").with_default_shown();
+  command.add_option("--schedule", o->schedule.name, "how the rate changes")
+      .one_of(train::schedule_names())
+      .with_default_shown();
+  command.add_option("--warmup", o->schedule.warmup, "steps of linear rise in front");
+  command.add_option("--min-lr", o->schedule.last, "rate at the end of linear, cosine and polynomial");
+  command.add_option("--decay-factor", o->schedule.factor, "factor of step and exponential");
+  command.add_option("--decay-every", o->schedule.every, "steps between two factors of step");
+  command.add_option("--power", o->schedule.power, "power of polynomial");
+  command.add_option("--clip-norm", o->clip_norm, "largest norm of all gradients together");
+  command.add_option("--clip-value", o->clip_value, "largest gradient of an element");
+  command.add_option("--frozen", o->frozen, "params that stay, * for any text").separated_by_commas();
+  command.add_option("--no-decay", o->no_decay, "params without weight decay, * for any text")
+      .separated_by_commas();
+  command.add_option("--average", o->average, "decay of a running mean of the weights");
 }
 
 }  // namespace
 
-void add_train(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("train", "train the params of a loss graph on data");
+void add_train(Command app) {
+  Command command = app.add_subcommand("train", "train the params of a loss graph on data");
   auto o = std::make_shared<Options>();
-  command->add_option("FILE", o->path, "a .rlx text, its JSON form or a saved graph; its output is the loss")
-      ->required();
+  command.add_option("FILE", o->path, "a .rlx text, its JSON form or a saved graph; its output is the loss")
+      .required();
   command
-      ->add_option("--data", o->data,
-                   "safetensors or npz with the inputs, or NAME=FILE.npy; the first axis counts batches")
-      ->required();
-  command->add_option("--init", o->init, "files with starting values of params; the others are random");
-  command->add_option("--seed", o->seed, "of random starting values")->capture_default_str();
-  command->add_option("--loss", o->loss, "the output to make small (default: the first)");
-  command->add_option("--steps", o->steps, "steps in all (default: the data once)");
-  command->add_option("--accumulate", o->accumulate, "batches averaged for a step")
-      ->check(CLI::PositiveNumber);
+      .add_option("--data", o->data,
+                  "safetensors or npz with the inputs, or NAME=FILE.npy; the first axis counts batches")
+      .required();
+  command.add_option("--init", o->init, "files with starting values of params; the others are random");
+  command.add_option("--seed", o->seed, "of random starting values").with_default_shown();
+  command.add_option("--loss", o->loss, "the output to make small (default: the first)");
+  command.add_option("--steps", o->steps, "steps in all (default: the data once)");
+  command.add_option("--accumulate", o->accumulate, "batches averaged for a step").positive();
   add_method(command, o);
-  command->add_option("--mixed", o->mixed, "compute in this type")->check(CLI::IsMember({"bf16", "f16"}));
-  command->add_option("--budget", o->budget, "bytes kept for the backward part; the rest is computed again");
-  command->add_option("--resume", o->resume, "go on from this checkpoint");
-  command->add_option("--checkpoint", o->checkpoint, "write weights and state to this file at the end");
-  command->add_option("--save", o->save, "write the weights to this safetensors file");
-  command->add_option("--save-average", o->averaged, "write the averaged weights to this safetensors file");
-  command->add_option("--device", o->device, "where to run: cpu, or ref (the reference interpreter)");
-  command->add_option("--threads", o->threads, "threads to use (default: all)");
-  command->add_option("--progress", o->progress, "auto, bar, lines or none");
-  command->add_flag("--json", o->json, "losses and rates of all steps as JSON");
-  command->callback([o] { run(*o); });
+  command.add_option("--mixed", o->mixed, "compute in this type").one_of({"bf16", "f16"});
+  command.add_option("--budget", o->budget, "bytes kept for the backward part; the rest is computed again");
+  command.add_option("--resume", o->resume, "go on from this checkpoint");
+  command.add_option("--checkpoint", o->checkpoint, "write weights and state to this file at the end");
+  command.add_option("--save", o->save, "write the weights to this safetensors file");
+  command.add_option("--save-average", o->averaged, "write the averaged weights to this safetensors file");
+  command.add_option("--device", o->device, "where to run: cpu, or ref (the reference interpreter)");
+  command.add_option("--threads", o->threads, "threads to use (default: all)");
+  command.add_option("--progress", o->progress, "auto, bar, lines or none");
+  command.add_flag("--json", o->json, "losses and rates of all steps as JSON");
+  command.callback([o] { run(*o); });
 }
 
 }  // namespace rlx::cli

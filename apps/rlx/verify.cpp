@@ -5,11 +5,11 @@
 
 namespace rlx::cli {
 
-void add_verify(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("verify", "check a graph and tell every error in it");
+void add_verify(Command app) {
+  Command command = app.add_subcommand("verify", "check a graph and tell every error in it");
   auto path = std::make_shared<std::string>();
-  command->add_option("FILE", *path, "a .rlx text, its JSON form or a saved graph")->required();
-  command->callback([path] {
+  command.add_option("FILE", *path, "a .rlx text, its JSON form or a saved graph").required();
+  command.callback([path] {
     const auto errors = verify_graph_file(*path);
     for (const ir::VerifyError& e : errors) print(cat(e.rule, ": ", e, "\n"));
     if (!errors.empty()) throw invalid(*path, ": ", errors.size(), errors.size() == 1 ? " error" : " errors");

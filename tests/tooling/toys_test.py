@@ -290,12 +290,12 @@ COMMAND = Toy("a command", {
 #include "apps/rlx/command.h"
 #include "apps/rlx/output.h"
 namespace rlx::cli {
-void add_greet(CLI::App& app) {
-  app.add_subcommand("greet", "say good day")->callback([] { print("good day\n"); });
+void add_greet(Command app) {
+  app.add_subcommand("greet", "say good day").callback([] { print("good day\n"); });
 }
 }
 ''',
-    "apps/rlx/command.h": [("void add_grad(CLI::App& app);", "void add_grad(CLI::App& app);\nvoid add_greet(CLI::App& app);"),
+    "apps/rlx/command.h": [("void add_grad(Command app);", "void add_grad(Command app);\nvoid add_greet(Command app);"),
                            ("kCommands[] = {\n", "kCommands[] = {\n    add_greet,\n")],
 }, "", "good day\n", again=["apps/rlx/main.cpp"], objects="apps/CMakeFiles/rlx_command.dir/rlx/*.o", arguments=["greet"])
 

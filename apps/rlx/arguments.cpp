@@ -1,0 +1,95 @@
+#include "apps/rlx/arguments.h"
+
+#include <CLI/CLI.hpp>
+#include <optional>
+
+namespace rlx::cli {
+
+Argument Argument::required() const {
+  option_->required();
+  return *this;
+}
+
+Argument Argument::positive() const {
+  option_->check(CLI::PositiveNumber);
+  return *this;
+}
+
+Argument Argument::not_negative() const {
+  option_->check(CLI::NonNegativeNumber);
+  return *this;
+}
+
+Argument Argument::between(int64_t least, int64_t most) const {
+  option_->check(CLI::Range(least, most));
+  return *this;
+}
+
+Argument Argument::one_of(const std::vector<std::string>& words) const {
+  option_->check(CLI::IsMember(words));
+  return *this;
+}
+
+Argument Argument::separated_by_commas() const {
+  option_->delimiter(',');
+  return *this;
+}
+
+Argument Argument::with_default_shown() const {
+  option_->capture_default_str();
+  return *this;
+}
+
+Argument Argument::excludes(const std::string& other) const {
+  option_->excludes(other);
+  return *this;
+}
+
+Argument Argument::excludes(Argument other) const {
+  option_->excludes(other.option_);
+  return *this;
+}
+
+Argument Argument::needs(const std::string& other) const {
+  option_->needs(other);
+  return *this;
+}
+
+Argument Argument::needs(Argument other) const {
+  option_->needs(other.option_);
+  return *this;
+}
+
+Command Command::add_subcommand(const std::string& name, const std::string& summary) const {
+  return Command(app_->add_subcommand(name, summary));
+}
+
+template <class T>
+Argument Command::add_option(const std::string& names, T& value, const std::string& summary) const {
+  return Argument(app_->add_option(names, value, summary));
+}
+
+template Argument Command::add_option(const std::string&, std::string&, const std::string&) const;
+template Argument Command::add_option(const std::string&, std::vector<std::string>&,
+                                      const std::string&) const;
+template Argument Command::add_option(const std::string&, int&, const std::string&) const;
+template Argument Command::add_option(const std::string&, int64_t&, const std::string&) const;
+template Argument Command::add_option(const std::string&, uint64_t&, const std::string&) const;
+template Argument Command::add_option(const std::string&, double&, const std::string&) const;
+template Argument Command::add_option(const std::string&, std::optional<int64_t>&, const std::string&) const;
+template Argument Command::add_option(const std::string&, std::optional<uint64_t>&, const std::string&) const;
+template Argument Command::add_option(const std::string&, std::optional<double>&, const std::string&) const;
+
+Argument Command::add_flag(const std::string& names, bool& value, const std::string& summary) const {
+  return Argument(app_->add_flag(names, value, summary));
+}
+
+void Command::callback(std::function<void()> run) const { app_->callback(std::move(run)); }
+
+std::string Command::help() const {
+  if (app_->get_parent() != nullptr) return app_->help("rlx");
+  // App::help would describe the command that was chosen.
+  return app_->get_formatter()->make_help(app_, app_->get_name(), CLI::AppFormatMode::Normal);
+}
+
+}  // namespace rlx::cli
