@@ -148,7 +148,7 @@ TEST(Regex, Syntax) {
   EXPECT_TRUE(fits_regex("a|b|", ""));
   EXPECT_TRUE(fits_regex("(?<year>[0-9]{4}?)", "2024"));
   for (const char* pattern :
-       {"(?=a)", "(a)\\1", "a\\b", "a^b", "a++", "*a", "(a", "a)", "[a", "\\q", "[b-a]"})
+       {"(?=a)", "(a)\\1", "\\c", "[\\c", "a\\b", "a^b", "a++", "*a", "(a", "a)", "[a", "\\q", "[b-a]"})
     EXPECT_THROW(Grammar::from_regex(pattern), Error) << pattern;
 }
 

@@ -190,6 +190,7 @@ class Parser {
   }
 
   char32_t parse_plain() {
+    if (at_end()) throw error("the pattern ends where a character is expected");
     const text::Decoded d = text::decode_utf8(pattern_, at_);
     if (d.code == text::kBadByte) throw error("a byte that is not UTF-8");
     at_ += d.length;
