@@ -10,6 +10,13 @@ namespace rlx::cpu::vm {
 namespace {
 
 constexpr int64_t kJoinEvery = 256;  // lines added up before they join the others: keeps long sums accurate
+constexpr int64_t kLinesAhead = 2;   // between a line and the one that is asked for while it runs
+
+// Pieces of lines lie apart, a row of the matrix between them, as no machine foresees.
+void fetch_line(const char* at, int64_t bytes) {
+  constexpr int64_t kCacheLine = 64;
+  for (int64_t i = 0; i < bytes; i += kCacheLine) __builtin_prefetch(at + i);
+}
 
 template <class Body>
 void with_kernels(const CopyKernels& k, int64_t bytes, Body body) {
@@ -273,6 +280,9 @@ void Runner::run_lines(int64_t outer, int64_t lane, int64_t lanes) {
         }
         char* from = base(a) + (offsets_[a] + offset_in(a, rows, rank, c)) * p.size;
         const int64_t stride = argument(a).strides[size_t(rows - 1)];
+        if (p.reach == Reach::direct && c + kLinesAhead < columns)
+          fetch_line(base(a) + (offsets_[a] + offset_in(a, rows, rank, c + kLinesAhead)) * p.size,
+                     lanes * p.size);
         if (p.reach == Reach::gathered) {
           char* panel = in_workspace(p.panel);
           if (argument(a).role == Role::in) gather(a, from, stride, panel, lanes);
