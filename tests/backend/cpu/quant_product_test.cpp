@@ -218,6 +218,26 @@ TEST_P(QuantFormat, product_is_exact_for_activations_of_eight_bits) {
   check_eight_bits(of_format(GetParam(), 35, 512, 3));
 }
 
+// Batches rely on it: whatever else is multiplied, a row gets the same sums.
+void check_rows_alone(const Weights& w) {
+  const int64_t m = 13;
+  const Array<float> x = random_array(m * w.k, 5, -2, 2);
+  test::at_every_level([&](Team team) {
+    const QuantMatrix packed = w.pack(team);
+    Array<float> together(m * w.n), alone(w.n);
+    multiply(team,
+             {.m = m, .x = x.data(), .x_stride = w.k, .w = &packed, .y = together.data(), .y_stride = w.n});
+    for (int64_t i = 0; i < m; ++i) {
+      const float* row = x.data() + i * w.k;
+      multiply(team, {.m = 1, .x = row, .x_stride = w.k, .w = &packed, .y = alone.data(), .y_stride = w.n});
+      ASSERT_TRUE(std::equal(alone.data(), alone.data() + w.n, together.data() + i * w.n))
+          << w.name << " row " << i;
+    }
+  });
+}
+
+TEST_P(QuantFormat, a_row_has_the_bits_it_has_alone) { check_rows_alone(of_format(GetParam(), 45, 512, 6)); }
+
 void check_decoded(const Weights& w) {
   test::at_every_level([&](Team team) {
     const QuantMatrix packed = w.pack(team);

@@ -10,6 +10,7 @@
 // operations), the dot product rate for many.
 // Levels: also avx512vnni.
 #include "rlx/backend/cpu/kernels/isa/quant_product_dot.h"
+#include "rlx/backend/cpu/kernels/isa/quant_product_pair.h"
 #include "rlx/backend/cpu/kernels/isa/quant_product_strip.h"
 
 namespace rlx::cpu::RLX_ISA {
@@ -17,26 +18,43 @@ namespace {
 
 constexpr int kTileRows = kRegisters >= 32 ? 8 : 4;
 
-/// A strip of one row of x.
-struct Record {
-  Word words[8];
-  float scale;
-  // Of the sum of codes of each run (the first only where a run is the whole strip): -offset * sum, or for
-  // layouts with a least value scale * sum as f32.
-  int32_t correction[2];
-};
+constexpr int kStripVectors = 32 / kLanes;
 
-RLX_INLINE float as_float(int32_t bits) {
-  float f;
-  std::memcpy(&f, &bits, 4);
-  return f;
+/// The codes of a strip as bytes, and their sums over both halves.
+RLX_INLINE void store_codes(const I32 (&codes)[kStripVectors], int8_t* q, int32_t (&sums)[2]) {
+#if defined(RLX_AVX2)
+  const auto c = [&](int i) { return (__m256i)codes[i]; };
+  // Packing works within halves of vectors: words 0 2 4 6 | 1 3 5 7.
+  const __m256i mixed = _mm256_packs_epi16(_mm256_packs_epi32(c(0), c(1)), _mm256_packs_epi32(c(2), c(3)));
+  const __m256i all = _mm256_permutevar8x32_epi32(mixed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(q), all);
+  __m256i sum = _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_set1_epi8(1), all), _mm256_set1_epi16(1));
+  sum = _mm256_add_epi32(sum, _mm256_shuffle_epi32(sum, 0x4e));
+  sum = _mm256_add_epi32(sum, _mm256_shuffle_epi32(sum, 0xb1));
+  sums[0] = _mm256_extract_epi32(sum, 0);
+  sums[1] = _mm256_extract_epi32(sum, 4);
+#else
+  for (int i = 0; i < kStripVectors; ++i) {
+#if defined(RLX_AVX512)
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(q + i * kLanes), _mm512_cvtepi32_epi8((__m512i)codes[i]));
+#else
+    for (int l = 0; l < kLanes; ++l) q[i * kLanes + l] = int8_t(codes[i][l]);
+#endif
+  }
+  sums[0] = sums[1] = 0;
+  for (int i = 0; i < 16; ++i) sums[0] += q[i], sums[1] += q[16 + i];
+#endif
 }
 
-RLX_INLINE void store_codes(int8_t* q, I32 code) {
-#if defined(RLX_AVX512)
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(q), _mm512_cvtepi32_epi8((__m512i)code));
+RLX_INLINE int32_t largest_lane(I32 v) {
+#if defined(RLX_AVX2)
+  __m128i m = _mm_max_epi32(_mm256_castsi256_si128((__m256i)v), _mm256_extracti128_si256((__m256i)v, 1));
+  m = _mm_max_epi32(m, _mm_shuffle_epi32(m, 0x4e));
+  return _mm_cvtsi128_si32(_mm_max_epi32(m, _mm_shuffle_epi32(m, 0xb1)));
 #else
-  for (int l = 0; l < kLanes; ++l) q[l] = int8_t(code[l]);
+  int32_t largest = v[0];
+  for (int l = 1; l < kLanes; ++l) largest = v[l] > largest ? v[l] : largest;
+  return largest;
 #endif
 }
 
@@ -61,8 +79,7 @@ RLX_INLINE Rounding rounding_of(const float* x, int64_t count, const QuantLayout
     const I32 bits = (I32)abs(load(x + i));
     top = bits > top ? bits : top;
   }
-  int32_t largest_bits = 0;
-  for (int l = 0; l < kLanes; ++l) largest_bits = top[l] > largest_bits ? top[l] : largest_bits;
+  const int32_t largest_bits = largest_lane(top);
   // A non-finite number times 0 is NaN; its code does not matter.
   if (largest_bits >= 0x7f800000) return {0, as_float(0x7fc00000), as_float(0x7fc00000)};
   const float largest = as_float(largest_bits);
@@ -76,10 +93,12 @@ RLX_INLINE Rounding rounding_of(const float* x, int64_t count, const QuantLayout
 RLX_INLINE void round_strip(const float* x, const Rounding& r, const QuantLayout& layout, Record& out) {
   out.scale = r.stored;
   const F32 inverse = set1(r.inverse);
-  int8_t q[32];
-  for (int i = 0; i < 32; i += kLanes) store_codes(q + i, round_to_int(load(x + i) * inverse));
-  int32_t sums[2] = {};
-  for (int i = 0; i < 16; ++i) sums[0] += q[i], sums[1] += q[16 + i];
+  I32 codes[kStripVectors];
+#pragma GCC unroll 8
+  for (int i = 0; i < kStripVectors; ++i) codes[i] = round_to_int(load(x + i * kLanes) * inverse);
+  alignas(32) int8_t q[32];
+  int32_t sums[2];
+  store_codes(codes, q, sums);
   if (layout.run == 32) sums[0] += sums[1];
   for (int s = 0; s < 2; ++s) {
     out.correction[s] = -layout.offset * sums[s];
@@ -143,8 +162,7 @@ RLX_INLINE void strip_of_x(const Head<layout>& head, const std::byte* strip, int
 #pragma GCC unroll 8
     for (int m = 0; m < M; ++m) {
       products[m] = I32{};
-      if constexpr (!layout.has_least() && layout.offset != 0 && !subtracts_offset(layout))
-        products[m] = set1(x[m].correction[s]);
+      if constexpr (starts_with_correction(layout)) products[m] = set1(x[m].correction[s]);
     }
     dot<layout, words, M>(products, c + s * words, [&](int m) { return x[m].words + s * words; });
 #pragma GCC unroll 8
@@ -170,33 +188,85 @@ void rows_of_x(const QuantView& w, const Record* x, const std::byte* block, F32*
   for (int m = 0; m < M; ++m) out[m] = sums[m];
 }
 
+/// Where the rows of a group of w come from and go to.
+struct GroupRows {
+  const QuantRows& rows;
+  const std::byte* data;
+  float* y;
+  int64_t y_stride;
+  int lanes;
+  F32 factor;
+
+  RLX_INLINE GroupRows(const QuantRows& rows, int64_t g, float* y, int64_t y_stride)
+      : rows(rows),
+        data(rows.w->data + g * rows.w->blocks * rows.w->block_bytes),
+        y(y + g * kLanes),
+        y_stride(y_stride) {
+    const int64_t left = rows.w->n - g * kLanes;
+    lanes = int(left < kLanes ? left : kLanes);
+    factor = set1(1.0f);
+    if (rows.w->factors) factor = load(rows.w->factors + g * kLanes);
+  }
+  RLX_INLINE const Record* records(int64_t m) const {
+    return reinterpret_cast<const Record*>(rows.records) + m * rows.w->strips();
+  }
+  RLX_INLINE void put(int64_t m, F32 sum) const { store_n(y + m * y_stride, sum * factor, lanes); }
+};
+
+/// Rows [m, end) of x by one group.
 template <QuantLayout layout>
-void multiply_layout(const QuantRows& rows, const QuantTile& tile, float* y, int64_t y_stride) {
-  const QuantView& w = *rows.w;
-  const int64_t strips = w.strips();
-  for (int64_t g = tile.group_begin; g < tile.group_end; ++g) {
-    const std::byte* group = w.data + g * w.blocks * w.block_bytes;
-    const int64_t left = w.n - g * kLanes;
-    const int lanes = int(left < kLanes ? left : kLanes);
-    F32 factor = set1(1.0f);
-    if (w.factors) factor = load(w.factors + g * kLanes);
-    for (int64_t m = tile.row_begin; m < tile.row_end;) {
-      const Record* x = reinterpret_cast<const Record*>(rows.records) + m * strips;
-      F32 sums[kTileRows];
-      int height = kTileRows;
-      while (m + height > rows.m) height /= 2;
-      if (height == 8) {
-        rows_of_x<layout, kTileRows>(w, x, group, sums);
-      } else if (height == 4) {
-        rows_of_x<layout, 4>(w, x, group, sums);
-      } else if (height == 2) {
-        rows_of_x<layout, 2>(w, x, group, sums);
-      } else {
-        rows_of_x<layout, 1>(w, x, group, sums);
-      }
-      for (int i = 0; i < height; ++i, ++m) store_n(y + m * y_stride + g * kLanes, sums[i] * factor, lanes);
+void multiply_group(const GroupRows& g, int64_t m, int64_t end) {
+  const QuantView& w = *g.rows.w;
+  while (m < end) {
+    const Record* x = g.records(m);
+    F32 sums[kTileRows];
+    int height = kTileRows;
+    while (m + height > g.rows.m) height /= 2;
+    if (height == 8) {
+      rows_of_x<layout, kTileRows>(w, x, g.data, sums);
+    } else if (height == 4) {
+      rows_of_x<layout, 4>(w, x, g.data, sums);
+    } else if (height == 2) {
+      rows_of_x<layout, 2>(w, x, g.data, sums);
+    } else {
+      rows_of_x<layout, 1>(w, x, g.data, sums);
+    }
+    for (int i = 0; i < height; ++i, ++m) g.put(m, sums[i]);
+  }
+}
+
+/// Whole tiles of rows of x from m on by two groups, one behind the other; the first row that is left.
+template <QuantLayout layout>
+int64_t multiply_pair(const GroupRows& first, const GroupRows& second, int64_t m, int64_t end) {
+#if defined(RLX_AVX2)
+  static_assert(kTileRows == kPairRows);
+  alignas(kVectorBytes) float sums[2][kPairRows][kLanes];
+  for (; m + kPairRows <= end; m += kPairRows) {
+    rows_of_pair<layout>(*first.rows.w, first.records(m), first.data, sums);
+    for (int i = 0; i < kPairRows; ++i) {
+      first.put(m + i, load(sums[0][i]));
+      second.put(m + i, load(sums[1][i]));
     }
   }
+#else
+  (void)first, (void)second, (void)end;
+#endif
+  return m;
+}
+
+template <QuantLayout layout>
+void multiply_layout(const QuantRows& rows, const QuantTile& tile, float* y, int64_t y_stride) {
+  int64_t g = tile.group_begin;
+  if constexpr (takes_pairs(layout)) {
+    for (; g + 2 <= tile.group_end; g += 2) {
+      const GroupRows first(rows, g, y, y_stride), second(rows, g + 1, y, y_stride);
+      const int64_t left = multiply_pair<layout>(first, second, tile.row_begin, tile.row_end);
+      multiply_group<layout>(first, left, tile.row_end);
+      multiply_group<layout>(second, left, tile.row_end);
+    }
+  }
+  for (; g < tile.group_end; ++g)
+    multiply_group<layout>(GroupRows(rows, g, y, y_stride), tile.row_begin, tile.row_end);
 }
 
 void multiply(const QuantRows& rows, const QuantTile& tile, float* y, int64_t y_stride) {

@@ -24,6 +24,21 @@ struct Word {
 RLX_INLINE Word make_word(const int8_t* q) { return {{q[0], q[2]}, {q[1], q[3]}}; }
 #endif
 
+/// A strip of one row of x.
+struct Record {
+  Word words[8];
+  float scale;
+  // Of the sum of codes of each run (the first only where a run is the whole strip): -offset * sum, or for
+  // layouts with a least value scale * sum as f32.
+  int32_t correction[2];
+};
+
+RLX_INLINE float as_float(int32_t bits) {
+  float f;
+  std::memcpy(&f, &bits, 4);
+  return f;
+}
+
 #if defined(RLX_AVX2)
 
 constexpr int largest_number(const QuantLayout& l) {
@@ -37,6 +52,9 @@ constexpr bool subtracts_offset(const QuantLayout& l) {
   return largest_number(l) > 127 && l.offset == 128 && !l.has_least();
 }
 
+/// Words whose sums of pairs together are below 2^15.
+constexpr int words_that_fit(const QuantLayout& l) { return 32767 / (2 * 127 * largest_number(l)); }
+
 RLX_INLINE __m256i pairs(__m256i weights, __m256i x) { return _mm256_maddubs_epi16(weights, x); }
 RLX_INLINE I32 add_pairs(I32 sum, __m256i p) { return sum + (I32)_mm256_madd_epi16(p, _mm256_set1_epi16(1)); }
 
@@ -44,7 +62,7 @@ RLX_INLINE I32 add_pairs(I32 sum, __m256i p) { return sum + (I32)_mm256_madd_epi
 /// 16 registers hold no more.
 template <QuantLayout layout, int words, int M, class Rows>
 RLX_INLINE void dot(I32* sums, const U32* weights, Rows x) {
-  constexpr int fit = 32767 / (2 * 127 * largest_number(layout));  // words whose sum is below 2^15
+  constexpr int fit = words_that_fit(layout);
   constexpr int together = fit >= words ? words : fit >= 4 ? 4 : 2;
   const auto w = [&](int v) { return (__m256i)weights[v]; };
   const auto codes = [&](int m, int v) { return _mm256_set1_epi32(x(m)[v]); };
@@ -131,5 +149,19 @@ RLX_INLINE void dot(I32* sums, const U32* weights, Rows x) {
 }
 
 #endif
+
+/// Whether two groups are multiplied at once (quant_product_pair.h).
+constexpr bool takes_pairs(const QuantLayout& l) {
+#if defined(RLX_AVX2)
+  return words_that_fit(l) >= 2;  // else widening is the most of it, and two groups gain nothing
+#else
+  return l.bits < 0;
+#endif
+}
+
+/// Whether products begin with the record's correction.
+constexpr bool starts_with_correction(const QuantLayout& l) {
+  return !l.has_least() && l.offset != 0 && !subtracts_offset(l);
+}
 
 }  // namespace rlx::cpu::RLX_ISA
