@@ -102,6 +102,57 @@ TEST(Attention, every_number_of_heads_a_group_agrees_with_a_plain_loop_when_deco
   });
 }
 
+// Batches and guesses rely on it: the heads of a group, taken together, get what each gets alone.
+TEST(Attention, a_row_has_the_bits_it_has_alone_when_decoding) {
+  test::at_every_level([](Team team) {
+    for (const KvFormat format : {KvFormat::f32, KvFormat::f16, KvFormat::bf16, KvFormat::q8_0}) {
+      for (const int64_t group : {2, 3, 4, 7, 9}) {
+        AttentionProblem x({.batch = 1,
+                            .q_heads = group,
+                            .kv_heads = 1,
+                            .q_len = 1,
+                            .k_len = 331,
+                            .head_dim = 64,
+                            .value_dim = 96,
+                            .format = format});
+        const Attention p = x.parameters();
+        Array<std::byte> workspace(int64_t(attention_workspace(p, team.threads())));
+        attention(team, p, workspace.data());
+        Array<float> o(p.value_dim);
+        for (int64_t h = 0; h < group; ++h) {
+          Attention one = p;
+          one.q_heads = 1;
+          one.q += h * p.q_strides.head;
+          one.o = o.data();
+          one.lse = nullptr;
+          attention(team, one, workspace.data());
+          ASSERT_TRUE(std::equal(o.data(), o.data() + p.value_dim, p.o + h * p.o_strides.head))
+              << "format " << int(format) << " head " << h << " of " << group;
+        }
+      }
+    }
+  });
+}
+
+TEST(Attention, every_format_agrees_with_a_plain_loop_when_decoding) {
+  test::at_every_level([](Team team) {
+    for (const KvFormat format : {KvFormat::f32, KvFormat::f16, KvFormat::bf16, KvFormat::q8_0}) {
+      for (const int64_t group : {3, 4, 7}) {
+        for (const int64_t dim : {32, 64, 160}) {
+          check_case(team, {.q_heads = 2 * group,
+                            .q_len = 1,
+                            .k_len = 331,
+                            .head_dim = dim,
+                            .value_dim = 64,
+                            .causal = true,
+                            .format = format,
+                            .packed = true});
+        }
+      }
+    }
+  });
+}
+
 // A query rounded to 8 bits a block moves a score by at most the sum over blocks of
 // largest |scale q| / 254 * sum |k|; the log-sum-exp by no more than the worst score.
 TEST(Attention, rounded_queries_stay_within_their_bound_when_decoding_q8_0) {

@@ -14,6 +14,7 @@
 #include <type_traits>
 
 #include "rlx/backend/cpu/kernels/isa/attention_q8.h"
+#include "rlx/backend/cpu/kernels/isa/attention_rows.h"
 
 namespace rlx::cpu::RLX_ISA {
 namespace {
@@ -224,12 +225,12 @@ struct Scratch {
   };
 };
 
-/// body(rows, stride) with a tile of keys or values: where they lie, or widened once for many rows.
+/// body(rows, stride) with a tile of keys or values for `count` rows: where they lie, or widened once for many.
 template <class P, class F>
-RLX_INLINE void with_tile(const Group& g, P data, int64_t stride, int64_t dim, int64_t keys, const Scratch& x,
+RLX_INLINE void with_tile(int64_t count, P data, int64_t stride, int64_t dim, int64_t keys, const Scratch& x,
                           F body) {
   if constexpr (!std::is_same_v<P, const float*>) {
-    if (g.rows > kRowsTogether) {
+    if (count > kRowsTogether) {
       widen_rows(data, stride, dim, 0, keys, x.tile, x.tile_stride);
       return body(static_cast<const float*>(x.tile), x.tile_stride);
     }
@@ -237,10 +238,11 @@ RLX_INLINE void with_tile(const Group& g, P data, int64_t stride, int64_t dim, i
   body(data, stride);
 }
 
+/// Rows [from, g.rows).
 template <class P>
-RLX_INLINE void score_tile(const Group& g, P k, int64_t stride, int64_t keys, const Scratch& x,
+RLX_INLINE void score_tile(const Group& g, int64_t from, P k, int64_t stride, int64_t keys, const Scratch& x,
                            float* scores) {
-  for (int64_t r = 0; r < g.rows; r += kRowsTogether) {
+  for (int64_t r = from; r < g.rows; r += kRowsTogether) {
     with_rows(least(kRowsTogether, g.rows - r), [&]<int R>() __attribute__((always_inline)) {
       score_rows<R>(k, stride, g.p.head_dim, x.q + r * x.q_stride, x.q_stride, keys,
                     scores + r * kAttentionSplit);
@@ -249,10 +251,10 @@ RLX_INLINE void score_tile(const Group& g, P k, int64_t stride, int64_t keys, co
 }
 
 template <class P>
-RLX_INLINE void value_tile(const Group& g, P v, int64_t stride, int64_t keys, const float* weights,
-                           float* out) {
+RLX_INLINE void value_tile(const Group& g, int64_t from, P v, int64_t stride, int64_t keys,
+                           const float* weights, float* out) {
   const int64_t dim = g.p.value_dim, part = dim + 2;
-  for (int64_t r = 0; r < g.rows; r += kRowsTogether) {
+  for (int64_t r = from; r < g.rows; r += kRowsTogether) {
     with_rows(least(kRowsTogether, g.rows - r), [&]<int R>() __attribute__((always_inline)) {
       const float* w = weights + r * kAttentionSplit;
       float* to = out + r * part + 2;
@@ -325,15 +327,23 @@ void decode_split(const Attention& p, int64_t batch, int64_t kv_head, int64_t be
     if constexpr (std::is_same_v<P, Q8>) {
       if (rounds_queries(p)) return score_q8_tile(g, k, p.k_strides.row, count, x, x.scores + key);
     }
-    with_tile(g, k, p.k_strides.row, p.head_dim, count, x,
-              [&](auto rows, int64_t stride) { score_tile(g, rows, stride, count, x, x.scores + key); });
+    const int64_t done =
+        score_many(k, p.k_strides.row, p.head_dim, x.q, x.q_stride, g.rows, count, x.scores + key);
+    if (done == g.rows) return;
+    with_tile(g.rows - done, k, p.k_strides.row, p.head_dim, count, x, [&](auto rows, int64_t stride) {
+      score_tile(g, done, rows, stride, count, x, x.scores + key);
+    });
   });
   for (int64_t r = 0; r < g.rows; ++r) {
     softmax_row(g, r, begin, keys, x.scores + r * kAttentionSplit, out + r * part);
   }
   each_tile(p.v, p.v_strides, [&](auto v, int64_t key, int64_t count) {
-    with_tile(g, v, p.v_strides.row, p.value_dim, count, x,
-              [&](auto rows, int64_t stride) { value_tile(g, rows, stride, count, x.scores + key, out); });
+    const int64_t done =
+        add_many_values(v, p.v_strides.row, p.value_dim, x.scores + key, g.rows, count, out + 2, part);
+    if (done == g.rows) return;
+    with_tile(g.rows - done, v, p.v_strides.row, p.value_dim, count, x, [&](auto rows, int64_t stride) {
+      value_tile(g, done, rows, stride, count, x.scores + key, out);
+    });
   });
 }
 
