@@ -58,6 +58,7 @@ Decoder::Decoder(const models::Model& model, DecoderOptions options)
   }
   keeps_running_state_ = has_running_state(config_);
   tokens_.resize(size_t(options_.batch));
+  for (auto& text : tokens_) text.reserve(size_t(options_.capacity));
   for (int64_t row = 0; row < options_.batch; ++row) rows_.push_back(int32_t(row));
 }
 

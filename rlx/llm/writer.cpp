@@ -21,6 +21,10 @@ Writer::Writer(LanguageModel& model, std::span<const TokenId> prompt, const Gene
     has_text = false;
   }
   if (!has_text && !options.stop.empty()) (void)model.tokenizer();  // says that there is none
+  // So that the usual answer allocates nothing for its tokens.
+  const auto expected = size_t(std::min<int64_t>(options.max_tokens, 4096));
+  out_.tokens.reserve(expected);
+  out_.log_probabilities.reserve(expected);
   if (options.max_tokens == 0) end(Finish::max_tokens);
 }
 

@@ -10,11 +10,10 @@ using runtime::Instance;
 using runtime::LeafRole;
 
 const TensorView& Outputs::view(std::string_view name) const {
-  std::vector<std::string> known;
-  for (size_t i = 0; i < ports_.size(); ++i) {
+  for (size_t i = 0; i < ports_.size(); ++i)
     if (ports_[i].name == name) return views_[i];
-    known.push_back(ports_[i].name);
-  }
+  std::vector<std::string> known;
+  for (const Port& p : ports_) known.push_back(p.name);
   throw invalid("outputs: there is no output '", name, "'; there are ", join(known));
 }
 
