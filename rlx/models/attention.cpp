@@ -7,11 +7,14 @@ namespace rlx::models {
 
 Heads heads_of(const Net& net) {
   const Config& c = net.c;
+  double scale = c.attention_scale;
+  if (c.scale_by_layer)
+    scale = (scale != 0 ? scale : 1 / std::sqrt(double(c.head_dim))) / double(net.layer + 1);
   return {.heads = c.heads,
           .kv_heads = c.kv_heads,
           .lanes = c.head_dim,
           .window = net.mixer() == Mixer::window ? c.window : 0,
-          .scale = c.attention_scale,
+          .scale = scale,
           .softcap = c.attention_softcap};
 }
 

@@ -87,7 +87,8 @@ struct Config {
   std::vector<Mixer> mixers;  // by layer
   int64_t window = 0;         // tokens a window layer sees, itself among them
   Rope rope, window_rope;
-  double attention_scale = 0;  // 0: 1 / sqrt(head_dim)
+  double attention_scale = 0;   // 0: 1 / sqrt(head_dim)
+  bool scale_by_layer = false;  // and divided by the number of the layer, the first being 1
   double attention_softcap = 0, logit_softcap = 0;
   double embedding_scale = 1, residual_scale = 1, logit_scale = 1;
   bool norm_plus_one = false;  // norms multiply by 1 + weight

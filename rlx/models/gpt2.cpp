@@ -23,8 +23,8 @@ void configure(ConfigSource& s, Config& c) {
   c.activation = ops::Activation::gelu_approx;
   read_decoder(s, c);
   if (c.intermediate == 0) c.intermediate = 4 * c.hidden;
-  s.require_flag({"scale_attn_weights"}, true);
-  s.require_flag({"scale_attn_by_inverse_layer_idx"}, false);
+  if (!s.find_flag({"scale_attn_weights"}).value_or(true)) c.attention_scale = 1;
+  c.scale_by_layer = s.find_flag({"scale_attn_by_inverse_layer_idx"}).value_or(false);
   s.require_flag({"add_cross_attention"}, false);
   s.ignore("reorder_and_upcast_attn");
 }

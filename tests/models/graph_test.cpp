@@ -123,5 +123,68 @@ TEST(Ropes, dynamic_grows_with_the_text) {
     EXPECT_LT(largest_difference(session.step({{kText[at]}}), 0, whole, int64_t(at), 1), 1e-5);
 }
 
+// A GPT-2 of two layers with heads of four lanes.
+TinyLlama tiny_gpt2() {
+  TinyLlama tiny;
+  tiny.config = {{"model_type", "\"gpt2\""},
+                 {"vocab_size", "16"},
+                 {"n_embd", "8"},
+                 {"n_layer", "2"},
+                 {"n_head", "2"},
+                 {"n_positions", "16"},
+                 {"n_inner", "12"},
+                 {"layer_norm_epsilon", "1e-5"}};
+  tiny.tensors.clear();
+  const auto add = [&](const std::string& name, Dims dims) {
+    tiny.tensors.emplace(name, ir::sample_literal(cat(Shape(DType::f32, dims)), tiny.tensors.size() + 1));
+  };
+  const auto add_both = [&](const std::string& name, Dims dims) {
+    add(name + ".weight", dims);
+    add(name + ".bias", {dims.back()});
+  };
+  add("wte.weight", {16, 8});
+  add("wpe.weight", {16, 8});
+  add_both("ln_f", {8});
+  for (int layer = 0; layer < 2; ++layer) {
+    const std::string h = cat("h.", layer, ".");
+    add_both(h + "ln_1", {8});
+    add_both(h + "attn.c_attn", {8, 24});
+    add_both(h + "attn.c_proj", {8, 8});
+    add_both(h + "ln_2", {8});
+    add_both(h + "mlp.c_fc", {8, 12});
+    add_both(h + "mlp.c_proj", {12, 8});
+  }
+  return tiny;
+}
+
+// The queries of a layer, weights and bias, times a number.
+void multiply_queries(TinyLlama& tiny, int layer, float factor) {
+  for (const char* part : {"weight", "bias"}) {
+    Literal& t = tiny.tensors.at(cat("h.", layer, ".attn.c_attn.", part));
+    const auto values = t.mutable_data<float>();
+    for (size_t i = 0; i < values.size(); ++i) values[i] *= i % 24 < 8 ? factor : 1;
+  }
+}
+
+Literal logits_of(const TinyLlama& tiny) {
+  const Scratch scratch;
+  return logits_of(models::open_model(tiny.write(scratch)), kText);
+}
+
+// Scores that are not scaled are those of larger queries, scores divided by the number of a layer those of smaller ones.
+TEST(Graphs, gpt2_scales_scores_as_its_configuration_says) {
+  TinyLlama plain = tiny_gpt2(), flagged = tiny_gpt2();
+  flagged.config["scale_attn_weights"] = "false";
+  for (const int layer : {0, 1}) multiply_queries(plain, layer, 2);  // heads of four lanes: 1 / sqrt(4)
+  expect_close(logits_of(flagged), logits_of(plain), 1e-5);
+
+  plain = tiny_gpt2(), flagged = tiny_gpt2();
+  flagged.config["scale_attn_by_inverse_layer_idx"] = "true";
+  const Literal before = logits_of(plain);
+  multiply_queries(plain, 1, 0.5f);
+  expect_close(logits_of(flagged), logits_of(plain), 1e-5);
+  EXPECT_GT(largest_difference(before, 0, logits_of(plain), 0, int64_t(kText.size())), 1e-3);
+}
+
 }  // namespace
 }  // namespace rlx::test
