@@ -17,6 +17,8 @@ constexpr int64_t kBlockRows = 256;
 // Rows that are multiplied together at every level: rows are cut at multiples of it only, so that the form
 // a row is multiplied in does not depend on the cut.
 constexpr int64_t kTileRows = 8;
+// Groups that are multiplied together at some levels: a tile has whole pairs of them, but for the last.
+constexpr int64_t kGroupsTogether = 2;
 // Bytes of w worth handing to a thread.
 constexpr int64_t kGrainBytes = 64 << 10;
 
@@ -55,7 +57,8 @@ void quant_product(Team team, const QuantProduct& p, std::byte* workspace) {
   const int64_t rows_together = std::min(kBlockRows, ceil_div(ceil_div(p.m, cuts), kTileRows) * kTileRows);
   const int64_t group_bytes = std::max<int64_t>(1, w.blocks * w.block_bytes);
   const int64_t least_groups = ceil_div(kGrainBytes, group_bytes * rows_together);
-  const int64_t groups_together = std::max(least_groups, ceil_div(groups, wanted));
+  const int64_t groups_together =
+      ceil_div(std::max(least_groups, ceil_div(groups, wanted)), kGroupsTogether) * kGroupsTogether;
   const auto multiply = exact ? kernels.multiply_exact : kernels.multiply;
   team.parallel_tiles(p.m, groups, rows_together, groups_together,
                       [&](int64_t r0, int64_t r1, int64_t g0, int64_t g1) {

@@ -17,6 +17,8 @@ namespace rlx::cpu::RLX_ISA {
 namespace {
 
 constexpr int kTileRows = kRegisters >= 32 ? 8 : 4;
+// Weights that one or two rows ask for before they are needed.
+constexpr int64_t kBytesAhead = 4096;
 
 constexpr int kStripVectors = 32 / kLanes;
 
@@ -181,6 +183,12 @@ void rows_of_x(const QuantView& w, const Record* x, const std::byte* block, F32*
     const Head<layout> head(block);
     const std::byte* strip = block + layout.head_bytes() * kLanes;
     for (int64_t t = 0; t < strips; ++t, strip += layout.strip_bytes() * kLanes, x += M) {
+#if defined(RLX_AVX2)
+      if constexpr (M <= 2) {
+        for (int line = 0; line < layout.strip_bytes() * kLanes; line += 64)
+          __builtin_prefetch(strip + kBytesAhead + line);
+      }
+#endif
       strip_of_x<layout, M>(head, strip, t, x, sums);
     }
   }
@@ -241,8 +249,9 @@ int64_t multiply_pair(const GroupRows& first, const GroupRows& second, int64_t m
 #if defined(RLX_AVX2)
   static_assert(kTileRows == kPairRows);
   alignas(kVectorBytes) float sums[2][kPairRows][kLanes];
+  const int64_t begin = m;
   for (; m + kPairRows <= end; m += kPairRows) {
-    rows_of_pair<layout>(*first.rows.w, first.records(m), first.data, sums);
+    rows_of_pair<layout>(*first.rows.w, first.records(m), first.data, m == begin, sums);
     for (int i = 0; i < kPairRows; ++i) {
       first.put(m + i, load(sums[0][i]));
       second.put(m + i, load(sums[1][i]));

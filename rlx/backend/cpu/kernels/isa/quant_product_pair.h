@@ -106,17 +106,24 @@ RLX_INLINE void strip_of_pair(const Head<layout> (&head)[2], const PairWords<lay
   }
 }
 
-/// sums[g][m]: row m of x by group g.
+/// sums[g][m]: row m of x by group g. `is_first`: nobody has read these groups yet, so the next ones are asked for.
 template <QuantLayout layout>
-void rows_of_pair(const QuantView& w, const Record* x, const std::byte* block,
+void rows_of_pair(const QuantView& w, const Record* x, const std::byte* block, bool is_first,
                   float (&sums)[2][kPairRows][kLanes]) {
   std::memset(sums, 0, sizeof sums);
   const int64_t strips = layout.elements ? layout.elements / 32 : w.block_strips;
   const int64_t second = w.blocks * w.block_bytes;  // from a group to the next
+  const std::byte* next = block + 2 * second;
   for (int64_t b = 0; b < w.blocks; ++b, block += w.block_bytes) {
+    if (is_first) next += 2 * layout.head_bytes() * kLanes;
     const Head<layout> head[2] = {Head<layout>(block), Head<layout>(block + second)};
     const std::byte* strip = block + layout.head_bytes() * kLanes;
     for (int64_t t = 0; t < strips; ++t, strip += layout.strip_bytes() * kLanes, x += kPairRows) {
+      if (is_first) {
+        for (int64_t line = 0; line < 2 * layout.strip_bytes() * kLanes; line += 64)
+          __builtin_prefetch(next + line);
+        next += 2 * layout.strip_bytes() * kLanes;
+      }
       strip_of_pair<layout>(head, PairWords<layout>(head, strip, strip + second, t), t, x, sums);
     }
   }
