@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "rlx/backend/assembly.h"
+#include "rlx/backend/work.h"
 #include "rlx/ir/leaves.h"
 #include "rlx/ops/attention/attention.h"
 #include "rlx/ops/elementwise/cast.h"
@@ -185,7 +186,7 @@ void Assembly::add_chosen(const ir::Node& n, std::vector<Place> in, std::span<co
                   .origin = n.origin ? n.origin->text() : std::string(),
                   .in = std::move(in),
                   .out = std::move(out),
-                  .cost = ir::cost_of(*n.op, types, n.shapes, n.attrs.get()),
+                  .cost = work_of(n, types),
                   .declined = std::move(declined)};
   append(std::move(step),
          choice.kernel->prepare(

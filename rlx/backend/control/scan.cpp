@@ -11,7 +11,7 @@
 #include "rlx/backend/control/body.h"
 #include "rlx/backend/control/loops.h"
 #include "rlx/backend/control/rows.h"
-#include "rlx/ir/bodies.h"
+#include "rlx/backend/work.h"
 
 namespace rlx::backend {
 namespace {
@@ -24,19 +24,6 @@ constexpr double kLeastOperations = 262144;
 std::vector<int> operand_numbers(const ops::Scan::Attrs& a, size_t leaves) {
   std::vector<int> out(leaves, -1);
   for (int i = 0; i < a.consts; ++i) out[size_t(a.carries + i)] = a.carries + i;
-  return out;
-}
-
-double operations(const ir::Graph& body) {
-  double out = 0;
-  for (const ir::Node* n : body.nodes()) {
-    Shapes in;
-    for (const ir::Value v : n->inputs) in.push_back(body.shape(v));
-    bool inside = false;
-    ir::for_each_body(
-        *n, [&](const ir::FieldInfo&, const ir::GraphRef& b) { out += operations(*b), inside = true; });
-    if (!inside) out += ir::cost_of(*n->op, in, n->shapes, n->attrs.get()).operations;
-  }
   return out;
 }
 
@@ -57,7 +44,7 @@ std::optional<RowParts> parts_of(const ops::Scan::Attrs& a, int threads) {
   };
   RowParts out{.rows = rows_of(0)};
   if (out.rows < threads * kLeastRows) return std::nullopt;
-  if (double(a.length.value()) * operations(body) < kLeastOperations) return std::nullopt;
+  if (double(a.length.value()) * operations_of(body) < kLeastOperations) return std::nullopt;
   for (size_t i = 0; i < leaves.size(); ++i) {
     const bool carry = i < size_t(a.carries), constant = !carry && i < size_t(a.carries + a.consts);
     if (carry && rows_of(i) != out.rows) return std::nullopt;
