@@ -245,7 +245,9 @@ class Form {
     u32("ssm.time_step_rank", d.value_heads);
     u32("ssm.inner_size", d.value_heads * d.value_lanes);
     u32("full_attention_interval", 4);
-    const int32_t sections[] = {int32_t(c_.rope.lanes / 2), 0, 0, 0};
+    // Time, height and width of a picture take turns, so that each has about a third of the pairs of lanes.
+    const int32_t pairs = int32_t(c_.rope.lanes / 2), third = pairs / 3;
+    const int32_t sections[] = {pairs - 2 * third, third, third, 0};
     if (is("qwen3_5")) out_.add_i32s(name_ + ".rope.dimension_sections", sections);
   }
 
