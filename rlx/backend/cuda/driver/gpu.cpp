@@ -32,19 +32,26 @@ class GpuMemory final : public backend::Memory {
   void release(std::byte* p) const noexcept override { gpu_.use().MemFree(device_pointer(p)); }
   const backend::Memory& staging() const override { return staging_; }
   void upload(std::byte* to, const std::byte* from, size_t n) const override {
-    if (n > 0) check(gpu_.use().MemcpyHtoD(device_pointer(to), from, n), "a copy to the GPU");
+    if (n > 0) finish(gpu_.use().MemcpyHtoD(device_pointer(to), from, n), "a copy to the GPU");
   }
   void download(std::byte* to, const std::byte* from, size_t n) const override {
     if (n > 0) check(gpu_.use().MemcpyDtoH(to, device_pointer(from), n), "a copy from the GPU");
   }
   void copy(std::byte* to, const std::byte* from, size_t n) const override {
-    if (n > 0) check(gpu_.use().MemcpyDtoD(device_pointer(to), device_pointer(from), n), "a copy on the GPU");
+    if (n > 0)
+      finish(gpu_.use().MemcpyDtoD(device_pointer(to), device_pointer(from), n), "a copy on the GPU");
   }
   void clear(std::byte* at, size_t n) const override {
-    if (n > 0) check(gpu_.use().MemsetD8(device_pointer(at), 0, n), "a fill on the GPU");
+    if (n > 0) finish(gpu_.use().MemsetD8(device_pointer(at), 0, n), "a fill on the GPU");
   }
 
  private:
+  // The driver returns before a fill, a copy on the GPU or a small copy to it has ended, and streams of queues do not wait for the one it uses.
+  void finish(Result r, const char* what) const {
+    check(r, what);
+    check(gpu_.use().StreamSynchronize(nullptr), what);
+  }
+
   const Gpu& gpu_;
   const backend::Memory& staging_;
 };
