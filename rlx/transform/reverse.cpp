@@ -1,7 +1,7 @@
 #include "rlx/transform/reverse.h"
 
 #include "rlx/ir/leaves.h"
-#include "rlx/ops/elementwise/binary.h"
+#include "rlx/transform/accumulate.h"
 
 namespace rlx::transform {
 namespace {
@@ -57,7 +57,7 @@ class Backward {
   void accumulate(Value v, Expr t) {
     t = as_type(t, Shape(g_.shape(v)), cat("gradient of ", g_.node(v).op->name));
     Expr& slot = cotangents_[v];
-    slot = slot ? ops::add(slot, t) : t;
+    slot = slot ? accumulated(slot, t) : t;
   }
 
   void apply_rule(NodeId id, const Exprs& cotangents) {

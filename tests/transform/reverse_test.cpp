@@ -56,6 +56,29 @@ TEST(Reverse, several_outputs_take_their_cotangents_as_inputs) {
   expect_values(out.at("d_x"), {2, std::exp(2.0)});
 }
 
+TEST(Reverse, gradients_of_parts_are_laid_side_by_side) {
+  const auto g = graph(
+      "graph(x: f64[2,7]) { a = narrow(x, axis=1, start=1, len=2) b = narrow(x, axis=1, start=3, len=1) "
+      "c = narrow(x, axis=1, start=5, len=2) s = add(reduce(mul(a, a)), reduce(exp(b))) return add(s, reduce(c)) }");
+  const ir::Graph d = value_and_grad(g, {"x"});
+  int joins = 0;
+  for (const ir::Node* n : d.nodes()) {
+    if (n->op->name != "concat" || n->uses.empty()) continue;
+    ++joins;
+    EXPECT_EQ(n->inputs.size(), 5u);
+  }
+  EXPECT_EQ(joins, 1) << cat(d);
+  const auto out = run(d, {{"x", f64({2, 7}, {1, 2, 3, 0, 5, 6, 7, 8, 9, 10, 0, 12, 13, 14})}});
+  expect_values(out.at("d_x"), {0, 4, 6, 1, 0, 1, 1, 0, 18, 20, 1, 0, 1, 1});
+}
+
+TEST(Reverse, gradients_of_parts_that_meet_are_added) {
+  const auto g = graph(
+      "graph(x: f64[4]) { a = narrow(x, axis=0, start=0, len=3) b = narrow(x, axis=0, start=2, len=2) "
+      "return add(reduce(a), reduce(mul(b, b))) }");
+  expect_values(run(grad(g, {"x"}), {{"x", f64({4}, {1, 2, 3, 4})}}).at("d_x"), {1, 1, 7, 8});
+}
+
 TEST(Reverse, an_input_that_does_not_matter_gets_zeros) {
   const auto g = graph("graph(x: f64[2], y: f64[3]) { return reduce(x) }");
   expect_values(run(grad(g, {"y"}), {{"x", f64({2}, {1, 2})}, {"y", f64({3}, {1, 2, 3})}}).at("d_y"),
