@@ -49,6 +49,23 @@ std::vector<Backward> backward_cases() {
                    .attributes = ", mask_kind=causal"});
     out.push_back({.type = type, .keys = 300, .attributes = ", mask_kind=sliding_window, window=33"});
     out.push_back({.type = type, .attributes = ", attn_logit_softcap=2.0, score_scale=0.4"});
+    // Long enough for blocks of more rows.
+    for (const char* kind : {"", ", mask_kind=causal", ", mask_kind=sliding_window, window=100"}) {
+      out.push_back({.type = type, .heads = 2, .queries = 300, .keys = 280, .attributes = kind});
+      out.push_back({.type = type,
+                     .heads = 4,
+                     .queries = 260,
+                     .keys = 400,
+                     .lanes = 32,
+                     .values = 48,
+                     .attributes = kind});
+    }
+    out.push_back({.type = type,
+                   .heads = 2,
+                   .queries = 256,
+                   .keys = 256,
+                   .operand = "bool[2,256]",
+                   .attributes = ", has_mask=true"});
     out.push_back({.type = type, .operand = "bool[2,150]", .attributes = ", has_mask=true"});
     out.push_back({.type = type,
                    .operand = "bool[2,1,140,150]",
@@ -116,8 +133,38 @@ TEST(CudaTraining, a_loss_and_its_gradient_are_one_kernel) {
   }
 }
 
+/// A norm in f32 of sums in 16 bits, its gradients and the gradient of a bias before it.
+std::string norm_text(int64_t rows, int64_t width) {
+  const std::string x = cat("bf16[", rows, ",", width, "]"), row = cat("f32[", width, "]");
+  return cat("graph @f(x: ", x, ", r: ", x, ", g: ", row, ", b: ", row, ", dy: ", x, R"() {
+  z = add(x, r) xf = cast(z, to=f32)
+  y = layer_norm(xf, g, b) yb = cast(y, to=bf16)
+  d = cast(dy, to=f32)
+  dx = layer_norm_backward_input(xf, g, d)
+  dg = layer_norm_backward_gamma(xf, d)
+  db = reduce(d, kind=sum, axes=[0])
+  e = add(cast(dx, to=bf16), r)
+  s = reduce(e, kind=sum, axes=[0])
+  return yb, e, dg, db, s
+})");
+}
+
+TEST(CudaTraining, large_casts_are_made_again_and_not_kept) {
+  const Device device("sm_90a", nullptr);
+  const int64_t rows = 2048, width = 768;
+  int wide = 0;
+  for (const auto& b : plan_of(device, norm_text(rows, width)).buffers)
+    wide += b.kind == backend::BufferKind::activation && b.bytes == rows * width * 4 && b.last >= 0;
+  EXPECT_EQ(wide, 1);  // the normalised rows
+}
+
 class TrainingOnDevice : public test::OnDevice {
  protected:
+  // Weights and gradients of the scores are rounded to 16 bits: sums stay small beside the tolerance.
+  const std::map<std::string, std::string> ranges = {
+      {"q", "in -1..1"}, {"k", "in -1..1"},     {"v", "in -1..1"}, {"dy", "in -1..1"},
+      {"x", "in -1..1"}, {"delta", "in -1..1"}, {"lse", "in 3..5"}};
+
   static NamedLiterals leaves_of(const ir::Graph& g, const std::map<std::string, std::string>& ranges) {
     NamedLiterals out;
     uint64_t seed = 11;
@@ -136,13 +183,44 @@ TEST_F(TrainingOnDevice, gradients_of_attention) {
   for (const Backward& c : backward_cases()) {
     SCOPED_TRACE(c.text());
     const ir::Graph g = test::graph(c.text());
-    NamedLiterals leaves = leaves_of(g, {{"lse", "in 3..5"}});
+    NamedLiterals leaves = leaves_of(g, ranges);
     if (const auto m = leaves.find("m"); m != leaves.end()) {
       const auto bytes = m->second.mutable_bytes();
       for (size_t e = 0; e < bytes.size(); ++e) bytes[e] = std::byte(e % 7 != 3 && e % 150 < 140);
     }
     test::expect_as_interpreted(g, leaves, 1e-9);
     if (HasFailure()) return;
+  }
+}
+
+TEST_F(TrainingOnDevice, values_that_are_made_again) {
+  const ir::Graph g = test::graph(norm_text(2048, 768));
+  test::expect_as_interpreted(g, leaves_of(g, {}), 1e-9);
+}
+
+// Rows that many updates meet, more than a block lists, and rows that none meets.
+TEST_F(TrainingOnDevice, rows_written_by_index) {
+  for (const char* type : {"f32", "bf16"}) {
+    const std::string row = cat(type, "[4000,40]");
+    const ir::Graph g = test::graph(cat("graph @f(i: i32[4000], u: ", row, ") { z = full(shape=", type,
+                                        "[50,40], value=0.0) y = scatter(z, i, u, kind=add) return y }"));
+    SCOPED_TRACE(cat(g));
+    for (const char* range : {"<2", "<50"})
+      test::expect_as_interpreted(g, leaves_of(g, {{"i", range}}), type == std::string("f32") ? 1e-5 : 1e-9);
+  }
+}
+
+// Parts side by side, numbers repeated, at even and odd places.
+TEST_F(TrainingOnDevice, copies_of_runs) {
+  for (const char* type : {"bf16", "f32", "u8", "f64"}) {
+    for (const int64_t width : {16, 24, 7}) {
+      const std::string x = cat(type, "[5,", width, "]");
+      const ir::Graph g = test::graph(
+          cat("graph @f(x: ", x, ", y: ", x, ", z: ", type, "[5,1]) { w = expand(z, shape=(5, ", width,
+              ")) c = concat(x, w, y, axis=1) t = transpose(y, perm=[1,0]) return c, t }"));
+      SCOPED_TRACE(cat(g));
+      test::expect_as_interpreted(g, leaves_of(g, {}), 1e-12);
+    }
   }
 }
 
@@ -154,7 +232,7 @@ TEST_F(TrainingOnDevice, gradients_of_attention_at_odd_places) {
       "  v = narrow(x, axis=2, start=66, len=32)\n"
       "  d:3 = attention_backward(q, k, v, dy, lse, delta, num_heads=2, mask_kind=causal)\n"
       "  return dq=d, dk=d#1, dv=d#2\n}");
-  test::expect_as_interpreted(g, leaves_of(g, {{"lse", "in 3..5"}}), 1e-9);
+  test::expect_as_interpreted(g, leaves_of(g, ranges), 1e-9);
 }
 
 TEST_F(TrainingOnDevice, losses_over_many_classes) {

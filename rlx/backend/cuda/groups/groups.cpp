@@ -5,6 +5,7 @@
 #include <set>
 
 #include "rlx/ir/clone.h"
+#include "rlx/ir/inline.h"
 #include "rlx/ops/control/fused.h"
 #include "rlx/ops/reduce/reduce.h"
 
@@ -124,7 +125,7 @@ class Joiner {
         inside.set(v, body.input(cat("x", out.operands.size()), g_.shape(v)));
         out.operands.push_back(v);
       }
-      inside.copy(*n);
+      copy_member(inside, group, *n);
     }
     for (const ir::Node* n : group.nodes) {
       for (uint32_t i = 0; i < n->shapes.size(); ++i) {
@@ -137,6 +138,18 @@ class Joiner {
     out.attrs = std::make_shared<ops::Fused::Attrs>(
         ops::Fused::Attrs{std::make_shared<const ir::Graph>(std::move(body))});
     return out;
+  }
+
+  // Regions become one region: the body of a member is laid open.
+  static void copy_member(ir::Cloner& inside, const Group& group, const ir::Node& n) {
+    if (group.kind != kRegionGroup || !n.is<ops::Fused>()) {
+      inside.copy(n);
+      return;
+    }
+    ir::Exprs operands;
+    for (const ir::Value v : n.inputs) operands.push_back(ir::Expr{&inside.to(), inside.at(v)});
+    const ir::Exprs results = ir::inline_graph(inside.to(), *n.as<ops::Fused>().body, operands);
+    for (uint32_t i = 0; i < results.size(); ++i) inside.set(n.result(i), results[i]);
   }
 
   // Views of leaves lie as the views say; whatever is made lies row by row.
@@ -193,12 +206,16 @@ class Joiner {
 
 }  // namespace
 
-std::optional<ir::Graph> with_groups(const ir::Graph& g, const ir::Target& target) {
+std::optional<ir::Graph> with_groups(const ir::Graph& given, const ir::Target& target) {
+  std::optional<ir::Graph> again = with_recomputation(given, target);
+  const ir::Graph& g = again ? *again : given;
   Joiner joiner(g, target);
   for (const Group& group : product_groups(g)) joiner.add(group);
   for (const Group& group : rows_groups(g)) joiner.add(group);
   for (const Group& group : loss_groups(g)) joiner.add(group);
-  return joiner.run();
+  for (const Group& group : region_groups(g)) joiner.add(group);
+  std::optional<ir::Graph> joined = joiner.run();
+  return joined ? std::move(joined) : std::move(again);
 }
 
 }  // namespace rlx::cuda

@@ -18,6 +18,9 @@ inline constexpr std::string_view kRowsGroup = "rows_group";
 /// The cross entropy of rows and its gradient, with the casts of logits before and of the gradient behind them.
 inline constexpr std::string_view kLossGroup = "loss_group";
 
+/// Sums of one large value over the same axes: a region as others are, which reads it once.
+inline constexpr std::string_view kRegionGroup = "fused";
+
 struct Group {
   std::string_view kind;
   std::vector<const ir::Node*> nodes;
@@ -26,6 +29,11 @@ struct Group {
 std::vector<Group> product_groups(const ir::Graph&);
 std::vector<Group> rows_groups(const ir::Graph&);
 std::vector<Group> loss_groups(const ir::Graph&);
+std::vector<Group> region_groups(const ir::Graph&);
+
+/// The graph with large values of f32 that take a few operators to make from fewer bytes, such as casts of 16 bits, made again inside of each region
+/// that reads them; nothing where there are none. The numbers are the same.
+std::optional<ir::Graph> with_recomputation(const ir::Graph&, const ir::Target&);
 
 /// The graph with those groups that the target takes; nothing where there are none.
 std::optional<ir::Graph> with_groups(const ir::Graph&, const ir::Target&);

@@ -146,15 +146,16 @@ inline void copy16(u32 to, const void* from, bool there) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"(to), "l"(from), "r"(there ? 16 : 0));
 }
 
-// Where all keys of a tile are open and none lies behind the queries of the warp, scores need no mask.
+// Where all keys of a tile are open, scores need no mask but that of keys behind the queries.
 constexpr bool kSimple = !kHasBias && !kSoftcap && !kWindow && (!kHasMask || kKeyMask);
 constexpr bool kTableSimple = kHasMask && !kKeyMask && !kHasBias && !kSoftcap && !kWindow;
 
-// Scores of rows `row` and `row` + 8 with 64 keys become weights. A thread has keys j, j + 1 of every eight; `open` has one bit for each key of the tile.
+// Scores of rows `row` and `row` + 8 with 64 keys become weights. A thread has keys j, j + 1 of every eight; `open` has one bit for each key of the tile,
+// `behind` tells whether some lie behind a query.
 // Scores are kept times log2(e): `most` is the largest so far, `sum` adds up the thread's weights.
 template <int N>
-void weigh(const Params& p, f32 (&s)[8][4], f32 (&most)[2], f32 (&sum)[2], f32 (&out)[N][4], bool simple, const u32 (&open)[2], i64 b, i64 h,
-           int row, int j) {
+void weigh(const Params& p, f32 (&s)[8][4], f32 (&most)[2], f32 (&sum)[2], f32 (&out)[N][4], bool simple, bool behind, const u32 (&open)[2], i64 b,
+           i64 h, int row, int j) {
   constexpr f32 kLog2e = 1.4426950408889634f;
   const f32 minus_infinity = -from_bits(0x7f800000u);
   const f32 scale = simple ? p.scale * kLog2e : kLog2e;
@@ -167,6 +168,13 @@ void weigh(const Params& p, f32 (&s)[8][4], f32 (&most)[2], f32 (&sum)[2], f32 (
         const int i = row + c / 2 * 8;
         s[n][c] = seen ? masked(p, s[n][c], b, h, i < p.q_len ? i : p.q_len - 1, j + n * 8 + c % 2) : minus_infinity;
       }
+    }
+  } else if (kCausal && behind) {
+    const int at = row + p.k_len - p.q_len - j;
+    #pragma unroll
+    for (int n = 0; n < 8; ++n) {
+      #pragma unroll
+      for (int c = 0; c < 4; ++c) s[n][c] = n * 8 + c % 2 <= at + c / 2 * 8 ? s[n][c] : minus_infinity;
     }
   }
   #pragma unroll
@@ -318,10 +326,10 @@ extern "C" __global__ void __launch_bounds__(128) attention_matrix(Params p, con
                          __ballot_sync(~0u, !key_blocked(p, b, h, start + 32 + lane))};
     const bool behind = kCausal && start + kKeys - 1 > row0 + p.k_len - p.q_len;
     const bool passed = kTableSimple && tiles && tiles[start / kKeys] == 2;
-    const bool simple = (kSimple || passed) && !behind && p.scale > 0 && (open[0] & open[1]) == ~0u;
+    const bool simple = (kSimple || passed) && p.scale > 0 && (open[0] & open[1]) == ~0u;
     #pragma unroll
     for (int t = 0; t < kRowTiles; ++t)
-      weigh(p, s[t], most[t], sum[t], out[t], simple, open, b, h, row0 + t * 16 + lane / 4, start + column);
+      weigh(p, s[t], most[t], sum[t], out[t], simple, behind, open, b, h, row0 + t * 16 + lane / 4, start + column);
     #pragma unroll
     for (int n = 0; n < kKeys / 16; ++n) {
       u32 w[kRowTiles][4];

@@ -1,7 +1,7 @@
 // The gradients of attention for f16 and bf16 without the matrix of scores: weights p = exp(s - lse) are made again, tile by tile, on matrix units.
 // One kernel has keys in place and queries going by (dk, dv), one has queries in place and keys going by (dq): two products more than one kernel for all three would
-// need, and every sum has a fixed order. After kAttentionShared, kAttentionWeights and kAttentionTiles (attention.h); before it stands also kEven: rows begin at multiples of 16
-// bytes. Heads have a multiple of 16 lanes, at most 128.
+// need, and every sum has a fixed order. After kAttentionShared, kAttentionWeights and kAttentionTiles (attention.h); before it stand also kEven: rows begin at multiples of 16
+// bytes, and kRowTiles: what goes by is read once for 16 kRowTiles rows of a warp. Heads have a multiple of 16 lanes, at most 128.
 #pragma once
 
 namespace rlx::cuda {
@@ -15,9 +15,11 @@ struct Gradients {
 };
 
 constexpr f32 kLog2e = 1.4426950408889634f;
-constexpr int kPlace = 64;                                           // rows of a block that stay, 16 a warp
-constexpr int kTile = kDim <= 64 && kValueDim <= 64 ? 64 : 32;       // rows that go by
+constexpr int kPlace = 64 * kRowTiles;                               // rows of a block that stay
+constexpr int kTile = kRowTiles == 1 && kDim <= 64 && kValueDim <= 64 ? 64 : 32;  // rows that go by
 constexpr int kStride = kDim + 8, kValueStride = kValueDim + 8;      // of rows in shared memory
+typedef f32 Scores[kRowTiles][kTile / 8][4];
+template <int Lanes> using Sums = f32[kRowTiles][Lanes / 8][4];
 
 inline void copy4(void* to, const void* from, bool there) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" :: "r"(u32(__cvta_generic_to_shared(to))), "l"(from), "r"(there ? 4 : 0));
@@ -38,43 +40,58 @@ template <int Rows, int Lanes> void fetch_rows(T* to, const T* from, i64 stride,
   }
 }
 
-// s += a b^T for 16 rows of a and kTile of b.
-template <int Lanes> void add_scores(f32 (&s)[kTile / 8][4], const T* a, const T* b, int lane) {
+// s += a b^T for the rows of a warp in a and kTile rows of b.
+template <int Lanes> void add_scores(Scores& s, const T* a, const T* b, int lane) {
   #pragma unroll
   for (int d = 0; d < Lanes / 16; ++d) {
-    u32 x[4];
-    load_matrices(x, a + lane % 16 * (Lanes + 8) + d * 16 + lane / 16 * 8);
+    u32 x[kRowTiles][4];
+    #pragma unroll
+    for (int t = 0; t < kRowTiles; ++t) load_matrices(x[t], a + (t * 16 + lane % 16) * (Lanes + 8) + d * 16 + lane / 16 * 8);
     #pragma unroll
     for (int n = 0; n < kTile / 8; n += 2) {
       u32 y[4];
       load_matrices(y, b + (n * 8 + lane % 8 + lane / 16 * 8) * (Lanes + 8) + d * 16 + lane / 8 % 2 * 8);
-      multiply(s[n], x, y[0], y[1], T{});
-      multiply(s[n + 1], x, y[2], y[3], T{});
+      #pragma unroll
+      for (int t = 0; t < kRowTiles; ++t) {
+        multiply(s[t][n], x[t], y[0], y[1], T{});
+        multiply(s[t][n + 1], x[t], y[2], y[3], T{});
+      }
     }
   }
 }
 
-// d += w b, w being of 16 rows as scores are.
-template <int Lanes> void add_weighted(f32 (&d)[Lanes / 8][4], const f32 (&w)[kTile / 8][4], const T* b, int lane) {
+// d += w b.
+template <int Lanes> void add_weighted(Sums<Lanes>& d, const Scores& w, const T* b, int lane) {
   #pragma unroll
   for (int n = 0; n < kTile / 16; ++n) {
-    const u32 a[4] = {pair(w[2 * n][0], w[2 * n][1], T{}), pair(w[2 * n][2], w[2 * n][3], T{}),
-                      pair(w[2 * n + 1][0], w[2 * n + 1][1], T{}), pair(w[2 * n + 1][2], w[2 * n + 1][3], T{})};
+    u32 a[kRowTiles][4];
+    #pragma unroll
+    for (int t = 0; t < kRowTiles; ++t) {
+      a[t][0] = pair(w[t][2 * n][0], w[t][2 * n][1], T{}), a[t][1] = pair(w[t][2 * n][2], w[t][2 * n][3], T{});
+      a[t][2] = pair(w[t][2 * n + 1][0], w[t][2 * n + 1][1], T{}), a[t][3] = pair(w[t][2 * n + 1][2], w[t][2 * n + 1][3], T{});
+    }
     #pragma unroll
     for (int c = 0; c < Lanes / 16; ++c) {
       u32 y[4];
       load_transposed(y, b + (n * 16 + lane % 16) * (Lanes + 8) + c * 16 + lane / 16 * 8);
-      multiply(d[2 * c], a, y[0], y[1], T{});
-      multiply(d[2 * c + 1], a, y[2], y[3], T{});
+      #pragma unroll
+      for (int t = 0; t < kRowTiles; ++t) {
+        multiply(d[t][2 * c], a[t], y[0], y[1], T{});
+        multiply(d[t][2 * c + 1], a[t], y[2], y[3], T{});
+      }
     }
   }
 }
 
+// All keys are seen by all queries; only those behind a query are not; any mask.
+enum class TileKind { open, causal, any };
+
 // The product s = q k becomes the weight, ds = dy v the gradient of the score but for the factor `scale`. `base` is lse log2(e).
-template <bool Simple> void weigh_back(const Params& p, f32& s, f32& ds, bool open, f32 base, f32 delta, i64 b, i64 h, int i, int j) {
+template <TileKind Kind> void weigh_back(const Params& p, f32& s, f32& ds, bool open, f32 base, f32 delta, i64 b, i64 h, int i, int j) {
   f32 slope = 1;
-  if (Simple) {
-    s = power_of_two(fmaf(s, p.scale * kLog2e, -base));
+  if (Kind != TileKind::any) {
+    const bool seen = Kind == TileKind::open || j <= i + p.k_len - p.q_len;
+    s = seen ? power_of_two(fmaf(s, p.scale * kLog2e, -base)) : 0.0f;
   } else {
     if (kSoftcap) {
       const f32 t = tanhf(s * p.scale / p.softcap);
@@ -84,8 +101,19 @@ template <bool Simple> void weigh_back(const Params& p, f32& s, f32& ds, bool op
   }
   ds = s * (ds - delta) * slope;
 }
-struct SimpleTile { static constexpr bool value = true; };
-struct AnyTile { static constexpr bool value = false; };
+struct OpenTile { static constexpr TileKind value = TileKind::open; };
+struct CausalTile { static constexpr TileKind value = TileKind::causal; };
+struct AnyTile { static constexpr TileKind value = TileKind::any; };
+// One loop over the scores of a tile for each kind.
+template <class Weigh> void weigh_tile(Weigh weigh, bool simple, bool behind) {
+  if (!simple) {
+    weigh(AnyTile{});
+  } else if (kCausal && behind) {
+    weigh(CausalTile{});
+  } else {
+    weigh(OpenTile{});
+  }
+}
 inline f32 base_of(f32 lse) { return lse == -from_bits(0x7f800000u) ? 0.0f : lse * kLog2e; }
 
 template <int N> void write_gradient(T* to, const f32 (&x)[N][4], int c, f32 factor, int column) {
@@ -135,23 +163,26 @@ extern "C" __global__ void __launch_bounds__(128, 2) attention_keys_backward(Par
   fetch_rows<kPlace, kDim>(ks, p.k + b * p.ks.batch + kv * p.ks.head, p.ks.row, start, p.k_len);
   fetch_rows<kPlace, kValueDim>(vs, p.v + b * p.vs.batch + kv * p.vs.head, p.vs.row, start, p.k_len);
   if (count > 0) fetch(0, 0);
-  f32 dk[kDim / 8][4] = {}, dv[kValueDim / 8][4] = {};
-  const int key = start + warp * 16 + lane / 4;
+  Sums<kDim> dk = {};
+  Sums<kValueDim> dv = {};
+  const int key0 = start + warp * 16 * kRowTiles, key = key0 + lane / 4;
   for (int n = 0; n < count; ++n) {
     asm volatile("cp.async.wait_group 0;" ::: "memory");
     __syncthreads();
     if (n + 1 < count) fetch(n + 1, (n + 1) % 2);
     const i64 h = kv * group + n / tiles;
     const int first = from + n % tiles * kTile;
+    if (kCausal && key0 > first + kTile - 1 + shift) continue;  // behind all of these queries
     const T* const q = qs + n % 2 * kTile * kStride;
     const T* const y = ys + n % 2 * kTile * kValueStride;
     const f32* const row = rows + n % 2 * 2 * kTile;
-    f32 s[kTile / 8][4] = {}, ds[kTile / 8][4] = {};
-    add_scores<kDim>(s, ks + warp * 16 * kStride, q, lane);
-    add_scores<kValueDim>(ds, vs + warp * 16 * kValueStride, y, lane);
-    const bool open[2] = {!key_blocked(p, b, h, key), !key_blocked(p, b, h, key + 8)};
-    const bool behind = kCausal && start + warp * 16 + 15 > first + shift;
-    const bool simple = kSimple && !behind && __all_sync(~0u, open[0] && open[1]);
+    Scores s = {}, ds = {};
+    add_scores<kDim>(s, ks + warp * 16 * kRowTiles * kStride, q, lane);
+    add_scores<kValueDim>(ds, vs + warp * 16 * kRowTiles * kValueStride, y, lane);
+    bool open[2 * kRowTiles], all = true;
+    #pragma unroll
+    for (int t = 0; t < 2 * kRowTiles; ++t) open[t] = !key_blocked(p, b, h, key + t * 8), all = all && open[t];
+    const bool behind = kCausal && key0 + 16 * kRowTiles - 1 > first + shift;
     const auto weigh_all = [&](auto kind) {
       #pragma unroll
       for (int m = 0; m < kTile / 8; ++m) {
@@ -159,28 +190,31 @@ extern "C" __global__ void __launch_bounds__(128, 2) attention_keys_backward(Par
         for (int e = 0; e < 2; ++e) {
           const int i = m * 8 + column + e;
           const f32 base = base_of(row[i]), delta = row[kTile + i];
-          weigh_back<decltype(kind)::value>(p, s[m][e], ds[m][e], open[0], base, delta, b, h, first + i, key);
-          weigh_back<decltype(kind)::value>(p, s[m][2 + e], ds[m][2 + e], open[1], base, delta, b, h, first + i, key + 8);
+          #pragma unroll
+          for (int t = 0; t < 2 * kRowTiles; ++t) {
+            const int c = t % 2 * 2 + e;
+            weigh_back<decltype(kind)::value>(p, s[t / 2][m][c], ds[t / 2][m][c], open[t], base, delta, b, h, first + i, key + t * 8);
+          }
         }
       }
     };
-    if (simple) weigh_all(SimpleTile{}); else weigh_all(AnyTile{});
+    weigh_tile(weigh_all, kSimple && __all_sync(~0u, all), behind);
     add_weighted<kValueDim>(dv, s, y, lane);
     add_weighted<kDim>(dk, ds, q, lane);
   }
   #pragma unroll
-  for (int c = 0; c < 2; ++c) {
-    const int j = key + c * 8;
+  for (int t = 0; t < 2 * kRowTiles; ++t) {
+    const int j = key + t * 8;
     if (j >= p.k_len) continue;
-    write_gradient(g.dk + b * g.dks.batch + kv * g.dks.head + i64(j) * g.dks.row, dk, c, p.scale, column);
-    write_gradient(g.dv + b * g.dvs.batch + kv * g.dvs.head + i64(j) * g.dvs.row, dv, c, 1.0f, column);
+    write_gradient(g.dk + b * g.dks.batch + kv * g.dks.head + i64(j) * g.dks.row, dk[t / 2], t % 2, p.scale, column);
+    write_gradient(g.dv + b * g.dvs.batch + kv * g.dvs.head + i64(j) * g.dvs.row, dv[t / 2], t % 2, 1.0f, column);
   }
 }
 )cuda";
 
 inline constexpr char kQueriesBackward[] = R"cuda(
 // Queries in place. blockIdx = head of queries and batch, block of queries.
-extern "C" __global__ void __launch_bounds__(128, kDim <= 64 && kValueDim <= 64 ? 3 : 2) attention_queries_backward(Params p, Gradients g) {
+extern "C" __global__ void __launch_bounds__(128, 2) attention_queries_backward(Params p, Gradients g) {
   extern __shared__ uint4 shared[];
   T* const qs = reinterpret_cast<T*>(shared);
   T* const ys = qs + kPlace * kStride;
@@ -200,23 +234,24 @@ extern "C" __global__ void __launch_bounds__(128, kDim <= 64 && kValueDim <= 64 
   fetch_rows<kPlace, kDim>(qs, p.q + b * p.qs.batch + h * p.qs.head, p.qs.row, first, p.q_len);
   fetch_rows<kPlace, kValueDim>(ys, g.dy + b * g.ys.batch + h * g.ys.head, g.ys.row, first, p.q_len);
   if (start < end) fetch(start, 0);
-  const int row0 = first + warp * 16, row = row0 + lane / 4;
-  f32 base[2], delta[2];
+  const int row0 = first + warp * 16 * kRowTiles, row = row0 + lane / 4;
+  f32 base[2 * kRowTiles], delta[2 * kRowTiles];
   #pragma unroll
-  for (int c = 0; c < 2; ++c) {
-    const i64 at = (b * p.q_heads + h) * p.q_len + row + c * 8;
-    const bool there = row + c * 8 < p.q_len;
-    base[c] = there ? base_of(g.lse[at]) : 0.0f, delta[c] = there ? g.delta[at] : 0.0f;
+  for (int t = 0; t < 2 * kRowTiles; ++t) {
+    const i64 at = (b * p.q_heads + h) * p.q_len + row + t * 8;
+    const bool there = row + t * 8 < p.q_len;
+    base[t] = there ? base_of(g.lse[at]) : 0.0f, delta[t] = there ? g.delta[at] : 0.0f;
   }
-  f32 dq[kDim / 8][4] = {};
+  Sums<kDim> dq = {};
   for (; start < end; start += kTile, turn ^= 1) {
     asm volatile("cp.async.wait_group 0;" ::: "memory");
     __syncthreads();
     if (start + kTile < end) fetch(start + kTile, turn ^ 1);
+    if (kCausal && start > row0 + 16 * kRowTiles - 1 + shift) continue;  // behind all of these queries
     const T* const k = ks + turn * kTile * kStride;
-    f32 s[kTile / 8][4] = {}, ds[kTile / 8][4] = {};
-    add_scores<kDim>(s, qs + warp * 16 * kStride, k, lane);
-    add_scores<kValueDim>(ds, ys + warp * 16 * kValueStride, vs + turn * kTile * kValueStride, lane);
+    Scores s = {}, ds = {};
+    add_scores<kDim>(s, qs + warp * 16 * kRowTiles * kStride, k, lane);
+    add_scores<kValueDim>(ds, ys + warp * 16 * kRowTiles * kValueStride, vs + turn * kTile * kValueStride, lane);
     // One bit for each key of the tile.
     u32 open[kTile / 32];
     bool all = true;
@@ -225,25 +260,29 @@ extern "C" __global__ void __launch_bounds__(128, kDim <= 64 && kValueDim <= 64 
       open[w] = __ballot_sync(~0u, !key_blocked(p, b, h, start + w * 32 + lane));
       all = all && open[w] == ~0u;
     }
-    const bool simple = kSimple && all && !(kCausal && start + kTile - 1 > row0 + shift);
     const auto weigh_all = [&](auto kind) {
       #pragma unroll
       for (int m = 0; m < kTile / 8; ++m) {
         #pragma unroll
-        for (int c = 0; c < 4; ++c) {
-          const int j = m * 8 + column + c % 2;
-          weigh_back<decltype(kind)::value>(p, s[m][c], ds[m][c], open[m / 4] >> (j % 32) & 1, base[c / 2], delta[c / 2], b, h, row + c / 2 * 8,
-                                            start + j);
+        for (int e = 0; e < 2; ++e) {
+          const int j = m * 8 + column + e;
+          #pragma unroll
+          for (int t = 0; t < 2 * kRowTiles; ++t) {
+            const int c = t % 2 * 2 + e;
+            weigh_back<decltype(kind)::value>(p, s[t / 2][m][c], ds[t / 2][m][c], open[m / 4] >> (j % 32) & 1, base[t], delta[t], b, h,
+                                              row + t * 8, start + j);
+          }
         }
       }
     };
-    if (simple) weigh_all(SimpleTile{}); else weigh_all(AnyTile{});
+    weigh_tile(weigh_all, kSimple && all, kCausal && start + kTile - 1 > row0 + shift);
     add_weighted<kDim>(dq, ds, k, lane);
   }
   #pragma unroll
-  for (int c = 0; c < 2; ++c) {
-    const int i = row + c * 8;
-    if (i < p.q_len) write_gradient(g.dq + b * g.dqs.batch + h * g.dqs.head + i64(i) * g.dqs.row, dq, c, p.scale, column);
+  for (int t = 0; t < 2 * kRowTiles; ++t) {
+    const int i = row + t * 8;
+    if (i < p.q_len)
+      write_gradient(g.dq + b * g.dqs.batch + h * g.dqs.head + i64(i) * g.dqs.row, dq[t / 2], t % 2, p.scale, column);
   }
 }
 )cuda";

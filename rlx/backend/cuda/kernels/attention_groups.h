@@ -96,8 +96,8 @@ extern "C" __global__ void __launch_bounds__(256, kDim <= 64 && kValueDim <= 64 
                          __ballot_sync(~0u, !key_blocked(p, b, h, start + 32 + lane))};
     const bool behind = kCausal && start + kKeys - 1 > row0 + p.k_len - p.q_len;
     const bool passed = kTableSimple && tiles && tiles[start / kKeys] == 2;
-    const bool simple = (kSimple || passed) && !behind && p.scale > 0 && (open[0] & open[1]) == ~0u;
-    weigh(p, s, most, sum, reinterpret_cast<f32(&)[kValueDim / 8][4]>(out), simple, open, b, h, row, start + column);
+    const bool simple = (kSimple || passed) && p.scale > 0 && (open[0] & open[1]) == ~0u;
+    weigh(p, s, most, sum, reinterpret_cast<f32(&)[kValueDim / 8][4]>(out), simple, behind, open, b, h, row, start + column);
     u32 w[4][4];
     #pragma unroll
     for (int n = 0; n < 4; ++n) {

@@ -1,11 +1,13 @@
-// Cross entropy of rows of logits against labels, its gradient, or both: one read of the row finds the largest logit and the sum of exponentials, a
-// second one, which the cache mostly answers, makes the gradient. Before it stand X, Label, Wide and Y (types of logits, labels, losses and the gradient), kColumns,
-// kVector (neighbours that are read together), kThreads (of the block that has a row), kLoss, kGradient (what is wanted) and kFast (20 bits of exponentials will do).
+// Cross entropy of rows of logits against labels, its gradient, or both: one read of the row finds the largest logit and the sum of exponentials; for
+// the gradient it is kept in shared memory, or read again where it is too long. Before it stand X, Label, Wide and Y (types of logits, labels, losses and the gradient), kColumns,
+// kVector (neighbours that are read together), kThreads (of the block that has a row), kLoss, kGradient (what is wanted), kKept and kFast (20 bits of exponentials will do).
 #pragma once
 
 namespace rlx::cuda {
 
 inline constexpr char kCrossEntropy[] = R"cuda(
+constexpr int kRounds = (kColumns + kThreads * kVector - 1) / (kThreads * kVector);
+
 inline f32 exponential(f32 x) { return kFast ? __expf(x) : expf(x); }
 inline f32 finite(f32 most) { return most == -from_bits(0x7f800000u) ? 0.0f : most; }
 
@@ -16,8 +18,14 @@ extern "C" __global__ void __launch_bounds__(kThreads) cross_entropy(const X* lo
   const i64 row = blockIdx.x, label = i64(labels[row]);
   const X* const x = logits + row * kColumns;
   f32 most = -from_bits(0x7f800000u), sum = 0;
-  for (int c = threadIdx.x * kVector; c < kColumns; c += kThreads * kVector) {
+  extern __shared__ uint4 shared[];
+  X* const kept = reinterpret_cast<X*>(shared);  // each thread reads what it wrote itself
+  #pragma unroll 4
+  for (int round = 0; round < kRounds; ++round) {
+    const int c = (round * kThreads + threadIdx.x) * kVector;
+    if (c >= kColumns) break;
     const auto v = load<kVector>(x + c);
+    if (kKept) store(kept + c, v);
     f32 now = most;
     #pragma unroll
     for (int u = 0; u < kVector; ++u) now = fmaxf(now, as_f32(v.v[u]));
@@ -44,8 +52,11 @@ extern "C" __global__ void __launch_bounds__(kThreads) cross_entropy(const X* lo
   }
   if (!kGradient) return;
   const f32 d = as_f32(d_loss[row * d_stride]), inverse = 1.0f / total, base = finite(largest);
-  for (int c = threadIdx.x * kVector; c < kColumns; c += kThreads * kVector) {
-    const auto v = load<kVector>(x + c);
+  #pragma unroll 4
+  for (int round = 0; round < kRounds; ++round) {
+    const int c = (round * kThreads + threadIdx.x) * kVector;
+    if (c >= kColumns) break;
+    const auto v = load<kVector>((kKept ? kept : x) + c);
     Pack<Y, kVector> y;
     #pragma unroll
     for (int u = 0; u < kVector; ++u)

@@ -1,4 +1,5 @@
 // All gradients of attention of f16 and bf16 heads. What is not taken here is taken apart into products.
+#include <algorithm>
 #include <mutex>
 
 #include "rlx/backend/cuda/kernels/attention.h"
@@ -15,8 +16,8 @@ struct GradientParameters {
   HeadStrides ys, dqs, dks, dvs;
 };
 
-constexpr int kExtra = 6;           // operands before the mask
-constexpr int64_t kPlaceRows = 64;  // rows that a block keeps
+constexpr int kExtra = 6;       // operands before the mask
+constexpr int kManyRows = 256;  // of queries and keys, that are worth blocks of more rows
 
 Support accepts(const Request& r) {
   const auto& a = r.node.as<ops::AttentionBackward>();
@@ -52,6 +53,8 @@ class BackwardStep final : public Step {
     even_ = true;
     for (const HeadStrides& s : {p.qs, p.ks, p.vs, g_.ys, g_.dqs, g_.dks, g_.dvs})
       even_ = even_ && s.is_even();
+    const bool narrow = p.head_dim <= 64 && p.value_dim <= 64;
+    row_tiles_ = narrow && std::min(p.q_len, p.k_len) >= kManyRows ? 2 : 1;
     (even_ ? aligned_ : unaligned_) = load(even_);
     note = cat(p.q_heads, " heads on ", kv, ", ", p.q_len, " queries, ", p.k_len, " keys");
   }
@@ -64,11 +67,10 @@ class BackwardStep final : public Step {
     g.dy = l.in[3], g.lse = l.in[4], g.delta = l.in[5];
     g.dq = l.out[0], g.dk = l.out[1], g.dv = l.out[2];
     const Pair& use = kernels(even_ && is_aligned({p.q, p.k, p.v, g.dy, g.dq, g.dk, g.dv}));
-    const int64_t lanes = p.head_dim + 8, values = p.value_dim + 8;
-    const int64_t tile = p.head_dim <= 64 && p.value_dim <= 64 ? 64 : 32;
-    const auto shared =
-        size_t(2 * (kPlaceRows + 2 * tile) * (lanes + values) + 4 * tile * int64_t(sizeof(float)));
-    const auto blocks = [](int64_t rows) { return (rows + kPlaceRows - 1) / kPlaceRows; };
+    const int64_t lanes = p.head_dim + 8, values = p.value_dim + 8, place = 64 * row_tiles_;
+    const int64_t tile = row_tiles_ == 1 && p.head_dim <= 64 && p.value_dim <= 64 ? 64 : 32;
+    const auto shared = size_t(2 * (place + 2 * tile) * (lanes + values) + 4 * tile * int64_t(sizeof(float)));
+    const auto blocks = [&](int64_t rows) { return (rows + place - 1) / place; };
     Stream_* const stream = stream_of(l).handle;
     (*use.keys)(stream, {p.kv_heads * shape_.batch, blocks(p.k_len)}, {128}, shared, p, g);
     (*use.queries)(stream, {p.q_heads * shape_.batch, blocks(p.q_len)}, {128}, shared, p, g);
@@ -87,8 +89,9 @@ class BackwardStep final : public Step {
   }
 
   Pair load(bool even) const {
-    const std::string text = cat("constexpr bool kEven = ", even ? "true" : "false", ";\n", head_,
-                                 kAttentionShared, kAttentionWeights, kAttentionTiles, kAttentionBackward);
+    const std::string text =
+        cat("constexpr bool kEven = ", even ? "true" : "false", ";\nconstexpr int kRowTiles = ", row_tiles_,
+            ";\n", head_, kAttentionShared, kAttentionWeights, kAttentionTiles, kAttentionBackward);
     return {device_.functions().get({"attention_keys_backward", text + kKeysBackward}),
             device_.functions().get({"attention_queries_backward", text + kQueriesBackward})};
   }
@@ -107,6 +110,7 @@ class BackwardStep final : public Step {
   GradientParameters g_{};
   std::string head_;
   bool even_ = false;
+  int row_tiles_ = 1;
   Pair aligned_;
   mutable std::once_flag once_;
   mutable Pair unaligned_;

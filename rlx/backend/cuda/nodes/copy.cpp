@@ -1,6 +1,7 @@
-// Copies between layouts: plain runs by the driver, transposes through tiles in shared memory, the rest
-// element by element.
+// Copies between layouts: plain runs by the driver, transposes through tiles in shared memory, the rest by runs of up to 16
+// bytes.
 #include <algorithm>
+#include <mutex>
 
 #include "rlx/backend/cuda/nodes/element_kernel.h"
 
@@ -36,8 +37,9 @@ std::string parameters(size_t bytes) {
 }
 
 // The offsets of place number `e` among the axes, the last one moving fastest.
-std::string offsets(const std::vector<Axis>& axes, const std::string& number) {
-  std::string out = cat("  i64 rest = ", number, ", x = 0, y = 0, i;\n");
+std::string offsets(const std::vector<Axis>& axes, const std::string& number,
+                    std::string_view index = "i64") {
+  std::string out = cat("  ", index, " rest = ", number, ", i;\n  i64 x = 0, y = 0;\n");
   for (size_t k = axes.size(); k-- > 0;) {
     out += cat("  i = rest % ", axes[k].size, "; rest /= ", axes[k].size, "; x += i * i64(", axes[k].from,
                "); y += i * i64(", axes[k].to, ");\n");
@@ -45,12 +47,74 @@ std::string offsets(const std::vector<Axis>& axes, const std::string& number) {
   return out;
 }
 
-Source element_copy(const std::vector<Axis>& axes, int64_t count, size_t bytes) {
-  std::string text = "extern \"C\" __global__ void __launch_bounds__(256) copy" + parameters(bytes);
-  text += cat("  const i64 e = i64(blockIdx.x) * 256 + threadIdx.x;\n  if (e >= ", count, ") return;\n");
-  text += offsets(axes, "e") + "  to[y] = from[x];\n}\n";
-  return {"copy", text};
+// Neighbours that can be moved together: runs of the result that are runs, or one element, of the operand.
+int widest_run(const std::vector<Axis>& axes, size_t bytes) {
+  const Axis& last = axes.back();
+  if (last.to != 1 || (last.from != 1 && last.from != 0)) return 1;
+  int width = int(16 / bytes);
+  const auto fits = [&](int64_t n) {
+    while (n % width != 0) width /= 2;
+  };
+  fits(last.size);
+  for (size_t k = 0; k + 1 < axes.size(); ++k) {
+    fits(axes[k].to);
+    if (last.from == 1) fits(axes[k].from);
+  }
+  return width;
 }
+
+Source element_copy(std::vector<Axis> axes, int64_t count, size_t bytes, int width) {
+  const bool one = axes.back().from == 0;  // the same element for a whole run
+  axes.back() = {axes.back().size / width, axes.back().from * width, axes.back().to * width};
+  const std::string_view index = count < (int64_t(1) << 31) ? "u32" : "i64";
+  std::string text = "extern \"C\" __global__ void __launch_bounds__(256) copy" + parameters(bytes);
+  text +=
+      cat("  const ", index, " e = ", index, "(blockIdx.x) * 256 + threadIdx.x;\n  if (e >= ", count / width,
+          ") return;\n", offsets(axes, "e", index));
+  if (width == 1) return {"copy", text + "  to[y] = from[x];\n}\n"};
+  if (!one) return {"copy", text + cat("  store(to + y, load<", width, ">(from + x));\n}\n")};
+  return {"copy", text + cat("  Pack<", word_type(bytes), ", ", width,
+                             "> all;\n  #pragma unroll\n  for (int u = 0; u < ", width,
+                             "; ++u) all.v[u] = from[x];\n  store(to + y, all);\n}\n")};
+}
+
+/// Several elements at a time where the addresses allow it.
+class ElementCopy final : public Step {
+ public:
+  ElementCopy(const Device& device, std::vector<Axis> axes, int64_t count, size_t bytes)
+      : device_(device),
+        axes_(std::move(axes)),
+        count_(count),
+        bytes_(bytes),
+        width_(widest_run(axes_, bytes)) {
+    wide_ = load(width_);
+    note = width_ > 1 ? cat(width_, " elements at a time") : "element by element";
+  }
+
+  void run(const Launch& l) const override {
+    const auto fits = [&](const std::byte* p) {
+      return reinterpret_cast<uintptr_t>(p) % (bytes_ * size_t(width_)) == 0;
+    };
+    const bool wide = fits(l.out[0]) && (axes_.back().from == 0 || fits(l.in[0]));
+    if (!wide) std::call_once(once_, [&] { narrow_ = load(1); });
+    const int64_t threads = wide ? count_ / width_ : count_;
+    (*(wide ? wide_ : narrow_))(stream_of(l).handle, {(threads + 255) / 256}, {256}, 0, l.in[0], l.out[0]);
+  }
+
+ private:
+  FunctionRef load(int width) const {
+    return device_.functions().get(element_copy(axes_, count_, bytes_, width));
+  }
+
+  const Device& device_;
+  std::vector<Axis> axes_;
+  int64_t count_;
+  size_t bytes_;
+  int width_;
+  FunctionRef wide_;
+  mutable std::once_flag once_;
+  mutable FunctionRef narrow_;
+};
 
 // A tile of 32 x 32 with `p` the neighbours of the result and `q` those of the operand; `others` are walked
 // by blockIdx.z.
@@ -102,10 +166,7 @@ std::unique_ptr<Step> prepare_gpu_copy(const Device& device, const Arg& from, co
     }
     axes = axes_of(from, to);
   }
-  const FunctionRef f = device.functions().get(element_copy(axes, count, bytes));
-  return make_gpu_step("element by element", [f, count](Stream& s, const Launch& l) {
-    (*f)(s.handle, {(count + 255) / 256}, {256}, 0, l.in[0], l.out[0]);
-  });
+  return std::make_unique<ElementCopy>(device, std::move(axes), count, bytes);
 }
 
 }  // namespace rlx::cuda

@@ -22,6 +22,8 @@ struct Losses {
   std::string problem;
 };
 
+constexpr size_t kKeptBytes = 110 << 10;  // of a row in shared memory: two blocks a processor
+
 bool is_short(DType t) { return t == DType::f16 || t == DType::bf16; }
 
 /// The body of a group: casts to f32, losses, gradients, casts from f32.
@@ -118,8 +120,10 @@ class CrossEntropyStep final : public Step {
     const DType y = s_.gradient >= 0 ? r.out[size_t(s_.gradient)].dtype() : x.dtype();
     rows_ = x.shape.dim(0).value(), columns_ = x.shape.dim(1).value();
     stride_ = s_.d_loss >= 0 ? r.in[size_t(s_.d_loss)].layout.strides[0] : 0;
-    threads_ = columns_ >= 8192 ? 1024 : columns_ >= 2048 ? 256 : 64;
+    threads_ = columns_ >= 8192 ? 512 : columns_ >= 2048 ? 256 : 64;
     bytes_[0] = dtype_size(x.dtype()), bytes_[1] = dtype_size(y);
+    if (s_.gradient >= 0 && size_t(columns_) * bytes_[0] <= kKeptBytes)
+      shared_ = size_t(columns_) * bytes_[0];
     vector_ = int(16 / std::max(bytes_[0], bytes_[1]));
     while (columns_ % vector_ != 0) vector_ /= 2;
     const auto flag = [](bool b) { return b ? "true" : "false"; };
@@ -128,7 +132,7 @@ class CrossEntropyStep final : public Step {
             " Label;\ntypedef ", memory_type(s_.wide), " Wide;\ntypedef ", memory_type(y),
             " Y;\nconstexpr int kColumns = ", columns_, ", kThreads = ", threads_,
             ";\nconstexpr bool kLoss = ", flag(s_.loss >= 0), ", kGradient = ", flag(s_.gradient >= 0),
-            ", kFast = ", flag(is_short(x.dtype()) || is_short(y)), ";\n");
+            ", kKept = ", flag(shared_ > 0), ", kFast = ", flag(is_short(x.dtype()) || is_short(y)), ";\n");
     wide_ = load(vector_);
     fault_ = new_fault(
         cat("softmax_cross_entropy: element % of labels is out of range; it must be at least 0 and below ",
@@ -149,7 +153,7 @@ class CrossEntropyStep final : public Step {
     const std::byte* const d = s_.d_loss >= 0 ? l.in[s_.d_loss] : nullptr;
     std::byte* const loss = s_.loss >= 0 ? l.out[s_.loss] : nullptr;
     const Stream& q = stream_of(l);
-    (*f)(q.handle, {rows_}, {threads_}, 0, x, l.in[s_.labels], d, stride_, loss, y, q.fault, fault_);
+    (*f)(q.handle, {rows_}, {threads_}, shared_, x, l.in[s_.labels], d, stride_, loss, y, q.fault, fault_);
   }
 
  private:
@@ -165,7 +169,7 @@ class CrossEntropyStep final : public Step {
   const Device& device_;
   Losses s_;
   int64_t rows_ = 0, columns_ = 0, stride_ = 0, threads_ = 0;
-  size_t bytes_[2] = {};
+  size_t bytes_[2] = {}, shared_ = 0;
   int vector_ = 1;
   std::string head_;
   uint64_t fault_ = 0;

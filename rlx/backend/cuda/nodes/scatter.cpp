@@ -65,42 +65,92 @@ Source by_result(const Rows& s, const Request& r, ScatterKind kind, bool clamp) 
 }
 
 constexpr int64_t kMostFlags = 1 << 16;  // updates of a block, one bit each
+constexpr int64_t kRowsOfBlock = 8;
 
-/// A block for each row of the result finds its updates, one bit each, and adds them in order; sums are wide.
+/// A block for a few rows of the result finds their updates, one bit each, lists them and adds them in order; sums are wide. Rows
+/// without updates are left alone where the result lies over the base.
+constexpr char kScatterRows[] = R"cuda(
+extern "C" __global__ void __launch_bounds__(256) scatter_rows(const T* base, const Index* indices, const T* updates, T* y, u64* fault, u64 number) {
+  constexpr int kWords = (kUpdates + 31) / 32, kList = 1024;
+  constexpr i64 kBlocks = (kRows + kGroup - 1) / kGroup;
+  __shared__ u32 found[kWords];
+  __shared__ int list[kList], listed;
+  const i64 batch = blockIdx.x / kBlocks, first = blockIdx.x % kBlocks * kGroup;
+  const int lane = threadIdx.x % 32;
+  const auto row_of = [&](int u) {
+    const i64 row = i64(indices[batch * kUpdates + u]);
+    return !kClamp ? row : row < 0 ? 0 : row >= kRows ? kRows - 1 : row;
+  };
+  bool some = false;
+  for (int w = threadIdx.x / 32; w < kWords; w += 8) {
+    const int u = w * 32 + lane;
+    const i64 row = u < kUpdates ? row_of(u) : -1;
+    if (u < kUpdates && first == 0 && (row < 0 || row >= kRows)) *fault = (number << 40) + u64(batch * kUpdates + u);
+    const u32 bits = __ballot_sync(~0u, row >= first && row < first + kGroup && row < kRows);
+    some = some || bits != 0;
+    if (lane == 0) found[w] = bits;
+  }
+  if (!__syncthreads_or(some) && base == y) return;
+  if (threadIdx.x < 32) {
+    int total = 0;
+    for (int w0 = 0; w0 < kWords; w0 += 32) {
+      u32 bits = w0 + lane < kWords ? found[w0 + lane] : 0;
+      int sum = __popc(bits);
+      const int own = sum;
+      #pragma unroll
+      for (int o = 1; o < 32; o *= 2) {
+        const int before = __shfl_up_sync(~0u, sum, o);
+        sum += lane >= o ? before : 0;
+      }
+      for (int at = total + sum - own; bits != 0; bits &= bits - 1, ++at) {
+        if (at < kList) list[at] = (w0 + lane) * 32 + __ffs(bits) - 1;
+      }
+      total += __shfl_sync(~0u, sum, 31);
+    }
+    if (lane == 0) listed = total;
+  }
+  __syncthreads();
+  const int count = listed;
+  for (i64 mine = first; mine < first + kGroup && mine < kRows; ++mine) {
+    for (i64 c = threadIdx.x; c < kInner; c += 256) {
+      const i64 e = (batch * kRows + mine) * kInner + c;
+      Wide now = read(base[e]);
+      bool changed = base != y;
+      const auto meet = [&](int u) {
+        if (row_of(u) != mine) return;
+        const Wide next = read(updates[(batch * kUpdates + u) * kInner + c]);
+        now = combined(now, next);
+        changed = true;
+      };
+      if (count <= kList) {
+        for (int k = 0; k < count; ++k) meet(list[k]);
+      } else {
+        for (int w = 0; w < kWords; ++w) {
+          for (u32 bits = found[w]; bits != 0; bits &= bits - 1) meet(w * 32 + __ffs(bits) - 1);
+        }
+      }
+      if (changed) write(y[e], now);
+    }
+  }
+}
+)cuda";
+
 Source by_row(const Rows& s, const Request& r, ScatterKind kind, bool clamp) {
   const DType t = r.in[0].dtype();
   const bool set = kind == ScatterKind::set, narrow = t == DType::f16 || t == DType::bf16;
   const std::string_view type = set ? word_type(dtype_size(t)) : memory_type(t);
   const std::string_view wide = set ? type : is_float(t) ? "f64" : "i64";
-  const std::string read = set ? "" : cat("as_", wide);
-  std::string text =
-      cat("extern \"C\" __global__ void __launch_bounds__(256) scatter_rows(const ", type, "* base, const ",
-          r.in[1].dtype(), "* indices, const ", type, "* updates, ", type,
-          "* y, u64* fault, u64 number) {\n  constexpr int kWords = ", (s.updates + 31) / 32, ";\n");
-  text += cat("  __shared__ u32 found[kWords];\n  const i64 batch = blockIdx.x / ", s.rows,
-              ", mine = blockIdx.x % ", s.rows,
-              ";\n  bool some = false;\n  for (int w = threadIdx.x / 32; w < kWords; w += 8) {\n",
-              "    const i64 u = w * 32 + threadIdx.x % 32, which = batch * ", s.updates,
-              " + u;\n    bool match = false;\n    if (u < ", s.updates,
-              ") {\n      i64 row = i64(indices[which]);\n");
-  if (clamp) text += cat("      row = row < 0 ? 0 : row >= ", s.rows, " ? ", s.rows - 1, " : row;\n");
-  text += cat(
-      "      if (mine == 0 && (row < 0 || row >= ", s.rows,
-      ")) *fault = (number << 40) + u64(which);\n      match = row == mine;\n    }\n",
-      "    const u32 bits = __ballot_sync(~0u, match);\n    some = some || bits != 0;\n",
-      "    if (threadIdx.x % 32 == 0) found[w] = bits;\n  }\n  const bool any = __syncthreads_or(some);\n");
-  text += cat(
-      "  for (i64 c = threadIdx.x; c < ", s.inner, "; c += 256) {\n    const i64 e = i64(blockIdx.x) * ",
-      s.inner, " + c;\n    ", wide, " now = ", read,
-      "(base[e]);\n    for (int w = 0; any && w < kWords; ++w) {\n",
-      "      for (u32 bits = found[w]; bits != 0; bits &= bits - 1) {\n        const i64 u = w * 32 + __ffs(bits) - 1;\n",
-      "        const ", wide, " next = ", read, "(updates[(batch * ", s.updates, " + u) * ", s.inner,
-      " + c]);\n        now = ", combined(kind), ";\n      }\n    }\n    ",
-      set      ? "y[e] = now;"
-      : narrow ? "put(y[e], f32(now));"
-               : "put(y[e], now);",
-      "\n  }\n}\n");
-  return {"scatter_rows", text};
+  return {"scatter_rows",
+          cat("typedef ", type, " T;\ntypedef ", r.in[1].dtype(), " Index;\ntypedef ", wide,
+              " Wide;\nconstexpr int kUpdates = ", s.updates, ", kGroup = ", kRowsOfBlock,
+              ";\nconstexpr i64 kRows = ", s.rows, ", kInner = ", s.inner,
+              ";\nconstexpr bool kClamp = ", clamp ? "true" : "false", ";\ninline Wide read(T x) { return ",
+              set ? "x" : cat("as_", wide, "(x)"), "; }\ninline Wide combined(Wide now, Wide next) { return ",
+              combined(kind), "; }\ninline void write(T& to, Wide x) { ",
+              set      ? "to = x;"
+              : narrow ? "put(to, f32(x));"
+                       : "put(to, x);",
+              " }\n", kScatterRows)};
 }
 
 /// A thread for each column walks the updates in order; y holds the base already.
@@ -142,8 +192,9 @@ std::unique_ptr<Step> prepare(const Request& r) {
   }
   if (by_rows) {
     const FunctionRef f = device_of(r).functions().get(by_row(s, r, a.kind, clamp));
-    auto step = make_gpu_step("a block for each row", [=](Stream& q, const Launch& l) {
-      (*f)(q.handle, {s.batch * s.rows}, {256}, 0, l.in[0], l.in[1], l.in[2], l.out[0], q.fault, number);
+    const int64_t blocks = s.batch * ((s.rows + kRowsOfBlock - 1) / kRowsOfBlock);
+    auto step = make_gpu_step("a block for some rows", [=](Stream& q, const Launch& l) {
+      (*f)(q.handle, {blocks}, {256}, 0, l.in[0], l.in[1], l.in[2], l.out[0], q.fault, number);
     });
     step->in_place = {0};
     return step;

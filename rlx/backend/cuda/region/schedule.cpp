@@ -85,7 +85,9 @@ void split_rows(const Region& r, Schedule& s) {
       blocks * 2 > kBlocksWanted)
     return;
   const int64_t pass = int64_t(s.lanes) * s.vector;
-  s.splits = std::min(rounded_up(kBlocksWanted * 2, blocks), rounded_up(r.columns(), pass * 4));
+  // Blocks along the rows are many small ones, so that the last of them do not run alone.
+  const int64_t wanted = kBlocksWanted * (s.threads_along_rows ? 6 : 2);
+  s.splits = std::min(rounded_up(wanted, blocks), rounded_up(r.columns(), pass * 4));
   if (s.splits <= 1) {
     s.splits = 1;
     return;
