@@ -232,17 +232,27 @@ void Decoder::undo(const Mark& m) {
 void Decoder::reorder(std::span<const int64_t> from) {
   RLX_CHECK(int64_t(from.size()) == options_.batch, from.size(), " rows");
   const auto rows = size_t(options_.batch);
+  std::vector<std::byte> moved;
   for (const models::State& s : states_) {
     const TensorView state = graph_->state(s.input);
     const auto all = size_t(state.dims[0]);
-    // Rows of running states, or pages of each row behind the page that is nobody's.
+    // Rows of running states, or pages of each row behind the page that is nobody's: of these the slots that were written, all of
+    // them where tokens went round.
     const size_t first = s.in_pages ? size_t(layout_.page) : 0, each = s.in_pages ? (all - first) / rows : 1;
-    const size_t bytes = state.bytes() / all;
+    const size_t used = s.in_pages ? std::min(each, size_t(written_)) : 1;
+    const size_t bytes = state.bytes() / all, row_bytes = each * bytes, used_bytes = used * bytes;
     std::byte* const data = state.data + first * bytes;
-    const std::vector<std::byte> before(data, data + rows * each * bytes);
-    for (size_t i = 0; i < rows; ++i)
-      if (size_t(from[i]) != i)
-        std::memcpy(data + i * each * bytes, &before[size_t(from[i]) * each * bytes], each * bytes);
+    moved.clear();
+    for (size_t i = 0; i < rows; ++i) {
+      const std::byte* source = data + size_t(from[i]) * row_bytes;
+      if (size_t(from[i]) != i) moved.insert(moved.end(), source, source + used_bytes);
+    }
+    const std::byte* next = moved.data();
+    for (size_t i = 0; i < rows; ++i) {
+      if (size_t(from[i]) == i) continue;
+      std::memcpy(data + i * row_bytes, next, used_bytes);
+      next += used_bytes;
+    }
   }
   const auto tokens = tokens_;
   for (size_t i = 0; i < rows; ++i) tokens_[i] = tokens[size_t(from[i])];
