@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "rlx/ir/bodies.h"
+#include "rlx/ops/control/scan.h"
+#include "rlx/ops/control/while.h"
 #include "rlx/passes/algebra.h"
 #include "rlx/passes/cse.h"
 #include "rlx/passes/fold.h"
@@ -24,45 +27,53 @@ ir::Graph without_dead(ir::Graph g) {
 
 constexpr std::string_view kFuse = "fuse", kSchedule = "schedule";
 
+// A graph is large: what a pass does not change, or has nothing to do with, is not copied.
 struct Pass {
   std::string_view name;
-  ir::Graph (*run)(const ir::Graph&, const ir::Target*);
+  ir::Graph (*run)(ir::Graph, const ir::Target*);
+  bool (*needed)(const ir::Graph&) = nullptr;  // null: always
 };
+
+bool has_loops(const ir::Graph& g) {
+  return ir::any_node(g, [](const ir::Node& n) { return n.is<ops::Scan>() || n.is<ops::While>(); });
+}
 
 // On any sizes, once per compiled graph.
 constexpr Pass kGeneral[] = {
-    {"fold_constants", [](const ir::Graph& g, const ir::Target*) { return passes::fold_constants(g).graph; }},
-    {"hoist", [](const ir::Graph& g, const ir::Target*) { return passes::hoist_invariants(g).graph; }},
-    {"simplify", [](const ir::Graph& g, const ir::Target*) { return passes::simplify(g).graph; }},
-    {"cse", [](const ir::Graph& g, const ir::Target*) { return passes::cse(g).graph; }},
+    {"fold_constants", [](ir::Graph g, const ir::Target*) { return passes::fold_constants(g).graph; }},
+    {"hoist", [](ir::Graph g, const ir::Target*) { return passes::hoist_invariants(g).graph; }, has_loops},
+    {"simplify", [](ir::Graph g, const ir::Target*) { return passes::simplify(g).graph; }},
+    {"cse", [](ir::Graph g, const ir::Target*) { return passes::cse(g).graph; }},
     // Changes numbers of graphs that are rounded to eight bits, by at most one code where they are rounded.
-    {"join_codes", [](const ir::Graph& g, const ir::Target* t) { return passes::join_codes(g, t).graph; }},
-    {"join_products", [](const ir::Graph& g, const ir::Target*) { return passes::join_products(g).graph; }},
-    {"dce", [](const ir::Graph& g, const ir::Target*) { return without_dead(g); }},
+    {"join_codes", [](ir::Graph g, const ir::Target* t) { return passes::join_codes(g, t).graph; }},
+    {"join_products", [](ir::Graph g, const ir::Target*) { return passes::join_products(g).graph; }},
+    {"dce", [](ir::Graph g, const ir::Target*) { return without_dead(std::move(g)); }},
 };
 
 // On known sizes, for one target.
 constexpr Pass kSized[] = {
-    {"legalise", [](const ir::Graph& g, const ir::Target* t) { return passes::legalise(g, *t).graph; }},
+    {"legalise", [](ir::Graph g, const ir::Target* t) { return passes::legalise(g, *t).graph; }},
     // Decompositions bring fills, views and repeated parts.
-    {"fold_constants", [](const ir::Graph& g, const ir::Target*) { return passes::fold_constants(g).graph; }},
-    {"simplify", [](const ir::Graph& g, const ir::Target*) { return passes::simplify(g).graph; }},
-    {"cse", [](const ir::Graph& g, const ir::Target*) { return passes::cse(g).graph; }},
-    {"dce", [](const ir::Graph& g, const ir::Target*) { return without_dead(g); }},
+    {"fold_constants", [](ir::Graph g, const ir::Target*) { return passes::fold_constants(g).graph; }},
+    {"simplify", [](ir::Graph g, const ir::Target*) { return passes::simplify(g).graph; }},
+    {"cse", [](ir::Graph g, const ir::Target*) { return passes::cse(g).graph; }},
+    {"dce", [](ir::Graph g, const ir::Target*) { return without_dead(std::move(g)); }},
 };
 
 // Change numbers within the error of eight bits: only when asked for by name.
 constexpr Pass kOnRequest[] = {
-    {"merge_roundings",
-     [](const ir::Graph& g, const ir::Target*) { return passes::merge_roundings(g).graph; }},
-    {"quantise_products",
-     [](const ir::Graph& g, const ir::Target*) { return passes::quantise_products(g).graph; }},
+    {"merge_roundings", [](ir::Graph g, const ir::Target*) { return passes::merge_roundings(g).graph; }},
+    {"quantise_products", [](ir::Graph g, const ir::Target*) { return passes::quantise_products(g).graph; }},
 };
 
 ir::Graph run(std::span<const Pass> list, ir::Graph g, const ir::Target* target,
               const PassListener& listener) {
   for (const Pass& pass : list) {
-    g = pass.run(g, target);
+    if (pass.needed && !pass.needed(g)) {
+      if (listener) listener(pass.name, g);
+      continue;
+    }
+    g = pass.run(std::move(g), target);
     if (listener) listener(pass.name, g);
 #ifndef NDEBUG
     if (const auto wrong = g.verify(); !wrong.empty())
@@ -94,10 +105,10 @@ ir::Graph optimise(const ir::Graph& graph, const CompileOptions& options, const 
   return options.optimise ? run(kGeneral, std::move(stored), target, listener) : stored;
 }
 
-ir::Graph specialise(const ir::Graph& graph, const ir::Target& target, const CompileOptions& options,
+ir::Graph specialise(ir::Graph graph, const ir::Target& target, const CompileOptions& options,
                      std::vector<passes::Remark>& remarks, const PassListener& listener) {
   if (!options.optimise) return graph;
-  ir::Graph g = run(kSized, graph, &target, listener);
+  ir::Graph g = run(kSized, std::move(graph), &target, listener);
   if (options.fuse) {
     passes::Fused fused = passes::fuse(g, target);
     remarks.insert(remarks.end(), fused.remarks.begin(), fused.remarks.end());

@@ -18,7 +18,7 @@ ir::Graph optimise(const ir::Graph&, const CompileOptions&, const PassListener& 
 
 /// The graph for one set of sizes in operators that the target runs, joined where it runs them as one. What was tried is
 /// added to the remarks.
-ir::Graph specialise(const ir::Graph&, const ir::Target&, const CompileOptions&,
+ir::Graph specialise(ir::Graph, const ir::Target&, const CompileOptions&,
                      std::vector<passes::Remark>& remarks, const PassListener& = {});
 
 /// Every pass once, in the order of their first run, then those that only run when asked for.
