@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "rlx/ops/elementwise/binary.h"
+#include "rlx/ops/elementwise/cast.h"
 #include "rlx/ops/elementwise/clamp.h"
 #include "rlx/ops/elementwise/compare.h"
 #include "rlx/ops/elementwise/math.h"
@@ -33,25 +34,43 @@ Expr Relu::derivative(Expr x, Expr) {
   return where(greater(x, scalar_like(x, 0)), scalar_like(x, 1), scalar_like(x, 0));
 }
 Expr Sigmoid::derivative(Expr, Expr y) { return y * (1.0 - y); }
-Expr Silu::derivative(Expr x, Expr) {
-  const Expr s = sigmoid(x);
-  return s * (1.0 + x * (1.0 - s));
+
+namespace {
+
+// A long formula in 16 bits would be rounded behind each operator: it is computed in f32 and rounded once.
+template <class Formula>
+Expr rounded_once(Expr x, Formula formula) {
+  const DType t = x.dtype();
+  return t == DType::f16 || t == DType::bf16 ? cast(formula(cast(x, DType::f32)), t) : formula(x);
+}
+
+}  // namespace
+
+Expr Silu::derivative(Expr given, Expr) {
+  return rounded_once(given, [](Expr x) {
+    const Expr s = sigmoid(x);
+    return s * (1.0 + x * (1.0 - s));
+  });
 }
 
 // Both derivatives are constant, to the last bit of f64, long before powers of x overflow in f16: they are
 // those at the nearest point of a range in which nothing does.
-Expr Gelu::derivative(Expr x, Expr) {
-  const Expr z = clamp(x, -40, 40);  // e^-800 is 0
-  const Expr cdf = 0.5 * (1.0 + erf(z / std::numbers::sqrt2));
-  const Expr density = exp(-0.5 * (z * z)) * (std::numbers::inv_sqrtpi / std::numbers::sqrt2);
-  return cdf + z * density;
+Expr Gelu::derivative(Expr given, Expr) {
+  return rounded_once(given, [](Expr x) {
+    const Expr z = clamp(x, -40, 40);  // e^-800 is 0
+    const Expr cdf = 0.5 * (1.0 + erf(z / std::numbers::sqrt2));
+    const Expr density = exp(-0.5 * (z * z)) * (std::numbers::inv_sqrtpi / std::numbers::sqrt2);
+    return cdf + z * density;
+  });
 }
-Expr GeluApprox::derivative(Expr x, Expr) {
-  const Expr z = clamp(x, -10, 10);  // tanh 43 is 1
-  const Expr square = z * z;
-  const Expr t = tanh(kSqrt2OverPi * (z + kCubic * (square * z)));
-  const Expr inner = kSqrt2OverPi * (1.0 + 3 * kCubic * square);
-  return 0.5 * (1.0 + t) + 0.5 * z * (1.0 - t * t) * inner;
+Expr GeluApprox::derivative(Expr given, Expr) {
+  return rounded_once(given, [](Expr x) {
+    const Expr z = clamp(x, -10, 10);  // tanh 43 is 1
+    const Expr square = z * z;
+    const Expr t = tanh(kSqrt2OverPi * (z + kCubic * (square * z)));
+    const Expr inner = kSqrt2OverPi * (1.0 + 3 * kCubic * square);
+    return 0.5 * (1.0 + t) + 0.5 * z * (1.0 - t * t) * inner;
+  });
 }
 Expr Softplus::derivative(Expr x, Expr) { return sigmoid(x); }
 
