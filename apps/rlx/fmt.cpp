@@ -16,7 +16,8 @@ void add_fmt(Command app) {
   Command command = app.add_subcommand("fmt", "write a graph in its canonical text form");
   auto o = std::make_shared<Options>();
   command.add_option("FILE", o->path, "a .rlx text, its JSON form or a saved graph").required();
-  const Argument in_place = command.add_flag("--in-place,-i", o->in_place, "change the file instead of printing");
+  const Argument in_place =
+      command.add_flag("--in-place,-i", o->in_place, "change the file instead of printing");
   command.add_flag("--json", o->json, "the JSON form").excludes(in_place);
   command.callback([o] {
     const ir::Module m = read_module(o->path);
