@@ -19,5 +19,5 @@ void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
   rlx::test::allocations.fetch_add(1, std::memory_order_relaxed);
   return std::malloc(bytes > 0 ? bytes : 1);
 }
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete(void* p, size_t) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, size_t) noexcept { std::free(p); }
