@@ -239,20 +239,63 @@ class Automaton::Builder {
   void measure(Automaton& out) {
     std::vector<int64_t>& d = out.distance_;
     d.assign(out.states_.size(), kNever);
+    const std::vector<int32_t> order = targets_first(out.states_);
     for (bool changed = true; changed;) {
       changed = false;
-      for (size_t i = out.states_.size();
-           i-- > 0;) {  // states are numbered forwards: backwards settles chains in one go
-        const State& s = out.states_[i];
+      for (const int32_t i : order) {
+        const State& s = out.states_[size_t(i)];
         int64_t best = s.ends ? 0 : kNever;
         for (const ByteMove& m : s.bytes) best = std::min(best, d[size_t(m.target)] + 1);
         for (const TokenMove& m : s.tokens) best = std::min(best, d[size_t(m.target)] + 1);
         for (const int32_t j : s.jumps) best = std::min(best, d[size_t(j)]);
         for (const Call& c : s.calls)
           best = std::min(best, d[size_t(c.rule_start)] + out.bytes_to_end(c.target));
-        if (best < d[i]) d[i] = best, changed = true;
+        if (best < d[size_t(i)]) d[size_t(i)] = best, changed = true;
       }
     }
+  }
+
+  static std::vector<int32_t> targets_of(const State& s) {
+    std::vector<int32_t> out(s.jumps.begin(), s.jumps.end());
+    for (const ByteMove& m : s.bytes) out.push_back(m.target);
+    for (const TokenMove& m : s.tokens) out.push_back(m.target);
+    for (const Call& c : s.calls) {
+      out.push_back(c.rule_start);
+      if (c.target != kDone) out.push_back(c.target);
+    }
+    return out;
+  }
+
+  // All states in the order in which a walk through the moves leaves them: each behind its targets, except along loops and
+  // recursion, so that one sweep settles all but these.
+  static std::vector<int32_t> targets_first(const std::vector<State>& states) {
+    struct Visit {
+      int32_t state;
+      std::vector<int32_t> targets;  // not yet seen to
+    };
+    std::vector<int32_t> out;
+    std::vector<bool> met(states.size());
+    std::vector<Visit> path;
+    const auto meet = [&](int32_t s) {
+      if (met[size_t(s)]) return;
+      met[size_t(s)] = true;
+      path.push_back({s, targets_of(states[size_t(s)])});
+    };
+    for (size_t first = 0; first < states.size(); ++first) {
+      meet(int32_t(first));
+      while (!path.empty()) {
+        Visit& v = path.back();
+        if (v.targets.empty()) {
+          out.push_back(v.state);
+          path.pop_back();
+          continue;
+        }
+        const int32_t next = v.targets.back();
+        v.targets.pop_back();
+        meet(next);
+      }
+    }
+    return out;
   }
 
   const RuleSet& rules_;
