@@ -126,9 +126,9 @@ TEST(Regex, RepetitionsOfWhatMayBeEmptyTakeTimeInProportion) {
 // The way to the end runs through every choice.
 TEST(Regex, ChoicesInARowTakeTimeInProportion) {
   const std::clock_t begin = std::clock();
-  const auto grammar = std::make_shared<const Grammar>(Grammar::from_regex("(ab|cde|f*){20000}Y"));
+  const auto grammar = std::make_shared<const Grammar>(Grammar::from_regex("(ab|cde|f){20000}Y"));
   GrammarMatcher m(grammar, bytes_alone());
-  EXPECT_EQ(m.bytes_to_end(), 1);
+  EXPECT_EQ(m.bytes_to_end(), 20001);
   EXPECT_LT(double(std::clock() - begin) / CLOCKS_PER_SEC, 5.0);
 }
 
