@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "rlx/ir/build_def.h"
+
 namespace rlx::ir {
 namespace {
 
@@ -66,5 +68,10 @@ std::vector<OpSample<Full::Attrs>> Full::samples() {
 Expr full(Graph& g, const Shape& shape, double value) { return make<Full>(g, {shape, value}, {}); }
 Expr zeros_like(Expr t) { return full(*t.graph, Shape(t.shape()), 0); }
 Expr ones_like(Expr t) { return full(*t.graph, Shape(t.shape()), 1); }
+
+template const OpDef& def<Input>();
+template const OpDef& def<Param>();
+template const OpDef& def<Constant>();
+template const OpDef& def<Full>();
 
 }  // namespace rlx::ir

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "rlx/ir/build_def.h"
 #include "rlx/ir/graph.h"
 #include "rlx/ir/leaves.h"
-#include "rlx/ir/op_record.h"
 
 namespace rlx::ir {
 
@@ -133,6 +133,29 @@ std::string OpDef::operand_count_error(int count) const {
              " (", join(operands), ")");
 }
 
+namespace {
+
+// Of a composite that holds products: what its parts do, each as this one.
+double operations_of_parts(const OpDef& op, std::span<const Shape> in, std::span<const Shape> out,
+                           const void* attrs) {
+  Graph parts(std::string(op.name));
+  Values leaves, results;
+  for (size_t i = 0; i < in.size(); ++i) leaves.push_back(parts.input(cat("x", i), in[i]));
+  for (const Expr& e : op.decompose(Lower{parts, leaves, out}, attrs)) results.push_back(e.value);
+  parts.set_outputs(std::move(results));
+  parts.erase_dead();
+  double sum = 0;
+  for (const Node* n : parts.nodes()) {
+    if (n->op->traits.leaf) continue;
+    Shapes types;
+    for (const Value v : n->inputs) types.push_back(parts.shape(v));
+    sum += cost_of(*n->op, types, n->shapes, n->attrs.get()).operations;
+  }
+  return sum;
+}
+
+}  // namespace
+
 Cost cost_of(const OpDef& op, std::span<const Shape> in, std::span<const Shape> out, const void* attrs) {
   Cost cost;
   for (const Shape& s : in) cost.bytes += double(s.size_bytes());
@@ -140,7 +163,11 @@ Cost cost_of(const OpDef& op, std::span<const Shape> in, std::span<const Shape> 
     cost.bytes += double(s.size_bytes());
     cost.operations += double(s.elements());
   }
-  if (op.operations) cost.operations = op.operations(in, out, attrs);
+  if (op.operations) {
+    cost.operations = op.operations(in, out, attrs);
+  } else if (op.traits.contraction && op.is_composite()) {
+    cost.operations = operations_of_parts(op, in, out, attrs);
+  }
   return cost;
 }
 

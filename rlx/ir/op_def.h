@@ -223,7 +223,8 @@ struct OpDef {
 
   /// Where the only result lies when it is a view of operand 0; nothing when its bytes must be moved.
   std::optional<Layout> (*view)(const View&, const void* attrs) = nullptr;
-  /// Number of operations on static operands; null: one per element of the results.
+  /// Number of operations on static operands; null: those of the parts where a composite holds products, else one per
+  /// element of the results.
   double (*operations)(std::span<const Shape> in, std::span<const Shape> out, const void* attrs) = nullptr;
   /// The operand that result 0 may overwrite although it is read elsewhere than it is written; -1: none. Elementwise
   /// operators may overwrite any operand of the result's type.

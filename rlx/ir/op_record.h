@@ -19,10 +19,12 @@
 //     static std::vector<OpSample<Attrs>> samples();            // five or more in this library; programs
 //                                                               // may leave them out
 //     static std::optional<Layout> view(const View&, const Attrs&);     // where the result is a view of operand 0
-//     static double operations(std::span<const Shape> in, std::span<const Shape> out, const Attrs&);  // default: one
-//                                                               // per result element
+//     static double operations(std::span<const Shape> in, std::span<const Shape> out, const Attrs&);  // default: of
+//                                                               // composites' parts, else one per result element
 //     static constexpr int in_place = 0;                        // the operand that result 0 may overwrite
 //   };
+// Sources that only build or ask for nodes need no more than this. Programs with records of their own include
+// rlx/ir/build_def.h, which makes the OpDef of a record.
 #pragma once
 
 #include "rlx/ir/graph.h"
@@ -35,73 +37,6 @@ struct OpSample {
   Attrs attrs;
   std::vector<std::string> inputs;
 };
-
-namespace detail {
-std::vector<std::string> split_names(std::string_view list);
-void set_arity(OpDef&);
-}  // namespace detail
-
-template <OpRecord Op>
-OpDef build_def() {
-  using Attrs = typename Op::Attrs;
-  OpDef d;
-  d.name = Op::name;
-  d.summary = Op::summary;
-  d.doc = Op::doc;
-  d.operands = detail::split_names(Op::operands);
-  d.results = {"y"};
-  if constexpr (requires { Op::results; }) d.results = detail::split_names(Op::results);
-  if constexpr (requires { Op::traits; }) d.traits = Op::traits;
-  detail::set_arity(d);
-  d.fields = describe_fields<Attrs>();
-  d.copy_attrs = [](const void* a) -> std::shared_ptr<void> {
-    return a ? std::make_shared<Attrs>(*static_cast<const Attrs*>(a)) : std::make_shared<Attrs>();
-  };
-  d.infer = [](Infer& c, void* a) { return Op::infer(c, *static_cast<Attrs*>(a)); };
-  if constexpr (requires { &Op::reference; }) {
-    d.reference = [](const Eval& c, const void* a) {
-      return Op::reference(c, *static_cast<const Attrs*>(a));
-    };
-  }
-  if constexpr (requires { &Op::decompose; }) {
-    d.decompose = [](const Lower& c, const void* a) {
-      return Op::decompose(c, *static_cast<const Attrs*>(a));
-    };
-  }
-  if constexpr (requires { &Op::vjp; }) {
-    d.vjp = [](const Vjp& c, const void* a) { return Op::vjp(c, *static_cast<const Attrs*>(a)); };
-  }
-  if constexpr (requires { &Op::jvp; }) {
-    d.jvp = [](const Jvp& c, const void* a) { return Op::jvp(c, *static_cast<const Attrs*>(a)); };
-  }
-  if constexpr (requires { &Op::vmap; }) {
-    d.vmap = [](const Vmap& c, const void* a) { return Op::vmap(c, *static_cast<const Attrs*>(a)); };
-  }
-  if constexpr (requires { &Op::view; }) {
-    d.view = [](const View& c, const void* a) { return Op::view(c, *static_cast<const Attrs*>(a)); };
-  }
-  if constexpr (requires { &Op::operations; }) {
-    d.operations = [](std::span<const Shape> in, std::span<const Shape> out, const void* a) {
-      return Op::operations(in, out, *static_cast<const Attrs*>(a));
-    };
-  }
-  if constexpr (requires { Op::in_place; }) d.in_place = Op::in_place;
-  if constexpr (requires { &Op::samples; }) {
-    d.samples = [] {
-      std::vector<Sample> out;
-      for (auto& s : Op::samples())
-        out.push_back({std::make_shared<Attrs>(std::move(s.attrs)), std::move(s.inputs)});
-      return out;
-    };
-  }
-  return d;
-}
-
-template <OpRecord Op>
-const OpDef& def() {
-  static const OpDef d = build_def<Op>();
-  return d;
-}
 
 /// Appends one operator and returns its results.
 template <OpRecord Op>

@@ -14,7 +14,6 @@ using ir::AttrKind;
 using ir::AttrsRef;
 using ir::AttrTraits;
 using ir::AttrValue;
-using ir::build_def;
 using ir::Constraint;
 using ir::def;
 using ir::field;

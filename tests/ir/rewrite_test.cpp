@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "rlx/ir/bodies.h"
+#include "rlx/ir/build_def.h"
 #include "rlx/ir/leaves.h"
 #include "rlx/ops/all.h"
 #include "tests/support/graphs.h"

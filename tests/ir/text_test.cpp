@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "rlx/ir/build_def.h"
 #include "tests/support/graphs.h"
 
 namespace rlx::ir {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "rlx/ir/op_record.h"
+#include "rlx/ir/build_def.h"
 #include "tests/support/errors.h"
 
 namespace rlx::test {

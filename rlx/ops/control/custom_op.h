@@ -14,6 +14,7 @@
 //   custom_op(g, "cube", "", {x}, mine);  // by name
 #pragma once
 
+#include "rlx/ir/build_def.h"
 #include "rlx/ops/table.h"
 #include "rlx/ops/vocabulary.h"
 
