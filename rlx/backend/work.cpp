@@ -6,24 +6,8 @@
 #include "rlx/ops/control/custom_fn.h"
 #include "rlx/ops/control/if.h"
 #include "rlx/ops/control/scan.h"
-#include "rlx/ops/conv/conv_nd.h"
 
 namespace rlx::backend {
-namespace {
-
-bool is_convolution(const ir::Node& n) {
-  return n.is<ops::Conv>() || n.is<ops::Conv1d>() || n.is<ops::Conv2d>() || n.is<ops::Conv3d>();
-}
-bool is_transposed_convolution(const ir::Node& n) {
-  return n.is<ops::ConvTranspose1d>() || n.is<ops::ConvTranspose2d>() || n.is<ops::ConvTranspose3d>();
-}
-
-// Multiply-adds of one channel of w at one position: Ci / groups for [Co, Ci / groups, kernel..], Co / groups for transposed ones.
-double window(const Shape& w) {
-  return double(w.elements()) / double(std::max<int64_t>(1, w.dim(0).value()));
-}
-
-}  // namespace
 
 double operations_of(const ir::Node& n, std::span<const Shape> in) {
   double sum = 0, dearest = 0;
@@ -37,10 +21,6 @@ double operations_of(const ir::Node& n, std::span<const Shape> in) {
   if (n.is<ops::CustomFn>()) return operations_of(*n.as<ops::CustomFn>().fwd_body);
   if (n.is<ops::Scan>()) return sum * double(n.as<ops::Scan>().length.value());
   if (bodies) return n.is<ops::If>() ? dearest : sum;
-  if (is_convolution(n)) return 2 * double(n.shapes[0].elements()) * window(in[1]);
-  if (is_transposed_convolution(n)) return 2 * double(in[0].elements()) * window(in[1]);
-  if (n.is<ops::Conv2dBackwardInput>()) return 2 * double(in[0].elements()) * window(in[1]);
-  if (n.is<ops::Conv2dBackwardWeight>()) return 2 * double(in[1].elements()) * window(n.shapes[0]);
   return ir::cost_of(*n.op, in, n.shapes, n.attrs.get()).operations;
 }
 

@@ -1,5 +1,6 @@
 #include "rlx/ops/attention/attention.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "rlx/ops/attention/scores.h"
@@ -106,6 +107,29 @@ Exprs Attention::vmap(const Vmap& c, const Attrs& a) {
   if (rank != 2) y[0] = rows, y.insert(y.begin(), c.size);
   lse[0] = rows, lse.insert(lse.begin(), c.size);
   return {reshape(out[0], y), reshape(out[1], lse)};
+}
+
+namespace {
+
+// Keys that a query sees, on average: queries end with the keys, so under a causal mask the first of n sees n - 1 less.
+double keys_seen(const Shape& q, const Shape& k, const AttentionAttrs& a) {
+  const int axis = a.layout == HeadLayout::bshd ? -3 : -2;
+  const double queries = double(q.dim(axis).value()), keys = double(k.dim(axis).value());
+  if (a.mask_kind != MaskKind::causal && a.mask_kind != MaskKind::sliding_window) return keys;
+  const double before = std::max(keys / 2, keys - (queries - 1) / 2);
+  return a.mask_kind == MaskKind::causal ? before : std::min(before, double(a.window + 1));
+}
+
+}  // namespace
+
+// q k^T and p v.
+double Attention::operations(std::span<const Shape> in, std::span<const Shape> out, const Attrs& a) {
+  return 2 * keys_seen(in[0], in[1], a) * double(in[0].elements() + out[0].elements());
+}
+
+// q k^T, ds k and ds^T q over the lanes of q; dy v^T and p^T dy over those of v.
+double AttentionBackward::operations(std::span<const Shape> in, std::span<const Shape>, const Attrs& a) {
+  return 2 * keys_seen(in[0], in[1], a) * double(3 * in[0].elements() + 2 * in[3].elements());
 }
 
 std::vector<OpSample<Attention::Attrs>> Attention::samples() {

@@ -67,6 +67,7 @@ struct Attention {
   static Exprs decompose(const Lower&, const Attrs&);
   static Exprs vjp(const Vjp&, const Attrs&);
   static Exprs vmap(const Vmap&, const Attrs&);
+  static double operations(std::span<const Shape> in, std::span<const Shape> out, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -86,6 +87,7 @@ struct AttentionBackward {
   using Attrs = AttentionAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Exprs decompose(const Lower&, const Attrs&);
+  static double operations(std::span<const Shape> in, std::span<const Shape> out, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 

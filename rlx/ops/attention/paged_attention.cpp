@@ -1,5 +1,6 @@
 #include "rlx/ops/attention/paged_attention.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "rlx/base/checked.h"
@@ -129,6 +130,13 @@ Exprs PagedAttention::decompose(const Lower& c, const Attrs& a) {
                           .score_scale = a.score_scale,
                           .attn_logit_softcap = a.attn_logit_softcap})
               .output};
+}
+
+// As if every page were full: how many keys there are is known when it runs.
+double PagedAttention::operations(std::span<const Shape> in, std::span<const Shape> out, const Attrs& a) {
+  const double keys = double(in[2].dim(-1).value() * a.page);
+  return 2 * (a.window > 0 ? std::min(keys, double(a.window)) : keys) *
+         double(in[0].elements() + out[0].elements());
 }
 
 std::vector<OpSample<Attrs>> PagedAttention::samples() {

@@ -1,5 +1,6 @@
 #include "rlx/ops/conv/conv.h"
 
+#include <algorithm>
 #include <array>
 #include <numeric>
 
@@ -252,6 +253,19 @@ Exprs Conv::vmap(const Vmap& c, const Attrs& a) {
   const Expr split = reshape(y, with_tail({y.dim(0), a.groups, c.size, per_group}, y, 2));
   const Expr first = transpose(split, permutation(split.rank(), {2, 0, 1, 3}));
   return {reshape(first, with_tail({c.size, y.dim(0), outputs}, y, 2))};
+}
+
+double window_operations(const Shape& places, const Shape& w) {
+  return 2.0 * double(places.elements()) * double(w.elements()) /
+         double(std::max<int64_t>(1, w.dim(0).value()));
+}
+
+// Every number of y meets Ci / groups windows, every number of x Co / groups of them: with steps above one on either
+// side the smaller count is nearer to the terms that exist.
+double Conv::operations(std::span<const Shape> in, std::span<const Shape> out, const Attrs& a) {
+  const double per_input =
+      double(in[1].elements()) / double(std::max<int64_t>(1, in[1].dim(1).value() * a.groups.value()));
+  return std::min(window_operations(out[0], in[1]), 2 * double(in[0].elements()) * per_input);
 }
 
 std::vector<OpSample<Conv::Attrs>> Conv::samples() {

@@ -43,10 +43,14 @@ struct Conv {
   static Exprs vjp(const Vjp&, const Attrs&);
   static Exprs jvp(const Jvp&, const Attrs&);
   static Exprs vmap(const Vmap&, const Attrs&);
+  static double operations(std::span<const Shape> in, std::span<const Shape> out, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
 Expr conv(Expr x, Expr w, Conv::Attrs attrs);
+
+/// Operations of windows w[channels, window..] at that many places: two for each place and number of a window.
+double window_operations(const Shape& places, const Shape& w);
 
 /// The gradient of conv(x, w, a) in x, which has extents `x_dims`, and in w.
 Expr conv_input_gradient(Expr dy, Expr w, const Dims& x_dims, const Conv::Attrs& a);

@@ -202,6 +202,10 @@ Exprs Conv2dBackwardInput::decompose(const Lower& c, const Attrs& a) {
   return {conv_input_gradient(c.in(0), c.in(1), a.x_shape, general_form(a, spatial(c.in(0).shape())))};
 }
 
+double Conv2dBackwardInput::operations(std::span<const Shape> in, std::span<const Shape>, const Attrs&) {
+  return window_operations(in[0], in[1]);
+}
+
 std::vector<OpSample<Conv2dBackwardInput::Attrs>> Conv2dBackwardInput::samples() {
   return {{{{}, {1, 2, 4, 3}}, {"f32[1,3,3,2]", "f32[3,2,2,2]"}},
           {{{{3, 2}, {2, 1}, {1, 0}, {1, 2}, 2}, {1, 4, 6, 5}}, {"f64[1,2,3,3]", "f64[2,2,3,2]"}},
@@ -225,6 +229,10 @@ Shapes Conv2dBackwardWeight::infer(Infer& c, Attrs& a) {
 
 Exprs Conv2dBackwardWeight::decompose(const Lower& c, const Attrs& a) {
   return {conv_weight_gradient(c.in(0), c.in(1), a.w_shape, general_form(a, spatial(c.in(1).shape())))};
+}
+
+double Conv2dBackwardWeight::operations(std::span<const Shape> in, std::span<const Shape> out, const Attrs&) {
+  return window_operations(in[1], out[0]);
 }
 
 std::vector<OpSample<Conv2dBackwardWeight::Attrs>> Conv2dBackwardWeight::samples() {

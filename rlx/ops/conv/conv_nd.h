@@ -59,6 +59,9 @@ struct ConvNd {
   using Attrs = ConvAttrs;
   static Shapes infer(Infer& c, Attrs& a) { return detail::infer_conv(c, a, Axes); }
   static Exprs decompose(const Lower& c, const Attrs& a) { return detail::decompose_conv(c, a); }
+  static double operations(std::span<const Shape> in, std::span<const Shape> out, const Attrs&) {
+    return window_operations(out[0], in[1]);
+  }
   static std::vector<OpSample<Attrs>> samples() { return detail::conv_samples(Axes); }
 };
 
@@ -83,6 +86,9 @@ struct ConvTransposeNd {
   using Attrs = ConvTransposeAttrs;
   static Shapes infer(Infer& c, Attrs& a) { return detail::infer_conv_transpose(c, a, Axes); }
   static Exprs decompose(const Lower& c, const Attrs& a) { return detail::decompose_conv_transpose(c, a); }
+  static double operations(std::span<const Shape> in, std::span<const Shape>, const Attrs&) {
+    return window_operations(in[0], in[1]);
+  }
   static std::vector<OpSample<Attrs>> samples() { return detail::conv_transpose_samples(Axes); }
 };
 
@@ -114,6 +120,7 @@ struct Conv2dBackwardInput {
   };
   static Shapes infer(Infer&, Attrs&);
   static Exprs decompose(const Lower&, const Attrs&);
+  static double operations(std::span<const Shape> in, std::span<const Shape> out, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -132,6 +139,7 @@ struct Conv2dBackwardWeight {
   };
   static Shapes infer(Infer&, Attrs&);
   static Exprs decompose(const Lower&, const Attrs&);
+  static double operations(std::span<const Shape> in, std::span<const Shape> out, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 

@@ -32,6 +32,11 @@ Exprs DepthwiseConv1dCausal::decompose(const Lower& c, const Attrs&) {
   return {transpose(conv(padded, reshape(w, {w.dim(0), 1, w.dim(3)}), a), {0, 2, 1})};
 }
 
+double DepthwiseConv1dCausal::operations(std::span<const Shape> in, std::span<const Shape> out,
+                                         const Attrs&) {
+  return 2.0 * double(out[0].elements()) * double(in[1].dim(-1).value());
+}
+
 std::vector<OpSample<DepthwiseConv1dCausal::Attrs>> DepthwiseConv1dCausal::samples() {
   return {{{}, {"f32[2,5,3]", "f32[3,1,1,4]", "f32[2,3,3]"}},
           {{}, {"f64[1,1,2]", "f64[2,1,1,3]", "f64[1,2,2]"}},

@@ -17,6 +17,7 @@ struct DepthwiseConv1dCausal {
   using Attrs = NoAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Exprs decompose(const Lower&, const Attrs&);
+  static double operations(std::span<const Shape> in, std::span<const Shape> out, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 

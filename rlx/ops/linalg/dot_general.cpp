@@ -194,6 +194,12 @@ Exprs DotGeneral::vmap(const Vmap& c, const Attrs& a) {
   return {move_axis(dot_general(c.in(0), c.in(1), moved), at, 0)};
 }
 
+double DotGeneral::operations(std::span<const Shape> in, std::span<const Shape> out, const Attrs& a) {
+  double summed = 1;
+  for (const int axis : a.lhs_contracting) summed *= double(in[0].dim(axis).value());
+  return 2 * double(out[0].elements()) * summed;
+}
+
 std::vector<OpSample<DotGeneral::Attrs>> DotGeneral::samples() {
   return {{{{1}, {0}, {}, {}}, {"f32[2,3]", "f32[3,4]"}},
           {{{2, 0}, {1, 2}, {1}, {0}}, {"f64[2,3,4]", "f64[3,4,2,5]"}},

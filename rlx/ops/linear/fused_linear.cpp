@@ -45,6 +45,11 @@ Exprs LoraMatmul::decompose(const Lower& c, const Attrs& a) {
   return {matmul(c.in(0), c.in(1)) + a.scale * update};
 }
 
+double LoraMatmul::operations(std::span<const Shape> in, std::span<const Shape> out, const Attrs&) {
+  const double rank = double(in[2].dim(-1).value());
+  return product_operations(in, out) + 2 * rank * double(in[0].elements() + out[0].elements());
+}
+
 std::vector<OpSample<LoraMatmul::Attrs>> LoraMatmul::samples() {
   return {{{0.5}, {"f32[3,6]", "f32[6,5]", "f32[6,2]", "f32[2,5]"}},
           {{-2}, {"f64[2,2,3]", "f64[3,2]", "f64[3,1]", "f64[1,2]"}},

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "rlx/ops/elementwise/activation.h"
+#include "rlx/ops/linalg/matmul.h"
 #include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
@@ -21,6 +22,9 @@ struct FusedMatmulBiasAct {
   };
   static Shapes infer(Infer&, Attrs&);
   static Exprs decompose(const Lower&, const Attrs&);
+  static double operations(std::span<const Shape> in, std::span<const Shape> out, const Attrs&) {
+    return product_operations(in, out);
+  }
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -39,6 +43,7 @@ struct LoraMatmul {
   };
   static Shapes infer(Infer&, Attrs&);
   static Exprs decompose(const Lower&, const Attrs&);
+  static double operations(std::span<const Shape> in, std::span<const Shape> out, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 

@@ -154,6 +154,10 @@ Exprs GroupedOuter::vmap(const Vmap& c, const Attrs& a) {
   return {reshape(w, {c.size, a.experts, w.dim(1), w.dim(2)})};
 }
 
+double GroupedOuter::operations(std::span<const Shape> in, std::span<const Shape>, const Attrs&) {
+  return 2.0 * double(in[0].elements()) * double(in[1].dim(-1).value());
+}
+
 std::vector<OpSample<GroupedOuter::Attrs>> GroupedOuter::samples() {
   return {{{4}, {"f32[7,5]", "f32[7,3]", "i32[7] <4"}},
           {{2}, {"f64[2,3]", "f64[2,2]", "i64[2] <1"}},

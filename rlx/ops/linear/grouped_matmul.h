@@ -1,6 +1,7 @@
 // Rows multiplied by a matrix each of them chooses: the experts of a mixture.
 #pragma once
 
+#include "rlx/ops/linalg/matmul.h"
 #include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
@@ -19,6 +20,9 @@ struct GroupedMatmul {
   static Exprs vjp(const Vjp&, const Attrs&);
   static Exprs jvp(const Jvp&, const Attrs&);
   static Exprs vmap(const Vmap&, const Attrs&);
+  static double operations(std::span<const Shape> in, std::span<const Shape> out, const Attrs&) {
+    return product_operations(in, out);
+  }
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -42,6 +46,7 @@ struct GroupedOuter {
   static Exprs vjp(const Vjp&, const Attrs&);
   static Exprs jvp(const Jvp&, const Attrs&);
   static Exprs vmap(const Vmap&, const Attrs&);
+  static double operations(std::span<const Shape> in, std::span<const Shape> out, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 
+#include "rlx/ops/linalg/matmul.h"
 #include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
@@ -44,6 +45,9 @@ struct DequantMatmul {
   };
   static Shapes infer(Infer&, Attrs&);
   static Exprs decompose(const Lower&, const Attrs&);
+  static double operations(std::span<const Shape> in, std::span<const Shape> out, const Attrs&) {
+    return product_operations(in, out);
+  }
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -61,6 +65,9 @@ struct DequantMatmulTransposed {
   };
   static Shapes infer(Infer&, Attrs&);
   static Exprs decompose(const Lower&, const Attrs&);
+  static double operations(std::span<const Shape> in, std::span<const Shape> out, const Attrs&) {
+    return product_operations(in, out);
+  }
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -106,6 +113,9 @@ struct DequantGroupedMatmul {
   };
   static Shapes infer(Infer&, Attrs&);
   static Exprs decompose(const Lower&, const Attrs&);
+  static double operations(std::span<const Shape> in, std::span<const Shape> out, const Attrs&) {
+    return product_operations(in, out);
+  }
   static std::vector<OpSample<Attrs>> samples();
 };
 

@@ -1,6 +1,7 @@
 #include "rlx/ops/quant/q_conv2d.h"
 
 #include "rlx/base/checked.h"
+#include "rlx/ops/conv/conv.h"
 #include "rlx/ops/elementwise/broadcast.h"
 #include "rlx/ops/shape/concat.h"
 #include "rlx/ops/shape/narrow.h"
@@ -106,6 +107,10 @@ Exprs QConv2d::vmap(const Vmap& c, const Attrs& a) {
     examples.push_back(run(one(0), one(1), one(2)));
   }
   return {stack(examples, 0)};
+}
+
+double QConv2d::operations(std::span<const Shape> in, std::span<const Shape> out, const Attrs&) {
+  return window_operations(out[0], in[1]);
 }
 
 std::vector<OpSample<QConv2d::Attrs>> QConv2d::samples() {

@@ -30,6 +30,7 @@ struct QConv2d {
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
   static Exprs vmap(const Vmap&, const Attrs&);
+  static double operations(std::span<const Shape> in, std::span<const Shape> out, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 

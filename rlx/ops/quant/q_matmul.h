@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "rlx/ops/linalg/matmul.h"
 #include "rlx/ops/vocabulary.h"
 
 namespace rlx::ops {
@@ -43,6 +44,9 @@ struct QMatmul {
   };
   static Shapes infer(Infer&, Attrs&);
   static Exprs decompose(const Lower&, const Attrs&);
+  static double operations(std::span<const Shape> in, std::span<const Shape> out, const Attrs&) {
+    return product_operations(in, out);
+  }
   static std::vector<OpSample<Attrs>> samples();
 };
 

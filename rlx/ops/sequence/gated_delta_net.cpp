@@ -116,6 +116,11 @@ GatedDeltaNetResult pair(const Exprs& results) { return {results[0], results[1]}
 
 }  // namespace
 
+// For each number of v a column of S: its decay, S^T k, k d^T and S^T q.
+double GatedDeltaNetRules::operations(std::span<const Shape> in, std::span<const Shape>, const Attrs&) {
+  return 7.0 * double(in[2].elements()) * double(in[0].dim(-1).value());
+}
+
 std::vector<OpSample<GatedDeltaNetAttrs>> GatedDeltaNet::samples() { return delta_net_samples(false); }
 std::vector<OpSample<GatedDeltaNetAttrs>> GatedDeltaNetCarry::samples() { return delta_net_samples(true); }
 

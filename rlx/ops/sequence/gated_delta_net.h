@@ -22,6 +22,7 @@ struct GatedDeltaNetRules {
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
   static Exprs decompose(const Lower&, const Attrs&);
+  static double operations(std::span<const Shape> in, std::span<const Shape> out, const Attrs&);
 };
 
 struct GatedDeltaNet : GatedDeltaNetRules {
