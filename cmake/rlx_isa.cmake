@@ -43,6 +43,7 @@ function(rlx_isa_sources target)
     target_compile_options(rlx_isa_${level} PRIVATE ${optimise} -ffp-contract=off -fno-math-errno -fno-trapping-math
                            ${flags_${level}})
     target_link_libraries(rlx_isa_${level} PRIVATE rlx_flags rlx_isa_quiet)
+    rlx_precompile(rlx_isa_${level} "rlx/backend/cpu/simd/vec.h")
     target_sources(${target} PRIVATE $<TARGET_OBJECTS:rlx_isa_${level}>)
   endforeach()
 endfunction()
