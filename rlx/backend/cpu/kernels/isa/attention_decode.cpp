@@ -11,6 +11,7 @@
 // Levels: also avx512vnni.
 #include "rlx/backend/cpu/kernels/isa/attention_decode.h"
 
+#include <iterator>
 #include <type_traits>
 
 #include "rlx/backend/cpu/kernels/isa/attention_q8.h"
@@ -157,6 +158,29 @@ struct Group {  // the rows that read one key-value head
   int64_t query(int64_t r) const { return r % p.q_len; }
 };
 
+/// exp(x[i]) of numbers not above 0, four in step: one is a chain longer than a processor looks ahead.
+RLX_INLINE void exp_four(F32 (&x)[4]) {
+  F32 n[4], r[4], p[4];
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) x[i] = max(set1(-104.0f), x[i]);
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) n[i] = round_small(x[i] * kLog2e);
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) r[i] = fma(x[i], set1(1.92596303e-08f), fma_exact(x[i], set1(kLog2e), -n[i]));
+  constexpr int terms = int(std::size(kExp2Tail));
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) p[i] = set1(kExp2Tail[terms - 1]);
+#pragma GCC unroll 8
+  for (int t = terms - 2; t >= 0; --t) {
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) p[i] = fma(p[i], r[i], set1(kExp2Tail[t]));
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) p[i] = fma(r[i], set1(0.6931471825f), p[i] * r[i] * r[i]);
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) x[i] = scale_by_power(p[i] + 1.0f, n[i]);
+}
+
 /// Scores of row r into weights exp(s - top), in place; keys [begin, begin + keys).
 void softmax_row(const Group& g, int64_t r, int64_t begin, int64_t keys, float* s, float* out) {
   const Attention& p = g.p;
@@ -181,7 +205,18 @@ void softmax_row(const Group& g, int64_t r, int64_t begin, int64_t keys, float* 
   for (int64_t j = 0; j < end; j += kLanes) high = max(high, load(s + j));
   const float top = reduce_max(high);
   const F32 shift = set1(top == -kInfinity ? 0.0f : top);
-  for (int64_t j = 0; j < end; j += kLanes) {
+  int64_t j = 0;
+  if constexpr (kHasFma) {
+    for (; j + 4 * kLanes <= end; j += 4 * kLanes) {
+      F32 e[4];
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i) e[i] = load(s + j + i * kLanes) - shift;
+      exp_four(e);
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i) store(s + j + i * kLanes, e[i]), total += e[i];
+    }
+  }
+  for (; j < end; j += kLanes) {
     const F32 e = exp(load(s + j) - shift);
     store(s + j, e);
     total += e;

@@ -4,10 +4,10 @@
 //           when quads have been turned
 //   values  R rows by two vectors of sums while the keys of a tile go by
 // Both ask for rows in advance: two keys at a time, and one line of many values, are nothing a processor foresees.
-// With four heads on one, head_dim 64 and q8_0, a key and its value take 64 multiply-adds and 48 operations to widen codes and
-// apply scales: about 60 cycles for 136 bytes.
+// q8_0 has a form of its own, attention_q8_lanes.h.
 #pragma once
 
+#include "rlx/backend/cpu/kernels/isa/attention_q8_lanes.h"
 #include "rlx/backend/cpu/kernels/isa/attention_scores.h"
 #include "rlx/backend/cpu/kernels/isa/quads.h"
 
@@ -15,9 +15,9 @@ namespace rlx::cpu::RLX_ISA {
 
 #if defined(RLX_AVX2)
 
-inline constexpr int64_t kWideStep = 4 * kLanes;  // a block of q8_0
-inline constexpr int64_t kKeysAhead = 16;         // that are asked for before they are needed
-inline constexpr int64_t kValuesAhead = 64;       // a tile: the same vectors of the next
+inline constexpr int64_t kWideStep = 4 * kLanes;
+inline constexpr int64_t kKeysAhead = 16;    // that are asked for before they are needed
+inline constexpr int64_t kValuesAhead = 64;  // a tile: the same vectors of the next
 
 /// Four vectors from a multiple of kWideStep on.
 template <class T>
@@ -25,18 +25,11 @@ RLX_INLINE void load_four(const T* p, F32 (&x)[4]) {
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) x[i] = load(p + i * kLanes);
 }
-RLX_INLINE void load_four(Q8 p, F32 (&x)[4]) {
-  const uint8_t* block = q8_block(p);
-  const F32 scale = q8_scale(block);
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) x[i] = q8_codes(block + 2 + i * kLanes) * scale;
-}
 
 template <class T>
 RLX_INLINE const char* address(const T* p) {
   return reinterpret_cast<const char*>(p);
 }
-RLX_INLINE const char* address(Q8 p) { return reinterpret_cast<const char*>(q8_block(p)); }
 
 /// Quad 0 of the result: key `first` by the rows; quad 1: key `second`.
 template <int R, class P>
@@ -105,24 +98,6 @@ struct TwoOfRows {
     return x;
   }
 };
-template <>
-struct TwoOfRows<Q8> {
-  const uint8_t *block, *codes;
-  int64_t bytes;  // from a row to the next
-
-  RLX_INLINE TwoOfRows(Q8 first, int64_t stride)
-      : block(q8_block(first)),
-        codes(block + 2 + first.at % kQ8Elements),
-        bytes(stride / kQ8Elements * kQ8Bytes) {}
-  RLX_INLINE Two next() {
-    __builtin_prefetch(codes + kValuesAhead * bytes);
-    const F32 scale = q8_scale(block);
-    const Two x{q8_codes(codes) * scale, q8_codes(codes + kLanes) * scale};
-    block += bytes;
-    codes += bytes;
-    return x;
-  }
-};
 
 /// out[r * out_stride + c] += sum over keys of weights[r * kAttentionSplit + key] * v[key][c], c < two vectors.
 template <int R, class P>
@@ -181,6 +156,23 @@ RLX_INLINE int64_t add_many_values(P v, int64_t stride, int64_t dim, const float
                          out_stride);
     }
   });
+}
+
+inline int64_t score_many(Q8 k, int64_t stride, int64_t dim, const float* q, int64_t q_stride, int64_t rows,
+                          int64_t keys, float* scores) {
+  each_four(rows, [&]<int R>(int64_t r) __attribute__((always_inline)) {
+    score_codes<R>(q8_block(k), stride / kQ8Elements * kQ8Bytes, dim, q + r * q_stride, q_stride, keys,
+                   scores + r * kAttentionSplit);
+  });
+  return rows;
+}
+inline int64_t add_many_values(Q8 v, int64_t stride, int64_t dim, const float* weights, int64_t rows,
+                               int64_t keys, float* out, int64_t out_stride) {
+  each_four(rows, [&]<int R>(int64_t r) __attribute__((always_inline)) {
+    add_scaled_codes<R>(q8_block(v), stride / kQ8Elements * kQ8Bytes, dim, keys,
+                        weights + r * kAttentionSplit, out + r * out_stride, out_stride);
+  });
+  return rows;
 }
 
 #else
