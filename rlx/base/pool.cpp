@@ -11,6 +11,7 @@
 
 #include "rlx/base/error.h"
 #include "rlx/base/options.h"
+#include "rlx/base/read_ahead.h"
 
 namespace rlx {
 namespace {
@@ -108,7 +109,7 @@ struct PoolState {
         for (int i = 0; i < 64; ++i) {
           const uint32_t word = slot.word.load(std::memory_order_acquire);
           if (wanted(word)) return word;
-          relax();
+          if (!read_announced()) relax();
         }
       } while (std::chrono::steady_clock::now() - start < kSpin);
       slot.asleep.store(1);
@@ -173,7 +174,7 @@ void Pool::run(int parts, Part part, void* context) {
     }
     for (int spins = 0; slot.word.load(std::memory_order_acquire) != (job | kDone); ++spins) {
       if (spins < 20000) {
-        relax();
+        if (!read_announced()) relax();
       } else {
         std::this_thread::yield();
       }

@@ -5,6 +5,7 @@
 
 #include "rlx/backend/cpu/isa_table.h"
 #include "rlx/backend/cpu/kernels/weight_memory.h"
+#include "rlx/backend/cpu/kernels/weight_order.h"
 #include "rlx/base/error.h"
 
 namespace rlx::cpu {
@@ -12,6 +13,9 @@ namespace rlx::cpu {
 RLX_ISA_TABLE(GemmKernels, gemm_kernels)
 
 namespace {
+
+// Rows with which a product takes little longer than the read of its weights.
+constexpr int64_t kFewRows = 64;
 
 bool accumulates_f32(DType t) { return t == DType::f32 || t == DType::f16 || t == DType::bf16; }
 
@@ -274,6 +278,9 @@ void gemm(Team team, const Gemm& g, std::byte* workspace) {
   const std::byte* a = nullptr;
   std::byte* scratch = workspace + shared;
   const std::byte* b = g.packed_b != nullptr ? g.packed_b->data() : workspace + p.a_bytes;
+  WeightOrder::Weights next;  // of products that are bound by the read of their weights
+  if (g.packed_b != nullptr && g.batch * g.m <= kFewRows)
+    next = WeightOrder::here().reads({b, g.packed_b->bytes()});
   for (int64_t item = 0; item < g.batch; ++item) {
     if (g.packed_b == nullptr && (item == 0 || g.b_batch_stride != 0)) {
       pack_all_b(team, shifted(g.b, item * g.b_batch_stride), g.k, g.n, p, workspace + p.a_bytes);
@@ -283,6 +290,7 @@ void gemm(Team team, const Gemm& g, std::byte* workspace) {
     }
     run_blocks(team, g, p, all, block_for(g, p, item, item), a, [&](int64_t) { return b; }, scratch);
   }
+  if (next.data != nullptr) announce(next);
 }
 
 void check_groups(const RowGroups& groups, int64_t rows) {

@@ -2,6 +2,7 @@
 
 #include "rlx/backend/cpu/isa_table.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
+#include "rlx/backend/cpu/kernels/weight_order.h"
 #include "rlx/base/error.h"
 
 namespace rlx::cpu {
@@ -60,8 +61,11 @@ void quant_product(Team team, const QuantProduct& p, std::byte* workspace) {
   const int64_t groups_together =
       ceil_div(std::max(least_groups, ceil_div(groups, wanted)), kGroupsTogether) * kGroupsTogether;
   const auto multiply = exact ? kernels.multiply_exact : kernels.multiply;
+  // The last tile is about to be multiplied when the first thread has nothing left to do.
+  const auto next = WeightOrder::here().reads({w.data, size_t(groups * w.blocks * w.block_bytes)});
   team.parallel_tiles(p.m, groups, rows_together, groups_together,
                       [&](int64_t r0, int64_t r1, int64_t g0, int64_t g1) {
+                        if (g1 == groups && r1 == p.m) announce(next);
                         multiply(rows, {r0, r1, g0, g1}, p.y, p.y_stride);
                       });
 }
