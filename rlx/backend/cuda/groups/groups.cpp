@@ -18,6 +18,21 @@ bool reduces(const ir::Node& fused) {
   return false;
 }
 
+bool is_taken(const ir::Target& target, const ir::Graph& g, ir::AttrsRef attrs, const ir::Values& operands,
+              const ir::Layouts& layouts) {
+  ir::Graph scratch;
+  ir::Values inputs;
+  Shapes types;
+  for (const ir::Value v : operands) {
+    types.push_back(g.shape(v));
+    inputs.push_back(scratch.input(cat("x", inputs.size()), types.back()));
+  }
+  const ir::Node& n = scratch.node(scratch.append(ir::def<ops::Fused>(), std::move(attrs), inputs));
+  ir::Layouts results;
+  for (const Shape& s : n.shapes) results.push_back(ir::Layout::row_major(s.dims()));
+  return bool(target.accepts(n, types, layouts, results));
+}
+
 namespace {
 
 class Joiner {
@@ -164,19 +179,12 @@ class Joiner {
   }
 
   bool is_taken(const Described& d) const {
-    ir::Graph scratch;
-    ir::Values operands;
-    Shapes types;
-    ir::Layouts in, out;
+    ir::Layouts layouts;
     for (const ir::Value v : d.operands) {
-      types.push_back(g_.shape(v));
-      in.push_back(layout_of(v));
-      in.back().offset = 0;
-      operands.push_back(scratch.input(cat("x", operands.size()), types.back()));
+      layouts.push_back(layout_of(v));
+      layouts.back().offset = 0;
     }
-    const ir::Node& n = scratch.node(scratch.append(ir::def<ops::Fused>(), d.attrs, operands));
-    for (const Shape& s : n.shapes) out.push_back(ir::Layout::row_major(s.dims()));
-    return bool(target_.accepts(n, types, in, out));
+    return cuda::is_taken(target_, g_, d.attrs, d.operands, layouts);
   }
 
   void emit_group(ir::Cloner& copy, const Group& group) const {

@@ -38,6 +38,10 @@ std::optional<ir::Graph> with_recomputation(const ir::Graph&, const ir::Target&)
 /// The graph with those groups that the target takes; nothing where there are none.
 std::optional<ir::Graph> with_groups(const ir::Graph&, const ir::Target&);
 
+/// Whether the target takes a `fused` node of these attributes with operands of `g` that lie so; results lie row by row.
+bool is_taken(const ir::Target&, const ir::Graph& g, ir::AttrsRef attrs, const ir::Values& operands,
+              const ir::Layouts& layouts);
+
 /// Whether the body of a `fused` node holds a reduction.
 bool reduces(const ir::Node& fused);
 

@@ -215,18 +215,9 @@ class Recomputer {
   }
 
   bool is_taken(const Form& form) const {
-    ir::Graph scratch;
-    ir::Values operands;
-    Shapes types;
-    ir::Layouts in, out;
-    for (const ir::Value v : form.operands) {
-      types.push_back(g_.shape(v));
-      in.push_back(ir::Layout::row_major(g_.shape(v).dims()));
-      operands.push_back(scratch.input(cat("x", operands.size()), types.back()));
-    }
-    const ir::Node& n = scratch.node(scratch.append(ir::def<ops::Fused>(), form.attrs, operands));
-    for (const Shape& s : n.shapes) out.push_back(ir::Layout::row_major(s.dims()));
-    return bool(target_.accepts(n, types, in, out));
+    ir::Layouts layouts;
+    for (const ir::Value v : form.operands) layouts.push_back(ir::Layout::row_major(g_.shape(v).dims()));
+    return cuda::is_taken(target_, g_, form.attrs, form.operands, layouts);
   }
 
   const ir::Graph& g_;
