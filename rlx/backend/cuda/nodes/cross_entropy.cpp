@@ -2,11 +2,11 @@
 #include "rlx/backend/cuda/kernels/cross_entropy.h"
 
 #include <algorithm>
-#include <mutex>
 
 #include "rlx/backend/cuda/fault.h"
 #include "rlx/backend/cuda/groups/groups.h"
 #include "rlx/backend/cuda/nodes/families.h"
+#include "rlx/backend/cuda/nodes/on_first_use.h"
 #include "rlx/backend/cuda/region/printer.h"
 #include "rlx/ops/control/fused.h"
 #include "rlx/ops/elementwise/cast.h"
@@ -147,9 +147,10 @@ class CrossEntropyStep final : public Step {
     const std::byte* const x = l.in[s_.logits];
     std::byte* const y = s_.gradient >= 0 ? l.out[s_.gradient] : nullptr;
     const auto fits = [&](const std::byte* p, size_t bytes) {
-      return reinterpret_cast<uintptr_t>(p) % (bytes * size_t(vector_)) == 0;
+      return is_aligned(p, bytes * size_t(vector_));
     };
-    const FunctionRef& f = fits(x, bytes_[0]) && fits(y, bytes_[1]) ? wide_ : narrow();
+    const FunctionRef& f =
+        fits(x, bytes_[0]) && fits(y, bytes_[1]) ? wide_ : narrow_.get([&] { return load(1); });
     const std::byte* const d = s_.d_loss >= 0 ? l.in[s_.d_loss] : nullptr;
     std::byte* const loss = s_.loss >= 0 ? l.out[s_.loss] : nullptr;
     const Stream& q = stream_of(l);
@@ -161,10 +162,6 @@ class CrossEntropyStep final : public Step {
     return device_.functions().get(
         {"cross_entropy", cat(head_, "constexpr int kVector = ", vector, ";\n", kCrossEntropy)});
   }
-  const FunctionRef& narrow() const {
-    std::call_once(once_, [&] { narrow_ = load(1); });
-    return narrow_;
-  }
 
   const Device& device_;
   Losses s_;
@@ -174,8 +171,7 @@ class CrossEntropyStep final : public Step {
   std::string head_;
   uint64_t fault_ = 0;
   FunctionRef wide_;
-  mutable std::once_flag once_;
-  mutable FunctionRef narrow_;
+  OnFirstUse<FunctionRef> narrow_;
 };
 
 std::unique_ptr<Step> prepare(const Request& r) { return std::make_unique<CrossEntropyStep>(r); }

@@ -1,9 +1,8 @@
 // Products with packed weights, decoded inside of the product, and packed weights as numbers.
-#include <mutex>
-
 #include "rlx/backend/cuda/fault.h"
 #include "rlx/backend/cuda/kernels/packed_product.h"
 #include "rlx/backend/cuda/nodes/element_kernel.h"
+#include "rlx/backend/cuda/nodes/on_first_use.h"
 #include "rlx/backend/cuda/nodes/packed_format.h"
 #include "rlx/backend/cuda/nodes/packed_rows.h"
 #include "rlx/base/error.h"
@@ -111,14 +110,14 @@ Source tiles_source(const PackedProduct& p, const TileShape& t, int align) {
 // ---- the step ----
 
 constexpr int64_t kFewRows = 8;  // as many are read again from the cache rather than put on matrix units
-constexpr int kBlockAlign = 16;
+constexpr int kBlockAlign = int(kVectorBytes);
 
 class PackedStep final : public Step {
  public:
   PackedStep(const Device& device, const PackedProduct& p) : device_(device), p_(p) {
     multiprocessors_ = device.gpu() ? device.gpu()->multiprocessors() : 132;
     tiled_ = !p.exact && p.experts == 0 && p.m > kFewRows;
-    load(aligned_, kBlockAlign);
+    aligned_ = load(kBlockAlign);
     if (tiled_) {
       rounding_ = device.functions().get({"packed_rounding", packed_text(p, kBlockAlign) + kPackedRounding});
       const size_t strips = size_t(p.m * p.k / kStrip);
@@ -134,9 +133,7 @@ class PackedStep final : public Step {
   }
 
   void run(const Launch& l) const override {
-    const auto address = reinterpret_cast<uintptr_t>(l.in[0]) | reinterpret_cast<uintptr_t>(l.in[1]);
-    const bool even = address % kBlockAlign == 0;
-    const Loaded& use = even ? aligned_ : anywhere();
+    const Loaded& use = are_aligned({l.in[0], l.in[1]}) ? aligned_ : anywhere_.get([&] { return load(1); });
     if (tiled_) {
       run_tiles(l, use);
     } else {
@@ -150,14 +147,11 @@ class PackedStep final : public Step {
     RowShape rows;
   };
 
-  void load(Loaded& to, int align) const {
-    to.rows = row_shape(p_, multiprocessors_);
-    to.function = device_.functions().get(tiled_ ? tiles_source(p_, tile_shape(p_), align)
-                                                 : rows_source(p_, to.rows, align, plain_hooks()));
-  }
-  const Loaded& anywhere() const {
-    std::call_once(once_, [&] { load(anywhere_, 1); });
-    return anywhere_;
+  Loaded load(int align) const {
+    const RowShape rows = row_shape(p_, multiprocessors_);
+    return {device_.functions().get(tiled_ ? tiles_source(p_, tile_shape(p_), align)
+                                           : rows_source(p_, rows, align, plain_hooks())),
+            rows};
   }
 
   void run_rows(const Launch& l, const Loaded& use) const {
@@ -199,8 +193,7 @@ class PackedStep final : public Step {
   uint64_t fault_ = 0;
   Loaded aligned_;
   FunctionRef rounding_;
-  mutable std::once_flag once_;
-  mutable Loaded anywhere_;
+  OnFirstUse<Loaded> anywhere_;
 };
 
 // ---- nodes ----

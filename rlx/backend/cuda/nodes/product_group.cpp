@@ -1,8 +1,9 @@
 // Products of few rows with one input, the region of rows in front of them and the operator behind them, as one kernel (groups/groups.h).
-#include <mutex>
+#include <algorithm>
 
 #include "rlx/backend/cuda/groups/groups.h"
 #include "rlx/backend/cuda/nodes/few_rows.h"
+#include "rlx/backend/cuda/nodes/on_first_use.h"
 #include "rlx/backend/cuda/nodes/packed_rows.h"
 #include "rlx/backend/cuda/region/printer.h"
 #include "rlx/ops/control/fused.h"
@@ -260,16 +261,16 @@ class ProductGroupStep final : public Step {
     const Reading g(r);
     is_packed_ = g.products.front()->is<ops::DequantMatmul>();
     rows_ = g.row_count();
-    load(wide_, r, true);
+    wide_ = load(r, true);
     note = cat(g.rows ? "a region of rows, " : "", g.products.size(),
                g.products.size() == 1 ? " product" : " products", g.elements ? ", a region of elements" : "",
                ": ", g.row_count(), " x ", g.all_columns(), " x ", g.depth());
   }
 
   void run(const Launch& l) const override {
-    uintptr_t all = 0;
-    for (const int m : wide_.members) all |= reinterpret_cast<uintptr_t>(address(l, m));
-    const Loaded& use = all % 16 == 0 ? wide_ : anywhere();
+    const bool aligned = std::all_of(wide_.members.begin(), wide_.members.end(),
+                                     [&](int m) { return is_aligned(address(l, m)); });
+    const Loaded& use = aligned ? wide_ : anywhere_.get([&] { return load_anywhere(); });
     std::vector<const std::byte*> params;
     for (const int m : use.members) params.push_back(address(l, m));
     if (is_packed_) return run_packed_rows(use.kernel, stream_of(l), rows_, params.data());
@@ -288,7 +289,7 @@ class ProductGroupStep final : public Step {
     return member >= 0 ? l.in[member] : l.out[-1 - member];
   }
 
-  void load(Loaded& to, const Request& r, bool wide) const {
+  Loaded load(const Request& r, bool wide) const {
     const Reading g(r);
     const Hooks hooks(g, wide);
     const ColumnHooks how{.text = hooks.text(),
@@ -296,23 +297,20 @@ class ProductGroupStep final : public Step {
                           .wide = wide,
                           .kept = g.rows != nullptr};
     const FewRows sizes{.dtype = g.dtype(), .m = g.row_count(), .n = g.all_columns(), .k = g.depth()};
-    to.members = hooks.members();
+    Loaded made{.kernel = {}, .members = hooks.members()};
     if (is_packed_) {
-      to.kernel = packed_rows(device_, g.products.front()->as<ops::DequantMatmul>(), sizes, how);
+      made.kernel = packed_rows(device_, g.products.front()->as<ops::DequantMatmul>(), sizes, how);
     } else {
-      to.kernel.kernel = column_products(device_, sizes, how);
+      made.kernel.kernel = column_products(device_, sizes, how);
     }
+    return made;
   }
-  // Operands at odd addresses are known when it runs.
-  const Loaded& anywhere() const {
-    std::call_once(once_, [&] {
-      const backend::Builder builder(device_, 1);
-      std::vector<Arg> out;
-      for (const Shape& s : node_.shapes)
-        out.push_back({.shape = s, .layout = backend::Layout::row_major(s.dims())});
-      load(anywhere_, {.node = node_, .in = in_, .out = out, .builder = &builder}, false);
-    });
-    return anywhere_;
+  Loaded load_anywhere() const {
+    const backend::Builder builder(device_, 1);
+    std::vector<Arg> out;
+    for (const Shape& s : node_.shapes)
+      out.push_back({.shape = s, .layout = backend::Layout::row_major(s.dims())});
+    return load({.node = node_, .in = in_, .out = out, .builder = &builder}, false);
   }
 
   const Device& device_;
@@ -321,8 +319,7 @@ class ProductGroupStep final : public Step {
   bool is_packed_ = false;
   int64_t rows_ = 1;
   Loaded wide_;
-  mutable std::once_flag once_;
-  mutable Loaded anywhere_;
+  OnFirstUse<Loaded> anywhere_;
 };
 
 std::unique_ptr<Step> prepare(const Request& r) { return std::make_unique<ProductGroupStep>(r); }
