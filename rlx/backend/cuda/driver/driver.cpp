@@ -54,6 +54,7 @@ std::string load(Driver& d) {
   get(d.ModuleGetFunction, "cuModuleGetFunction");
   get(d.FuncSetAttribute, "cuFuncSetAttribute");
   get(d.LaunchKernelEx, "cuLaunchKernelEx");
+  get(d.TensorMapEncodeTiled, "cuTensorMapEncodeTiled");
   get(d.EventCreate, "cuEventCreate");
   get(d.EventDestroy, "cuEventDestroy_v2");
   get(d.EventRecord, "cuEventRecord");

@@ -70,6 +70,9 @@ struct Driver {
   Result (*ModuleGetFunction)(Function_**, Module_*, const char* name);
   Result (*FuncSetAttribute)(Function_*, int attribute, int value);
   Result (*LaunchKernelEx)(const LaunchConfig*, Function_*, void** parameters, void** extra);
+  Result (*TensorMapEncodeTiled)(void* map, int type, unsigned rank, void* at, const uint64_t* extents,
+                                 const uint64_t* strides, const unsigned* box, const unsigned* steps,
+                                 int interleave, int swizzle, int promotion, int fill);
   Result (*EventCreate)(Event_**, unsigned flags);
   Result (*EventDestroy)(Event_*);
   Result (*EventRecord)(Event_*, Stream_*);

@@ -1,39 +1,11 @@
 // Attention of many queries on the matrix units of Hopper: groups of four warps multiply 64 queries with tiles of 64 keys that
-// lie in shared memory as the units want them. For f16 and bf16 with heads of 64 or 128 lanes; after kAttentionShared and kAttentionWeights (attention.h).
-//
-// A tile is [64 keys][64 lanes], 128 bytes a key, tiles of further lanes behind it; piece c of 16 bytes of key r lies at piece c ^ (r % 8), the swizzle of 128
-// bytes. As keys (S = Q K^T) lanes run along the sum: eight keys are 1024 bytes apart from the next eight, and sixteen lanes are 32 bytes. As values
-// (O = P V) keys run along the sum: sixteen keys are 2048 bytes. Queries and weights are in registers.
+// lie in shared memory as the units want them. For f16 and bf16 with heads of 64 or 128 lanes; after kAttentionShared, kAttentionWeights
+// (attention.h) and kMatrixGroups. It takes every mask, bias and soft-cap; attention_pipeline.h is faster where there are none.
 #pragma once
 
 namespace rlx::cuda {
 
 inline constexpr char kAttentionGroups[] = R"cuda(
-inline u64 tile_at(u32 place) { return u64(place >> 4 & 0x3fff) | u64(1) << 16 | u64(64) << 32 | u64(1) << 62; }
-
-#define kSums "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}"
-#define kFour(d) "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-#define kProductOf(name, turned) \
-  asm volatile("{\n.reg .pred more;\nsetp.ne.b32 more, %37, 0;\n" \
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32." name "." name " " kSums ", {%32,%33,%34,%35}, %36, more, 1, 1, " turned ";\n}" \
-      : kFour(d[0]), kFour(d[1]), kFour(d[2]), kFour(d[3]), kFour(d[4]), kFour(d[5]), kFour(d[6]), kFour(d[7]) \
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(more))
-// d += a b for 64 x 16 of a, 16 x 64 of b; `more` 0: d = a b. kTurned: b is as values are.
-template <bool kTurned> void multiply64(f32 (&d)[8][4], const u32 (&a)[4], u64 b, int more, f16) {
-  if (kTurned) { kProductOf("f16", "1"); } else { kProductOf("f16", "0"); }
-}
-template <bool kTurned> void multiply64(f32 (&d)[8][4], const u32 (&a)[4], u64 b, int more, bf16) {
-  if (kTurned) { kProductOf("bf16", "1"); } else { kProductOf("bf16", "0"); }
-}
-// All lanes of a warp come together first: masks may have parted them.
-inline void products_begin() {
-  __syncwarp();
-  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-}
-inline void products_end() {
-  asm volatile("wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;" ::: "memory");
-}
-
 // Two groups of warps, 128 queries a block. `tiles` as in attention_matrix, with kRowTiles 2.
 extern "C" __global__ void __launch_bounds__(256, kDim <= 64 && kValueDim <= 64 ? 2 : 1) attention_groups(Params p, const u8* tiles) {
   constexpr int kRows = 128, kKeys = 64, kTile = kKeys * 128, kKeyBytes = kTile * (kDim / 64), kStage = kKeyBytes + kTile * (kValueDim / 64);
@@ -99,11 +71,7 @@ extern "C" __global__ void __launch_bounds__(256, kDim <= 64 && kValueDim <= 64 
     const bool simple = (kSimple || passed) && p.scale > 0 && (open[0] & open[1]) == ~0u;
     weigh(p, s, most, sum, reinterpret_cast<f32(&)[kValueDim / 8][4]>(out), simple, behind, open, b, h, row, start + column);
     u32 w[4][4];
-    #pragma unroll
-    for (int n = 0; n < 4; ++n) {
-      w[n][0] = pair(s[2 * n][0], s[2 * n][1], T{}), w[n][1] = pair(s[2 * n][2], s[2 * n][3], T{});
-      w[n][2] = pair(s[2 * n + 1][0], s[2 * n + 1][1], T{}), w[n][3] = pair(s[2 * n + 1][2], s[2 * n + 1][3], T{});
-    }
+    pack_rows(w, s, T{});
     products_begin();
     #pragma unroll
     for (int n = 0; n < 4; ++n) {

@@ -1,22 +1,28 @@
 // Attention with every mask, soft-cap, bias and grouped queries.
 #include "rlx/ops/attention/attention.h"
 
+#include <algorithm>
+
 #include "rlx/backend/cuda/kernels/attention.h"
 #include "rlx/backend/cuda/kernels/attention_fragments.h"
 #include "rlx/backend/cuda/kernels/attention_groups.h"
+#include "rlx/backend/cuda/kernels/attention_pipeline.h"
 #include "rlx/backend/cuda/kernels/attention_split.h"
-#include "rlx/backend/cuda/nodes/attention_heads.h"
+#include "rlx/backend/cuda/kernels/matrix_groups.h"
+#include "rlx/backend/cuda/nodes/head_maps.h"
 
 namespace rlx::cuda {
 namespace {
 
 constexpr int kSplitRows = 8;  // queries of one block over a part of the keys, and of a call that is split
+constexpr int kPipelineRows = 256;  // queries that are worth blocks which have a processor for themselves
 
 Support accepts(const Request& r) { return accepts_heads(r, r.node.as<ops::Attention>(), 3); }
 
 class AttentionStep final : public Step {
  public:
-  explicit AttentionStep(const Request& r) : shape_(r, r.node.as<ops::Attention>(), 3) {
+  explicit AttentionStep(const Request& r)
+      : device_(device_of(r)), shape_(r, r.node.as<ops::Attention>(), 3) {
     const auto& a = r.node.as<ops::Attention>();
     const int64_t kv = kv_heads_of(a);
     const HeadTensor o = heads_of(r.out[0], a.layout, a.num_heads);
@@ -28,6 +34,7 @@ class AttentionStep final : public Step {
       prepare_tiles(r, a);
     }
     note = cat(splits_ > 0 ? cat(splits_, splits_ == 1 ? " part" : " parts")
+               : pipeline_ ? "matrix units of groups of warps, tiles copied ahead"
                : groups_   ? "matrix units of groups of warps"
                : matrix_   ? "matrix units"
                            : "plain",
@@ -72,17 +79,35 @@ class AttentionStep final : public Step {
     const auto whole = [](int lanes) { return lanes == 64 || lanes == 128; };
     groups_ = device_of(r).functions().architecture() == "sm_90a" && p_.q_len >= 128 && whole(p_.head_dim) &&
               whole(p_.value_dim);
-    if (groups_) row_tiles_ = 2;
+    const bool shared_mask = mask_ >= 0 && p_.ms.row != 0 && p_.ms.head == 0;
+    pipeline_ = groups_ && (mask_ < 0 || shared_mask) && prepare_pipeline(r, a);
+    if (groups_) row_tiles_ = pipeline_ ? 1 : 2;
     const std::string shared =
         cat("constexpr int kRowTiles = ", row_tiles_, ";\n", text(r, a, 16), kAttentionShared);
-    matrix_ = device_of(r).functions().get(
-        groups_
-            ? Source{"attention_groups", shared + kAttentionWeights + kAttentionGroups}
+    const auto on_groups = [&](const char* name, const char* kernel) {
+      return Source{name, cat(shared, kAttentionWeights, kMatrixGroups, kernel)};
+    };
+    matrix_ = device_.functions().get(
+        pipeline_ ? on_groups("attention_pipeline", kAttentionPipeline)
+        : groups_
+            ? on_groups("attention_groups", kAttentionGroups)
             : Source{"attention_matrix", shared + kAttentionWeights + kAttentionTiles + kAttentionMatrix});
-    const bool shared_mask = mask_ >= 0 && p_.ms.row != 0 && p_.ms.head == 0 && p_.q_heads > 1;
-    if (!shared_mask || p_.q_len < 64) return;
-    mask_tiles_ = device_of(r).functions().get({"mask_tiles", shared + kMaskTiles});
+    if (!shared_mask || (!pipeline_ && (p_.q_heads == 1 || p_.q_len < 64))) return;
+    mask_tiles_ = device_.functions().get({"mask_tiles", shared + kMaskTiles});
     workspace = size_t(mask_grid().x * mask_grid().y * mask_grid().z);
+  }
+
+  // Scores that are no more than scaled products, of enough queries, from tensors that the copy engine can read.
+  bool prepare_pipeline(const Request& r, const ops::AttentionAttrs& a) {
+    if (p_.q_len < kPipelineRows || bias_ >= 0 || p_.softcap > 0 || !(p_.scale > 0) ||
+        a.mask_kind == ops::MaskKind::sliding_window)
+      return false;
+    const int64_t heads[] = {a.num_heads, kv_heads_of(a), kv_heads_of(a)};
+    for (size_t i = 0; i < 3; ++i) {
+      maps_[i] = {heads_of(r.in[i], a.layout, heads[i]), heads[i], r.in[i].dtype() == DType::bf16};
+      if (!maps_[i].is_possible()) return false;
+    }
+    return true;
   }
   Grid mask_grid() const {
     const int64_t rows = 64 * row_tiles_;
@@ -92,6 +117,7 @@ class AttentionStep final : public Step {
   void run_matrix(const Launch& l, const AttentionParameters& p) const {
     std::byte* const tiles = mask_tiles_ ? l.workspace : nullptr;
     if (mask_tiles_) (*mask_tiles_)(stream_of(l).handle, mask_grid(), {256}, 0, p, tiles);
+    if (pipeline_) return run_pipeline(l, p, tiles);
     if (groups_) {
       constexpr int64_t kKeyBytes = 64 * 2,
                         kSwizzle = 1024;  // of a lane in a tile; what tiles are aligned to
@@ -103,6 +129,20 @@ class AttentionStep final : public Step {
     const auto shared = size_t(2 * ((rows + 128) * lanes + 128 * values));
     (*matrix_)(stream_of(l).handle, {(p.q_len + rows - 1) / rows, p.q_heads, batch_}, {128}, shared, p,
                tiles);
+  }
+
+  // Sizes as in kernels/attention_pipeline.h.
+  void run_pipeline(const Launch& l, const AttentionParameters& p, const std::byte* tiles) const {
+    constexpr int64_t kKeys = 128, kElement = 2, kSwizzle = 1024, kCacheBytes = 24 << 20;
+    const bool narrow = p.head_dim <= 64 && p.value_dim <= 64;
+    const int64_t groups = narrow ? 3 : 2, rows = 64 * groups, stages = narrow ? 6 : 3;
+    const int64_t key_bytes = (p.head_dim + p.value_dim) * kElement, heads = p.q_heads * batch_;
+    const int64_t section = std::clamp<int64_t>(kCacheBytes / (key_bytes * p.k_len), 1, heads);
+    const auto shared = size_t(rows * p.head_dim * kElement + stages * kKeys * key_bytes + kSwizzle);
+    const Driver& d = device_.gpu()->use();
+    (*matrix_)(stream_of(l).handle, {(p.q_len + rows - 1) / rows * heads}, {128 * groups}, shared, p,
+               maps_[0].encode(d, p.q, 64), maps_[1].encode(d, p.k, kKeys), maps_[2].encode(d, p.v, kKeys),
+               int(heads), int(section), tiles);
   }
 
   // Parts of the keys, so many that all processors have work.
@@ -173,12 +213,14 @@ class AttentionStep final : public Step {
     return shape_.text(r, a, unit);
   }
 
+  const Device& device_;
   AttentionShape shape_;
   AttentionParameters& p_ = shape_.p;
   const int &mask_ = shape_.mask, &bias_ = shape_.bias;
   const int64_t& batch_ = shape_.batch;
   size_t element_ = 4;
-  bool groups_ = false;
+  bool groups_ = false, pipeline_ = false;
+  HeadMap maps_[3];     // q, k, v
   int64_t splits_ = 0;  // 0: one block for a tile of queries and all keys
   int keys_each_ = 0, chunks_ = 1, row_tiles_ = 1, cluster_ = 1, warps_ = 8;
   FunctionRef plain_, matrix_, mask_tiles_, split_, split_wide_, join_, fragments_;

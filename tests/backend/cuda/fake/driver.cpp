@@ -104,6 +104,10 @@ int cuModuleLoadData(void** module, const void*) { return *module = &used, 0; }
 int cuModuleGetFunction(void** function, void*, const char*) { return *function = &used, 0; }
 int cuFuncSetAttribute(void*, int, int) { return 0; }
 int cuLaunchKernelEx(const void*, void*, void**, void**) { return 0; }
+int cuTensorMapEncodeTiled(void*, int, unsigned, void*, const void*, const void*, const void*, const void*,
+                           int, int, int, int) {
+  return 0;
+}
 #ifndef FAKE_OLD
 int cuEventCreate(void** event, unsigned) { return *event = &used, 0; }
 #endif
