@@ -1,10 +1,12 @@
 // All gradients of attention of f16 and bf16 heads. What is not taken here is taken apart into products.
 #include <algorithm>
-#include <mutex>
 
 #include "rlx/backend/cuda/kernels/attention.h"
 #include "rlx/backend/cuda/kernels/attention_backward.h"
-#include "rlx/backend/cuda/nodes/attention_heads.h"
+#include "rlx/backend/cuda/kernels/attention_backward_pipeline.h"
+#include "rlx/backend/cuda/kernels/matrix_groups.h"
+#include "rlx/backend/cuda/nodes/head_maps.h"
+#include "rlx/backend/cuda/nodes/on_first_use.h"
 
 namespace rlx::cuda {
 namespace {
@@ -55,8 +57,14 @@ class BackwardStep final : public Step {
       even_ = even_ && s.is_even();
     const bool narrow = p.head_dim <= 64 && p.value_dim <= 64;
     row_tiles_ = narrow && std::min(p.q_len, p.k_len) >= kManyRows ? 2 : 1;
-    (even_ ? aligned_ : unaligned_) = load(even_);
-    note = cat(p.q_heads, " heads on ", kv, ", ", p.q_len, " queries, ", p.k_len, " keys");
+    pipeline_ = even_ && prepare_pipeline(r, a);
+    if (even_) {
+      aligned_ = pipeline_ ? load_pipeline() : load(true);
+    } else {
+      anywhere();
+    }
+    note = cat(pipeline_ ? "tiles copied ahead, " : "", p.q_heads, " heads on ", kv, ", ", p.q_len,
+               " queries, ", p.k_len, " keys");
   }
 
   void run(const Launch& l) const override {
@@ -66,7 +74,9 @@ class BackwardStep final : public Step {
     GradientParameters g = g_;
     g.dy = l.in[3], g.lse = l.in[4], g.delta = l.in[5];
     g.dq = l.out[0], g.dk = l.out[1], g.dv = l.out[2];
-    const Pair& use = kernels(even_ && is_aligned({p.q, p.k, p.v, g.dy, g.dq, g.dk, g.dv}));
+    const bool aligned = even_ && are_aligned({p.q, p.k, p.v, g.dy, g.dq, g.dk, g.dv});
+    if (pipeline_ && aligned) return run_pipeline(l, p, g);
+    const Pair& use = aligned ? aligned_ : anywhere();
     const int64_t lanes = p.head_dim + 8, values = p.value_dim + 8, place = 64 * row_tiles_;
     const int64_t tile = row_tiles_ == 1 && p.head_dim <= 64 && p.value_dim <= 64 ? 64 : 32;
     const auto shared = size_t(2 * (place + 2 * tile) * (lanes + values) + 4 * tile * int64_t(sizeof(float)));
@@ -81,39 +91,71 @@ class BackwardStep final : public Step {
     FunctionRef keys, queries;
   };
 
-  static bool is_aligned(std::initializer_list<const std::byte*> addresses) {
-    for (const std::byte* a : addresses) {
-      if (reinterpret_cast<uintptr_t>(a) % 16 != 0) return false;
+  // Scores that are no more than scaled products, of enough rows, from tensors that the copy engine can read.
+  bool prepare_pipeline(const Request& r, const ops::AttentionAttrs& a) {
+    const AttentionParameters& p = shape_.p;
+    constexpr int64_t kMost = 1 << 20;  // of what the kernels divide without error
+    const int64_t items = a.num_heads * shape_.batch * ((std::max(p.q_len, p.k_len) + 63) / 64);
+    if (std::max(items, a.num_heads * kv_heads_of(a)) > kMost) return false;
+    if (device_.functions().architecture() != "sm_90a" || p.head_dim != 64 || p.value_dim != 64 ||
+        std::min(p.q_len, p.k_len) < kManyRows || shape_.mask >= 0 || p.softcap > 0 ||
+        a.mask_kind == ops::MaskKind::sliding_window)
+      return false;
+    const int64_t heads[] = {a.num_heads, kv_heads_of(a), kv_heads_of(a), a.num_heads};
+    for (size_t i = 0; i < 4; ++i) {
+      maps_[i] = {heads_of(r.in[i], a.layout, heads[i]), heads[i], r.in[i].dtype() == DType::bf16};
+      if (!maps_[i].is_possible()) return false;
     }
     return true;
   }
 
+  // Sizes as in kernels/attention_backward_pipeline.h.
+  void run_pipeline(const Launch& l, const AttentionParameters& p, const GradientParameters& g) const {
+    constexpr int64_t kRows = 128, kShared = 6 * 2 * 64 * 128 + 1024;
+    constexpr int kBy = 64;
+    const auto grid = [&](int64_t heads, int64_t rows) {
+      return Grid{std::min<int64_t>(heads * ((rows + kRows - 1) / kRows), device_.gpu()->multiprocessors())};
+    };
+    const int64_t kv_heads = p.kv_heads * shape_.batch, q_heads = p.q_heads * shape_.batch;
+    const Driver& d = device_.gpu()->use();
+    Stream_* const stream = stream_of(l).handle;
+    (*aligned_.keys)(stream, grid(kv_heads, p.k_len), {256}, size_t(kShared), p, g,
+                     maps_[0].encode(d, p.q, kBy), maps_[3].encode(d, g.dy, kBy), int(kv_heads));
+    (*aligned_.queries)(stream, grid(q_heads, p.q_len), {256}, size_t(kShared), p, g,
+                        maps_[1].encode(d, p.k, kBy), maps_[2].encode(d, p.v, kBy), int(q_heads));
+  }
+
+  std::string text(bool even) const {
+    return cat("constexpr bool kEven = ", even ? "true" : "false",
+               ";\nconstexpr int kRowTiles = ", row_tiles_, ";\n", head_, kAttentionShared, kAttentionWeights,
+               kAttentionTiles, kAttentionBackward);
+  }
+
+  Pair load_pipeline() const {
+    const std::string before = text(true) + kMatrixGroups + kBackwardPipeline;
+    return {device_.functions().get({"attention_keys_pipeline", before + kKeysPipeline}),
+            device_.functions().get({"attention_queries_pipeline", before + kQueriesPipeline})};
+  }
+
   Pair load(bool even) const {
-    const std::string text =
-        cat("constexpr bool kEven = ", even ? "true" : "false", ";\nconstexpr int kRowTiles = ", row_tiles_,
-            ";\n", head_, kAttentionShared, kAttentionWeights, kAttentionTiles, kAttentionBackward);
+    const std::string text = this->text(even);
     return {device_.functions().get({"attention_keys_backward", text + kKeysBackward}),
             device_.functions().get({"attention_queries_backward", text + kQueriesBackward})};
   }
 
-  // Which one runs is known when the addresses are.
-  const Pair& kernels(bool aligned) const {
-    if (aligned) return aligned_;
-    std::call_once(once_, [&] {
-      if (!unaligned_.keys) unaligned_ = load(false);
-    });
-    return unaligned_;
+  const Pair& anywhere() const {
+    return anywhere_.get([&] { return load(false); });
   }
 
   const Device& device_;
   AttentionShape shape_;
   GradientParameters g_{};
   std::string head_;
-  bool even_ = false;
+  bool even_ = false, pipeline_ = false;
+  HeadMap maps_[4];  // q, k, v, dy
   int row_tiles_ = 1;
   Pair aligned_;
-  mutable std::once_flag once_;
-  mutable Pair unaligned_;
+  OnFirstUse<Pair> anywhere_;
 };
 
 std::unique_ptr<Step> prepare(const Request& r) { return std::make_unique<BackwardStep>(r); }

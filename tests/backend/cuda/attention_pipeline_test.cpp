@@ -1,0 +1,188 @@
+// Attention of many queries and its gradients with tiles that the copy engine brings: which programs have it, that its kernels compile, and values beside the
+// interpreter where there is a GPU.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "rlx/backend/builder.h"
+#include "rlx/backend/cuda/compile/compiler.h"
+#include "rlx/backend/cuda/nodes/head_maps.h"
+#include "rlx/runtime/pipeline.h"
+#include "tests/backend/cuda/on_device.h"
+#include "tests/support/graphs.h"
+
+namespace rlx::cuda {
+namespace {
+
+/// Attention [batch 2, rows, heads x lanes].
+struct Forward {
+  std::string type = "bf16";
+  int64_t queries = 256, keys = 256, lanes = 64, heads = 3, kv_heads = 1;
+  std::string attributes = {}, mask = {};
+
+  std::string text() const {
+    const std::string q = cat(type, "[2,", queries, ",", heads * lanes, "]"),
+                      k = cat(type, "[2,", keys, ",", kv_heads * lanes, "]");
+    return cat("graph @f(q: ", q, ", k: ", k, ", v: ", k, mask.empty() ? "" : ", m: " + mask,
+               ") { y:2 = attention(q, k, v", mask.empty() ? "" : ", m, has_mask=true", ", num_heads=", heads,
+               ", num_kv_heads=", kv_heads, attributes, ") return y, l=y#1 }");
+  }
+};
+
+/// Its gradients [batch 2, heads, rows, 64 lanes].
+std::string backward_text(const std::string& type, int64_t queries, int64_t keys, int64_t heads,
+                          int64_t kv_heads, const std::string& attributes) {
+  const auto of = [&](int64_t n, int64_t rows) { return cat(type, "[2,", n, ",", rows, ",64]"); };
+  const std::string q = of(heads, queries), k = of(kv_heads, keys),
+                    row = cat("f32[2,", heads, ",", queries, "]");
+  return cat("graph @f(q: ", q, ", k: ", k, ", v: ", k, ", dy: ", q, ", lse: ", row, ", delta: ", row,
+             ") {\n  d:3 = attention_backward(q, k, v, dy, lse, delta, num_heads=", heads,
+             ", num_kv_heads=", kv_heads, ", layout=bhsd", attributes, ")\n  return dq=d, dk=d#1, dv=d#2\n}");
+}
+
+bool is_copied_ahead(const Device& device, const std::string& text) {
+  std::vector<passes::Remark> remarks;
+  const auto program =
+      backend::Builder(device, 1).build(runtime::specialise(test::graph(text), device, {}, remarks));
+  for (const auto& s : program->plan().steps) {
+    if (s.note.find("tiles copied ahead") != std::string::npos) return true;
+  }
+  return false;
+}
+
+TEST(CudaAttentionPipeline, takes_scores_that_are_scaled_products) {
+  const Device device("sm_90a", nullptr), older("sm_80", nullptr);
+  for (const char* type : {"bf16", "f16"}) {
+    for (const int64_t lanes : {64, 128}) {
+      for (const char* kind : {"", ", mask_kind=causal"}) {
+        const std::string text = Forward{.type = type, .lanes = lanes, .attributes = kind}.text();
+        EXPECT_TRUE(is_copied_ahead(device, text)) << text;
+        EXPECT_FALSE(is_copied_ahead(older, text)) << text;
+      }
+      EXPECT_TRUE(
+          is_copied_ahead(device, Forward{.type = type, .lanes = lanes, .mask = "bool[2,1,256,256]"}.text()));
+    }
+    EXPECT_TRUE(is_copied_ahead(device, backward_text(type, 256, 300, 4, 2, "")));
+    EXPECT_TRUE(is_copied_ahead(device, backward_text(type, 300, 256, 4, 2, ", mask_kind=causal")));
+  }
+  for (const Forward& c :
+       {Forward{.queries = 255}, Forward{.lanes = 96}, Forward{.attributes = ", attn_logit_softcap=3.0"},
+        Forward{.attributes = ", score_scale=-0.5"},
+        Forward{.attributes = ", mask_kind=sliding_window, window=9"}, Forward{.mask = "bool[2,256]"},
+        Forward{.mask = "bool[2,3,256,256]"}})
+    EXPECT_FALSE(is_copied_ahead(device, c.text())) << c.text();
+  EXPECT_FALSE(is_copied_ahead(device, backward_text("bf16", 200, 300, 4, 2, "")));
+  EXPECT_FALSE(is_copied_ahead(device, backward_text("bf16", 256, 256, 4, 2, ", attn_logit_softcap=3.0")));
+  if (compiler_problem().empty()) {
+    EXPECT_GT(device.functions().compile_waiting(), 10u);
+  }
+}
+
+TEST(CudaAttentionPipeline, the_copy_engine_wants_even_strides_and_no_repeated_axis) {
+  const auto is_possible = [](HeadStrides strides, int64_t batch, int64_t rows, int64_t lanes) {
+    return HeadMap{{strides, batch, rows, lanes}, 2, true}.is_possible();
+  };
+  EXPECT_TRUE(is_possible({25600, 64, 128}, 2, 200, 64));
+  EXPECT_TRUE(is_possible({0, 64, 128}, 1, 200, 64));  // one text: its stride is never used
+  EXPECT_FALSE(is_possible({0, 64, 128}, 2, 200, 64));
+  EXPECT_FALSE(is_possible({25600, 0, 128}, 2, 200, 64));
+  EXPECT_FALSE(is_possible({25600, 64, 100}, 2, 200, 64));
+  EXPECT_FALSE(is_possible({-25600, 64, 128}, 2, 200, 64));
+  EXPECT_FALSE(is_possible({25600, 96, 192}, 2, 200, 96));
+}
+
+class AttentionPipelineOnDevice : public test::OnDevice {
+ protected:
+  static NamedLiterals leaves_of(const ir::Graph& g) {
+    NamedLiterals out;
+    uint64_t seed = 21;
+    for (const ir::NodeId id : g.leaves()) {
+      const std::string& name = ir::leaf_name(g.node(id));
+      const std::string range = name == "lse" ? " in 3..5" : name == "m" ? "" : " in -1..1";
+      out.emplace(name, ir::sample_literal(cat(g.node(id).shapes[0]) + range, ++seed));
+    }
+    return out;
+  }
+};
+
+// Rows and keys that fill tiles, that do not, more queries than keys and fewer.
+TEST_F(AttentionPipelineOnDevice, scores_that_are_scaled_products) {
+  for (const char* type : {"bf16", "f16"}) {
+    for (const int64_t lanes : {64, 128}) {
+      for (const char* kind : {"", ", mask_kind=causal"}) {
+        for (const auto& [queries, keys] : {std::pair(256, 256), {257, 70}, {400, 700}, {700, 400}}) {
+          const Forward c{.type = type, .queries = queries, .keys = keys, .lanes = lanes, .attributes = kind};
+          SCOPED_TRACE(c.text());
+          const ir::Graph g = test::graph(c.text());
+          test::expect_as_interpreted(g, leaves_of(g), 1e-9);
+          if (HasFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+// A mask that all heads share: keys behind a query, a band, whole tiles in the middle, nothing for some queries, every third key.
+TEST_F(AttentionPipelineOnDevice, masks_that_all_heads_share) {
+  constexpr int64_t kQueries = 330, kKeys = 520;
+  const std::function<bool(int64_t, int64_t)> masks[] = {
+      [](int64_t i, int64_t j) { return j <= i + 100; },
+      [](int64_t i, int64_t j) { return j <= i + 190 && j > i + 60; },
+      [](int64_t i, int64_t j) { return (j < 64 || j >= 384) && j <= i + 190; },
+      [](int64_t i, int64_t j) { return (i < 64 || i > 200) && j >= 300; },
+      [](int64_t i, int64_t j) { return (i + j) % 3 == 0; },
+  };
+  for (const int64_t lanes : {64, 128}) {
+    for (const char* kind : {"", ", mask_kind=causal"}) {
+      const Forward c{.queries = kQueries,
+                      .keys = kKeys,
+                      .lanes = lanes,
+                      .attributes = kind,
+                      .mask = cat("bool[2,1,", kQueries, ",", kKeys, "]")};
+      SCOPED_TRACE(c.text());
+      const ir::Graph g = test::graph(c.text());
+      for (size_t n = 0; n < std::size(masks); ++n) {
+        SCOPED_TRACE(cat("mask ", n));
+        NamedLiterals leaves = leaves_of(g);
+        const auto bytes = leaves.at("m").mutable_bytes();
+        for (int64_t e = 0; e < 2 * kQueries * kKeys; ++e)
+          bytes[size_t(e)] = std::byte(
+              masks[(n + size_t(e / kQueries / kKeys)) % std::size(masks)](e / kKeys % kQueries, e % kKeys));
+        test::expect_as_interpreted(g, leaves, 1e-9);
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
+TEST_F(AttentionPipelineOnDevice, gradients) {
+  for (const char* type : {"bf16", "f16"}) {
+    for (const char* kind : {"", ", mask_kind=causal"}) {
+      for (const auto& [queries, keys] : {std::pair(256, 256), {300, 520}, {520, 300}}) {
+        for (const int64_t kv_heads : {3, 1}) {
+          const std::string text = backward_text(type, queries, keys, 3, kv_heads, kind);
+          SCOPED_TRACE(text);
+          const ir::Graph g = test::graph(text);
+          test::expect_as_interpreted(g, leaves_of(g), 1e-9);
+          if (HasFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+// Heads side by side in one tensor, as a projection gives them; and at places that the copy engine cannot read.
+TEST_F(AttentionPipelineOnDevice, parts_of_a_projection) {
+  for (const int64_t start : {0, 8, 3}) {
+    const ir::Graph g = test::graph(
+        cat("graph @f(x: bf16[2,300,400]) {\n  q = narrow(x, axis=2, start=", start,
+            ", len=128)\n  k = narrow(x, axis=2, start=", start + 128,
+            ", len=128)\n  v = narrow(x, axis=2, start=", start + 256,
+            ", len=128)\n  y:2 = attention(q, k, v, num_heads=2, mask_kind=causal)\n  return y, l=y#1\n}"));
+    SCOPED_TRACE(cat(g));
+    test::expect_as_interpreted(g, leaves_of(g), 1e-9);
+  }
+}
+
+}  // namespace
+}  // namespace rlx::cuda
