@@ -1,5 +1,7 @@
 #include "rlx/passes/legalise.h"
 
+#include "rlx/ir/bodies.h"
+
 namespace rlx::passes {
 namespace {
 
@@ -40,6 +42,17 @@ ir::Values expand(ir::Graph& to, const ir::Node& n, const ir::Values& operands, 
 }
 
 }  // namespace
+
+bool has_refused_composites(const ir::Graph& graph, const ir::Target& target) {
+  for (const ir::Node* n : graph.nodes()) {
+    bool found = false;
+    ir::for_each_body(*n, [&](const auto&, const ir::GraphRef& body) {
+      found = found || has_refused_composites(*body, target);
+    });
+    if (found || (n->op->is_composite() && !n->op->traits.leaf && !accepted(graph, *n, target))) return true;
+  }
+  return false;
+}
 
 ir::Rewritten legalise(const ir::Graph& graph, const ir::Target& target) {
   return ir::rewrite(graph, [&](ir::Cloner& copy, const ir::Node& n) -> std::optional<ir::Values> {

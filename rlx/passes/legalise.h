@@ -11,5 +11,7 @@ namespace rlx::passes {
 /// Sizes must be static. Where operands lie is not known yet: kernels are asked with row-major ones. An operator that has no
 /// decomposition stays, and runs by its reference rule.
 ir::Rewritten legalise(const ir::Graph&, const ir::Target&);
+/// Whether it would replace one.
+bool has_refused_composites(const ir::Graph&, const ir::Target&);
 
 }  // namespace rlx::passes

@@ -31,16 +31,20 @@ constexpr std::string_view kFuse = "fuse", kSchedule = "schedule";
 struct Pass {
   std::string_view name;
   ir::Graph (*run)(ir::Graph, const ir::Target*);
-  bool (*needed)(const ir::Graph&) = nullptr;  // null: always
+  bool (*needed)(const ir::Graph&, const ir::Target*) = nullptr;  // null: always
 };
 
-bool has_loops(const ir::Graph& g) {
+bool has_loops(const ir::Graph& g, const ir::Target*) {
   return ir::any_node(g, [](const ir::Node& n) { return n.is<ops::Scan>() || n.is<ops::While>(); });
 }
 
+constexpr Pass kFold = {
+    "fold_constants", [](ir::Graph g, const ir::Target*) { return passes::fold_constants(g).graph; },
+    [](const ir::Graph& g, const ir::Target*) { return passes::has_constants_to_fold(g); }};
+
 // On any sizes, once per compiled graph.
 constexpr Pass kGeneral[] = {
-    {"fold_constants", [](ir::Graph g, const ir::Target*) { return passes::fold_constants(g).graph; }},
+    kFold,
     {"hoist", [](ir::Graph g, const ir::Target*) { return passes::hoist_invariants(g).graph; }, has_loops},
     {"simplify", [](ir::Graph g, const ir::Target*) { return passes::simplify(g).graph; }},
     {"cse", [](ir::Graph g, const ir::Target*) { return passes::cse(g).graph; }},
@@ -52,9 +56,10 @@ constexpr Pass kGeneral[] = {
 
 // On known sizes, for one target.
 constexpr Pass kSized[] = {
-    {"legalise", [](ir::Graph g, const ir::Target* t) { return passes::legalise(g, *t).graph; }},
+    {"legalise", [](ir::Graph g, const ir::Target* t) { return passes::legalise(g, *t).graph; },
+     [](const ir::Graph& g, const ir::Target* t) { return passes::has_refused_composites(g, *t); }},
     // Decompositions bring fills, views and repeated parts.
-    {"fold_constants", [](ir::Graph g, const ir::Target*) { return passes::fold_constants(g).graph; }},
+    kFold,
     {"simplify", [](ir::Graph g, const ir::Target*) { return passes::simplify(g).graph; }},
     {"cse", [](ir::Graph g, const ir::Target*) { return passes::cse(g).graph; }},
     {"dce", [](ir::Graph g, const ir::Target*) { return without_dead(std::move(g)); }},
@@ -69,7 +74,7 @@ constexpr Pass kOnRequest[] = {
 ir::Graph run(std::span<const Pass> list, ir::Graph g, const ir::Target* target,
               const PassListener& listener) {
   for (const Pass& pass : list) {
-    if (pass.needed && !pass.needed(g)) {
+    if (pass.needed && !pass.needed(g, target)) {
       if (listener) listener(pass.name, g);
       continue;
     }

@@ -67,6 +67,33 @@ TEST(FoldConstants, computes_in_the_types_of_the_graph) {
   })");
 }
 
+TEST(FoldConstants, is_needed_where_operands_are_known_in_bodies_too) {
+  EXPECT_TRUE(has_constants_to_fold(graph(R"(graph @g(x: f32[3]) {
+    c = full(shape=f32[3], value=2.0)
+    d = sin(c)
+    y = mul(x, d)
+    return y
+  })")));
+  EXPECT_TRUE(has_constants_to_fold(graph(R"(graph @g(x: f32[3]) {
+    y = custom_fn(x, fwd_body=graph @f(a: f32[3]) {
+      c = constant(value=f32[3]{1.0, 2.0, 3.0})
+      d = neg(c)
+      e = add(a, d)
+      return e
+    })
+    return y
+  })")));
+  const ir::Graph plain = graph(R"(graph @g(x: f32[3]) {
+    c = constant(value=f32[3]{1.0, 2.0, 3.0})
+    y = mul(x, c)
+    z = full(shape=f32[1000000], value=1.0)
+    w = neg(z)
+    return y, w
+  })");
+  EXPECT_FALSE(has_constants_to_fold(plain));
+  EXPECT_EQ(fold_constants(plain).changes, 0u);
+}
+
 TEST(FoldConstants, leaves_errors_and_large_results_to_the_run) {
   const ir::Graph wrong = graph(R"(graph @g() {
     t = constant(value=f32[2]{1.0, 2.0})
