@@ -10,12 +10,12 @@
 namespace rlx::llm {
 namespace {
 
-// RLX_JSON_TEXTS=1000 draws as many.
+// RLX_JSON_TEXTS draws another number of them.
 TEST(JsonGeneration, SampledTextsAreValid) {
   constexpr const char* kModel = "gguf/qwen2-F16.gguf";
   RLX_REQUIRE_DATA(kModel);
   const char* asked = std::getenv("RLX_JSON_TEXTS");
-  const size_t count = asked != nullptr ? std::stoul(asked) : 200;
+  const size_t count = asked != nullptr ? std::stoul(asked) : 1000;
   LanguageModel model = LanguageModel::open(test::data_path(kModel));
   std::vector<std::shared_ptr<const Grammar>> grammars;
   for (const char* schema : test::kSchemas)
