@@ -111,12 +111,14 @@ def headers(build):
         file = pathlib.Path(entry["file"])
         if "rlx" in file.parts:
             words = [w for w in entry["command"].split() if w.startswith(("-I", "-D", "-std", "-m", "-isystem", "-W"))]
-            flags.setdefault(file.parent, [w for w in words if w != "-Winvalid-pch"])
+            # Not -Werror: g++ always warns of `#pragma once` in what it is given to compile.
+            flags.setdefault(file.parent, [w for w in words if w not in ("-Winvalid-pch", "-Werror")])
     compiler = commands[0]["command"].replace("ccache ", "").split()[0]
 
     def alone(header):
-        room = next((d for d in [header.parent, *header.parents] if d in flags), None)
-        # Instruction sets are chosen by flags; a header for one of them is compiled as its sources are.
+        # Instruction sets are chosen by flags; a header for one of them is compiled as the sources that open it.
+        folder = header.parent if header.parent.name != "simd" else header.parent.parent / "kernels/isa"
+        room = next((d for d in [folder, *header.parents] if d in flags), None)
         words = flags.get(room, ["-std=c++20", f"-I{ROOT}"])
         result = subprocess.run([compiler, *words, "-Wno-unused", "-Wno-pragma-once-outside-header", "-fsyntax-only", "-x",
                                  "c++", str(header)], text=True, capture_output=True)
