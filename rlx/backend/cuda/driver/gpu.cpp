@@ -11,6 +11,7 @@ namespace {
 // Attributes of CUdevice_attribute.
 constexpr int kMultiprocessorCount = 16, kMajor = 75, kMinor = 76;
 constexpr int kOldestMajor = 8;  // what the kernels are written for: asynchronous copies, bf16
+constexpr size_t kWord = 16;     // kernels read whole words, also that of the last byte of packed weights
 
 /// Memory of the GPU itself.
 class GpuMemory final : public backend::Memory {
@@ -20,7 +21,7 @@ class GpuMemory final : public backend::Memory {
   std::byte* allocate(size_t bytes) const override {
     const Driver& d = gpu_.use();
     DevicePointer p = 0;
-    const Result r = d.MemAlloc(&p, std::max<size_t>(bytes, 1));
+    const Result r = d.MemAlloc(&p, (bytes / kWord + 1) * kWord);
     if (r != 0) {
       size_t free = 0, total = 0;
       d.MemGetInfo(&free, &total);
