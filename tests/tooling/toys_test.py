@@ -78,6 +78,7 @@ class Toy:
 
 BLOCK = Toy("a block", {}, r'''
 #include <cstdio>
+#include "rlx/ir/build_def.h"
 #include "rlx/ir/interpreter.h"
 #include "rlx/ir/text.h"
 #include "rlx/ir/rewrite.h"
