@@ -41,6 +41,11 @@ Unfinished* list_unfinished(const std::string& name) {
   return entry;
 }
 
+void unlist(void*& listed) {
+  if (auto* entry = static_cast<Unfinished*>(listed)) entry->present = false, entry->taken = false;
+  listed = nullptr;
+}
+
 std::string random_digits() {
   uint64_t bits = 0;
   if (::getrandom(&bits, sizeof bits, 0) != ssize_t(sizeof bits))
@@ -83,13 +88,18 @@ OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
 
 void OutputFile::create_beside(const void* old_status) {
   const auto* old = static_cast<const struct stat*>(old_status);
-  for (int attempt = 0; fd_ < 0; ++attempt) {
+  for (int attempt = 0;; ++attempt) {
     target_ = name_beside(path_);
+    // Listed first, so that a signal in between leaves nothing behind; no other file has these digits.
+    listed_ = list_unfinished(target_);
     // What replaces a file is unreadable to others until it has the permissions of that file.
     fd_ = ::open(target_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, old ? 0600 : 0666);
-    if (fd_ < 0 && (errno != EEXIST || attempt == 8)) throw file_error(path_, "create");
+    if (fd_ >= 0) break;
+    const int reason = errno;
+    unlist(listed_);
+    errno = reason;
+    if (reason != EEXIST || attempt == 8) throw file_error(path_, "create");
   }
-  listed_ = list_unfinished(target_);
   if (old == nullptr) return;
   // Only the superuser can keep another owner; the group's bits would mean another group then.
   const bool same_group = ::fchown(fd_, old->st_uid, old->st_gid) == 0 || ::getegid() == old->st_gid;
@@ -105,8 +115,7 @@ void OutputFile::forget() {
   if (fd_ >= 0) ::close(fd_);
   fd_ = -1;
   if (replaces()) ::unlink(target_.c_str());
-  if (auto* entry = static_cast<Unfinished*>(listed_)) entry->present = false, entry->taken = false;
-  listed_ = nullptr;
+  unlist(listed_);
 }
 
 OutputFile::~OutputFile() {
