@@ -89,7 +89,7 @@ TEST_P(Checkpoint, one_piece_and_many) {
   }
 }
 
-// Sums over a long text are no less exact than those over a short one.
+// Sums over a long text are no less exact than those over a short one. Pieces begin and end inside of chunks and at their borders.
 TEST_P(Checkpoint, a_long_text_in_pieces) {
   RLX_REQUIRE_DATA("checkpoints");
   const models::Model model = models::open_model(path());
@@ -97,11 +97,21 @@ TEST_P(Checkpoint, a_long_text_in_pieces) {
   Tokens text;
   for (int32_t i = 0; i < 500; ++i) text.push_back((i * 37 + i * i % 11) % 280);
   const Literal whole = Session(model, 1, 500).step({text});
-  Session session(model, 1, 500);
-  for (int64_t at = 0; at < 500; at += 20) {
-    const Literal got = session.step({Tokens(text.begin() + at, text.begin() + at + 20)});
-    ASSERT_LT(largest_difference(got, 0, whole, at, 20), agreement(whole)) << "from token " << at;
+  for (const int64_t size : {1, 20, 64, 70, 193}) {
+    SCOPED_TRACE(cat("pieces of ", size));
+    Session session(model, 1, 500);
+    for (int64_t at = 0; at < 500; at += size) {
+      const int64_t count = std::min(size, 500 - at);
+      const Literal got = session.step({Tokens(text.begin() + at, text.begin() + at + count)});
+      ASSERT_LT(largest_difference(got, 0, whole, at, count), agreement(whole)) << "from token " << at;
+    }
   }
+  // And without states.
+  const models::ModelGraph g = model.graph();
+  const Literal plain = compile(g.graph, g.weights, options_of(g))
+                            .run({{"input_ids", Literal::of<int32_t>({1, 500}, text)}})
+                            .at("logits");
+  EXPECT_LT(largest_difference(plain, 0, whole, 0, 500), agreement(whole));
 }
 
 // Texts of 11, 7 and 2 tokens, padded in front, then three tokens more.
