@@ -16,7 +16,8 @@ void simplify(Region&);
 
 /// The same in phases. A value goes where its operands first are known; an element value that a later phase
 /// needs is computed again from its arguments when that is cheap, else kept in a scratch row. Inside a phase the
-/// deeper operand comes first, so that one accumulator follows a chain of operations without detours.
+/// deeper operand comes first, so that one accumulator follows a chain of operations without detours, and a result
+/// is stored as soon as it is known, unless it could then no longer take the memory of an input.
 void place_phases(Region&);
 
 inline Region canonical(Region r) {

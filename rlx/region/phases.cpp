@@ -19,6 +19,7 @@ class Placement {
   void run() {
     find_phases();
     find_kept();
+    find_stores();
     region_.code.clear();
     for (int phase = 0; phase < phases_; ++phase) {
       if (phase > 0) region_.add({.op = Op::barrier, .per_row = true});
@@ -99,6 +100,42 @@ class Placement {
     }
   }
 
+  void find_stores() {
+    stores_.resize(from_.size());
+    for (size_t n = 0; n < from_.size(); ++n) {
+      if (from_[n].op == Op::store && !from_[n].per_row)
+        stores_[size_t(from_[n].operands[0])].push_back(int(n));
+    }
+  }
+
+  // A result that is stored as soon as it is known need not be kept. But it may then take the memory of those
+  // inputs only that nothing reads any more: one that lies alike and was read must be left to it.
+  bool may_store_now(int store) const {
+    const Argument& to = region_.arguments[size_t(at(store).argument)];
+    bool alike = false;
+    for (size_t a = 0; a < region_.arguments.size(); ++a) {
+      const Argument& from = region_.arguments[a];
+      if (from.role != Role::in || from.strides != to.strides ||
+          dtype_size(from.dtype) != dtype_size(to.dtype))
+        continue;
+      alike = true;
+      if (is_read_up(int(a))) return true;
+    }
+    return !alike;
+  }
+  bool is_read_up(int argument) const {
+    bool read = false;
+    for (size_t n = 0; n < from_.size(); ++n) {
+      for (int k = 0; k < arity(from_[n].op); ++k) {
+        const Instruction& o = at(from_[n].operands[size_t(k)]);
+        if (o.op != Op::load || o.argument != argument || stands(n) != phase_) continue;
+        if (emitted_[n] < 0 && !row_values_.contains(int(n))) return false;
+        read = true;
+      }
+    }
+    return read;
+  }
+
   // Row values first, then what the phase is for: reductions, kept values and stores, in their order.
   void emit_phase() {
     for (size_t n = 0; n < from_.size(); ++n) {
@@ -132,6 +169,7 @@ class Placement {
     });
     auto operands = i.operands;
     for (int k = 0; k < arity(i.op); ++k) operands[size_t(order[k])] = emit(i.operands[size_t(order[k])]);
+    if (emitted_[size_t(n)] >= 0) return emitted_[size_t(n)];  // a store that followed its value
     i.operands = operands;
     const int made = region_.add(i);
     if (is_reduction(i.op)) {
@@ -142,13 +180,17 @@ class Placement {
     if (kept_[size_t(n)] >= 0)
       region_.add(
           {.op = Op::store, .lane = i.lane, .operands = {made, -1, -1}, .argument = kept_[size_t(n)]});
+    for (const int store : stores_[size_t(n)]) {
+      if (stands(size_t(store)) == phase_ && emitted_[size_t(store)] < 0 && may_store_now(store)) emit(store);
+    }
     return made;
   }
 
   Region& region_;
   const std::vector<Instruction> from_;
   std::vector<int> known_, cost_, depth_, kept_, emitted_;
-  std::map<int, int> row_values_;  // old place -> new place
+  std::vector<std::vector<int>> stores_;  // of each value
+  std::map<int, int> row_values_;         // old place -> new place
   int phases_ = 1, phase_ = 0;
 };
 
