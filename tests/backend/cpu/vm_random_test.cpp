@@ -247,6 +247,50 @@ void run_random(bool wide, int count) {
   }
 }
 
+/// Results take the memory of inputs that they may overwrite, one each; says how many do.
+int share_memory(const RegionProgram& program, const Region& r, Memory& m) {
+  const int inputs = r.count(Role::in), results = r.count(Role::out);
+  std::vector<bool> taken(size_t(inputs), false);
+  int shared = 0;
+  for (int y = 0; y < results; ++y) {
+    for (int x = 0; x < inputs; ++x) {
+      if (taken[size_t(x)] || !program.may_overwrite(y, x)) continue;
+      taken[size_t(x)] = true;
+      m.pointers[size_t(inputs + y)] = m.pointers[size_t(x)];
+      ++shared;
+      break;
+    }
+  }
+  return shared;
+}
+
+TEST(VmRandom, results_in_the_memory_of_inputs_have_the_same_bits) {
+  Pool pool(2);
+  int shared = 0;
+  for (int seed = 0; seed < 400 && !testing::Test::HasFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    RandomProgram random(uint64_t(seed), seed % 4 == 0);
+    const Region r = random.write();
+    Memory apart(r);
+    random.fill(r, apart);
+    Memory same = apart;
+    const RegionProgram program(r);
+    const int count = share_memory(program, r, same);
+    if (count == 0) continue;
+    shared += count;
+    run_program(program, pool, apart);
+    run_program(program, pool, same);
+    for (int y = r.count(Role::in); y < int(apart.arrays.size()); ++y) {
+      if (extent(r, r.arguments[size_t(y)]) != r.rows() * r.columns())
+        continue;  // what lies in holes differs
+      EXPECT_EQ(std::memcmp(same.pointers[size_t(y)], apart.pointers[size_t(y)], size_t(apart.bytes(y))), 0)
+          << "result at argument " << y << "\n"
+          << cat(r);
+    }
+  }
+  EXPECT_GT(shared, 40);
+}
+
 TEST(VmRandom, exact_programs_in_lanes_of_four_bytes_agree_to_the_bit) { run_random(false, 600); }
 TEST(VmRandom, exact_programs_in_lanes_of_eight_bytes_agree_to_the_bit) { run_random(true, 400); }
 

@@ -32,10 +32,14 @@ class Planner {
     choose_sizes();
     plan_.places = kOwnPlaces;
     add_arguments();
-    add_row_values();
+    add_flags();
+    add_row_arrays();
+    plan_.moving = plan_.places;
+    plan_.moves.resize(size_t(plan_.moving), 0);
+    add_row_elements();
     add_passes();
-    plan_.places_offset = take(plan_.places * int64_t(sizeof(Place)));
-    plan_.tail_offset = take(plan_.places * int64_t(sizeof(Place)));
+    plan_.places_offset = take(plan_.places * int64_t(sizeof(char*)));
+    plan_.work_offset = take(plan_.places * int64_t(sizeof(char*)));
     const int64_t rows = plan_.schedule == Schedule::columns ? 1 : plan_.group;
     plan_.offsets_offset = take(rows * int64_t(plan_.arguments.size()) * 8);
     plan_.list_offset = take(plan_.group * 8);
@@ -49,6 +53,13 @@ class Planner {
     return at;
   }
   int new_place() { return plan_.places++; }
+  /// A place that moves with the elements, so many bytes each.
+  int new_place(int64_t element) {
+    const int place = new_place();
+    plan_.moves.resize(size_t(plan_.places), 0);
+    plan_.moves.back() = element * plan_.block;
+    return place;
+  }
   int last_row() const { return plan_.region.row_rank - 1; }
   int last_column() const { return plan_.region.rank() - 1; }
 
@@ -86,10 +97,12 @@ class Planner {
       plan_.line_elements = plan_.group;
       return;
     }
-    int64_t row_bytes = 1;
+    int64_t row_bytes = 1;  // what all rows share stays in the caches anyway
     for (const Argument& a : r.arguments) {
-      if (a.role == Role::scratch || a.strides[size_t(last_column())] != 0)
-        row_bytes += columns * int64_t(dtype_size(a.dtype));
+      bool moves = a.role == Role::scratch;
+      for (int d = 0; d < r.row_rank && a.strides[size_t(last_column())] != 0; ++d)
+        moves = moves || a.strides[size_t(d)] != 0;
+      if (moves) row_bytes += columns * int64_t(dtype_size(a.dtype));
     }
     plan_.group = std::clamp<int64_t>(kGroupBytes / row_bytes, 1, plan_.block);
     plan_.chunk = plan_.gathers ? kPanelColumns : kChunk;
@@ -123,7 +136,7 @@ class Planner {
       const Argument& a = r.arguments[n];
       ArgumentPlan& p = plan_.arguments[n];
       if (r.is_per_row(a)) continue;
-      p.place = new_place();
+      p.place = new_place(p.reach == Reach::one ? 0 : p.size);
       if (a.role == Role::scratch) {
         // A padded row for each row of the group; schedule columns: a line for each column.
         const bool lanes_are_rows = plan_.schedule == Schedule::columns;
@@ -131,7 +144,6 @@ class Planner {
         p.panel = take((lanes_are_rows ? r.columns() : plan_.group) * plan_.scratch_line * p.size);
         continue;
       }
-      if (a.role == Role::out) p.flag = new_place();
       p.staging = take(plan_.block * p.size);
       if (p.reach == Reach::gathered) {
         const int64_t rows = plan_.schedule == Schedule::tiles ? plan_.group : 1;
@@ -140,31 +152,56 @@ class Planner {
     }
   }
 
-  // Which row values the code on columns reads, and an array for every one that is not a constant.
-  void add_row_values() {
-    const auto& code = plan_.region.code;
-    row_value_.assign(code.size(), -1);
-    constant_place_.assign(code.size(), -1);
-    for (size_t n = 0; n < code.size(); ++n) {
-      const Instruction& i = code[n];
-      if (!i.per_row || i.op == Op::store || i.op == Op::barrier) continue;
-      if (i.op == Op::constant) {
-        constant_place_[n] = new_place();
-        plan_.constant_places.push_back({constant_place_[n], plan_.constants.size()});
-        plan_.constants.push_back(bits(i));
-        continue;
-      }
-      row_value_[n] = add_row_value(i.lane);
+  // Results whose memory is too large for the caches can be streamed; whether they are, a run decides.
+  void add_flags() {
+    plan_.may_stream = plan_.schedule != Schedule::columns && too_large_for_caches(bytes_moved(plan_.region));
+    if (!plan_.may_stream) return;
+    for (size_t n = 0; n < plan_.arguments.size(); ++n) {
+      ArgumentPlan& p = plan_.arguments[n];
+      if (p.place >= 0 && plan_.region.arguments[n].role == Role::out) p.flag = new_place();
     }
   }
 
-  int add_row_value(Lane lane) {
-    RowValue v{.array_place = new_place(), .lane = lane};
-    v.offset = take(std::max(plan_.group, plan_.block) * plan_.width);
-    plan_.fixed.push_back({v.array_place, v.offset, plan_.width});
-    if (plan_.schedule != Schedule::columns) v.element_place = new_place();
-    plan_.row_values.push_back(v);
-    return int(plan_.row_values.size()) - 1;
+  static int64_t bytes_moved(const Region& r) {
+    int64_t bytes = 0;
+    for (const Argument& a : r.arguments) {
+      if (a.role == Role::scratch) continue;
+      int64_t n = int64_t(dtype_size(a.dtype));
+      for (int d = 0; d < r.rank(); ++d) n *= a.strides[size_t(d)] == 0 ? 1 : r.dims[size_t(d)];
+      bytes += n;
+    }
+    return bytes;
+  }
+
+  // Row values are arrays; a constant is one if it is stored for each row.
+  void add_row_arrays() {
+    const auto& code = plan_.region.code;
+    row_value_.assign(code.size(), -1);
+    for (size_t n = 0; n < code.size(); ++n) {
+      const Instruction& i = code[n];
+      if (!i.per_row || i.op == Op::barrier || i.op == Op::constant) continue;
+      const size_t value = i.op == Op::store ? size_t(i.operands[0]) : n;
+      if (row_value_[value] >= 0) continue;
+      row_value_[value] = int(plan_.row_values.size());
+      RowValue v{.array_place = new_place(plan_.width), .lane = code[value].lane};
+      v.offset = take(std::max(plan_.group, plan_.block) * plan_.width);
+      plan_.fixed.push_back({v.array_place, v.offset});
+      plan_.row_values.push_back(v);
+    }
+  }
+
+  // One element for all lanes: constants, and the row value of the row at hand.
+  void add_row_elements() {
+    const auto& code = plan_.region.code;
+    constant_place_.assign(code.size(), -1);
+    for (size_t n = 0; n < code.size(); ++n) {
+      if (code[n].op != Op::constant) continue;
+      constant_place_[n] = new_place();
+      plan_.constant_places.push_back({constant_place_[n], plan_.constants.size()});
+      plan_.constants.push_back(bits(code[n]));
+    }
+    if (plan_.schedule == Schedule::columns) return;
+    for (RowValue& v : plan_.row_values) v.element_place = new_place();
   }
 
   uint64_t bits(const Instruction& i) const {
@@ -201,7 +238,7 @@ class Planner {
 
   int new_slot() {
     const int place = new_place();
-    plan_.fixed.push_back({place, take(plan_.functions->block_bytes), 0});
+    plan_.fixed.push_back({place, take(plan_.functions->block_bytes * kBlocksPerTurn)});
     return place;
   }
 
@@ -221,22 +258,36 @@ class Planner {
       size_t next = 0;
       pass.code = on_columns.emit(
           columns, [&](int) { return pass.reductions[next++].place; }, [](int) { return std::nullopt; });
+      if (plan_.schedule != Schedule::columns) pass.elements = row_values_read(columns);
       plan_.passes.push_back(std::move(pass));
     }
+  }
+
+  std::vector<int> row_values_read(const std::vector<int>& columns) const {
+    std::vector<int> read;
+    for (const int n : columns) {
+      const Instruction& i = plan_.region.code[size_t(n)];
+      for (int k = 0; k < region::arity(i.op); ++k) {
+        const int o = i.operands[size_t(k)], v = row_value_[size_t(o)];
+        if (v >= 0 && constant_place_[size_t(o)] < 0 && std::find(read.begin(), read.end(), v) == read.end())
+          read.push_back(v);
+      }
+    }
+    return read;
   }
 
   void sort_out(int n, Pass& pass, std::vector<int>& rows, std::vector<int>& columns) {
     const Instruction& i = plan_.region.code[size_t(n)];
     if (i.op == Op::constant) return;
     if (region::is_reduction(i.op)) {
-      Reduction r{.op = i.op, .row_value = row_value_[size_t(n)], .start = i.constant};
+      Reduction r{.op = i.op, .lane = i.lane, .row_value = row_value_[size_t(n)], .start = i.constant};
       if (plan_.schedule == Schedule::columns) {
         r.place = plan_.row_values[size_t(r.row_value)].array_place;
         r.vector_offset = take(plan_.group * plan_.width);
       } else {
         r.place = new_place();
         r.vector_offset = take(plan_.functions->vector_bytes + 8);  // and its total
-        plan_.fixed.push_back({r.place, r.vector_offset, 0});
+        plan_.fixed.push_back({r.place, r.vector_offset});
       }
       pass.reductions.push_back(r);
       columns.push_back(n);
@@ -248,19 +299,13 @@ class Planner {
     } else if (i.op == Op::load) {
       pass.row_loads.push_back({i.argument, row_value_[size_t(n)]});
     } else if (i.op == Op::store) {
-      pass.row_stores.push_back({i.argument, stored_row_value(i.operands[0], rows)});
+      const int value = i.operands[0];
+      // The code on row values fills the array of a constant.
+      if (plan_.region.code[size_t(value)].op == Op::constant) rows.push_back(value);
+      pass.row_stores.push_back({i.argument, row_value_[size_t(value)]});
     } else {
       rows.push_back(n);
     }
-  }
-
-  // A constant that is stored per row gets an array too, which the code on row values fills.
-  int stored_row_value(int n, std::vector<int>& rows) {
-    int& value = row_value_[size_t(n)];
-    if (value >= 0) return value;
-    value = add_row_value(plan_.region.code[size_t(n)].lane);
-    rows.push_back(n);
-    return value;
   }
 
   Plan plan_;
@@ -289,15 +334,15 @@ std::optional<std::string> missing(const Region& r, const Functions& f) {
     if (i.op == Op::load)
       has = i.per_row || f.load[wide][int(i.lane)][int(r.arguments[size_t(i.argument)].dtype)];
     if (i.op == Op::store)
-      has = i.per_row || f.store[wide][int(i.lane)][int(r.arguments[size_t(i.argument)].dtype)];
+      has = i.per_row || f.store[wide][int(i.lane)][int(r.arguments[size_t(i.argument)].dtype)][0];
     if (i.op == Op::convert) {
       has = f.convert[wide][lane(0)][int(i.lane)];
     } else if (region::is_unary(i.op)) {
-      has = f.unary[int(i.lane)][unary_index(i.op)];
+      has = f.unary[int(i.lane)][unary_index(i.op)][0];
     } else if (region::is_binary(i.op)) {
-      has = f.binary[lane(0)][binary_index(i.op)][0];
+      has = f.binary[lane(0)][binary_index(i.op)][0][0];
     } else if (region::is_reduction(i.op)) {
-      has = f.reduce[int(i.lane)][reduction_index(i.op)];
+      has = f.reduce[int(i.lane)][reduction_index(i.op)][0][0];
     }
     if (!has) return cat("%", n, " ", region::op_name(i.op), " has no form for ", region::lane_name(i.lane));
   }

@@ -25,7 +25,7 @@ std::string_view schedule_name(Schedule);
 /// Where a place points before anything is bound, relative to the workspace of a thread.
 struct FixedPlace {
   int place = 0;
-  int64_t offset = 0, step = 0;
+  int64_t offset = 0;
 };
 struct ConstantPlace {
   int place = 0;
@@ -46,6 +46,7 @@ struct RowAccess {
 };
 struct Reduction {
   Op op = Op::reduce_sum;
+  Lane lane = Lane::f32;
   int row_value = 0;
   int place = -1;             // of its vector; schedule rows
   int64_t vector_offset = 0;  // in the workspace; schedule columns: of the array of joined lines
@@ -59,6 +60,7 @@ struct Pass {
   std::vector<Micro> code;
   std::vector<Reduction> reductions;
   std::vector<int> arguments;  // that the code on columns touches
+  std::vector<int> elements;   // row values that it reads
 };
 
 /// How the lanes of an argument are reached.
@@ -86,13 +88,16 @@ struct Plan {
   int64_t group = 1;  // rows at a time; columns: lanes of a line
   int64_t chunk = 0;  // columns at a time
   int places = 0;
+  int moving = 0;              // the first places, those that a block moves among them
+  std::vector<int64_t> moves;  // by how many bytes
+  bool may_stream = false;     // results are so large that they had better go past the caches
   std::vector<FixedPlace> fixed;
   std::vector<ConstantPlace> constant_places;
   std::vector<uint64_t> constants;  // the lane in the low bytes
   std::vector<RowValue> row_values;
   std::vector<ArgumentPlan> arguments;
   std::vector<Pass> passes;
-  int64_t places_offset = 0, tail_offset = 0, offsets_offset = 0, list_offset = 0;
+  int64_t places_offset = 0, work_offset = 0, offsets_offset = 0, list_offset = 0;
   int64_t line_elements = 0;  // of a panel
   int64_t scratch_line = 0;   // elements of a scratch row, padded
   int64_t thread_bytes = 0;

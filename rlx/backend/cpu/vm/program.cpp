@@ -67,17 +67,6 @@ Pieces pieces_of(const Plan& plan, int threads) {
   return p;
 }
 
-int64_t bytes_moved(const region::Region& r) {
-  int64_t bytes = 0;
-  for (const region::Argument& a : r.arguments) {
-    if (a.role == region::Role::scratch) continue;
-    int64_t n = int64_t(dtype_size(a.dtype));
-    for (int d = 0; d < r.rank(); ++d) n *= a.strides[size_t(d)] == 0 ? 1 : r.dims[size_t(d)];
-    bytes += n;
-  }
-  return bytes;
-}
-
 // Neighbouring pieces of one group are one piece.
 void run_pieces(const Plan& plan, const Pieces& p, vm::Runner& runner, int64_t begin, int64_t end) {
   const region::Region& r = plan.region;
@@ -126,14 +115,13 @@ void RegionProgram::run(Team team, std::span<std::byte* const> arguments, std::b
   const region::Region& r = plan.region;
   if (r.rows() == 0 || (r.columns() == 0 && plan.schedule == Schedule::tiles)) return;
   const Pieces p = pieces_of(plan, team.threads());
-  const bool stream = plan.schedule != Schedule::columns && too_large_for_caches(bytes_moved(r));
   const CopyKernels& copies = copy_kernels();
   const int parts = int(std::min<int64_t>(team.threads(), ceil_div(p.count(), p.grain)));
   team.run(parts, [&](int part) {
     const Range range = split_range(p.count(), 1, parts, part);
-    vm::Runner runner(plan, copies, arguments, workspace + size_t(part) * size_t(plan.thread_bytes), stream);
+    vm::Runner runner(plan, copies, arguments, workspace + size_t(part) * size_t(plan.thread_bytes));
     run_pieces(plan, p, runner, range.begin, range.end);
-    if (stream) runner.finish();
+    if (plan.may_stream) runner.finish();
   });
 }
 

@@ -35,23 +35,31 @@ void with_kernels(const CopyKernels& k, int64_t bytes, Body body) {
 }  // namespace
 
 Runner::Runner(const Plan& plan, const CopyKernels& copies, std::span<std::byte* const> arguments,
-               std::byte* workspace, bool stream)
+               std::byte* workspace)
     : plan_(plan), copies_(copies), arguments_(arguments), workspace_(workspace) {
-  places_ = reinterpret_cast<Place*>(in_workspace(plan.places_offset));
-  tail_ = reinterpret_cast<Place*>(in_workspace(plan.tail_offset));
+  places_ = reinterpret_cast<char**>(in_workspace(plan.places_offset));
+  work_ = reinterpret_cast<char**>(in_workspace(plan.work_offset));
   offsets_ = reinterpret_cast<int64_t*>(in_workspace(plan.offsets_offset));
   list_ = reinterpret_cast<int64_t*>(in_workspace(plan.list_offset));
   inner_ = plan.region.dims.back();
-  std::memset(static_cast<void*>(places_), 0, size_t(plan.places) * sizeof(Place));
-  for (const FixedPlace& f : plan.fixed) place(f.place) = {in_workspace(f.offset), f.step};
+  outer_ = inner_ == 0 ? 0 : plan.region.columns() / inner_;
+  std::memset(static_cast<void*>(places_), 0, size_t(plan.moving) * sizeof(char*));
+  std::memset(static_cast<void*>(work_), 0, size_t(plan.places) * sizeof(char*));
+  place(kLanesLeft) = reinterpret_cast<char*>(plan.block);
+  for (const FixedPlace& f : plan.fixed) place(f.place) = in_workspace(f.offset);
   for (const ConstantPlace& c : plan.constant_places)
-    place(c.place) = {reinterpret_cast<char*>(const_cast<uint64_t*>(&plan.constants[c.index])), 0};
+    place(c.place) = reinterpret_cast<char*>(const_cast<uint64_t*>(&plan.constants[c.index]));
   for (size_t a = 0; a < plan.arguments.size(); ++a) {
     const int flag = plan.arguments[a].flag;
     if (flag == kNoStreaming) continue;
     const bool alone = std::find(arguments.begin(), arguments.begin() + long(a), arguments[a]) ==
                        arguments.begin() + long(a);
-    place(flag) = {nullptr, stream && alone && plan.arguments[a].reach == Reach::direct};
+    if (alone && plan.arguments[a].reach == Reach::direct) place(flag) = in_workspace(0);  // not null
+  }
+  if (plan.schedule == Schedule::columns) return;
+  for (const Pass& pass : plan.passes) {
+    for (const Reduction& x : pass.reductions)
+      plan.functions->begin[int(x.lane)][reduction_index(x.op)](in_workspace(x.vector_offset));
   }
 }
 
@@ -93,8 +101,8 @@ void Runner::row_values(const Pass& pass, int64_t n, OffsetOf offset_of) {
                  workspace_ + v.offset);
   }
   if (!pass.row_code.empty()) {
-    const int64_t lanes = (n + plan_.block - 1) / plan_.block * plan_.block;
-    plan_.functions->run(pass.row_code.data(), places_, lanes, plan_.width);
+    start_line();
+    run(pass.row_code, blocks(n));
   }
   for (const RowAccess& x : pass.row_stores) {
     const RowValue& v = plan_.row_values[size_t(x.row_value)];
@@ -122,27 +130,36 @@ void Runner::run_group(int64_t row, int64_t rows, int64_t begin, int64_t end) {
 
 // The columns [begin, end) of the innermost dimension, for every position of the outer column dimensions.
 void Runner::run_row(const Pass& pass, int64_t r, int64_t begin, int64_t end) {
-  for (const RowValue& v : plan_.row_values)
-    place(v.element_place) = {in_workspace(v.offset) + r * plan_.width, 0};
+  bind_elements(pass, r);
   start_reductions(pass);
-  const int64_t outer = inner_ == 0 ? 0 : plan_.region.columns() / inner_;
-  for (int64_t o = 0; o < outer; ++o) {
+  for (int64_t o = 0; o < outer_; ++o) {
     for (int64_t c = begin; c < end; c += plan_.chunk) {
       const int64_t n = std::min(plan_.chunk, end - c);
       bind_row(pass, r, o, c, n);
       line(pass, n);
       fold_reductions(pass);
-      for (const int a : pass.arguments) {
-        const ArgumentPlan& p = plan_.arguments[size_t(a)];
-        if (p.reach != Reach::gathered || argument(a).role != Role::out) continue;
-        const int64_t stride = argument(a).strides[size_t(plan_.region.rank() - 1)];
-        const int64_t at = offsets_[r * argument_count() + a] +
-                           offset_in(a, plan_.region.row_rank, plan_.region.rank() - 1, o) + c * stride;
-        scatter(a, in_workspace(p.panel), base(a) + at * p.size, stride, n);
-      }
+      if (plan_.gathers) scatter_row(pass, r, o, c, n);
     }
   }
   finish_reductions(pass, r);
+}
+
+void Runner::bind_elements(const Pass& pass, int64_t r) {
+  for (const int e : pass.elements) {
+    const RowValue& v = plan_.row_values[size_t(e)];
+    work_[v.element_place] = in_workspace(v.offset) + r * plan_.width;
+  }
+}
+
+void Runner::scatter_row(const Pass& pass, int64_t r, int64_t outer, int64_t column, int64_t n) const {
+  for (const int a : pass.arguments) {
+    const ArgumentPlan& p = plan_.arguments[size_t(a)];
+    if (p.reach != Reach::gathered || argument(a).role != Role::out) continue;
+    const int64_t stride = argument(a).strides[size_t(plan_.region.rank() - 1)];
+    const int64_t at = offsets_[r * argument_count() + a] +
+                       offset_in(a, plan_.region.row_rank, plan_.region.rank() - 1, outer) + column * stride;
+    scatter(a, in_workspace(p.panel), base(a) + at * p.size, stride, n);
+  }
 }
 
 void Runner::bind_row(const Pass& pass, int64_t r, int64_t outer, int64_t column, int64_t n) {
@@ -150,8 +167,7 @@ void Runner::bind_row(const Pass& pass, int64_t r, int64_t outer, int64_t column
   for (const int a : pass.arguments) {
     const ArgumentPlan& p = plan_.arguments[size_t(a)];
     if (argument(a).role == Role::scratch) {
-      place(p.place) = {in_workspace(p.panel) + (r * plan_.scratch_line + outer * inner_ + column) * p.size,
-                        p.size};
+      place(p.place) = in_workspace(p.panel) + (r * plan_.scratch_line + outer * inner_ + column) * p.size;
       continue;
     }
     const int64_t stride = argument(a).strides[size_t(rank - 1)];
@@ -163,37 +179,35 @@ void Runner::bind_row(const Pass& pass, int64_t r, int64_t outer, int64_t column
       if (argument(a).role == Role::in) gather(a, from, stride, panel, n);
       from = panel;
     }
-    place(p.place) = {from, p.size};
+    place(p.place) = from;
   }
 }
 
 void Runner::start_reductions(const Pass& pass) {
-  for (const Reduction& x : pass.reductions) {
-    const Lane lane = plan_.row_values[size_t(x.row_value)].lane;
-    char* vector = in_workspace(x.vector_offset);
-    plan_.functions->begin[int(lane)][reduction_index(x.op)](vector);
-    if (region::is_float(lane)) std::memcpy(vector + plan_.functions->vector_bytes, &x.start.real, 8);
-    if (!region::is_float(lane)) std::memcpy(vector + plan_.functions->vector_bytes, &x.start.integer, 8);
-  }
+  for (const Reduction& x : pass.reductions)
+    std::memcpy(in_workspace(x.vector_offset) + plan_.functions->vector_bytes,
+                region::is_float(x.lane) ? static_cast<const void*>(&x.start.real) : &x.start.integer, 8);
 }
 
 void Runner::fold_reductions(const Pass& pass) {
   for (const Reduction& x : pass.reductions) {
-    const int lane = int(plan_.row_values[size_t(x.row_value)].lane), op = reduction_index(x.op);
     char* vector = in_workspace(x.vector_offset);
-    plan_.functions->fold[lane][op](vector, vector + plan_.functions->vector_bytes);
-    plan_.functions->begin[lane][op](vector);
+    plan_.functions->fold[int(x.lane)][reduction_index(x.op)](vector, vector + plan_.functions->vector_bytes);
   }
 }
 
 void Runner::finish_reductions(const Pass& pass, int64_t r) {
   for (const Reduction& x : pass.reductions) {
-    const RowValue& v = plan_.row_values[size_t(x.row_value)];
     const char* total = in_workspace(x.vector_offset) + plan_.functions->vector_bytes;
-    region::Constant c;
-    if (region::is_float(v.lane)) std::memcpy(&c.real, total, 8);
-    if (!region::is_float(v.lane)) std::memcpy(&c.integer, total, 8);
-    start_lanes(v.lane, c, 1, workspace_ + v.offset + r * plan_.width);
+    char* lane = in_workspace(plan_.row_values[size_t(x.row_value)].offset) + r * plan_.width;
+    if (x.lane == Lane::f32) {
+      double sum = 0;
+      std::memcpy(&sum, total, sizeof sum);
+      const float rounded = float(sum);
+      std::memcpy(lane, &rounded, sizeof rounded);
+    } else {  // integers: the low bytes come first
+      std::memcpy(lane, total, size_t(plan_.width));
+    }
   }
 }
 
@@ -207,13 +221,12 @@ void Runner::run_panels(const Pass& pass, int64_t rows, int64_t begin, int64_t e
         move_panel(a, rows, c, n, false);
     }
     for (int64_t r = 0; r < rows; ++r) {
-      for (const RowValue& v : plan_.row_values)
-        place(v.element_place) = {in_workspace(v.offset) + r * plan_.width, 0};
+      bind_elements(pass, r);
       for (const int a : pass.arguments) {
         const ArgumentPlan& p = plan_.arguments[size_t(a)];
-        char* from = p.reach == Reach::gathered ? in_workspace(p.panel) + r * plan_.line_elements * p.size
-                                                : base(a) + (offsets_[r * argument_count() + a] + c) * p.size;
-        place(p.place) = {from, p.size};
+        place(p.place) = p.reach == Reach::gathered
+                             ? in_workspace(p.panel) + r * plan_.line_elements * p.size
+                             : base(a) + (offsets_[r * argument_count() + a] + c) * p.size;
       }
       line(pass, n);
     }
@@ -255,8 +268,7 @@ void Runner::move_panel(int a, int64_t rows, int64_t column, int64_t n, bool bac
 
 void Runner::run_lines(int64_t outer, int64_t lane, int64_t lanes) {
   const int rank = plan_.region.rank(), rows = plan_.region.row_rank;
-  const int64_t columns = plan_.region.columns(),
-                padded = (lanes + plan_.block - 1) / plan_.block * plan_.block;
+  const int64_t columns = plan_.region.columns(), padded = blocks(lanes) * plan_.block;
   for (int64_t a = 0; a < argument_count(); ++a) {
     const Argument& x = argument(int(a));
     if (x.role != Role::scratch)
@@ -275,7 +287,7 @@ void Runner::run_lines(int64_t outer, int64_t lane, int64_t lanes) {
       for (const int a : pass.arguments) {
         const ArgumentPlan& p = plan_.arguments[size_t(a)];
         if (argument(a).role == Role::scratch) {
-          place(p.place) = {in_workspace(p.panel) + c * plan_.scratch_line * p.size, p.size};
+          place(p.place) = in_workspace(p.panel) + c * plan_.scratch_line * p.size;
           continue;
         }
         char* from = base(a) + (offsets_[a] + offset_in(a, rows, rank, c)) * p.size;
@@ -288,7 +300,7 @@ void Runner::run_lines(int64_t outer, int64_t lane, int64_t lanes) {
           if (argument(a).role == Role::in) gather(a, from, stride, panel, lanes);
           from = panel;
         }
-        place(p.place) = {from, p.reach == Reach::one ? 0 : p.size};
+        place(p.place) = from;
       }
       line(pass, lanes);
       for (const int a : pass.arguments) {
@@ -316,39 +328,43 @@ void Runner::join_lines(const Pass& pass, int64_t lanes) {
 
 // ---- lines ----
 
+void Runner::start_line() {
+  for (int k = 0; k < plan_.moving; ++k) work_[k] = places_[k];
+}
+
+void Runner::run(const std::vector<Micro>& code, int64_t blocks) {
+  plan_.functions->run(code.data(), work_, blocks, plan_.moves.data(), plan_.moving);
+}
+
 void Runner::line(const Pass& pass, int64_t n) {
   const int64_t full = n / plan_.block * plan_.block;
-  if (full > 0) {
-    place(kLanesLeft).step = plan_.block;
-    plan_.functions->run(pass.code.data(), places_, full, plan_.width);
-  }
+  start_line();
+  run(pass.code, full / plan_.block);
   if (full < n) tail(pass, full, n);
 }
 
 void Runner::tail(const Pass& pass, int64_t full, int64_t n) {
   const int64_t left = n - full;
-  std::memcpy(static_cast<void*>(tail_), places_, size_t(plan_.places) * sizeof(Place));
-  for (int i = kOwnPlaces; i < plan_.places; ++i) {
-    if (tail_[i].p != nullptr) tail_[i].p += full * tail_[i].step;
-  }
+  for (int k = kOwnPlaces; k < plan_.moving; ++k)
+    work_[k] = places_[k] + plan_.moves[size_t(k)] * (full / plan_.block);
   for (const int a : pass.arguments) {
     const ArgumentPlan& p = plan_.arguments[size_t(a)];
     if (argument(a).role == Role::scratch || p.reach == Reach::one) continue;
     char* staging = in_workspace(p.staging);
     if (argument(a).role == Role::in) {
-      std::memcpy(staging, tail_[p.place].p, size_t(left * p.size));
+      std::memcpy(staging, work_[p.place], size_t(left * p.size));
       std::memset(staging + left * p.size, 0, size_t((plan_.block - left) * p.size));
     } else {
-      tail_[p.flag].step = 0;
+      work_[p.flag] = nullptr;
     }
-    tail_[p.place] = {staging, p.size};
+    work_[p.place] = staging;
   }
-  tail_[kLanesLeft].step = left;
-  plan_.functions->run(pass.code.data(), tail_, plan_.block, plan_.width);
+  work_[kLanesLeft] = reinterpret_cast<char*>(left);
+  run(pass.code, 1);
   for (const int a : pass.arguments) {
     const ArgumentPlan& p = plan_.arguments[size_t(a)];
     if (argument(a).role != Role::out) continue;
-    std::memcpy(place(p.place).p + full * p.size, in_workspace(p.staging), size_t(left * p.size));
+    std::memcpy(place(p.place) + full * p.size, in_workspace(p.staging), size_t(left * p.size));
   }
 }
 

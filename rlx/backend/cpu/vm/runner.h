@@ -10,9 +10,8 @@ namespace rlx::cpu::vm {
 
 class Runner {
  public:
-  /// `stream`: whether results that are written whole go past the caches.
   Runner(const Plan& plan, const CopyKernels& copies, std::span<std::byte* const> arguments,
-         std::byte* workspace, bool stream);
+         std::byte* workspace);
 
   /// Schedules tiles and rows: all phases of `rows` rows from `row` on, over the columns [begin, end).
   void run_group(int64_t row, int64_t rows, int64_t begin, int64_t end);
@@ -21,7 +20,10 @@ class Runner {
   void finish();
 
  private:
-  Place& place(int n) { return places_[n]; }
+  /// Where a place points at the start of a line.
+  char*& place(int n) { return n < plan_.moving ? places_[n] : work_[n]; }
+  void start_line();
+  void run(const std::vector<Micro>& code, int64_t blocks);
   char* base(int argument) const { return reinterpret_cast<char*>(arguments_[size_t(argument)]); }
   char* in_workspace(int64_t offset) const { return reinterpret_cast<char*>(workspace_) + offset; }
   const Argument& argument(int n) const { return plan_.region.arguments[size_t(n)]; }
@@ -35,6 +37,8 @@ class Runner {
   // Schedules tiles and rows.
   void run_row(const Pass&, int64_t r, int64_t begin, int64_t end);
   void bind_row(const Pass&, int64_t r, int64_t outer, int64_t column, int64_t n);
+  void bind_elements(const Pass&, int64_t r);
+  void scatter_row(const Pass&, int64_t r, int64_t outer, int64_t column, int64_t n) const;
   void start_reductions(const Pass&);
   void fold_reductions(const Pass&);
   void finish_reductions(const Pass&, int64_t r);
@@ -47,6 +51,7 @@ class Runner {
   /// Code over n lanes; the last, partial block goes through staging memory.
   void line(const Pass&, int64_t n);
   void tail(const Pass&, int64_t full, int64_t n);
+  int64_t blocks(int64_t lanes) const { return (lanes + plan_.block - 1) / plan_.block; }
   void gather(int argument, const char* from, int64_t stride, char* to, int64_t n) const;
   void scatter(int argument, const char* from, char* to, int64_t stride, int64_t n) const;
 
@@ -54,10 +59,10 @@ class Runner {
   const CopyKernels& copies_;
   std::span<std::byte* const> arguments_;
   std::byte* workspace_;
-  Place *places_, *tail_;
-  int64_t* offsets_;   // [row of the group][argument], in elements
-  int64_t* list_;      // offsets of one argument, row after row
-  int64_t inner_ = 1;  // size of the innermost column dimension
+  char **places_, **work_;         // at the start of a line; as the code moves them
+  int64_t* offsets_;               // [row of the group][argument], in elements
+  int64_t* list_;                  // offsets of one argument, row after row
+  int64_t inner_ = 1, outer_ = 1;  // sizes of the innermost column dimension, of the others together
 };
 
 }  // namespace rlx::cpu::vm

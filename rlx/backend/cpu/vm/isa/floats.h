@@ -2,6 +2,7 @@
 // has the bits of the kernel's.
 #pragma once
 
+#include "rlx/backend/cpu/simd/narrow.h"
 #include "rlx/backend/cpu/simd/unary_math.h"
 #include "rlx/backend/cpu/vm/isa/arithmetic.h"
 
@@ -94,9 +95,14 @@ struct MinOf : Min {
   }
 };
 
-template <Unary op, class V>
+template <Unary op, class V, bool keeps>
 void unary_step(RLX_STEP) {
-  const auto f = [](F32 v, int) RLX_LAMBDA { return (F32)apply<op>((V)v); };
+  [[maybe_unused]] char* to = keeps ? block(at, m->c, i) : nullptr;
+  const auto f = [&](F32 v, int k) RLX_LAMBDA {
+    const F32 y = (F32)apply<op>((V)v);
+    if constexpr (keeps) std::memcpy(to + k * kVectorBytes, &y, sizeof y);
+    return y;
+  };
   RLX_EACH(f);
   RLX_NEXT;
 }
@@ -176,15 +182,73 @@ constexpr bool is_short(Op op) {
   return op <= Op::reciprocal || op == Op::relu || op == Op::floor || op == Op::ceil || op == Op::round;
 }
 
+using UnaryTable = Function[kUnaryOps][2];
+
 template <class V, Op op>
-void set_unary(Function (&to)[kUnaryOps]) {
+void set_unary(UnaryTable& to) {
   constexpr Unary f = kernel_function(op);
-  if constexpr (f != Unary::identity && is_short(op)) to[unary_index(op)] = as_function(unary_step<f, V>);
-  if constexpr (f != Unary::identity && !is_short(op)) to[unary_index(op)] = as_function(unary_loop<f, V>);
+  if constexpr (f != Unary::identity && is_short(op)) {
+    to[unary_index(op)][0] = as_function(unary_step<f, V, false>);
+    to[unary_index(op)][1] = as_function(unary_step<f, V, true>);
+  }
+  if constexpr (f != Unary::identity && !is_short(op)) to[unary_index(op)][0] = as_function(unary_loop<f, V>);
 }
 template <class V, int... k>
-void set_unaries(Function (&to)[kUnaryOps], Indices<k...>) {
+void set_unaries(UnaryTable& to, Indices<k...>) {
   (set_unary<V, Op(int(Op::neg) + k)>(to), ...);
+}
+
+/// acc + x y, acc - x y or x y - acc, each rounded as the two operations are.
+template <class V, ProductForm form, bool one, bool keeps>
+void product_step(RLX_STEP) {
+  const char *p = one ? address(at, m->a) : block(at, m->a, i), *from = block(at, m->b, i);
+  [[maybe_unused]] char* to = keeps ? block(at, m->c, i) : nullptr;
+  [[maybe_unused]] const V factor = one ? read_one<V>(p) : V{};
+  const auto f = [&](F32 v, int k) RLX_LAMBDA {
+    const V x = load_bytes<V>(from + k * kVectorBytes);
+    const V product = x * (one ? factor : load_bytes<V>(p + k * kVectorBytes));
+    const V y = form == ProductForm::add   ? (V)v + product
+                : form == ProductForm::sub ? (V)v - product
+                                           : product - (V)v;
+    if constexpr (keeps) std::memcpy(to + k * kVectorBytes, &y, sizeof y);
+    return (F32)y;
+  };
+  RLX_EACH(f);
+  RLX_NEXT;
+}
+template <class V, ProductForm form>
+void set_product(Functions& to, Lane lane) {
+  auto& forms = to.product[int(lane)][int(form)];
+  forms[0][0] = as_function(product_step<V, form, false, false>);
+  forms[0][1] = as_function(product_step<V, form, false, true>);
+  forms[1][0] = as_function(product_step<V, form, true, false>);
+  forms[1][1] = as_function(product_step<V, form, true, true>);
+}
+
+/// Memory narrower than the lanes as an operand.
+template <class Apply, class Memory, bool keeps>
+void narrow_step(RLX_STEP) {
+  const auto* p = reinterpret_cast<const Memory*>(block<F32, sizeof(Memory)>(at, m->b, i));
+  [[maybe_unused]] char* to = keeps ? block(at, m->c, i) : nullptr;
+  const auto f = [&](F32 v, int k) RLX_LAMBDA {
+    const F32 y = Apply::apply(v, load(p + k * kLanes));
+    if constexpr (keeps) std::memcpy(to + k * kVectorBytes, &y, sizeof y);
+    return y;
+  };
+  RLX_EACH(f);
+  RLX_NEXT;
+}
+template <class Apply, class Memory>
+void set_narrow(Function (&to)[2]) {
+  to[0] = as_function(narrow_step<Apply, Memory, false>);
+  to[1] = as_function(narrow_step<Apply, Memory, true>);
+}
+
+template <class V, class Apply>
+void set_all(FormTable& to) {
+  set_forms<V, Apply>(to);
+  set_loading<V, Apply>(to);
+  set_keeping<V, Apply>(to);
 }
 
 template <class V>
@@ -192,19 +256,32 @@ void set_floats(Functions& to, Lane lane) {
   using T = Element<V>;
   set_unaries<V>(to.unary[int(lane)], MakeIndices<kUnaryOps>());
   auto& binary = to.binary[int(lane)];
-  set_commutative<V, Add>(binary[binary_index(Op::add)]);
-  set_forms<V, Sub>(binary[binary_index(Op::sub)]);
-  set_commutative<V, Mul>(binary[binary_index(Op::mul)]);
-  set_forms<V, Div>(binary[binary_index(Op::div)]);
-  set_forms<V, Max>(binary[binary_index(Op::max)]);
-  set_forms<V, Min>(binary[binary_index(Op::min)]);
-  set_forms<V, Rem, true>(binary[binary_index(Op::rem)]);
-  set_forms<V, Pow, true>(binary[binary_index(Op::pow)]);
+  set_all<V, Add>(binary[binary_index(Op::add)]);
+  set_all<V, Sub>(binary[binary_index(Op::sub)]);
+  set_all<V, Mul>(binary[binary_index(Op::mul)]);
+  set_all<V, Div>(binary[binary_index(Op::div)]);
+  set_all<V, Max>(binary[binary_index(Op::max)]);
+  set_all<V, Min>(binary[binary_index(Op::min)]);
+  set_loops<V, Rem>(binary[binary_index(Op::rem)]);
+  set_loops<V, Pow>(binary[binary_index(Op::pow)]);
   set_comparisons<V>(binary);
+  set_loading<V, Compared<Op::lt, V>>(binary[binary_index(Op::lt)]);
+  set_loading<V, Compared<Op::le, V>>(binary[binary_index(Op::le)]);
+  set_product<V, ProductForm::add>(to, lane);
+  set_product<V, ProductForm::sub>(to, lane);
+  set_product<V, ProductForm::sub_first>(to, lane);
   set_reduction<V, SumOf<T>, double>(to, lane, Op::reduce_sum);
   set_reduction<V, ProductOf<T>, double>(to, lane, Op::reduce_prod);
   set_reduction<V, MaxOf<T>, double>(to, lane, Op::reduce_max);
   set_reduction<V, MinOf<T>, double>(to, lane, Op::reduce_min);
+  auto& sums = to.reduce[int(lane)][reduction_index(Op::reduce_sum)];
+  set_reduced<V, SumOf<T>, Reduced::square>(sums);
+  set_reduced<V, SumOf<T>, Reduced::product>(sums);
+  set_reduced<V, SumOf<T>, Reduced::memory>(sums);
+  set_reduced<V, SumOf<T>, Reduced::two_memories>(sums);
+  set_reduced<V, SumOf<T>, Reduced::about>(sums);
+  set_reduced<V, MaxOf<T>, Reduced::memory>(to.reduce[int(lane)][reduction_index(Op::reduce_max)]);
+  set_reduced<V, MinOf<T>, Reduced::memory>(to.reduce[int(lane)][reduction_index(Op::reduce_min)]);
 }
 
 }  // namespace rlx::cpu::RLX_ISA::machine

@@ -83,11 +83,11 @@ struct IntegerJoin : IntegerOp<step, V> {
 template <class V>
 void set_integers(Functions& to, Lane lane) {
   auto& unary = to.unary[int(lane)];
-  unary[unary_index(Op::neg)] = as_function(integer_unary_step<Op::neg, V>);
-  unary[unary_index(Op::abs)] = as_function(integer_unary_step<Op::abs, V>);
-  unary[unary_index(Op::sign)] = as_function(integer_unary_step<Op::sign, V>);
-  unary[unary_index(Op::square)] = as_function(integer_unary_step<Op::square, V>);
-  unary[unary_index(Op::bit_not)] = as_function(integer_unary_step<Op::bit_not, V>);
+  unary[unary_index(Op::neg)][0] = as_function(integer_unary_step<Op::neg, V>);
+  unary[unary_index(Op::abs)][0] = as_function(integer_unary_step<Op::abs, V>);
+  unary[unary_index(Op::sign)][0] = as_function(integer_unary_step<Op::sign, V>);
+  unary[unary_index(Op::square)][0] = as_function(integer_unary_step<Op::square, V>);
+  unary[unary_index(Op::bit_not)][0] = as_function(integer_unary_step<Op::bit_not, V>);
   auto& binary = to.binary[int(lane)];
   set_commutative<V, IntegerOp<Op::add, V>>(binary[binary_index(Op::add)]);
   set_commutative<V, IntegerOp<Op::mul, V>>(binary[binary_index(Op::mul)]);
@@ -97,10 +97,10 @@ void set_integers(Functions& to, Lane lane) {
   set_commutative<V, IntegerOp<Op::bit_or, V>>(binary[binary_index(Op::bit_or)]);
   set_commutative<V, IntegerOp<Op::bit_xor, V>>(binary[binary_index(Op::bit_xor)]);
   set_forms<V, IntegerOp<Op::sub, V>>(binary[binary_index(Op::sub)]);
-  set_forms<V, IntegerOp<Op::shift_left, V>, true>(binary[binary_index(Op::shift_left)]);
-  set_forms<V, IntegerOp<Op::shift_right, V>, true>(binary[binary_index(Op::shift_right)]);
-  set_forms<V, IntegerOp<Op::div, V>, true>(binary[binary_index(Op::div)]);
-  set_forms<V, IntegerOp<Op::rem, V>, true>(binary[binary_index(Op::rem)]);
+  set_loops<V, IntegerOp<Op::shift_left, V>>(binary[binary_index(Op::shift_left)]);
+  set_loops<V, IntegerOp<Op::shift_right, V>>(binary[binary_index(Op::shift_right)]);
+  set_loops<V, IntegerOp<Op::div, V>>(binary[binary_index(Op::div)]);
+  set_loops<V, IntegerOp<Op::rem, V>>(binary[binary_index(Op::rem)]);
   set_comparisons<V>(binary);
   set_reduction<V, IntegerJoin<Op::add, V>, int64_t>(to, lane, Op::reduce_sum);
   set_reduction<V, IntegerJoin<Op::mul, V>, int64_t>(to, lane, Op::reduce_prod);

@@ -10,9 +10,15 @@ using namespace rlx::cpu::vm;
 
 // The parameters of every function, and the jump to the next one.
 #define RLX_STEP                                                                                         \
-  const Micro *m, Place *at, [[maybe_unused]] int64_t i, F32 v0, F32 v1, F32 v2, F32 v3, F32 v4, F32 v5, \
+  const Micro *m, char **at, [[maybe_unused]] int64_t i, F32 v0, F32 v1, F32 v2, F32 v3, F32 v4, F32 v5, \
       F32 v6, F32 v7
 #define RLX_NEXT return reinterpret_cast<Step>(m[1].run)(m + 1, at, i, v0, v1, v2, v3, v4, v5, v6, v7)
+// The end of the last instruction: back to the first while blocks of the turn are left.
+#define RLX_AGAIN                                       \
+  i += kBlockBytes;                                     \
+  if (i == reinterpret_cast<int64_t>(at[kEnd])) return; \
+  m -= m->before;                                       \
+  return reinterpret_cast<Step>(m->run)(m, at, i, v0, v1, v2, v3, v4, v5, v6, v7)
 // v = f(v, number of the vector) for the eight.
 #define RLX_EACH(f)                                                                                        \
   v0 = f(v0, 0), v1 = f(v1, 1), v2 = f(v2, 2), v3 = f(v3, 3), v4 = f(v4, 4), v5 = f(v5, 5), v6 = f(v6, 6), \
@@ -20,6 +26,7 @@ using namespace rlx::cpu::vm;
 #define RLX_LAMBDA __attribute__((always_inline))
 
 using Step = void (*)(RLX_STEP);
+inline constexpr int64_t kBlockBytes = kVectors * kVectorBytes;
 
 template <class V>
 struct ElementOf;
@@ -58,7 +65,14 @@ RLX_INLINE V read_one(const char* p) {
   return machine::set1(x);
 }
 
-RLX_INLINE char* address(const Place& x, int64_t i) { return x.p + i * x.step; }
+RLX_INLINE char* address(char** at, uint32_t place) {
+  return *reinterpret_cast<char**>(reinterpret_cast<char*>(at) + place);
+}
+/// The block at hand; of elements that are narrower or wider than lanes, `size` times as far.
+template <class Lanes = F32, int size = sizeof(Element<Lanes>)>
+RLX_INLINE char* block(char** at, uint32_t place, int64_t i) {
+  return address(at, place) + i * size / int(sizeof(Element<Lanes>));
+}
 
 template <class T>
 RLX_INLINE Function as_function(T* f) {

@@ -10,7 +10,7 @@ namespace {
 
 template <class Lanes, class Memory>
 void load_step(RLX_STEP) {
-  const char* p = address(at[m->a], i);
+  const char* p = block<Lanes, sizeof(Memory)>(at, m->a, i);
   const auto f = [&](F32, int k) RLX_LAMBDA {
     return (F32)widened<Lanes>(reinterpret_cast<const Memory*>(p) + k * kLanesOf<Lanes>);
   };
@@ -18,21 +18,26 @@ void load_step(RLX_STEP) {
   RLX_NEXT;
 }
 
-template <class Lanes, class Memory>
+template <class Lanes, class Memory, bool last>
 void store_step(RLX_STEP) {
-  char* p = address(at[m->a], i);
+  char* p = block<Lanes, sizeof(Memory)>(at, m->a, i);
   const auto f = [&](F32 v, int k) RLX_LAMBDA {
     narrowed(reinterpret_cast<Memory*>(p) + k * kLanesOf<Lanes>, (Lanes)v);
     return v;
   };
   RLX_EACH(f);
-  RLX_NEXT;
+  if constexpr (last) {
+    RLX_AGAIN;
+  } else {
+    RLX_NEXT;
+  }
 }
 
 // Lanes as they are, past the caches where the second place says so and the address allows it.
+template <bool last>
 void native_store_step(RLX_STEP) {
-  char* p = address(at[m->a], i);
-  if (at[m->b].step != 0 && reinterpret_cast<uintptr_t>(p) % kVectorBytes == 0) {
+  char* p = block(at, m->a, i);
+  if (address(at, m->b) != nullptr && reinterpret_cast<uintptr_t>(p) % kVectorBytes == 0) {
     const auto f = [&](F32 v, int k) RLX_LAMBDA {
       stream(reinterpret_cast<float*>(p + k * kVectorBytes), v);
       return v;
@@ -45,11 +50,15 @@ void native_store_step(RLX_STEP) {
     };
     RLX_EACH(f);
   }
-  RLX_NEXT;
+  if constexpr (last) {
+    RLX_AGAIN;
+  } else {
+    RLX_NEXT;
+  }
 }
 
 void fetch_step(RLX_STEP) {
-  const char* p = address(at[m->a], i);
+  const char* p = block(at, m->a, i);
   const auto f = [&](F32, int k) RLX_LAMBDA { return load_bytes<F32>(p + k * kVectorBytes); };
   RLX_EACH(f);
   RLX_NEXT;
@@ -57,7 +66,7 @@ void fetch_step(RLX_STEP) {
 
 template <class V>
 void spread_step(RLX_STEP) {
-  const F32 x = (F32)read_one<V>(at[m->a].p);
+  const F32 x = (F32)read_one<V>(address(at, m->a));
   v0 = v1 = v2 = v3 = v4 = v5 = v6 = v7 = x;
   RLX_NEXT;
 }
@@ -74,7 +83,8 @@ RLX_INLINE F32 chosen(F32 mask, F yes, F no) {
 template <class V, int form>
 void select_step(RLX_STEP) {
   constexpr bool yes_one = (form & 1) != 0, no_one = (form & 2) != 0;
-  const char *p = address(at[m->a], i), *q = address(at[m->b], i);
+  const char* p = form < 4 && yes_one ? address(at, m->a) : block(at, m->a, i);
+  const char* q = (form < 4 ? no_one : yes_one) ? address(at, m->b) : block(at, m->b, i);
   if constexpr (form < 4) {
     const F32 yes1 = yes_one ? (F32)read_one<V>(p) : F32{}, no1 = no_one ? (F32)read_one<V>(q) : F32{};
     const auto f = [&](F32 v, int k) RLX_LAMBDA {
@@ -127,7 +137,7 @@ void round_step(RLX_STEP) {
 
 template <Op op>
 void mask_step(RLX_STEP) {
-  const char* p = address(at[m->a], i);
+  const char* p = block(at, m->a, i);
   const auto f = [&](F32 v, int k) RLX_LAMBDA {
     const I32 a = (I32)v, b = op == Op::bit_not ? I32{} : load_bytes<I32>(p + k * kVectorBytes);
     if constexpr (op == Op::bit_not) return (F32)~a;
@@ -139,26 +149,17 @@ void mask_step(RLX_STEP) {
   RLX_NEXT;
 }
 
-// Jumps back while blocks are left; every kRun blocks it returns, so that a build without jumps for calls
-// needs a bounded stack.
-constexpr int kRun = 16;
-template <int width>
-constexpr int64_t kBlock = kVectors * kVectorBytes / width;
+void end_step(RLX_STEP) { RLX_AGAIN; }
 
-template <int width>
-void end_step(RLX_STEP) {
-  i += kBlock<width>;
-  if (i >= at[kEnd].step) return;
-  m -= m->a;
-  return reinterpret_cast<Step>(m->run)(m, at, i, v0, v1, v2, v3, v4, v5, v6, v7);
-}
-
-void run(const Micro* code, Place* at, int64_t n, int width) {
-  const int64_t run = kRun * int64_t(kVectors * kVectorBytes / width);
+// After each turn the code returns: a build without jumps for calls needs a bounded stack.
+void run(const Micro* code, char** at, int64_t blocks, const int64_t* moves, int moving) {
   const F32 zero = {};
-  for (int64_t i = 0; i < n; i += run) {
-    at[kEnd].step = n < i + run ? n : i + run;
-    reinterpret_cast<Step>(code->run)(code, at, i, zero, zero, zero, zero, zero, zero, zero, zero);
+  while (blocks > 0) {
+    const int64_t turn = blocks < kBlocksPerTurn ? blocks : kBlocksPerTurn;
+    at[kEnd] = reinterpret_cast<char*>(turn * kBlockBytes);
+    reinterpret_cast<Step>(code->run)(code, at, 0, zero, zero, zero, zero, zero, zero, zero, zero);
+    if ((blocks -= turn) == 0) return;
+    for (int k = kOwnPlaces; k < moving; ++k) at[k] += moves[k] * kBlocksPerTurn;
   }
 }
 
@@ -170,7 +171,9 @@ void set_load(Functions& to, Lane lane, DType t) {
 }
 template <class Lanes, class Memory>
 void set_store(Functions& to, Lane lane, DType t) {
-  to.store[sizeof(Element<Lanes>) / 8][int(lane)][int(t)] = as_function(store_step<Lanes, Memory>);
+  auto& forms = to.store[sizeof(Element<Lanes>) / 8][int(lane)][int(t)];
+  forms[0] = as_function(store_step<Lanes, Memory, false>);
+  forms[1] = as_function(store_step<Lanes, Memory, true>);
 }
 
 template <class Floats, class Integers>
@@ -208,10 +211,14 @@ void set_memory(Functions& to) {
   set_store<F32, F16>(to, Lane::f32, DType::f16);
   set_store<F32, Bf16>(to, Lane::f32, DType::bf16);
   set_store<F64, float>(to, Lane::f64, DType::f32);
-  const Function native = as_function(native_store_step);
-  to.store[0][int(Lane::f32)][int(DType::f32)] = to.store[0][int(Lane::i32)][int(DType::i32)] = native;
-  to.store[1][int(Lane::f64)][int(DType::f64)] = to.store[1][int(Lane::i64)][int(DType::i64)] = native;
-  to.keep = native;
+  const Function native[] = {as_function(native_store_step<false>), as_function(native_store_step<true>)};
+  for (const int last : {0, 1}) {
+    to.store[0][int(Lane::f32)][int(DType::f32)][last] = native[last];
+    to.store[0][int(Lane::i32)][int(DType::i32)][last] = native[last];
+    to.store[1][int(Lane::f64)][int(DType::f64)][last] = native[last];
+    to.store[1][int(Lane::i64)][int(DType::i64)][last] = native[last];
+    to.keep[last] = native[last];
+  }
   to.fetch = as_function(fetch_step);
   to.spread[0] = as_function(spread_step<I32>);
   to.spread[1] = as_function(spread_step<I64>);
@@ -225,17 +232,16 @@ void set_memory(Functions& to) {
   to.convert[1][int(Lane::f64)][int(Lane::i64)] = as_function(convert_step<I64, F64, false>);
   to.convert[1][int(Lane::mask)][int(Lane::f64)] = as_function(convert_step<F64, I64, true>);
   to.convert[1][int(Lane::mask)][int(Lane::i64)] = as_function(convert_step<I64, I64, true>);
-  to.unary[int(Lane::f32)][unary_index(Op::round_f16)] = as_function(round_step<false>);
-  to.unary[int(Lane::f32)][unary_index(Op::round_bf16)] = as_function(round_step<true>);
-  to.unary[int(Lane::mask)][unary_index(Op::bit_not)] = as_function(mask_step<Op::bit_not>);
+  to.unary[int(Lane::f32)][unary_index(Op::round_f16)][0] = as_function(round_step<false>);
+  to.unary[int(Lane::f32)][unary_index(Op::round_bf16)][0] = as_function(round_step<true>);
+  to.unary[int(Lane::mask)][unary_index(Op::bit_not)][0] = as_function(mask_step<Op::bit_not>);
   auto& masks = to.binary[int(Lane::mask)];
   for (int form = 0; form < 2; ++form) {
-    masks[binary_index(Op::bit_and)][form] = as_function(mask_step<Op::bit_and>);
-    masks[binary_index(Op::bit_or)][form] = as_function(mask_step<Op::bit_or>);
-    masks[binary_index(Op::bit_xor)][form] = as_function(mask_step<Op::bit_xor>);
+    masks[binary_index(Op::bit_and)][form][0] = as_function(mask_step<Op::bit_and>);
+    masks[binary_index(Op::bit_or)][form][0] = as_function(mask_step<Op::bit_or>);
+    masks[binary_index(Op::bit_xor)][form][0] = as_function(mask_step<Op::bit_xor>);
   }
-  to.end[0] = as_function(end_step<4>);
-  to.end[1] = as_function(end_step<8>);
+  to.end = as_function(end_step);
   to.run = run;
   to.fence = fence;
 }
