@@ -78,6 +78,7 @@ struct DeltaNet {
 
 struct Config {
   std::string architecture;  // a name of architecture_names()
+  bool text_part = false;    // of a model that reads pictures too, whose tensors are let be
   bool encoder = false;      // gives hidden states of all tokens, each seeing all
   int64_t vocab = 0, hidden = 0, layers = 0, max_positions = 0;
   int64_t heads = 0, kv_heads = 0, head_dim = 0, intermediate = 0;

@@ -151,6 +151,13 @@ ConfigSource::ConfigSource(const io::ModelFile& file) : file_(file), architectur
   if (!is_gguf() && !config_.is_object()) {
     throw invalid(where(), "there is no config.json beside the tensors; give the folder of the model");
   }
+  if (is_gguf()) return;
+  const auto text = config_.find("text_config");
+  const auto type = text && text->is_object() ? text->find("model_type") : std::nullopt;
+  if (!type) return;
+  architecture_ = type->string();
+  is_text_part_ = true;
+  config_ = config_.keep(*text);
 }
 
 std::string ConfigSource::where() const { return cat("model '", file_.path, "': "); }

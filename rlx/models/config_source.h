@@ -28,6 +28,8 @@ class ConfigSource {
   const io::ModelFile& file() const { return file_; }
   /// As the file calls it.
   const std::string& architecture() const { return architecture_; }
+  /// Of a model that reads pictures too, only the part `text_config` of its configuration is read.
+  bool is_text_part() const { return is_text_part_; }
   bool has_tensor(std::string_view name) const { return find_tensor(name) != nullptr; }
   const io::TensorView* find_tensor(std::string_view name) const;
 
@@ -67,6 +69,7 @@ class ConfigSource {
   const io::ModelFile& file_;
   Json config_;
   std::string architecture_;
+  bool is_text_part_ = false;
   std::set<std::string, std::less<>> used_;
 };
 

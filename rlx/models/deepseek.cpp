@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "rlx/models/architecture.h"
+#include "rlx/models/draft.h"
 #include "rlx/models/layers.h"
 
 namespace rlx::models {
@@ -39,11 +40,18 @@ constexpr WeightName kNames[] = {
     {"router_correction", "@layers.{}.mlp.gate.e_score_correction_bias", "blk.{}.exp_probs_b.bias"},
     {"expert_gate", "@layers.{}.mlp.experts.{e}.gate_proj.weight", "blk.{}.ffn_gate_exps.weight"},
     {"expert_up", "@layers.{}.mlp.experts.{e}.up_proj.weight", "blk.{}.ffn_up_exps.weight"},
-    {"expert_gate_up", "", "blk.{}.ffn_gate_up_exps.weight"},
-    {"expert_down", "@layers.{}.mlp.experts.{e}.down_proj.weight", "blk.{}.ffn_down_exps.weight"},
+    {"expert_gate_up", "@layers.{}.mlp.experts.gate_up_proj", "blk.{}.ffn_gate_up_exps.weight"},
+    {"expert_down", "@layers.{}.mlp.experts.{e}.down_proj.weight|@layers.{}.mlp.experts.down_proj",
+     "blk.{}.ffn_down_exps.weight"},
     {"shared_gate", "@layers.{}.mlp.shared_experts.gate_proj.weight", "blk.{}.ffn_gate_shexp.weight"},
     {"shared_up", "@layers.{}.mlp.shared_experts.up_proj.weight", "blk.{}.ffn_up_shexp.weight"},
     {"shared_down", "@layers.{}.mlp.shared_experts.down_proj.weight", "blk.{}.ffn_down_shexp.weight"},
+    {"draft_in", "@layers.{}.eh_proj.weight", "blk.{}.nextn.eh_proj.weight"},
+    {"draft_embed_norm", "@layers.{}.enorm.weight", "blk.{}.nextn.enorm.weight"},
+    {"draft_hidden_norm", "@layers.{}.hnorm.weight", "blk.{}.nextn.hnorm.weight"},
+    {"draft_norm", "@layers.{}.shared_head.norm.weight", "blk.{}.nextn.shared_head_norm.weight"},
+    {"draft_embed", "@layers.{}.embed_tokens.weight", "blk.{}.nextn.embed_tokens.weight"},
+    {"draft_head", "@layers.{}.shared_head.head.weight", "blk.{}.nextn.shared_head_head.weight"},
 };
 
 // Keys and values are as long as a head; newer files of GGUF tell the latent ones beside them.
@@ -234,6 +242,13 @@ void build(Net& net) {
   net.finish_decoder(net.rms_norm("norm", x));
 }
 
+void build_draft(Net& net) {
+  Tensor x = draft_input(net);
+  x = x + latent_attention(net, net.rms_norm("attn_norm", x));
+  x = x + feed_forward(net, net.rms_norm("ffn_norm", x));
+  finish_draft(net, x);
+}
+
 constexpr std::string_view k2Hf[] = {"deepseek_v2"}, k3Hf[] = {"deepseek_v3"}, kGguf[] = {"deepseek2"},
                            kPrefixes[] = {"model.", ""};
 
@@ -241,7 +256,8 @@ constexpr std::string_view k2Hf[] = {"deepseek_v2"}, k3Hf[] = {"deepseek_v3"}, k
 
 constexpr Architecture kDeepseek2{"deepseek_v2", k2Hf,  kGguf, kNames,          kPrefixes,
                                   configure2,    build, {},    has_other_scores};
-constexpr Architecture kDeepseek3{"deepseek_v3",     k3Hf, kGguf, kNames, kPrefixes, configure3, build, {},
-                                  has_sigmoid_scores};
+constexpr Architecture kDeepseek3{"deepseek_v3",      k3Hf,       kGguf,      kNames,
+                                  kPrefixes,          configure3, build,      {},
+                                  has_sigmoid_scores, {},         build_draft};
 
 }  // namespace rlx::models

@@ -59,8 +59,8 @@ Tensor expert_ffn(Net& net, const Tensor& input) {
   Tensor gate, up;
   if (net.has("expert_gate_up")) {
     const Tensor both = net.expert_linear("expert_gate_up", repeated, expert, 2 * m.width);
-    gate = both.narrow(1, 0, m.width);
-    up = both.narrow(1, m.width, m.width);
+    gate = net.adapt_expert("expert_gate", repeated, expert, both.narrow(1, 0, m.width));
+    up = net.adapt_expert("expert_up", repeated, expert, both.narrow(1, m.width, m.width));
   } else {
     gate = net.expert_linear("expert_gate", repeated, expert, m.width);
     up = net.expert_linear("expert_up", repeated, expert, m.width);

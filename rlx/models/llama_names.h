@@ -31,9 +31,10 @@ inline constexpr WeightName kLlamaNames[] = {
     {"expert_up",
      "@layers.{}.mlp.experts.{e}.up_proj.weight|@layers.{}.block_sparse_moe.experts.{e}.w3.weight",
      "blk.{}.ffn_up_exps.weight"},
-    {"expert_gate_up", "", "blk.{}.ffn_gate_up_exps.weight"},
+    {"expert_gate_up", "@layers.{}.mlp.experts.gate_up_proj", "blk.{}.ffn_gate_up_exps.weight"},
     {"expert_down",
-     "@layers.{}.mlp.experts.{e}.down_proj.weight|@layers.{}.block_sparse_moe.experts.{e}.w2.weight",
+     "@layers.{}.mlp.experts.{e}.down_proj.weight|@layers.{}.block_sparse_moe.experts.{e}.w2.weight|"
+     "@layers.{}.mlp.experts.down_proj",
      "blk.{}.ffn_down_exps.weight"},
     {"shared_router", "@layers.{}.mlp.shared_expert_gate.weight", "blk.{}.ffn_gate_inp_shexp.weight"},
     {"shared_gate",

@@ -11,15 +11,25 @@ Model::Model(io::ModelFile file) : file_(std::move(file)) {
   ConfigSource source(file_);
   architecture_ = &architecture_of(source);
   config_.architecture = architecture_->name;
+  config_.text_part = source.is_text_part();
   architecture_->configure(source, config_);
   source.require_flag({"", "attention.causal"}, !config_.encoder);
   source.finish();
 }
 
 bool Model::has_draft() const {
-  if (architecture_->build_draft == nullptr) return false;
-  return std::any_of(file_.tensors.begin(), file_.tensors.end(),
-                     [](const io::TensorView& t) { return t.name == "mtp.fc.weight"; });
+  if (architecture_->build_draft == nullptr || config_.layers < 1) return false;
+  const auto& names = architecture_->names;
+  const auto line =
+      std::find_if(names.begin(), names.end(), [](const WeightName& n) { return n.key == "draft_in"; });
+  RLX_CHECK(line != names.end(), "architecture ", architecture_->name, " has no name for its draft head");
+  for (const std::string_view prefix : architecture_->prefixes) {
+    const std::string wanted = expanded(file_.gguf ? line->gguf : line->hf, prefix, config_.layers);
+    for (const io::TensorView& t : file_.tensors) {
+      if (t.name == wanted) return true;
+    }
+  }
+  return false;
 }
 
 ModelGraph Model::graph(const GraphOptions& options) const {

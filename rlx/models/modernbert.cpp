@@ -19,6 +19,7 @@ constexpr WeightName kNames[] = {
 };
 
 void configure(ConfigSource& s, Config& c) {
+  s.ignore("position_embedding_type");  // published files say "absolute"; positions turn all the same
   c.activation = ops::Activation::gelu;
   read_decoder(s, c);
   c.encoder = true;

@@ -29,6 +29,17 @@ void replace(std::string& text, std::string_view from, std::string_view to) {
   if (at != std::string::npos) text.replace(at, from.size(), to);
 }
 
+// Names have alternatives, separated by '|'.
+std::vector<std::string_view> alternatives(std::string_view patterns) {
+  std::vector<std::string_view> out;
+  for (size_t at = 0; at <= patterns.size();) {
+    const size_t end = std::min(patterns.find('|', at), patterns.size());
+    out.push_back(patterns.substr(at, end - at));
+    at = end + 1;
+  }
+  return out;
+}
+
 std::string bias_name(std::string name) {
   if (!name.ends_with("weight")) return {};
   name.replace(name.size() - 6, 6, "bias");
@@ -36,6 +47,14 @@ std::string bias_name(std::string name) {
 }
 
 }  // namespace
+
+std::string expanded(std::string_view pattern, std::string_view prefix, int64_t layer, int64_t expert) {
+  std::string name(pattern);
+  replace(name, "@", prefix);
+  replace(name, "{}", cat(layer));
+  if (expert >= 0) replace(name, "{e}", cat(expert));
+  return name;
+}
 
 Net::Net(const io::ModelFile& file, const Architecture& architecture, const Config& config,
          const GraphOptions& options)
@@ -50,6 +69,10 @@ Net::Net(const io::ModelFile& file, const Architecture& architecture, const Conf
       architecture_(architecture) {
   for (const io::TensorView& tensor : file.tensors) tensors_.emplace(tensor.name, &tensor);
   choose_prefix();
+  if (options.draft) {
+    layer = c.layers - 1;  // it is built as the last layer is
+    draft_number_ = c.layers;
+  }
   ids = t.input("input_ids", {batch, seq}, DType::i32);
   if (options.draft) draft_hidden_ = t.input("draft_hidden", {batch, seq, c.hidden}, DType::f32);
   if (paged()) {
@@ -82,29 +105,39 @@ void Net::choose_prefix() {
   }
 }
 
-// Names have alternatives, separated by '|'.
-std::string Net::expand(std::string_view pattern, int64_t expert) const {
-  std::string name(pattern);
-  replace(name, "@", prefix_);
-  replace(name, "{}", cat(layer));
-  replace(name, "{e}", cat(expert));
-  return name;
+std::string Net::expand(std::string_view pattern, bool gguf, int64_t expert) const {
+  const int64_t number = !options.draft ? layer : gguf ? c.layers : draft_number_;
+  return expanded(pattern, prefix_, number, expert);
 }
 
-Net::Found Net::find(std::string_view key, int64_t expert) const {
+void Net::enter_draft(std::string_view prefix, int64_t number) {
+  main_prefix_ = std::exchange(prefix_, std::string(prefix));
+  draft_number_ = number;
+}
+
+void Net::leave_draft() {
+  prefix_ = main_prefix_;
+  draft_number_ = c.layers;
+}
+
+const WeightName& Net::line_of(std::string_view key) const {
   const auto line = std::find_if(architecture_.names.begin(), architecture_.names.end(),
                                  [&](const WeightName& n) { return n.key == key; });
   RLX_CHECK(line != architecture_.names.end(), "architecture ", architecture_.name, " has no name for ", key);
-  Found out{nullptr, expand(line->hf.substr(0, line->hf.find('|')), expert), expand(line->gguf, expert)};
-  std::string_view patterns = gguf() ? line->gguf : line->hf;
-  while (!patterns.empty() && out.tensor == nullptr) {
-    const size_t at = patterns.find('|');
-    const std::string name = expand(patterns.substr(0, at), expert);
-    patterns = at == std::string_view::npos ? std::string_view() : patterns.substr(at + 1);
-    if (const auto it = tensors_.find(name); it != tensors_.end()) {
-      out.tensor = it->second;
-      (gguf() ? out.gguf : out.hf) = name;
-    }
+  return *line;
+}
+
+Net::Found Net::find(std::string_view key, int64_t expert) const {
+  const WeightName& line = line_of(key);
+  Found out{nullptr, expand(alternatives(line.hf).front(), false, expert),
+            expand(alternatives(line.gguf).front(), true, expert)};
+  for (const std::string_view pattern : alternatives(gguf() ? line.gguf : line.hf)) {
+    const std::string name = expand(pattern, gguf(), expert);
+    const auto it = tensors_.find(name);
+    if (it == tensors_.end()) continue;
+    out.tensor = it->second;
+    (gguf() ? out.gguf : out.hf) = name;
+    break;
   }
   return out;
 }
@@ -208,28 +241,53 @@ Tensor Net::linear_transposed(std::string_view key, const Tensor& x, int64_t out
   return with_bias(key, hook(site, x, x.matmul(plain(*found.tensor))), out);
 }
 
-Tensor Net::expert_linear(std::string_view key, const Tensor& x, const Tensor& expert, int64_t out) {
+LinearSite Net::expert_site(std::string_view key, const Tensor& x, const Tensor& expert, int64_t out) const {
+  const Found found = find(key, gguf() ? -1 : 0);
+  LinearSite site = site_of(key, found, x.dim(-1).value(), out);
+  site.expert = expert;
+  site.experts = c.moe.experts;
+  std::string own;
+  for (const std::string_view pattern : alternatives(line_of(key).hf)) {
+    const std::string name = expand(pattern, false, -1);
+    if (own.empty() && expand(pattern, false, 0) == found.hf) own = name;
+    if (!name.empty()) site.other_hf.push_back(name);
+  }
+  site.hf = !own.empty() ? own : site.other_hf.empty() ? "" : site.other_hf.front();
+  return site;
+}
+
+Tensor Net::expert_product(std::string_view key, const Tensor& x, const Tensor& expert, int64_t out) {
   const int64_t count = c.moe.experts;
   const Dim in = x.dim(-1);
-  if (gguf()) {
-    const Found found = require(key);
-    check_dims(*found.tensor, {count, out, in});
-    if (options.observe) options.observe(site_of(key, found, in.value(), out), x, expert);
-    if (is_blocks(*found.tensor))
-      return dequant_grouped_matmul(
-          x, param(*found.tensor, true), expert,
-          {.scheme = scheme_of(*found.tensor), .num_experts = count, .activations = activations()});
-    return grouped_matmul(x, plain(*found.tensor).t(), expert);
+  const Found found = require(key, gguf() ? -1 : 0);
+  const io::TensorView& stored = *found.tensor;
+  if (gguf() || stored.dims.size() == 3) {  // all experts in one
+    check_dims(stored, {count, out, in});
+    if (!is_blocks(stored)) return grouped_matmul(x, plain(stored).t(), expert);
+    return dequant_grouped_matmul(
+        x, param(stored, true), expert,
+        {.scheme = scheme_of(stored), .num_experts = count, .activations = activations()});
   }
   Tensors matrices;
-  if (options.observe) options.observe(site_of(key, require(key, 0), in.value(), out), x, expert);
   for (int64_t e = 0; e < count; ++e) {
-    const Found found = require(key, e);
-    check_dims(*found.tensor, {Dim(out), in});
-    matrices.push_back(plain(*found.tensor));
+    const Found own = require(key, e);
+    check_dims(*own.tensor, {Dim(out), in});
+    matrices.push_back(plain(*own.tensor));
   }
   const Tensor all = concat(matrices, {.axis = 0}).reshape({count, out, in});
   return grouped_matmul(x, all.t(), expert);
+}
+
+Tensor Net::expert_linear(std::string_view key, const Tensor& x, const Tensor& expert, int64_t out) {
+  const Tensor y = expert_product(key, x, expert, out);
+  if (!options.observe && !options.linear) return y;
+  const LinearSite site = expert_site(key, x, expert, out);
+  if (options.observe) options.observe(site, x, expert);
+  return options.linear ? options.linear(site, x, y) : y;
+}
+
+Tensor Net::adapt_expert(std::string_view key, const Tensor& x, const Tensor& expert, const Tensor& y) const {
+  return options.linear ? options.linear(expert_site(key, x, expert, y.dim(-1).value()), x, y) : y;
 }
 
 Tensor Net::lookup(std::string_view key, const Tensor& indices, int64_t rows, int64_t width) {
@@ -287,11 +345,12 @@ const RopeTables& Net::rope(const Rope& r) {
 
 void Net::output(const std::string& name, const Tensor& value) { outputs_.emplace_back(name, value); }
 
-void Net::finish_decoder(const Tensor& hidden, const Tensor& before_norm) {
+void Net::finish_decoder(const Tensor& hidden) {
   if (options.hidden) output("hidden", hidden);
-  if (options.draft_hidden) output("draft_hidden.next", before_norm);
+  if (options.draft_hidden) output("draft_hidden.next", hidden);
   const Tensor x = options.last_only ? hidden.narrow(1, seq - 1, 1) : hidden;
-  Tensor y = linear(c.tied ? "embed" : "head", x, c.vocab);
+  const bool own = options.draft && has("draft_head");
+  Tensor y = linear(own ? "draft_head" : c.tied ? "embed" : "head", x, c.vocab);
   if (c.logit_scale != 1) y = y * c.logit_scale;
   if (c.logit_softcap != 0) y = (y / c.logit_softcap).tanh() * c.logit_softcap;
   output("logits", y);
@@ -307,6 +366,8 @@ void Net::refuse_unread() const {
   };
   constexpr std::string_view kNeverRead[] = {"rotary_emb.inv_freq", "position_ids", "rope_freqs.weight",
                                              "rope_factors_"};
+  constexpr std::string_view kOfPictures[] = {"visual.", "vision_tower.", "vision_model.",
+                                              "multi_modal_projector."};
   std::vector<std::string> unread;
   for (const auto& [name, tensor] : tensors_) {
     if (params_.contains(name) || params_.contains(name + ":f32")) continue;
@@ -314,6 +375,7 @@ void Net::refuse_unread() const {
     if (is_draft(name)) continue;
     const auto part = [&](std::string_view p) { return name.find(p) != std::string::npos; };
     if (std::any_of(std::begin(kNeverRead), std::end(kNeverRead), part)) continue;
+    if (c.text_part && std::any_of(std::begin(kOfPictures), std::end(kOfPictures), part)) continue;
     if (std::any_of(architecture_.unread.begin(), architecture_.unread.end(), part)) continue;
     unread.push_back(name);
   }

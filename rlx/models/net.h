@@ -22,6 +22,9 @@ struct WeightName {
   std::string_view key, hf, gguf = {};
 };
 
+/// A name of the table with these in their places.
+std::string expanded(std::string_view pattern, std::string_view prefix, int64_t layer, int64_t expert = -1);
+
 class Net {
  public:
   Net(const io::ModelFile& file, const Architecture& architecture, const Config& config,
@@ -52,6 +55,8 @@ class Net {
   Tensor linear_transposed(std::string_view key, const Tensor& x, int64_t out);
   /// Rows of x [m, in], each times the matrix of its expert: [m, out].
   Tensor expert_linear(std::string_view key, const Tensor& x, const Tensor& expert, int64_t out);
+  /// y, a part of such a product, as an adapter of that part alone changes it.
+  Tensor adapt_expert(std::string_view key, const Tensor& x, const Tensor& expert, const Tensor& y) const;
   /// A < 0 of a recurrence, f32 with these extents: folders hold ln(-A), GGUF A itself.
   Tensor decay(std::string_view key, const Dims& dims);
   /// Rows of a table [rows, width].
@@ -62,7 +67,7 @@ class Net {
   // ---- tokens ----
 
   /// f32 [batch, seq, hidden]
-  Tensor embed() { return lookup("embed", ids, c.vocab, c.hidden); }
+  Tensor embed(std::string_view key = "embed") { return lookup(key, ids, c.vocab, c.hidden); }
   /// i32 [batch, seq], padding at 0; [1, seq] where all rows are alike.
   Tensor positions();
   /// f32 [batch, seq, 1], 0 for padding; empty where there is none.
@@ -89,11 +94,12 @@ class Net {
   // ---- results ----
 
   void output(const std::string& name, const Tensor& value);
-  /// The hidden states that the head of logits reads, then logits = softcap(scale * x W). `before_norm`: what a draft head would read.
-  void finish_decoder(const Tensor& x, const Tensor& before_norm = {});
-  /// From here on names of folders are those of the draft head's layers.
-  void enter_draft(std::string_view prefix) { main_prefix_ = std::exchange(prefix_, std::string(prefix)); }
-  void leave_draft() { prefix_ = main_prefix_; }
+  /// The hidden states that the head of logits reads, as does a draft head, then logits = softcap(scale * x W).
+  void finish_decoder(const Tensor& x);
+  /// In between, folders have the layer of the draft head under this prefix and number. Elsewhere it is the one behind the last, as in
+  /// GGUF always.
+  void enter_draft(std::string_view prefix, int64_t number);
+  void leave_draft();
 
   ModelGraph take();
 
@@ -102,13 +108,16 @@ class Net {
     const io::TensorView* tensor;
     std::string hf, gguf;
   };
-  std::string expand(std::string_view pattern, int64_t expert) const;
+  std::string expand(std::string_view pattern, bool gguf, int64_t expert) const;
   Found find(std::string_view key, int64_t expert = -1) const;
   Found require(std::string_view key, int64_t expert = -1) const;
   Tensor param(const io::TensorView&, bool packed);
   Tensor plain(const io::TensorView&);
   Tensor packed_product(const io::TensorView&, const Tensor& x);
   LinearSite site_of(std::string_view key, const Found&, int64_t in, int64_t out) const;
+  LinearSite expert_site(std::string_view key, const Tensor& x, const Tensor& expert, int64_t out) const;
+  Tensor expert_product(std::string_view key, const Tensor& x, const Tensor& expert, int64_t out);
+  const WeightName& line_of(std::string_view key) const;
   ops::Activations activations() const {
     return options.round_activations ? ops::Activations::q8 : ops::Activations::exact;
   }
@@ -126,6 +135,7 @@ class Net {
   const Architecture& architecture_;
   std::map<std::string, const io::TensorView*, std::less<>> tensors_;
   std::string prefix_, main_prefix_;
+  int64_t draft_number_ = 0;  // of the draft head's layer in a folder
   std::map<std::string, Tensor, std::less<>> params_;
   ir::NamedLiterals weights_;
   std::vector<State> states_;

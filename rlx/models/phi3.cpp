@@ -25,6 +25,11 @@ constexpr WeightName kNames[] = {
 
 void configure(ConfigSource& s, Config& c) {
   read_decoder(s, c);
+  // Of Phi-4-mini: every layer sees all tokens, positions are whole.
+  for (const char* word : {"full_attn_mod", "interpolate_factor"})
+    if (const auto v = s.find_integer({word}); v && *v != 1)
+      throw invalid(s.where(), "'", word, "' is ", *v, "; only 1 is understood");
+  s.require_flag({"lm_head_bias"}, false);
   c.rope = read_rope(s, c, int64_t(double(c.head_dim) * partial_rotary_factor(s)));
   c.window = s.find_integer({"sliding_window", "attention.sliding_window"}).value_or(0);
   read_layer_types(s, c, c.window > 0 ? Mixer::window : Mixer::attention);

@@ -73,11 +73,12 @@ void read_qwen_experts(ConfigSource& s, Config& c) {
     return;
   }
   const int64_t step = s.find_integer({"decoder_sparse_step"}).value_or(1);
+  const bool newer = s.architecture() == "qwen3_next" || s.architecture() == "qwen3_5_moe_text";
   c.moe = {.experts = s.find_integer({"num_experts|num_local_experts"}).value_or(0),
            .chosen = s.find_integer({"num_experts_per_tok"}).value_or(0),
            .width = s.find_integer({"moe_intermediate_size"}).value_or(0),
            .shared_width = s.find_integer({"shared_expert_intermediate_size"}).value_or(0),
-           .normalised = s.find_flag({"norm_topk_prob"}).value_or(false),
+           .normalised = s.find_flag({"norm_topk_prob"}).value_or(newer),
            .shared_gate = true};
   const auto dense = s.integers({"mlp_only_layers"});
   for (int64_t i = 0; i < c.layers; ++i) {

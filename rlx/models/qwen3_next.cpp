@@ -9,6 +9,7 @@
 #include "rlx/lang/functions.h"
 #include "rlx/models/architecture.h"
 #include "rlx/models/convolution.h"
+#include "rlx/models/draft.h"
 #include "rlx/models/layers.h"
 #include "rlx/models/llama_names.h"
 #include "rlx/models/qwen.h"
@@ -48,15 +49,19 @@ constexpr WeightName kNames[] = {
     {"router_correction", ""},
     {"expert_gate", "@layers.{}.mlp.experts.{e}.gate_proj.weight", "blk.{}.ffn_gate_exps.weight"},
     {"expert_up", "@layers.{}.mlp.experts.{e}.up_proj.weight", "blk.{}.ffn_up_exps.weight"},
-    {"expert_gate_up", "", "blk.{}.ffn_gate_up_exps.weight"},
-    {"expert_down", "@layers.{}.mlp.experts.{e}.down_proj.weight", "blk.{}.ffn_down_exps.weight"},
+    {"expert_gate_up", "@layers.{}.mlp.experts.gate_up_proj", "blk.{}.ffn_gate_up_exps.weight"},
+    {"expert_down", "@layers.{}.mlp.experts.{e}.down_proj.weight|@layers.{}.mlp.experts.down_proj",
+     "blk.{}.ffn_down_exps.weight"},
     {"shared_router", "@layers.{}.mlp.shared_expert_gate.weight", "blk.{}.ffn_gate_inp_shexp.weight"},
     {"shared_gate", "@layers.{}.mlp.shared_expert.gate_proj.weight", "blk.{}.ffn_gate_shexp.weight"},
     {"shared_up", "@layers.{}.mlp.shared_expert.up_proj.weight", "blk.{}.ffn_up_shexp.weight"},
     {"shared_down", "@layers.{}.mlp.shared_expert.down_proj.weight", "blk.{}.ffn_down_shexp.weight"},
-    {"draft_in", "mtp.fc.weight"},
-    {"draft_embed_norm", "mtp.pre_fc_norm_embedding.weight"},
-    {"draft_hidden_norm", "mtp.pre_fc_norm_hidden.weight"},
+    {"draft_in", "mtp.fc.weight", "blk.{}.nextn.eh_proj.weight"},
+    {"draft_embed_norm", "mtp.pre_fc_norm_embedding.weight", "blk.{}.nextn.enorm.weight"},
+    {"draft_hidden_norm", "mtp.pre_fc_norm_hidden.weight", "blk.{}.nextn.hnorm.weight"},
+    {"draft_norm", "mtp.norm.weight", "blk.{}.nextn.shared_head_norm.weight"},
+    {"draft_embed", "", "blk.{}.nextn.embed_tokens.weight"},
+    {"draft_head", "", "blk.{}.nextn.shared_head_head.weight"},
 };
 
 void configure(ConfigSource& s, Config& c) {
@@ -64,6 +69,10 @@ void configure(ConfigSource& s, Config& c) {
   c.norm_plus_one = true;
   c.draft_layers =
       s.find_integer({"mtp_num_hidden_layers|num_nextn_predict_layers"}).value_or(c.draft_layers);
+  s.require_flag({"mtp_use_dedicated_embeddings"}, false);
+  s.require_flag({"attn_output_gate"}, true);
+  s.require_flag({"use_sliding_window"}, false);
+  s.require_text({"mamba_ssm_dtype"}, "float32");
   c.rope = read_rope(s, c, int64_t(double(c.head_dim) * partial_rotary_factor(s)));
   s.integers({"", "rope.dimension_sections"});  // places in a picture: a text has one for all sections
   c.delta = {.key_heads = s.integer({"linear_num_key_heads", "ssm.group_count"}),
@@ -198,26 +207,21 @@ void build(Net& net) {
     x = x + (net.mixer() == Mixer::linear ? delta_layer(net, h) : gated_attention(net, h));
     x = x + feed_forward(net, net.rms_norm("ffn_norm", x));
   }
-  net.finish_decoder(net.rms_norm("norm", x), x);
+  net.finish_decoder(net.rms_norm("norm", x));
 }
 
-// The draft head: one more layer of gated attention over what the model made of a token, beside the token that follows it.
 void build_draft(Net& net) {
-  const Tensor e = net.rms_norm("draft_embed_norm", net.embed());
-  const Tensor h = net.rms_norm("draft_hidden_norm", net.draft_hidden());
-  Tensor x = net.linear("draft_in", concat({e, h}, {.axis = 2}), net.c.hidden);
-  net.layer = 0;
-  net.enter_draft("mtp.");
+  Tensor x = draft_input(net);
+  net.enter_draft("mtp.", 0);
   x = x + gated_attention(net, net.rms_norm("attn_norm", x));
   x = x + feed_forward(net, net.rms_norm("ffn_norm", x));
-  const Tensor y = net.rms_norm("norm", x);
   net.leave_draft();
-  net.finish_decoder(y, x);
+  finish_draft(net, x);
 }
 
 constexpr std::string_view kNextHf[] = {"qwen3_next"}, kNextGguf[] = {"qwen3next"},
-                           k35Hf[] = {"qwen3_5_text"}, k35Gguf[] = {"qwen35", "qwen35moe"},
-                           kUnread[] = {"mtp."},
+                           k35Hf[] = {"qwen3_5_text", "qwen3_5_moe_text"},
+                           k35Gguf[] = {"qwen35", "qwen35moe"}, kUnread[] = {"mtp."},
                            // heads of values in another order
     kChanged[] = {"in_qkv", "in_z", "in_b", "in_a", "delta_out"};
 

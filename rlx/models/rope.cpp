@@ -110,6 +110,9 @@ void read_json(ConfigSource& s, const Config& c, std::string_view layer_type, Ro
   }
   for (const std::string_view kind_of_layer : {"full_attention", "sliding_attention"})
     f.used.push_back(kind_of_layer);  // siblings, where this object has no scaling of its own
+  // Places in a picture: a text has one for all sections.
+  for (const std::string_view of_pictures : {"mrope_section", "mrope_interleaved"})
+    f.used.push_back(of_pictures);
   f.finish(s);
 }
 

@@ -77,7 +77,8 @@ class Form {
 
   void write(const std::string& path) {
     add_numbers();
-    for (const io::TensorView& t : model_.file().tensors) add_tensor(t.name, {t.dims, io::to_f32(t)});
+    for (const io::TensorView& t : model_.file().tensors)
+      add_tensor(with_draft_names(t.name), {t.dims, io::to_f32(t)});
     for (auto& [name, stack] : experts_) {
       Matrix all{{c_.moe.experts, stack[0].dims[0], stack[0].dims[1]}, {}};
       for (const auto& [e, m] : stack) all.values.insert(all.values.end(), m.values.begin(), m.values.end());
@@ -139,7 +140,8 @@ class Form {
     // RoBERTa's positions begin behind its padding id.
     const int64_t unused = is("roberta") ? c_.padding_id + 1 : 0;
     u32("vocab_size", c_.vocab);
-    u32("block_count", c_.layers);
+    u32("block_count", c_.layers + (model_.has_draft() ? 1 : 0));
+    if (model_.has_draft()) u32("nextn_predict_layers", 1);
     u32("context_length", recurrent ? 1 << 20 : c_.max_positions - unused);
     u32("embedding_length", c_.hidden);
     u32("feed_forward_length", c_.intermediate);
@@ -275,6 +277,24 @@ class Form {
   }
 
   // ---- tensors ----
+
+  // The draft head as a layer behind the last, its own weights under "nextn."
+  std::string with_draft_names(std::string name) const {
+    const std::string layer = cat("model.layers.", c_.layers, ".");
+    const auto renamed = [&](std::string_view from, std::string_view to) {
+      if (name.starts_with(from)) name.replace(0, from.size(), to);
+    };
+    renamed("mtp.layers.0.", layer);
+    renamed("mtp.fc.", layer + "nextn.eh_proj.");
+    renamed("mtp.pre_fc_norm_embedding.", layer + "nextn.enorm.");
+    renamed("mtp.pre_fc_norm_hidden.", layer + "nextn.hnorm.");
+    renamed("mtp.norm.", layer + "nextn.shared_head_norm.");
+    for (const char* word : {"eh_proj.", "enorm.", "hnorm.", "embed_tokens."})
+      renamed(layer + word, cat(layer, "nextn.", word));
+    renamed(layer + "shared_head.head.", layer + "nextn.shared_head_head.");
+    renamed(layer + "shared_head.norm.", layer + "nextn.shared_head_norm.");
+    return name;
+  }
 
   void add_tensor(const std::string& hf, Matrix m) {
     if (is_any({"bert", "roberta", "distilbert"}) && (hf.starts_with("pooler") || hf.starts_with("vocab_")))
@@ -470,7 +490,9 @@ class Form {
                               {"mixer.A_log", "ssm_a"},
                               {"mixer.D", "ssm_d"}};
     static const Words kDecoder{{"model.", ""},
+                                {".nextn.embed_tokens", ".nextn.tokens"},
                                 {"embed_tokens", "token_embd"},
+                                {".nextn.tokens", ".nextn.embed_tokens"},
                                 {"final_layernorm", "output_norm"},
                                 {"lm_head", "output"},
                                 {"layers.", "blk."},
