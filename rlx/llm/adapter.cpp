@@ -10,6 +10,7 @@
 #include "rlx/io/literal.h"
 #include "rlx/io/model_file.h"
 #include "rlx/lang/operators.h"
+#include "rlx/llm/adapter_experts.h"
 
 namespace rlx::llm {
 
@@ -82,6 +83,40 @@ double pattern_value(const Json& config, const char* patterns, std::string_view 
 
 }  // namespace
 
+namespace {
+
+// The two halves of each part, by the name of what it changes.
+struct Halves {
+  const io::TensorView *a = nullptr, *b = nullptr;
+};
+
+std::map<std::string, Halves> halves_of(const io::ModelFile& file, std::string_view path,
+                                        std::string_view front, std::string_view a_end,
+                                        std::string_view b_end) {
+  std::map<std::string, Halves> found;
+  for (const io::TensorView& t : file.tensors) {
+    const bool is_a = t.name.ends_with(a_end), is_b = t.name.ends_with(b_end);
+    if ((!is_a && !is_b) || !t.name.starts_with(front))
+      throw invalid("adapter '", path, "': tensor '", t.name, "' is no part of a LoRA adapter");
+    const std::string name =
+        t.name.substr(front.size(), t.name.size() - front.size() - (is_a ? a_end : b_end).size());
+    (is_a ? found[name].a : found[name].b) = &t;
+  }
+  for (const auto& [name, h] : found)
+    if (!h.a || !h.b) throw invalid("adapter '", path, "': '", name, "' has one half of a pair only");
+  return found;
+}
+
+// [rank, in] with [out, rank], or both with as many experts in front.
+void check_halves(const Halves& h, std::string_view name, std::string_view path) {
+  const auto &a = h.a->dims, &b = h.b->dims;
+  const bool plain = a.size() == 2 && b.size() == 2, experts = a.size() == 3 && b.size() == 3 && a[0] == b[0];
+  if ((!plain && !experts) || a[a.size() - 2] != b.back() || b.back() < 1)
+    throw invalid("adapter '", path, "': '", name, "' has halves that do not fit together");
+}
+
+}  // namespace
+
 Adapter Adapter::open(const std::string& path) {
   Adapter adapter;
   adapter.path_ = path;
@@ -93,52 +128,48 @@ Adapter Adapter::open(const std::string& path) {
   adapter.for_gguf_ = file.gguf.has_value();
   if (!folder && !adapter.for_gguf_)
     throw invalid("adapter '", path, "': a PEFT folder or a GGUF adapter expected");
-
-  Json config;
-  double alpha = 0;
-  bool root = false;  // scale by the square root of the rank
   if (folder) {
-    config = Json::read(config_path);
-    check_peft(config);
-    alpha = config.at("lora_alpha").real();
-    if (const auto rs = config.find("use_rslora")) root = rs->boolean();
+    adapter.read_peft(file, Json::read(config_path));
   } else {
-    const io::GgufValue* type = file.gguf->find("general.type");
-    const io::GgufValue* kind = file.gguf->find("adapter.type");
-    if (!type || type->string() != "adapter" || !kind || kind->string() != "lora")
-      throw invalid("adapter '", path, "': general.type adapter and adapter.type lora expected");
-    alpha = file.gguf->at("adapter.lora.alpha").real();
-  }
-
-  struct Halves {
-    const io::TensorView *a = nullptr, *b = nullptr;
-  };
-  std::map<std::string, Halves> found;
-  const std::string_view a_end = folder ? ".lora_A.weight" : ".lora_a",
-                         b_end = folder ? ".lora_B.weight" : ".lora_b";
-  const std::string_view front = folder ? "base_model.model." : "";
-  for (const io::TensorView& t : file.tensors) {
-    const bool is_a = t.name.ends_with(a_end), is_b = t.name.ends_with(b_end);
-    if ((!is_a && !is_b) || !t.name.starts_with(front))
-      throw invalid("adapter '", path, "': tensor '", t.name, "' is no part of a LoRA adapter");
-    std::string name =
-        t.name.substr(front.size(), t.name.size() - front.size() - (is_a ? a_end : b_end).size());
-    if (folder) name += ".weight";
-    (is_a ? found[name].a : found[name].b) = &t;
-  }
-  for (const auto& [name, h] : found) {
-    if (!h.a || !h.b) throw invalid("adapter '", path, "': '", name, "' has one half of a pair only");
-    const int64_t rank = h.a->dims.at(0);
-    if (h.a->dims.size() != 2 || h.b->dims.size() != 2 || h.b->dims[1] != rank || rank < 1)
-      throw invalid("adapter '", path, "': '", name, "' has halves that do not fit together");
-    const double own = folder ? pattern_value(config, "alpha_pattern",
-                                              std::string_view(name).substr(0, name.size() - 7), alpha)
-                              : alpha;
-    adapter.parts_[name] = {as_f32(*h.a), as_f32(*h.b),
-                            own / (root ? std::sqrt(double(rank)) : double(rank))};
+    adapter.read_gguf(file);
   }
   if (adapter.parts_.empty()) throw invalid("adapter '", path, "': no tensors in it");
   return adapter;
+}
+
+void Adapter::read_gguf(const io::ModelFile& file) {
+  const io::GgufValue* type = file.gguf->find("general.type");
+  const io::GgufValue* kind = file.gguf->find("adapter.type");
+  if (!type || type->string() != "adapter" || !kind || kind->string() != "lora")
+    throw invalid("adapter '", path_, "': general.type adapter and adapter.type lora expected");
+  const double alpha = file.gguf->at("adapter.lora.alpha").real();
+  for (const auto& [name, h] : halves_of(file, path_, "", ".lora_a", ".lora_b")) {
+    check_halves(h, name, path_);
+    parts_[name] = {as_f32(*h.a), as_f32(*h.b), alpha / double(h.b->dims.back())};
+  }
+}
+
+void Adapter::read_peft(const io::ModelFile& file, const Json& config) {
+  check_peft(config);
+  const double alpha = config.at("lora_alpha").real();
+  bool root = false;  // scale by the square root of the rank
+  if (const auto rs = config.find("use_rslora")) root = rs->boolean();
+  std::vector<std::string> parameters;
+  if (const auto list = config.find("target_parameters"); list && list->is_array())
+    for (const JsonView item : list->items()) parameters.emplace_back(item.string());
+  for (const auto& [module, h] :
+       halves_of(file, path_, "base_model.model.", ".lora_A.weight", ".lora_B.weight")) {
+    check_halves(h, module, path_);
+    const double own = pattern_value(config, "alpha_pattern", module, alpha);
+    const auto scale = [&](int64_t rank) { return own / (root ? std::sqrt(double(rank)) : double(rank)); };
+    if (is_joined_module(module)) {
+      const auto rank = int64_t(pattern_value(config, "rank_pattern", module, config.at("r").real()));
+      parts_.merge(parts_of_joined(module, as_f32(*h.a), as_f32(*h.b), rank, scale(rank), parameters, path_));
+    } else {
+      parts_[module + ".weight"] = {as_f32(*h.a), as_f32(*h.b), scale(h.b->dims.back())};
+    }
+  }
+  join_experts(parts_, path_);
 }
 
 namespace {
@@ -151,14 +182,29 @@ Tensor in_pairs(const Tensor& b, int64_t lanes) {
 
 }  // namespace
 
+Adapter::Parts::const_iterator Adapter::find(const models::LinearSite& site) const {
+  auto found = parts_.find(for_gguf_ ? site.gguf : site.hf);
+  if (for_gguf_) return found;
+  for (auto it = site.other_hf.begin(); found == parts_.end() && it != site.other_hf.end(); ++it)
+    found = parts_.find(*it);
+  return found;
+}
+
 models::LinearHook Adapter::hook() const {
   return [this](const models::LinearSite& site, const Tensor& x, const Tensor& y) {
-    const auto found = parts_.find(name_in(site));
+    const auto found = find(site);
     if (found == parts_.end()) return y;
     const Part& p = found->second;
     ir::Graph& g = x.graph();
-    const Tensor a = ir::Expr{&g, g.param("adapter." + found->first + ".a", p.a.shape())};
+    Tensor a = ir::Expr{&g, g.param("adapter." + found->first + ".a", p.a.shape())};
     Tensor b = ir::Expr{&g, g.param("adapter." + found->first + ".b", p.b.shape())};
+    if (p.of_experts()) {
+      if (const int64_t rest = site.experts - p.experts(); rest > 0) {
+        a = a.pad({0, 0, 0}, {rest, 0, 0});
+        b = b.pad({0, 0, 0}, {rest, 0, 0});
+      }
+      return y + grouped_matmul(grouped_matmul(x, a.t(), site.expert), b.t(), site.expert) * p.scale;
+    }
     if (!for_gguf_ && site.paired_lanes > 0) b = in_pairs(b, site.paired_lanes);
     return y + x.matmul(a.t()).matmul(b.t()) * p.scale;
   };
@@ -186,16 +232,18 @@ void Adapter::check_fits(const models::Model& model) const {
                   "' is a folder; take the adapter in PEFT form");
   std::set<std::string> used;
   model.graph({.linear = [&](const models::LinearSite& site, const Tensor&, const Tensor& y) {
-    const std::string name = name_in(site);
-    const auto found = parts_.find(name);
+    const auto found = find(site);
     if (found == parts_.end()) return y;
+    const auto& [name, p] = *found;
     if (!for_gguf_ && site.changed)
       throw invalid("adapter '", path_, "': '", name, "' is stored otherwise in '", model.file().path,
                     "'; use the adapter with the folder of the model");
-    const Part& p = found->second;
-    if (p.a.shape().dim(1).value() != site.in || p.b.shape().dim(0).value() != site.out)
-      throw invalid("adapter '", path_, "': '", name, "' is for a weight of [", p.b.shape().dim(0).value(),
-                    ", ", p.a.shape().dim(1).value(), "]; the model's is [", site.out, ", ", site.in, "]");
+    if (p.of_experts() != (site.experts > 0) || p.experts() > site.experts)
+      throw invalid("adapter '", path_, "': '", name, "' is for ", p.experts(),
+                    " experts (0: one weight for all tokens); the model's is for ", site.experts);
+    if (p.in() != site.in || p.out() != site.out)
+      throw invalid("adapter '", path_, "': '", name, "' is for a weight of [", p.out(), ", ", p.in(),
+                    "]; the model's is [", site.out, ", ", site.in, "]");
     used.insert(name);
     return y;
   }});

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "rlx/base/json.h"
+#include "rlx/io/model_file.h"
 #include "rlx/ir/literal.h"
 #include "rlx/ir/named_literals.h"
 #include "rlx/models/model.h"
@@ -16,7 +18,8 @@ namespace rlx::llm {
 struct NewAdapter {
   int64_t rank = 8;
   double alpha = 16;  // scale = alpha / rank
-  /// Ends of names of modules as folders have them ("q_proj"); none: all products of the layers but the choice of experts.
+  /// Ends of names of modules as folders have them ("q_proj"; "gate_proj" names those of experts too); none: all products of the layers
+  /// but the experts and their choice.
   std::vector<std::string> targets;
   uint64_t seed = 1;
 };
@@ -30,12 +33,20 @@ class Adapter {
   /// user errors.
   static Adapter open(const std::string& path);
 
-  /// One for each weight it changes.
+  /// One for each weight it changes. Those of experts are one part under a name with {e} for the number, or GGUF's name of all: experts
+  /// behind the last that it knows stay as they are.
   struct Part {
-    Literal a, b;  // f32 [rank, in], [out, rank]
+    Literal a, b;  // f32 [rank, in], [out, rank]; of experts [experts, rank, in], [experts, out, rank]
     double scale = 1;
+
+    bool of_experts() const { return a.shape().rank() == 3; }
+    int64_t experts() const { return of_experts() ? a.shape().dim(0).value() : 0; }
+    int64_t rank() const { return a.shape().dim(-2).value(); }
+    int64_t in() const { return a.shape().dim(-1).value(); }
+    int64_t out() const { return b.shape().dim(-2).value(); }
   };
-  const std::map<std::string, Part>& parts() const { return parts_; }
+  using Parts = std::map<std::string, Part>;
+  const Parts& parts() const { return parts_; }
   const std::string& path() const { return path_; }
   bool for_gguf() const { return for_gguf_; }
 
@@ -53,8 +64,10 @@ class Adapter {
  private:
   std::string path_;
   bool for_gguf_ = false;
-  std::string name_in(const models::LinearSite& site) const { return for_gguf_ ? site.gguf : site.hf; }
-  std::map<std::string, Part> parts_;  // by name of the weight
+  void read_gguf(const io::ModelFile&);
+  void read_peft(const io::ModelFile&, const Json& config);
+  Parts::const_iterator find(const models::LinearSite& site) const;
+  Parts parts_;  // by name of the weight
 };
 
 }  // namespace rlx::llm

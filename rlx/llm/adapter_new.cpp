@@ -9,7 +9,7 @@
 #include "rlx/base/json_write.h"
 #include "rlx/io/literal.h"
 #include "rlx/io/safetensors.h"
-#include "rlx/llm/adapter.h"
+#include "rlx/llm/adapter_experts.h"
 #include "rlx/train/init.h"
 
 namespace rlx::llm {
@@ -35,12 +35,34 @@ bool is_of_layer(std::string_view module) {
   return false;
 }
 
-Literal drawn(const std::string& name, int64_t rank, int64_t in, uint64_t seed) {
+Literal drawn(const std::string& name, const Dims& dims, uint64_t seed) {
   const train::Draws draws(seed, name);
-  const double width = 1 / std::sqrt(double(in));
-  std::vector<float> v(size_t(rank * in));
+  const double width = 1 / std::sqrt(double(dims.back().value()));
+  std::vector<float> v(size_t(product(dims).value()));
   for (size_t i = 0; i < v.size(); ++i) v[i] = float((2 * draws.uniform(int64_t(i)) - 1) * width);
-  return Literal::of<float>({rank, in}, v);
+  return Literal::of<float>(dims, v);
+}
+
+Adapter::Part new_part(const models::LinearSite& site, const NewAdapter& o) {
+  Dims a{o.rank, site.in}, b{site.out, o.rank};
+  if (site.experts > 0)
+    for (Dims* dims : {&a, &b}) dims->insert(dims->begin(), site.experts);
+  return {drawn(site.hf, a, o.seed), Literal::full(Shape(DType::f32, b), 0), o.alpha / double(o.rank)};
+}
+
+// Files of PEFT have a pair for each expert.
+Adapter::Parts by_expert(const Adapter::Parts& parts) {
+  constexpr std::string_view kNumber = "{e}";
+  Adapter::Parts out;
+  for (const auto& [name, part] : parts) {
+    if (!part.of_experts()) out.emplace(name, part);
+    for (int64_t e = 0; e < part.experts(); ++e) {
+      std::string own = name;
+      own.replace(own.find(kNumber), kNumber.size(), cat(e));
+      out.emplace(own, part_of_expert(part, e));
+    }
+  }
+  return out;
 }
 
 }  // namespace
@@ -55,17 +77,14 @@ Adapter Adapter::create(const models::Model& model, const NewAdapter& options) {
     const std::string module = module_of(site.hf);
     if (site.hf.empty() || site.changed || out.parts_.contains(site.hf)) return y;
     there.insert(last_word(module));
-    bool wanted =
-        options.targets.empty() && is_of_layer(module) && site.gguf.find("ffn_gate_inp") == site.gguf.npos;
+    bool wanted = options.targets.empty() && is_of_layer(module) && site.experts == 0 &&
+                  site.gguf.find("ffn_gate_inp") == site.gguf.npos;
     for (const std::string& target : options.targets) {
       if (!ends_with_module(module, target)) continue;
       wanted = true;
       met.insert(target);
     }
-    if (wanted)
-      out.parts_[site.hf] = {drawn(site.hf, options.rank, site.in, options.seed),
-                             Literal::full(Shape(DType::f32, {site.out, options.rank}), 0),
-                             options.alpha / double(options.rank)};
+    if (wanted) out.parts_[site.hf] = new_part(site, options);
     return y;
   }});
   for (const std::string& target : options.targets)
@@ -81,19 +100,19 @@ Adapter Adapter::create(const models::Model& model, const NewAdapter& options) {
 void Adapter::write(const std::string& folder, const std::string& base) const {
   if (for_gguf_) throw invalid("adapter '", path_, "' has the names of GGUF; PEFT needs those of a folder");
   std::filesystem::create_directories(folder);
-  const auto rank_of = [](const Part& p) { return p.a.shape().dim(0).value(); };
-  const Part& first = parts_.begin()->second;
-  const int64_t rank = rank_of(first);
+  const Parts parts = by_expert(parts_);
+  const Part& first = parts.begin()->second;
+  const int64_t rank = first.rank();
   const double alpha = first.scale * double(rank);
   std::set<std::string> modules;
   std::map<std::string, int64_t> ranks;
   std::map<std::string, double> alphas;
   std::vector<io::TensorView> tensors;
-  for (const auto& [name, part] : parts_) {
+  for (const auto& [name, part] : parts) {
     const std::string module = module_of(name);
     modules.insert(last_word(module));
-    const double own = part.scale * double(rank_of(part));
-    if (rank_of(part) != rank) ranks[module] = rank_of(part);
+    const double own = part.scale * double(part.rank());
+    if (part.rank() != rank) ranks[module] = part.rank();
     if (own != alpha) alphas[module] = own;
     tensors.push_back(io::to_view("base_model.model." + module + ".lora_A.weight", part.a));
     tensors.push_back(io::to_view("base_model.model." + module + ".lora_B.weight", part.b));
