@@ -108,8 +108,7 @@ def header():
 
 
 def source():
-    out = [NOTE, "// clang-format off", "#include \"rlx/lang/operators.h\"", "", "namespace rlx {",
-           "using detail::apply_known;", ""]
+    out = [NOTE, "// clang-format off", "#include \"rlx/lang/operators.h\"", "", "namespace rlx {", ""]
     for name, op, result, declared, passed in functions():
         plain = [d.split(" = ")[0] for d in declared]
         attrs = "{}" if op["plain"] else "std::move(attrs)"
@@ -118,7 +117,7 @@ def source():
             operands = f"detail::with_list({{{', '.join(fixed)}}}, {passed[-1]})"
         else:
             operands = "{" + ", ".join(passed) + "}"
-        call = f"return apply_known<ops::{op['struct']}>({attrs}, {operands}, loc);"
+        call = f"return apply<ops::{op['struct']}>({attrs}, {operands}, loc);"
         line = f"{result} {name}({', '.join(plain)}) {{ {call} }}"
         out += [line] if len(line) <= 120 else [wrapped(f"{result} {name}(", plain, ") {"), f"  {call}", "}"]
     return "\n".join([*out, "", "}  // namespace rlx", ""])

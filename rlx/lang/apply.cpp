@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "rlx/lang/body.h"
-#include "rlx/ops/table.h"
 
 namespace rlx::detail {
 namespace {
@@ -59,8 +58,6 @@ Gathered gather_operands(std::string_view what, const Tensors& operands) {
     out.push_back(t.is_empty() ? ir::Expr{} : ir::Expr(body != nullptr ? body->localize(t) : t));
   return {g, std::move(out)};
 }
-
-const ir::OpDef& known_record(std::string_view name) { return ops::table().at(name); }
 
 Operands with_list(Operands fixed, const Tensors& list) {
   fixed.insert(fixed.end(), list.begin(), list.end());

@@ -75,13 +75,12 @@ Tensor compose(std::string_view what, const Tensors& operands, const Loc& loc, B
 template <ir::OpRecord Op>
 using ResultsOf = typename detail::ResultType<detail::result_count<Op>()>::Type;
 
-namespace detail {
-
+/// Appends an operator to the graph of its operands and returns its results.
 template <ir::OpRecord Op>
-ResultsOf<Op> apply_record(const ir::OpDef& op, typename Op::Attrs attrs, Operands operands, const Loc& loc) {
-  constexpr int kCount = result_count<Op>();
-  Tensors results =
-      emit(op, std::make_shared<typename Op::Attrs>(std::move(attrs)), std::move(operands), loc);
+ResultsOf<Op> apply(typename Op::Attrs attrs, Operands operands, const Loc& loc = Loc::current()) {
+  constexpr int kCount = detail::result_count<Op>();
+  Tensors results = detail::emit(ir::def<Op>(), std::make_shared<typename Op::Attrs>(std::move(attrs)),
+                                 std::move(operands), loc);
   if constexpr (kCount == -1) {
     return results;
   } else if constexpr (kCount == 1) {
@@ -91,22 +90,6 @@ ResultsOf<Op> apply_record(const ir::OpDef& op, typename Op::Attrs attrs, Operan
     std::copy(results.begin(), results.end(), out.begin());
     return out;
   }
-}
-
-const ir::OpDef& known_record(std::string_view name);
-
-/// As apply, for operators of the library: the record is looked up, which spares compiling it again.
-template <ir::OpRecord Op>
-ResultsOf<Op> apply_known(typename Op::Attrs attrs, Operands operands, const Loc& loc) {
-  return apply_record<Op>(known_record(Op::name), std::move(attrs), std::move(operands), loc);
-}
-
-}  // namespace detail
-
-/// Appends an operator to the graph of its operands and returns its results.
-template <ir::OpRecord Op>
-ResultsOf<Op> apply(typename Op::Attrs attrs, Operands operands, const Loc& loc = Loc::current()) {
-  return detail::apply_record<Op>(ir::def<Op>(), std::move(attrs), std::move(operands), loc);
 }
 
 }  // namespace rlx

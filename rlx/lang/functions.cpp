@@ -8,7 +8,6 @@
 
 namespace rlx {
 
-using detail::apply_known;
 using detail::compose;
 
 namespace {
@@ -25,7 +24,7 @@ std::pair<Tensor, Tensor> spectrum(std::string_view what, const Tensor& x, const
 }  // namespace
 
 Tensor einsum(const std::string& equation, const Tensors& operands, const Loc& loc) {
-  return apply_known<ops::Einsum>({.equation = equation}, detail::with_list({}, operands), loc);
+  return apply<ops::Einsum>({.equation = equation}, detail::with_list({}, operands), loc);
 }
 
 Tensor stack(const Tensors& parts, int axis, const Loc& loc) {

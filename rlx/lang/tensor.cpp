@@ -29,7 +29,6 @@
 
 namespace rlx {
 
-using detail::apply_known;
 using detail::compose;
 using ops::CompareOp;
 using ops::ReduceOp;
@@ -54,63 +53,59 @@ Dim Tensor::dim(int axis) const {
 }
 
 Tensor Tensor::matmul(const Tensor& rhs, const Loc& loc) const {
-  return apply_known<ops::Matmul>({}, {*this, rhs}, loc);
+  return apply<ops::Matmul>({}, {*this, rhs}, loc);
 }
 Tensor Tensor::mm(const Tensor& rhs, const Loc& loc) const { return matmul(rhs, loc); }
 
-Tensor Tensor::neg(const Loc& loc) const { return apply_known<ops::Neg>({}, {*this}, loc); }
-Tensor Tensor::abs(const Loc& loc) const { return apply_known<ops::Abs>({}, {*this}, loc); }
-Tensor Tensor::exp(const Loc& loc) const { return apply_known<ops::Exp>({}, {*this}, loc); }
-Tensor Tensor::expm1(const Loc& loc) const { return apply_known<ops::Expm1>({}, {*this}, loc); }
-Tensor Tensor::log(const Loc& loc) const { return apply_known<ops::Log>({}, {*this}, loc); }
-Tensor Tensor::log1p(const Loc& loc) const { return apply_known<ops::Log1p>({}, {*this}, loc); }
-Tensor Tensor::sqrt(const Loc& loc) const { return apply_known<ops::Sqrt>({}, {*this}, loc); }
-Tensor Tensor::rsqrt(const Loc& loc) const { return apply_known<ops::Rsqrt>({}, {*this}, loc); }
-Tensor Tensor::sin(const Loc& loc) const { return apply_known<ops::Sin>({}, {*this}, loc); }
-Tensor Tensor::cos(const Loc& loc) const { return apply_known<ops::Cos>({}, {*this}, loc); }
-Tensor Tensor::tan(const Loc& loc) const { return apply_known<ops::Tan>({}, {*this}, loc); }
-Tensor Tensor::atan(const Loc& loc) const { return apply_known<ops::Atan>({}, {*this}, loc); }
-Tensor Tensor::tanh(const Loc& loc) const { return apply_known<ops::Tanh>({}, {*this}, loc); }
-Tensor Tensor::erf(const Loc& loc) const { return apply_known<ops::Erf>({}, {*this}, loc); }
-Tensor Tensor::floor(const Loc& loc) const { return apply_known<ops::Floor>({}, {*this}, loc); }
-Tensor Tensor::ceil(const Loc& loc) const { return apply_known<ops::Ceil>({}, {*this}, loc); }
-Tensor Tensor::round(const Loc& loc) const { return apply_known<ops::Round>({}, {*this}, loc); }
-Tensor Tensor::sign(const Loc& loc) const { return apply_known<ops::Sign>({}, {*this}, loc); }
-Tensor Tensor::square(const Loc& loc) const { return apply_known<ops::Mul>({}, {*this, *this}, loc); }
-Tensor Tensor::relu(const Loc& loc) const { return apply_known<ops::Relu>({}, {*this}, loc); }
-Tensor Tensor::sigmoid(const Loc& loc) const { return apply_known<ops::Sigmoid>({}, {*this}, loc); }
-Tensor Tensor::silu(const Loc& loc) const { return apply_known<ops::Silu>({}, {*this}, loc); }
-Tensor Tensor::gelu(const Loc& loc) const { return apply_known<ops::Gelu>({}, {*this}, loc); }
-Tensor Tensor::gelu_approx(const Loc& loc) const { return apply_known<ops::GeluApprox>({}, {*this}, loc); }
-Tensor Tensor::softplus(const Loc& loc) const { return apply_known<ops::Softplus>({}, {*this}, loc); }
+Tensor Tensor::neg(const Loc& loc) const { return apply<ops::Neg>({}, {*this}, loc); }
+Tensor Tensor::abs(const Loc& loc) const { return apply<ops::Abs>({}, {*this}, loc); }
+Tensor Tensor::exp(const Loc& loc) const { return apply<ops::Exp>({}, {*this}, loc); }
+Tensor Tensor::expm1(const Loc& loc) const { return apply<ops::Expm1>({}, {*this}, loc); }
+Tensor Tensor::log(const Loc& loc) const { return apply<ops::Log>({}, {*this}, loc); }
+Tensor Tensor::log1p(const Loc& loc) const { return apply<ops::Log1p>({}, {*this}, loc); }
+Tensor Tensor::sqrt(const Loc& loc) const { return apply<ops::Sqrt>({}, {*this}, loc); }
+Tensor Tensor::rsqrt(const Loc& loc) const { return apply<ops::Rsqrt>({}, {*this}, loc); }
+Tensor Tensor::sin(const Loc& loc) const { return apply<ops::Sin>({}, {*this}, loc); }
+Tensor Tensor::cos(const Loc& loc) const { return apply<ops::Cos>({}, {*this}, loc); }
+Tensor Tensor::tan(const Loc& loc) const { return apply<ops::Tan>({}, {*this}, loc); }
+Tensor Tensor::atan(const Loc& loc) const { return apply<ops::Atan>({}, {*this}, loc); }
+Tensor Tensor::tanh(const Loc& loc) const { return apply<ops::Tanh>({}, {*this}, loc); }
+Tensor Tensor::erf(const Loc& loc) const { return apply<ops::Erf>({}, {*this}, loc); }
+Tensor Tensor::floor(const Loc& loc) const { return apply<ops::Floor>({}, {*this}, loc); }
+Tensor Tensor::ceil(const Loc& loc) const { return apply<ops::Ceil>({}, {*this}, loc); }
+Tensor Tensor::round(const Loc& loc) const { return apply<ops::Round>({}, {*this}, loc); }
+Tensor Tensor::sign(const Loc& loc) const { return apply<ops::Sign>({}, {*this}, loc); }
+Tensor Tensor::square(const Loc& loc) const { return apply<ops::Mul>({}, {*this, *this}, loc); }
+Tensor Tensor::relu(const Loc& loc) const { return apply<ops::Relu>({}, {*this}, loc); }
+Tensor Tensor::sigmoid(const Loc& loc) const { return apply<ops::Sigmoid>({}, {*this}, loc); }
+Tensor Tensor::silu(const Loc& loc) const { return apply<ops::Silu>({}, {*this}, loc); }
+Tensor Tensor::gelu(const Loc& loc) const { return apply<ops::Gelu>({}, {*this}, loc); }
+Tensor Tensor::gelu_approx(const Loc& loc) const { return apply<ops::GeluApprox>({}, {*this}, loc); }
+Tensor Tensor::softplus(const Loc& loc) const { return apply<ops::Softplus>({}, {*this}, loc); }
 
 Tensor Tensor::activation(ops::Activation kind, const Loc& loc) const {
   return compose("activation", {*this}, loc, [&](const auto& in) { return ops::activation(kind, in[0]); });
 }
 Tensor Tensor::clamp(double lo, double hi, const Loc& loc) const {
-  return apply_known<ops::Clamp>({.lo = lo, .hi = hi}, {*this}, loc);
+  return apply<ops::Clamp>({.lo = lo, .hi = hi}, {*this}, loc);
 }
-Tensor Tensor::stop_gradient(const Loc& loc) const {
-  return apply_known<ops::StopGradient>({}, {*this}, loc);
-}
-Tensor Tensor::cast(DType to, const Loc& loc) const {
-  return apply_known<ops::Cast>({.to = to}, {*this}, loc);
-}
+Tensor Tensor::stop_gradient(const Loc& loc) const { return apply<ops::StopGradient>({}, {*this}, loc); }
+Tensor Tensor::cast(DType to, const Loc& loc) const { return apply<ops::Cast>({.to = to}, {*this}, loc); }
 
 Tensor Tensor::max(const Operand& other, const Loc& loc) const {
-  return apply_known<ops::Max>({}, {*this, other}, loc);
+  return apply<ops::Max>({}, {*this, other}, loc);
 }
 Tensor Tensor::min(const Operand& other, const Loc& loc) const {
-  return apply_known<ops::Min>({}, {*this, other}, loc);
+  return apply<ops::Min>({}, {*this, other}, loc);
 }
 Tensor Tensor::pow(const Operand& exponent, const Loc& loc) const {
-  return apply_known<ops::Pow>({}, {*this, exponent}, loc);
+  return apply<ops::Pow>({}, {*this, exponent}, loc);
 }
 Tensor Tensor::rem(const Operand& divisor, const Loc& loc) const {
-  return apply_known<ops::Rem>({}, {*this, divisor}, loc);
+  return apply<ops::Rem>({}, {*this, divisor}, loc);
 }
 Tensor Tensor::compare(CompareOp kind, const Operand& other, const Loc& loc) const {
-  return apply_known<ops::Compare>({.kind = kind}, {*this, other}, loc);
+  return apply<ops::Compare>({.kind = kind}, {*this, other}, loc);
 }
 Tensor Tensor::eq(const Operand& other, const Loc& loc) const { return compare(CompareOp::eq, other, loc); }
 Tensor Tensor::ne(const Operand& other, const Loc& loc) const { return compare(CompareOp::ne, other, loc); }
@@ -119,7 +114,7 @@ Tensor Tensor::le(const Operand& other, const Loc& loc) const { return compare(C
 Tensor Tensor::gt(const Operand& other, const Loc& loc) const { return compare(CompareOp::gt, other, loc); }
 Tensor Tensor::ge(const Operand& other, const Loc& loc) const { return compare(CompareOp::ge, other, loc); }
 Tensor Tensor::where(const Operand& a, const Operand& b, const Loc& loc) const {
-  return apply_known<ops::Where>({}, {*this, a, b}, loc);
+  return apply<ops::Where>({}, {*this, a, b}, loc);
 }
 
 Tensor Tensor::sum(std::vector<int> axes, bool keep_dim, const Loc& loc) const {
@@ -129,24 +124,23 @@ Tensor Tensor::mean(std::vector<int> axes, bool keep_dim, const Loc& loc) const 
   return reduce(ReduceOp::mean, std::move(axes), keep_dim, loc);
 }
 Tensor Tensor::reduce(ReduceOp kind, std::vector<int> axes, bool keep_dim, const Loc& loc) const {
-  return apply_known<ops::Reduce>({.kind = kind, .axes = std::move(axes), .keep_dim = keep_dim}, {*this},
-                                  loc);
+  return apply<ops::Reduce>({.kind = kind, .axes = std::move(axes), .keep_dim = keep_dim}, {*this}, loc);
 }
 Tensor Tensor::cumsum(int axis, bool exclusive, const Loc& loc) const {
-  return apply_known<ops::Cumsum>({.axis = axis, .exclusive = exclusive}, {*this}, loc);
+  return apply<ops::Cumsum>({.axis = axis, .exclusive = exclusive}, {*this}, loc);
 }
 Tensor Tensor::variance(std::vector<int> axes, bool keep_dim, double correction, const Loc& loc) const {
-  return apply_known<ops::Variance>({.axes = std::move(axes), .keep_dim = keep_dim, .correction = correction},
-                                    {*this}, loc);
+  return apply<ops::Variance>({.axes = std::move(axes), .keep_dim = keep_dim, .correction = correction},
+                              {*this}, loc);
 }
 Tensor Tensor::logsumexp(std::vector<int> axes, bool keep_dim, const Loc& loc) const {
-  return apply_known<ops::Logsumexp>({.axes = std::move(axes), .keep_dim = keep_dim}, {*this}, loc);
+  return apply<ops::Logsumexp>({.axes = std::move(axes), .keep_dim = keep_dim}, {*this}, loc);
 }
 Tensor Tensor::softmax(int axis, const Loc& loc) const {
-  return apply_known<ops::Softmax>({.axis = axis}, {*this}, loc);
+  return apply<ops::Softmax>({.axis = axis}, {*this}, loc);
 }
 Tensor Tensor::log_softmax(int axis, const Loc& loc) const {
-  return apply_known<ops::LogSoftmax>({.axis = axis}, {*this}, loc);
+  return apply<ops::LogSoftmax>({.axis = axis}, {*this}, loc);
 }
 Tensor Tensor::argmax(int axis, bool keep_dim, const Loc& loc) const {
   return compose("argmax", {*this}, loc, [&](const auto& in) { return ops::argmax(in[0], axis, keep_dim); });
@@ -156,13 +150,13 @@ Tensor Tensor::argmin(int axis, bool keep_dim, const Loc& loc) const {
 }
 
 Tensor Tensor::layer_norm(const Tensor& gamma, const Tensor& beta, double eps, const Loc& loc) const {
-  return apply_known<ops::LayerNorm>({.axis = -1, .eps = eps}, {*this, gamma, beta}, loc);
+  return apply<ops::LayerNorm>({.axis = -1, .eps = eps}, {*this, gamma, beta}, loc);
 }
 Tensor Tensor::rms_norm(const Tensor& gamma, const Tensor& beta, double eps, const Loc& loc) const {
-  return apply_known<ops::RmsNorm>({.axis = -1, .eps = eps}, {*this, gamma, beta}, loc);
+  return apply<ops::RmsNorm>({.axis = -1, .eps = eps}, {*this, gamma, beta}, loc);
 }
 Tensor Tensor::rms_norm(const Tensor& gamma, double eps, const Loc& loc) const {
-  return apply_known<ops::RmsNorm>({.axis = -1, .eps = eps}, {*this, gamma}, loc);
+  return apply<ops::RmsNorm>({.axis = -1, .eps = eps}, {*this, gamma}, loc);
 }
 Tensor Tensor::group_norm(const Tensor& gamma, const Tensor& beta, int64_t num_groups, double eps,
                           const Loc& loc) const {
@@ -170,7 +164,7 @@ Tensor Tensor::group_norm(const Tensor& gamma, const Tensor& beta, int64_t num_g
                  [&](const auto& in) { return ops::group_norm(in[0], in[1], in[2], num_groups, eps); });
 }
 Tensor Tensor::layer_norm2d(const Tensor& gamma, const Tensor& beta, double eps, const Loc& loc) const {
-  return apply_known<ops::LayerNorm2d>({.eps = eps}, {*this, gamma, beta}, loc);
+  return apply<ops::LayerNorm2d>({.eps = eps}, {*this, gamma, beta}, loc);
 }
 
 Tensor Tensor::attention(const Tensor& k, const Tensor& v, const Tensor& mask, int64_t num_heads,
@@ -202,10 +196,10 @@ Tensor Tensor::rope_n(const Tensor& cos, const Tensor& sin, int64_t head_dim, in
 }
 
 Tensor Tensor::reshape(Dims shape, const Loc& loc) const {
-  return apply_known<ops::Reshape>({.shape = std::move(shape)}, {*this}, loc);
+  return apply<ops::Reshape>({.shape = std::move(shape)}, {*this}, loc);
 }
 Tensor Tensor::transpose(std::vector<int> perm, const Loc& loc) const {
-  return apply_known<ops::Transpose>({.perm = std::move(perm)}, {*this}, loc);
+  return apply<ops::Transpose>({.perm = std::move(perm)}, {*this}, loc);
 }
 Tensor Tensor::permute(std::vector<int> perm, const Loc& loc) const {
   return transpose(std::move(perm), loc);
@@ -218,20 +212,19 @@ Tensor Tensor::t(const Loc& loc) const {
   });
 }
 Tensor Tensor::narrow(int axis, Dim start, Dim len, const Loc& loc) const {
-  return apply_known<ops::Narrow>({.axis = axis, .start = start, .len = len}, {*this}, loc);
+  return apply<ops::Narrow>({.axis = axis, .start = start, .len = len}, {*this}, loc);
 }
 Tensor Tensor::gather(const Tensor& indices, int axis, const Loc& loc) const {
-  return apply_known<ops::Gather>({.axis = axis}, {*this, indices}, loc);
+  return apply<ops::Gather>({.axis = axis}, {*this, indices}, loc);
 }
 Tensor Tensor::flip(std::vector<int> axes, const Loc& loc) const {
-  return apply_known<ops::Flip>({.axes = std::move(axes)}, {*this}, loc);
+  return apply<ops::Flip>({.axes = std::move(axes)}, {*this}, loc);
 }
 Tensor Tensor::pad(Dims low, Dims high, double value, const Loc& loc) const {
-  return apply_known<ops::Pad>({.low = std::move(low), .high = std::move(high), .value = value}, {*this},
-                               loc);
+  return apply<ops::Pad>({.low = std::move(low), .high = std::move(high), .value = value}, {*this}, loc);
 }
 Tensor Tensor::expand(Dims shape, const Loc& loc) const {
-  return apply_known<ops::Expand>({.shape = std::move(shape)}, {*this}, loc);
+  return apply<ops::Expand>({.shape = std::move(shape)}, {*this}, loc);
 }
 Tensor Tensor::unsqueeze(int axis, const Loc& loc) const {
   return compose("unsqueeze", {*this}, loc, [&](const auto& in) { return ops::unsqueeze(in[0], axis); });
@@ -294,36 +287,36 @@ Tensor Tensor::full_like(double value, const Loc& loc) const {
                  [&](const auto& in) { return ir::full(*in[0].graph, in[0].shape(), value); });
 }
 
-Tensor operator+(const Operand& a, const Operand& b) { return apply_known<ops::Add>({}, {a, b}, a.loc()); }
-Tensor operator-(const Operand& a, const Operand& b) { return apply_known<ops::Sub>({}, {a, b}, a.loc()); }
-Tensor operator*(const Operand& a, const Operand& b) { return apply_known<ops::Mul>({}, {a, b}, a.loc()); }
-Tensor operator/(const Operand& a, const Operand& b) { return apply_known<ops::Div>({}, {a, b}, a.loc()); }
-Tensor operator-(const Operand& a) { return apply_known<ops::Neg>({}, {a}, a.loc()); }
+Tensor operator+(const Operand& a, const Operand& b) { return apply<ops::Add>({}, {a, b}, a.loc()); }
+Tensor operator-(const Operand& a, const Operand& b) { return apply<ops::Sub>({}, {a, b}, a.loc()); }
+Tensor operator*(const Operand& a, const Operand& b) { return apply<ops::Mul>({}, {a, b}, a.loc()); }
+Tensor operator/(const Operand& a, const Operand& b) { return apply<ops::Div>({}, {a, b}, a.loc()); }
+Tensor operator-(const Operand& a) { return apply<ops::Neg>({}, {a}, a.loc()); }
 
 Tensor operator<(const Operand& a, const Operand& b) {
-  return apply_known<ops::Compare>({.kind = CompareOp::lt}, {a, b}, a.loc());
+  return apply<ops::Compare>({.kind = CompareOp::lt}, {a, b}, a.loc());
 }
 Tensor operator<=(const Operand& a, const Operand& b) {
-  return apply_known<ops::Compare>({.kind = CompareOp::le}, {a, b}, a.loc());
+  return apply<ops::Compare>({.kind = CompareOp::le}, {a, b}, a.loc());
 }
 Tensor operator>(const Operand& a, const Operand& b) {
-  return apply_known<ops::Compare>({.kind = CompareOp::gt}, {a, b}, a.loc());
+  return apply<ops::Compare>({.kind = CompareOp::gt}, {a, b}, a.loc());
 }
 Tensor operator>=(const Operand& a, const Operand& b) {
-  return apply_known<ops::Compare>({.kind = CompareOp::ge}, {a, b}, a.loc());
+  return apply<ops::Compare>({.kind = CompareOp::ge}, {a, b}, a.loc());
 }
 
 Tensor& Tensor::operator+=(const Operand& other) {
-  return *this = apply_known<ops::Add>({}, {*this, other}, other.loc());
+  return *this = apply<ops::Add>({}, {*this, other}, other.loc());
 }
 Tensor& Tensor::operator-=(const Operand& other) {
-  return *this = apply_known<ops::Sub>({}, {*this, other}, other.loc());
+  return *this = apply<ops::Sub>({}, {*this, other}, other.loc());
 }
 Tensor& Tensor::operator*=(const Operand& other) {
-  return *this = apply_known<ops::Mul>({}, {*this, other}, other.loc());
+  return *this = apply<ops::Mul>({}, {*this, other}, other.loc());
 }
 Tensor& Tensor::operator/=(const Operand& other) {
-  return *this = apply_known<ops::Div>({}, {*this, other}, other.loc());
+  return *this = apply<ops::Div>({}, {*this, other}, other.loc());
 }
 
 }  // namespace rlx
