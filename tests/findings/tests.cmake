@@ -22,6 +22,7 @@ execute_process(COMMAND ${Python3_EXECUTABLE} ${script} write ${findings}/newcom
                 OUTPUT_VARIABLE sources COMMAND_ERROR_IS_FATAL ANY)
 add_executable(newcomer ${sources})
 target_link_libraries(newcomer PRIVATE rlx::rlx rlx_program_flags ZLIB::ZLIB GTest::gtest)
+rlx_batch(newcomer)
 rlx_precompile_as(newcomer rlx_program_test_headers)
 add_test(NAME findings/newcomer COMMAND ${Python3_EXECUTABLE} ${script} run ${findings}/newcomer $<TARGET_FILE:newcomer>
          ${PROJECT_SOURCE_DIR}/../shared/data)
