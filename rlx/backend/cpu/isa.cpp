@@ -24,6 +24,14 @@ const Level kLevels[] = {
 #endif
 };
 
+bool binary_has([[maybe_unused]] Isa isa) {
+#if defined(RLX_ISA_ONLY)
+  return isa == Isa::RLX_ISA_ONLY;
+#else
+  return true;
+#endif
+}
+
 bool machine_has(Isa isa) {
 #if defined(__x86_64__)
   __builtin_cpu_init();
@@ -49,8 +57,11 @@ const std::vector<Isa>& found_isas() {
   static const std::vector<Isa> found = [] {
     std::vector<Isa> list;
     for (const Level& level : kLevels) {
-      if (machine_has(level.isa)) list.push_back(level.isa);
+      if (binary_has(level.isa) && machine_has(level.isa)) list.push_back(level.isa);
     }
+    if (list.empty())
+      throw environment_error(
+          "options: this program was built for one instruction set, which this machine lacks");
     return list;
   }();
   return found;
@@ -61,6 +72,11 @@ const Level& chosen_at_start() {
   if (!wanted) return kLevels[size_t(found_isas().back())];
   for (const Level& level : kLevels) {
     if (level.name != *wanted) continue;
+    if (!binary_has(level.isa)) {
+      throw environment_error("options: RLX_ISA is ", *wanted,
+                              ", which this program was built without; it has ",
+                              isa_name(found_isas().back()));
+    }
     if (!machine_has(level.isa)) {
       throw environment_error("options: RLX_ISA is ", *wanted, ", which this machine lacks; it has up to ",
                               isa_name(found_isas().back()));

@@ -9,7 +9,7 @@
 
 #include "rlx/backend/cpu/isa.h"
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(RLX_ISA_ONLY)
 #define RLX_ISA_TABLE_LEVEL(level, from, maker) \
   case Isa::level: {                            \
     static const auto table = from::maker();    \
@@ -40,14 +40,17 @@
   }
 #define RLX_ISA_TABLE(Type, maker) RLX_ISA_TABLE_OF(Type, maker, avx512)
 #define RLX_ISA_TABLE_VNNI(Type, maker) RLX_ISA_TABLE_OF(Type, maker, avx512vnni)
-#else
-#define RLX_ISA_TABLE(Type, maker)               \
-  namespace baseline {                           \
-  Type maker();                                  \
-  }                                              \
-  static const Type& maker() {                   \
-    static const Type table = baseline::maker(); \
-    return table;                                \
+#else  // one level in the binary
+#if !defined(RLX_ISA_ONLY)
+#define RLX_ISA_ONLY baseline
+#endif
+#define RLX_ISA_TABLE(Type, maker)                   \
+  namespace RLX_ISA_ONLY {                           \
+  Type maker();                                      \
+  }                                                  \
+  static const Type& maker() {                       \
+    static const Type table = RLX_ISA_ONLY::maker(); \
+    return table;                                    \
   }
 #define RLX_ISA_TABLE_VNNI RLX_ISA_TABLE
 #endif
