@@ -149,10 +149,13 @@ class Chunks {
         net_.state(name, Shape(DType::f32, {net_.batch, m_.groups, m_.state, share_ * lanes_}));
     const RunningSum last = s_.narrow(1, count_ * size_ - 1, 1);
     const Tensor kept = last.less(s_).exp().unsqueeze(3) * r_.x;
-    const Dims parts{net_.batch, m_.groups, m_.state, share_, lanes_};
-    const Tensor factor = last.value().exp().reshape({net_.batch, m_.groups, 1, share_, 1});
-    const Tensor stays = (before.reshape(parts) * factor).reshape(before.shape().dims());
-    net_.set_state(name, stays + by_group(r_.b).t().matmul(by_group(kept)));
+    // Written out for all lanes, so that rows of the state are as long as they can be.
+    const Tensor factor = last.value()
+                              .unsqueeze(3)
+                              .expand({net_.batch, 1, m_.heads, lanes_})
+                              .reshape({net_.batch, m_.groups, 1, share_ * lanes_})
+                              .exp();
+    net_.set_state(name, before * factor + by_group(r_.b).t().matmul(by_group(kept)));
     return by_token(by_group(r_.c).matmul(before)) * s_.value().exp().unsqueeze(3);
   }
 

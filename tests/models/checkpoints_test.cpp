@@ -97,7 +97,7 @@ TEST_P(Checkpoint, a_long_text_in_pieces) {
   Tokens text;
   for (int32_t i = 0; i < 500; ++i) text.push_back((i * 37 + i * i % 11) % 280);
   const Literal whole = Session(model, 1, 500).step({text});
-  for (const int64_t size : {1, 20, 64, 70, 193}) {
+  for (const int64_t size : {20, 64, 70, 193}) {
     SCOPED_TRACE(cat("pieces of ", size));
     Session session(model, 1, 500);
     for (int64_t at = 0; at < 500; at += size) {

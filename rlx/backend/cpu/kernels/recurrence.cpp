@@ -39,6 +39,7 @@ void run_all(Team team, const LinearRecurrence& p) {
 }  // namespace
 
 void linear_recurrence(Team team, const LinearRecurrence& p) {
+  if (p.n == 0) return;
   if (p.dtype == DType::f32) return run_all<float>(team, p);
   if (p.dtype == DType::f64) return run_all<double>(team, p);
   throw invalid("linear_recurrence: dtype is ", p.dtype, "; it must be f32 or f64");
