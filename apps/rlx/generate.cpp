@@ -1,6 +1,7 @@
 // rlx generate: text that goes on from a prompt.
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include "apps/rlx/command.h"
 #include "apps/rlx/model_arguments.h"
@@ -18,9 +19,9 @@ struct GenerateArguments {
   RunArguments run;
   SamplingArguments sampling{0};
   GrammarArguments grammar;
-  std::string prompt, file, adapter, system;
+  std::string prompt, file, adapter, system, draft;
   std::vector<std::string> stop;
-  int64_t tokens = 128, lookup = 0, mtp = 0, beams = 1;
+  int64_t tokens = 128, lookup = 0, mtp = 0, draft_tokens = 4, beams = 1;
   bool json = false, chat = false, ignore_end = false, quiet = false;
 };
 
@@ -76,6 +77,15 @@ void run(const GenerateArguments& a) {
                                .mtp = a.mtp};
   if (!a.adapter.empty())
     options.adapter = std::make_shared<const llm::Adapter>(llm::Adapter::open(a.adapter));
+  std::optional<llm::LanguageModel> draft;
+  if (!a.draft.empty()) {
+    draft.emplace(llm::LanguageModel::open(model_path(a.draft), a.run.options()));
+    const size_t own = model.tokenizer().vocab_size(), drafted = draft->tokenizer().vocab_size();
+    if (own != drafted)
+      throw invalid("generate: the draft '", a.draft, "' has a vocabulary of ", drafted, " tokens and '",
+                    a.run.model, "' one of ", own, "; the same one expected");
+    options.guesser = std::make_shared<llm::DraftModel>(*draft, a.draft_tokens);
+  }
   const std::vector<llm::TokenId> ids = prompt_ids(model, a);
   const bool stream = !a.json && a.beams == 1;
   const llm::OnToken show = [](const llm::GeneratedToken& t) {
@@ -114,6 +124,12 @@ void add_generate(Command app) {
       .not_negative();
   command.add_option("--mtp", a->mtp, "the same with so many guesses of the model's own draft head")
       .not_negative();
+  command.add_option("--draft", a->draft, "the same with guesses of a smaller model with the same vocabulary")
+      .excludes("--lookup")
+      .excludes("--mtp");
+  command.add_option("--draft-tokens", a->draft_tokens, "how many of them at a time")
+      .positive()
+      .needs("--draft");
   command.add_option("--beams", a->beams, "beam search over so many texts").positive();
   command.add_flag("--json", a->json, "text, tokens and times as one JSON object");
   command.add_flag("-q,--quiet", a->quiet, "no line about speed");

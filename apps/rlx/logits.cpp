@@ -1,5 +1,6 @@
 // rlx logits: what a model says about given tokens.
 #include "apps/rlx/command.h"
+#include "apps/rlx/model_arguments.h"
 #include "apps/rlx/output.h"
 #include "rlx/base/file.h"
 #include "rlx/io/literal.h"
@@ -134,7 +135,7 @@ void run(const Options& o) {
   device_named(o.device);  // an unknown one is told before anything else
   if (!is_safetensors(o.output))
     throw invalid("logits: --output '", o.output, "'; a name that ends in .safetensors expected");
-  const models::Model model = models::open_model(o.model);
+  const models::Model model = models::open_model(model_path(o.model));
   const Literal ids = read_ids(o);
   const std::optional<Literal> mask = read_mask(o, ids);
   if (o.piece > 0 && mask) throw invalid("logits: --piece does not go with a mask");
@@ -152,8 +153,7 @@ void add_logits(Command app) {
   Command command =
       app.add_subcommand("logits", "run a model on token ids and write its logits or hidden states");
   auto o = std::make_shared<Options>();
-  command.add_option("MODEL", o->model, "a GGUF file, or a folder with config.json and safetensors")
-      .required();
+  command.add_option("MODEL", o->model, "GGUF file, folder, or a name that 'rlx models' lists").required();
   command.add_option("--input,-i", o->input, "token ids: .npy, or .safetensors with 'input_ids'").required();
   command.add_option("--mask", o->mask,
                      "1 for tokens, 0 for padding: .npy, or .safetensors with 'attention_mask'");

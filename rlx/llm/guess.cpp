@@ -23,7 +23,7 @@ std::vector<TokenId> PromptLookup::guess(std::span<const TokenId> text, int64_t 
 
 std::vector<TokenId> DraftModel::guess(std::span<const TokenId> text, int64_t most) {
   const int64_t wanted = std::min(tokens_, most);
-  if (wanted <= 0) return {};
+  if (wanted <= 0 || int64_t(text.size()) + wanted > model_.decoder().capacity()) return {};
   // It need not be the model that writes: end tokens are guesses like others.
   return model_.generate_ids(text, {.max_tokens = wanted, .sampling = {.temperature = 0}, .ignore_end = true})
       .tokens;

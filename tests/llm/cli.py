@@ -53,7 +53,31 @@ def check_generate():
     check("generate twice", good("generate", "generate", MODEL, "-p", "the cat", "-n", 12, "-q") == once)
     told = json.loads(good("generate --json", "generate", MODEL, "-p", "the cat", "-n", 12, "--json"))
     check("generate --json", len(told["tokens"]) == 12, told)
+    # Guesses change nothing, whoever makes them.
+    for extra in (["--lookup", 4], ["--draft", f"{DATA}/gguf/qwen2-F16.gguf", "--draft-tokens", 3]):
+        check(f"generate {extra[0]}", good("generate", "generate", MODEL, "-p", "the cat", "-n", 12, "-q", *extra) == once)
+    refused("a draft with other tokens", "vocabulary of", "generate", MODEL, "-p", "x", "--draft", f"{DATA}/gguf/gemma3-F16.gguf")
+    refused("no draft head", "has no draft head", "generate", MODEL, "-p", "x", "--mtp", 2)
     refused("generate without a model", "no-such-model", "generate", "no-such-model", "-p", "x")
+
+
+def check_named(folder):
+    """Models by their names in the cache."""
+    cache = f"{folder}/cache"
+    os.makedirs(f"{cache}/rlx/models")
+    os.symlink(os.path.abspath(MODEL), f"{cache}/rlx/models/tiny.gguf")
+    with_cache = dict(os.environ, XDG_CACHE_HOME=cache)
+    with_cache.pop("RLX_MODELS", None)
+
+    def named(*args):
+        return subprocess.run([RLX, *map(str, args)], capture_output=True, text=True, errors="replace", env=with_cache)
+
+    check("models", "tiny" in named("models").stdout)
+    ids = f"{DATA}/gguf/qwen2-Q8_0.expected.safetensors"
+    for args in (["logits", "tiny", "-i", ids, "-o", f"{folder}/named.safetensors"], ["inspect", "tiny"],
+                 ["generate", "tiny", "-p", "the", "-n", 2, "-q"]):
+        done = named(*args)
+        check(f"{args[0]} by name", done.returncode == 0, done.stderr)
 
 
 def check_chat():
@@ -121,6 +145,7 @@ if not os.path.isdir(f"{DATA}/gguf"):
 with tempfile.TemporaryDirectory() as scratch:
     plain, talks = texts(scratch)
     check_generate()
+    check_named(scratch)
     check_chat()
     check_imatrix(scratch, plain)
     check_finetune(scratch, plain, talks)
