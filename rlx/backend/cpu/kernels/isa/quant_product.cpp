@@ -11,6 +11,7 @@
 // Levels: also avx512vnni.
 #include "rlx/backend/cpu/kernels/isa/quant_product_dot.h"
 #include "rlx/backend/cpu/kernels/isa/quant_product_pair.h"
+#include "rlx/backend/cpu/kernels/isa/quant_product_round.h"
 #include "rlx/backend/cpu/kernels/isa/quant_product_strip.h"
 
 namespace rlx::cpu::RLX_ISA {
@@ -19,112 +20,6 @@ namespace {
 constexpr int kTileRows = kRegisters >= 32 ? 8 : 4;
 // Weights that one or two rows ask for before they are needed.
 constexpr int64_t kBytesAhead = 4096;
-
-constexpr int kStripVectors = 32 / kLanes;
-
-/// The codes of a strip as bytes, and their sums over both halves.
-RLX_INLINE void store_codes(const I32 (&codes)[kStripVectors], int8_t* q, int32_t (&sums)[2]) {
-#if defined(RLX_AVX2)
-  const auto c = [&](int i) { return (__m256i)codes[i]; };
-  // Packing works within halves of vectors: words 0 2 4 6 | 1 3 5 7.
-  const __m256i mixed = _mm256_packs_epi16(_mm256_packs_epi32(c(0), c(1)), _mm256_packs_epi32(c(2), c(3)));
-  const __m256i all = _mm256_permutevar8x32_epi32(mixed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(q), all);
-  __m256i sum = _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_set1_epi8(1), all), _mm256_set1_epi16(1));
-  sum = _mm256_add_epi32(sum, _mm256_shuffle_epi32(sum, 0x4e));
-  sum = _mm256_add_epi32(sum, _mm256_shuffle_epi32(sum, 0xb1));
-  sums[0] = _mm256_extract_epi32(sum, 0);
-  sums[1] = _mm256_extract_epi32(sum, 4);
-#else
-  for (int i = 0; i < kStripVectors; ++i) {
-#if defined(RLX_AVX512)
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(q + i * kLanes), _mm512_cvtepi32_epi8((__m512i)codes[i]));
-#else
-    for (int l = 0; l < kLanes; ++l) q[i * kLanes + l] = int8_t(codes[i][l]);
-#endif
-  }
-  sums[0] = sums[1] = 0;
-  for (int i = 0; i < 16; ++i) sums[0] += q[i], sums[1] += q[16 + i];
-#endif
-}
-
-RLX_INLINE int32_t largest_lane(I32 v) {
-#if defined(RLX_AVX2)
-  __m128i m = _mm_max_epi32(_mm256_castsi256_si128((__m256i)v), _mm256_extracti128_si256((__m256i)v, 1));
-  m = _mm_max_epi32(m, _mm_shuffle_epi32(m, 0x4e));
-  return _mm_cvtsi128_si32(_mm_max_epi32(m, _mm_shuffle_epi32(m, 0xb1)));
-#else
-  int32_t largest = v[0];
-  for (int l = 1; l < kLanes; ++l) largest = v[l] > largest ? v[l] : largest;
-  return largest;
-#endif
-}
-
-/// The nearest number of f16, halves to even; itself outside the normal numbers of f16.
-RLX_INLINE float nearest_half(float v) {
-  uint32_t bits;
-  std::memcpy(&bits, &v, 4);
-  const uint32_t magnitude = bits & 0x7fffffffu;
-  if (magnitude < 0x38800000u || magnitude > 0x477fe000u) return v;  // 2^-14, 65504
-  return as_float(int32_t((bits + 0xfffu + ((bits >> 13) & 1)) & ~0x1fffu));
-}
-
-/// Codes are x times `inverse`, rounded, and stand for code times `scale`.
-struct Rounding {
-  float inverse, scale, stored;  // stored: the scale as products use it
-};
-
-RLX_INLINE Rounding rounding_of(const float* x, int64_t count, const QuantLayout& layout) {
-  // As integers, magnitudes are ordered like their values, with infinities and NaN above all of them.
-  I32 top = {};
-  for (int64_t i = 0; i < count; i += kLanes) {
-    const I32 bits = (I32)abs(load(x + i));
-    top = bits > top ? bits : top;
-  }
-  const int32_t largest_bits = largest_lane(top);
-  // A non-finite number times 0 is NaN; its code does not matter.
-  if (largest_bits >= 0x7f800000) return {0, as_float(0x7fc00000), as_float(0x7fc00000)};
-  const float largest = as_float(largest_bits);
-  if (largest < 0x1p-120f) return {0, 0, 0};
-  const float inverse = 127.0f / largest;
-  if (layout.elements == 256) return {inverse, 1.0f / inverse, 1.0f / inverse};
-  return {inverse, largest / 127.0f, nearest_half(largest / 127.0f)};
-}
-
-/// `x`: 32 numbers.
-RLX_INLINE void round_strip(const float* x, const Rounding& r, const QuantLayout& layout, Record& out) {
-  out.scale = r.stored;
-  const F32 inverse = set1(r.inverse);
-  I32 codes[kStripVectors];
-#pragma GCC unroll 8
-  for (int i = 0; i < kStripVectors; ++i) codes[i] = round_to_int(load(x + i * kLanes) * inverse);
-  alignas(32) int8_t q[32];
-  int32_t sums[2];
-  store_codes(codes, q, sums);
-  if (layout.run == 32) sums[0] += sums[1];
-  for (int s = 0; s < 2; ++s) {
-    out.correction[s] = -layout.offset * sums[s];
-    if (layout.has_least()) {
-      const float total = r.scale * float(sums[s]);
-      const float kept = layout.scale == ScaleForm::half_least ? nearest_half(total) : total;
-      std::memcpy(&out.correction[s], &kept, 4);
-    }
-  }
-  for (int i = 0; i < 8; ++i) out.words[i] = make_word(q + 4 * i);
-}
-
-/// `left` numbers of x, the strips they take, `height` records apart.
-RLX_INLINE void round_run(const float* x, int64_t left, const QuantLayout& layout, Record* out,
-                          int64_t height) {
-  float padded[256];
-  const int64_t strips = (left + 31) / 32;
-  if (left < 32 * strips) {
-    for (int64_t i = 0; i < 32 * strips; ++i) padded[i] = i < left ? x[i] : 0.0f;
-    x = padded;
-  }
-  const Rounding r = rounding_of(x, 32 * strips, layout);
-  for (int64_t t = 0; t < strips; ++t) round_strip(x + 32 * t, r, layout, out[t * height]);
-}
 
 void round_rows(const QuantRows& rows, int64_t begin, int64_t end) {
   const QuantView& w = *rows.w;
@@ -138,7 +33,14 @@ void round_rows(const QuantRows& rows, int64_t begin, int64_t end) {
     }
     Record* out = reinterpret_cast<Record*>(rows.records) + first * strips + (m - first);
     const float* x = rows.x + m * rows.x_stride;
-    for (int64_t b = 0; b < w.blocks; ++b) {
+    int64_t b = 0;
+#if defined(RLX_AVX2)
+    if (layout.elements == 32) {
+      for (; 32 * (b + 8) <= w.k; b += 8, out += 8 * height)
+        round_eight_strips(x + 32 * b, layout, out, height);
+    }
+#endif
+    for (; b < w.blocks; ++b) {
       const int64_t last = (b + 1) * w.block_columns < w.k ? (b + 1) * w.block_columns : w.k;
       for (int64_t t = 0; t < w.block_strips; t += run, out += run * height) {
         const int64_t column = b * w.block_columns + 32 * t;
