@@ -118,11 +118,12 @@ inline double largest_difference(const Literal& a, int64_t a_row, const Literal&
   return out;
 }
 
-/// What two orders of the same sums may differ by: 1e-5 of the largest number.
+/// What two orders of the same sums may differ by: 2e-5 of the largest number. Each may be 0.8e-5 of it away from the logits in f64: of
+/// the checkpoints the least well conditioned is llama_yarn (its token 24), where permuted f32 sums differ by up to 6.2e-5 of 5.3.
 inline double agreement(const Literal& x) {
   double most = 1;
   for (int64_t i = 0; i < x.elements(); ++i) most = std::max(most, std::abs(x.real_at(i)));
-  return 1e-5 * most;
+  return 2e-5 * most;
 }
 
 inline int32_t largest(const Literal& logits, int64_t row) {
