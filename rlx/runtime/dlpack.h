@@ -1,0 +1,84 @@
+// Graphs on tensors of other libraries, where these lie: DLPack, on the host or on a GPU, without copies.
+//
+//   DeviceCall f(graph, weights, {.device = "cuda"});
+//   std::vector<DlTensorOwner> y = f.run({{"x", tensor}});
+//   give(y[0].release());                         // a DLManagedTensor, which its taker deletes
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rlx/ir/interpreter.h"
+#include "rlx/runtime/options.h"
+
+namespace rlx {
+
+namespace runtime {
+class Core;
+}
+namespace backend {
+class Queue;
+class Block;
+}  // namespace backend
+
+// As dlpack.h of version 0.8 lays them out (DLDevice, DLDataType, DLTensor, DLManagedTensor).
+struct DlDevice {
+  int32_t type, id;  // type 1: the host, 2: CUDA
+};
+struct DlType {
+  uint8_t code, bits;  // code 0: int, 1: uint, 2: float, 4: bfloat, 5: complex, 6: bool
+  uint16_t lanes;
+};
+struct DlTensor {
+  void* data;
+  DlDevice device;
+  int32_t rank;
+  DlType type;
+  int64_t* dims;
+  int64_t* strides;  // in elements; null: row-major
+  uint64_t byte_offset;
+};
+struct DlManagedTensor {
+  DlTensor tensor;
+  void* manager;
+  void (*deleter)(DlManagedTensor*);
+};
+
+struct DlDeleter {
+  void operator()(DlManagedTensor* t) const {
+    if (t && t->deleter) t->deleter(t);
+  }
+};
+using DlTensorOwner = std::unique_ptr<DlManagedTensor, DlDeleter>;
+
+struct DlInput {
+  std::string_view name;
+  const DlTensor& value;
+};
+
+/// A compiled graph whose operands and results stay on its device. For one thread at a time. What made an operand must be done before
+/// the call; results are there when it returns.
+class DeviceCall {
+ public:
+  /// States are a user error: they are for CompiledGraph.
+  DeviceCall(const ir::Graph& graph, const ir::NamedLiterals& weights = {},
+             const CompileOptions& options = {});
+  ~DeviceCall();
+  DeviceCall(DeviceCall&&) noexcept;
+
+  /// In the order of the graph's outputs; each lives until it is deleted, also behind this object. Tensors must lie on the device, dense and
+  /// row-major; all that is wrong is told in one error.
+  std::vector<DlTensorOwner> run(std::span<const DlInput> inputs);
+  std::vector<DlTensorOwner> run(std::initializer_list<DlInput> inputs) {
+    return run(std::span(inputs.begin(), inputs.size()));
+  }
+
+ private:
+  std::shared_ptr<runtime::Core> core_;
+  std::unique_ptr<backend::Queue> queue_;
+  std::unique_ptr<backend::Block> arena_;
+};
+
+}  // namespace rlx
