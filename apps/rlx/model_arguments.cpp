@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "apps/rlx/precision.h"
 #include "rlx/base/error.h"
 #include "rlx/base/file.h"
 #include "rlx/base/json.h"
@@ -70,6 +71,7 @@ void RunArguments::add(Command command) {
   command.add_option("-t,--threads", threads, "threads; 0: all cores").not_negative();
   command.add_option("--kv,--kv-type", cache_type, "storage of keys and values: f32, f16, bf16 or q8_0");
   command.add_option("--device", device, "where to run; see 'rlx devices'");
+  add_precision(command, precision);
 }
 
 llm::ModelOptions RunArguments::options() const {
@@ -77,6 +79,7 @@ llm::ModelOptions RunArguments::options() const {
   o.cache_type = models::CacheType::named(cache_type);
   o.compile.threads = threads;
   o.compile.device = device;
+  o.compile.precision = read_precision(precision, device);
   return o;
 }
 

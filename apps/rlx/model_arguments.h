@@ -21,7 +21,7 @@ std::vector<CachedModel> cached_models();
 std::string model_path(const std::string& given);
 
 struct RunArguments {
-  std::string model, cache_type = "f32", device = "cpu";
+  std::string model, cache_type = "f32", device = "cpu", precision = "f32";
   int64_t context = 4096;
   int threads = 0;
 

@@ -4,6 +4,7 @@
 #include "apps/rlx/bound_graph.h"
 #include "apps/rlx/command.h"
 #include "apps/rlx/output.h"
+#include "apps/rlx/precision.h"
 #include "rlx/base/file.h"
 #include "rlx/io/literal.h"
 #include "rlx/io/npy.h"
@@ -21,7 +22,7 @@ constexpr int kProfiledRuns = 5;
 
 struct RunArguments {
   GraphArguments graph;
-  std::string device = "cpu", output_dir, profile;
+  std::string device = "cpu", precision = "f32", output_dir, profile;
   int threads = 0;
   bool report = false, json = false, check_nan = false;
 };
@@ -57,8 +58,11 @@ void run(const RunArguments& a) {
   if (a.json && !a.report) throw invalid("run: --json is for --report");
   const BoundGraph bound = read_bound_graph(a.graph, "run");
   // A check wants every operator as a step of its own; the bits are the same.
-  CompiledGraph f =
-      compile(bound.graph, bound.weights, {.device = a.device, .threads = a.threads, .fuse = !a.check_nan});
+  CompiledGraph f = compile(bound.graph, bound.weights,
+                            {.device = a.device,
+                             .threads = a.threads,
+                             .fuse = !a.check_nan,
+                             .precision = read_precision(a.precision, a.device)});
   FiniteCheck check;
   if (a.check_nan) f.observe(&check);
   const NamedLiterals results = f.run(bound.inputs);
@@ -75,6 +79,7 @@ void add_run(Command app) {
   add_graph_arguments(command, a->graph);
   command.add_option("--device", a->device,
                      "where to run: cpu, or ref (the reference interpreter); see 'rlx devices'");
+  add_precision(command, a->precision);
   command.add_option("--threads", a->threads, "threads to use; all by default");
   command.add_option("--output-dir", a->output_dir, "write each output as NAME.npy into this folder");
   command.add_flag("--report", a->report,

@@ -7,6 +7,7 @@
 #include "rlx/backend/cuda/driver/fastest.h"
 #include "rlx/backend/cuda/driver/library.h"
 #include "rlx/base/error.h"
+#include "rlx/base/options.h"
 
 namespace rlx::cuda {
 namespace {
@@ -45,7 +46,7 @@ struct Blas {
 };
 
 // Values of cublasComputeType_t, cudaDataType and of the attributes.
-constexpr int kCompute32F = 68, kCompute64F = 70;
+constexpr int kCompute32F = 68, kCompute64F = 70, kComputeTf32 = 77;
 constexpr int kReal32F = 0, kReal64F = 1, kReal16F = 2, kReal16BF = 14;
 constexpr int kTransA = 3, kTransB = 4;
 constexpr int kBatchCount = 5, kBatchOffset = 6;
@@ -107,6 +108,11 @@ int type_of(DType t) {
   return t == DType::f64 ? kReal64F : t == DType::f16 ? kReal16F : t == DType::bf16 ? kReal16BF : kReal32F;
 }
 
+int compute_type_of(DType t) {
+  if (t == DType::f64) return kCompute64F;
+  return t == DType::f32 && option("RLX_CUDA_TF32").value_or("0") == "1" ? kComputeTf32 : kCompute32F;
+}
+
 // What the strides keep of an alignment to 16 bytes.
 uint32_t alignment_of(const BlasMatrix& x, DType t) {
   uint32_t bytes = 16;
@@ -140,8 +146,9 @@ std::string key_of(const BlasProduct& p) {
   const auto matrix = [](const BlasMatrix& x) {
     return cat(x.transposed ? "t" : "n", x.leading, "+", x.batch_stride);
   };
-  return cat("product ", p.dtype, " ", p.m, " ", p.n, " ", p.k, " x", p.batch, " ", matrix(p.a), " ",
-             matrix(p.b), " ", matrix(p.c), " of ", opened().functions.GetVersion());
+  return cat("product ", p.dtype, compute_type_of(p.dtype) == kComputeTf32 ? " (tf32) " : " ", p.m, " ", p.n,
+             " ", p.k, " x", p.batch, " ", matrix(p.a), " ", matrix(p.b), " ", matrix(p.c), " of ",
+             opened().functions.GetVersion());
 }
 
 }  // namespace
@@ -173,8 +180,7 @@ std::shared_ptr<const BlasPlan> BlasPlan::make(const Gpu& gpu, const BlasProduct
   Descriptors& d = *plan->d_;
   d.handle = handle(gpu);
   const int type = type_of(p.dtype);
-  blas_check(f.MatmulDescCreate(&d.product, plan->wide_ ? kCompute64F : kCompute32F,
-                                plan->wide_ ? kReal64F : kReal32F),
+  blas_check(f.MatmulDescCreate(&d.product, compute_type_of(p.dtype), plan->wide_ ? kReal64F : kReal32F),
              "describing a product");
   const int first = p.b.transposed ? kTransposed : 0, second = p.a.transposed ? kTransposed : 0;
   f.MatmulDescSetAttribute(d.product, kTransA, &first, sizeof first);

@@ -16,7 +16,7 @@ struct BlasMatrix {
 };
 
 /// c [m, n] = a [m, k] b [k, n], all of one type, `batch` times; c is row-major. Floats narrower than f32
-/// are summed in f32; products of f32 are true f32.
+/// are summed in f32; products of f32 are true f32 unless RLX_CUDA_TF32 is 1.
 struct BlasProduct {
   DType dtype = DType::f32;
   int64_t m = 0, n = 0, k = 0, batch = 1;
