@@ -8,8 +8,9 @@
 namespace rlx::cuda {
 namespace {
 
-constexpr unsigned kNonBlocking = 1;    // CU_STREAM_NON_BLOCKING
-constexpr int kCaptureThreadLocal = 1;  // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+constexpr unsigned kNonBlocking = 1;  // CU_STREAM_NON_BLOCKING
+// A branch that was not taken yet is loaded while it is recorded, which the stricter modes refuse.
+constexpr int kCaptureRelaxed = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED
 
 /// Waits for every step, so that the times an observer takes are those of the steps.
 class StepByStep final : public backend::Observer {
@@ -100,13 +101,18 @@ GraphExec_* GpuQueue::record(const backend::Executable& program, const backend::
     return record_as_it_is(program, f);
   } catch (const Error&) {
     functions_.set_overlaps(false);
-    return record_as_it_is(program, f);
+    try {
+      return record_as_it_is(program, f);
+    } catch (...) {
+      functions_.set_overlaps(true);  // not their fault
+      throw;
+    }
   }
 }
 
 GraphExec_* GpuQueue::record_as_it_is(const backend::Executable& program, const backend::Frame& f) {
   const Driver& d = stream_.gpu.use();
-  check(d.StreamBeginCapture(stream_.handle, kCaptureThreadLocal), "beginning to record");
+  check(d.StreamBeginCapture(stream_.handle, kCaptureRelaxed), "beginning to record");
   Graph_* graph = nullptr;
   try {
     program.run(f);
@@ -139,8 +145,15 @@ void GpuQueue::run(const backend::Executable& program, const backend::Frame& giv
   bool known = false;
   Recording& r = recording_of(program, given, known);
   r.used = ++runs_;
-  if (!known) return program.run(f);
-  if (!r.graph) r.graph = record(program, f);
+  if (!known || r.refused) return program.run(f);
+  if (!r.graph) {
+    try {
+      r.graph = record(program, f);
+    } catch (const Error&) {
+      r.refused = true;
+      return program.run(f);
+    }
+  }
   check(d.GraphLaunch(r.graph, stream_.handle), "repeating what was recorded");
 }
 

@@ -35,6 +35,7 @@ class GpuQueue final : public backend::Queue {
     uint64_t program = 0;
     std::vector<const void*> bases;
     GraphExec_* graph = nullptr;  // null until it is run for the second time
+    bool refused = false;         // the driver could not record it: it is launched step by step
     uint64_t used = 0;
   };
   static constexpr size_t kRecordings = 32;

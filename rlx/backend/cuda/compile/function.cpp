@@ -15,7 +15,12 @@ constexpr int kMaxDynamicShared = 8;  // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SI
 
 constexpr int kProgrammaticSerialization = 6;  // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 
+thread_local bool apart = false;
+
 }  // namespace
+
+Apart::Apart() : before_(apart) { apart = true; }
+Apart::~Apart() { apart = before_; }
 
 Functions::Functions(std::string architecture, const Gpu* gpu)
     : architecture_(std::move(architecture)), gpu_(gpu) {
@@ -32,10 +37,16 @@ void Function::launch(Stream_* stream, Grid grid, Grid block, size_t shared_byte
   }
   LaunchAttribute overlap{.id = kProgrammaticSerialization};
   overlap.value[0] = 1;
-  const LaunchConfig config{
-      unsigned(grid.x),  unsigned(grid.y),           unsigned(grid.z),       unsigned(block.x),
-      unsigned(block.y), unsigned(block.z),          unsigned(shared_bytes), stream,
-      &overlap,          owner_.overlaps() ? 1u : 0u};
+  const LaunchConfig config{unsigned(grid.x),
+                            unsigned(grid.y),
+                            unsigned(grid.z),
+                            unsigned(block.x),
+                            unsigned(block.y),
+                            unsigned(block.z),
+                            unsigned(shared_bytes),
+                            stream,
+                            &overlap,
+                            owner_.overlaps() && !apart ? 1u : 0u};
   const Result r = d.LaunchKernelEx(&config, handle_, parameters, nullptr);
   if (r != 0) check(r, cat("the launch of ", source_.entry).c_str());
 }

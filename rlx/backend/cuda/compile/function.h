@@ -42,6 +42,18 @@ class Function {
 
 using FunctionRef = std::shared_ptr<const Function>;
 
+/// While it lives, kernels that this thread launches wait for the end of those before them: bodies of conditional nodes.
+class Apart {
+ public:
+  Apart();
+  ~Apart();
+  Apart(const Apart&) = delete;
+  Apart& operator=(const Apart&) = delete;
+
+ private:
+  bool before_;
+};
+
 /// The kernels of one architecture. Equal texts are one function.
 class Functions {
  public:

@@ -59,6 +59,13 @@ std::string load(Driver& d) {
   get(d.EventDestroy, "cuEventDestroy_v2");
   get(d.EventRecord, "cuEventRecord");
   get(d.EventElapsedTime, "cuEventElapsedTime");
+  std::vector<std::string> newer;
+  const auto try_get = [&](auto& f, const char* name) { library.load(f, name, newer); };
+  try_get(d.StreamGetCaptureInfo, "cuStreamGetCaptureInfo_v3");
+  try_get(d.StreamUpdateCaptureDependencies, "cuStreamUpdateCaptureDependencies_v2");
+  try_get(d.StreamBeginCaptureToGraph, "cuStreamBeginCaptureToGraph");
+  try_get(d.GraphAddNode, "cuGraphAddNode_v2");
+  try_get(d.GraphConditionalHandleCreate, "cuGraphConditionalHandleCreate");
   if (!missing.empty())
     return cat("the NVIDIA driver is too old: libcuda.so.1 has no ", join(missing),
                "; CUDA 12 or newer is needed");

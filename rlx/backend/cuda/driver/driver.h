@@ -17,6 +17,7 @@ struct Stream_;
 struct Event_;
 struct Graph_;
 struct GraphExec_;
+struct Node_;
 
 /// CUlaunchAttribute and CUlaunchConfig.
 struct LaunchAttribute {
@@ -29,6 +30,21 @@ struct LaunchConfig {
   LaunchAttribute* attributes;
   unsigned count;
 };
+
+/// CUgraphEdgeData, and CUgraphNodeParams of a conditional node.
+struct EdgeData {
+  unsigned char bytes[8];
+};
+struct NodeParams {
+  int type = 0, reserved[3] = {};
+  uint64_t condition = 0;
+  int kind = 0;  // 0: if, 1: while
+  unsigned size = 0;
+  Graph_** bodies = nullptr;  // filled in
+  Context_* context = nullptr;
+  long long rest[26] = {};
+};
+static_assert(sizeof(NodeParams) == 256);
 
 /// As in the driver's interface; names without their prefix "cu" and their version.
 struct Driver {
@@ -77,6 +93,15 @@ struct Driver {
   Result (*EventDestroy)(Event_*);
   Result (*EventRecord)(Event_*, Stream_*);
   Result (*EventElapsedTime)(float* milliseconds, Event_* from, Event_* to);
+
+  // Null where the driver is older than 12.4.
+  Result (*StreamGetCaptureInfo)(Stream_*, int* status, uint64_t* id, Graph_**, Node_* const** last,
+                                 const EdgeData**, size_t* count);
+  Result (*StreamUpdateCaptureDependencies)(Stream_*, Node_**, const EdgeData*, size_t count, unsigned flags);
+  Result (*StreamBeginCaptureToGraph)(Stream_*, Graph_*, Node_* const*, const EdgeData*, size_t count,
+                                      int mode);
+  Result (*GraphAddNode)(Node_**, Graph_*, Node_* const*, const EdgeData*, size_t count, NodeParams*);
+  Result (*GraphConditionalHandleCreate)(uint64_t*, Graph_*, Context_*, unsigned value, unsigned flags);
 };
 
 /// Why there is no driver, or nothing when there is one.

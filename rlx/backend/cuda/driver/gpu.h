@@ -19,6 +19,7 @@ class Gpu {
   int driver_version() const { return driver_version_; }  // 13000: 13.0
   /// Makes its context the one of the calling thread. Every way into the driver begins with it.
   const Driver& use() const;
+  Context_* context() const { return context_; }
   const backend::Memory& memory() const { return *memory_; }
 
  private:

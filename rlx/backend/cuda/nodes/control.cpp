@@ -1,9 +1,13 @@
 // Loops and branches. Bodies are programs of this device; a scan of known length only queues work, so that
-// it can be recorded. Conditions are fetched, and the host decides.
+// it can be recorded. Where the driver records conditional nodes, a branch or loop is one of them; else, and in the first run, conditions
+// are fetched and the host decides.
 #include <cstring>
+#include <limits>
 
 #include "rlx/backend/control/body.h"
+#include "rlx/backend/cuda/conditional.h"
 #include "rlx/backend/cuda/nodes/families.h"
+#include "rlx/backend/cuda/region/printer.h"
 #include "rlx/ops/control/if.h"
 #include "rlx/ops/control/scan.h"
 #include "rlx/ops/control/while.h"
@@ -114,6 +118,49 @@ class ScanStep final : public Step {
   std::vector<size_t> bytes_, spare_, slices_;  // of one output of the body; places of carries; of one slice
 };
 
+// ---- conditions ----
+
+// Whether all flags are not 0 and, of a loop, fewer than `most` steps were counted: into one word of the recorded graph, the contrary
+// into another where there is one.
+constexpr char kSetConditions[] = R"cuda(
+extern "C" __device__ void cudaGraphSetConditional(u64 word, u32 value);
+extern "C" __global__ void set_conditions(u64 yes, u64 no, int has_no, const Flag* flags, i64 count, i64* steps, i64 most) {
+  bool all = true;
+  for (i64 i = threadIdx.x; i < count; i += 32) all = all && as_f64(flags[i]) != 0.0;
+  all = __all_sync(~0u, all);
+  if (threadIdx.x != 0) return;
+  if (steps != nullptr) all = all && (*steps)++ < most;
+  cudaGraphSetConditional(yes, all);
+  if (has_no) cudaGraphSetConditional(no, !all);
+}
+)cuda";
+
+class Condition {
+ public:
+  Condition(const Request& r, const Shape& flags) : device_(device_of(r)), count_(flags.elements()) {
+    function_ = device_.functions().get(
+        {"set_conditions", cat("typedef ", memory_type(flags.dtype()), " Flag;\n", kSetConditions)});
+  }
+  bool is_recorded() const { return device_.gpu() == nullptr || records_conditions(*device_.gpu()); }
+  const char* note() const { return is_recorded() ? "a conditional node" : "the host decides"; }
+  void set(const Stream& s, uint64_t yes, const uint64_t* no, const std::byte* flags,
+           std::byte* steps = nullptr, int64_t most = 0) const {
+    (*function_)(s.handle, {1}, {32}, 0, yes, no ? *no : uint64_t(0), int(no != nullptr), flags, count_,
+                 steps, most);
+  }
+
+ private:
+  const Device& device_;
+  FunctionRef function_;
+  int64_t count_;
+};
+
+Launch on_stream(const Launch& l, Stream& s) {
+  Launch out = l;
+  out.stream = &s;
+  return out;
+}
+
 // ---- if ----
 
 class IfStep final : public Step {
@@ -121,20 +168,34 @@ class IfStep final : public Step {
   explicit IfStep(const Request& r)
       : then_(r, *r.node.as<ops::If>().then_body),
         else_(r, *r.node.as<ops::If>().else_body),
-        predicate_(r.in[0].shape) {
+        predicate_(r.in[0].shape),
+        condition_(r, predicate_) {
     workspace = std::max(then_.workspace(), else_.workspace());
-    needs_host = true;
-    note = "the host decides";
+    needs_host = !condition_.is_recorded() || then_.needs_host() || else_.needs_host();
+    note = needs_host ? "the host decides" : condition_.note();
   }
   std::vector<backend::Plan> bodies() const override { return {then_.plan(), else_.plan()}; }
   void run(const Launch& l) const override {
+    if (!needs_host && is_recording(stream_of(l))) return record(l);
     const GpuBody& taken = fetch_condition(l, predicate_, l.in[0]) ? then_ : else_;
     taken.run(l, l.workspace, l.in + 1, l.out);
   }
 
  private:
+  void record(const Launch& l) const {
+    const Stream& s = stream_of(l);
+    const uint64_t yes = new_condition(s), no = new_condition(s);
+    condition_.set(s, yes, &no, l.in[0]);
+    for (const auto& [word, body] : {std::pair(yes, &then_), std::pair(no, &else_)}) {
+      record_conditional(s, word, Repeat::once, [&, body = body](Stream& inside) {
+        body->run(on_stream(l, inside), l.workspace, l.in + 1, l.out);
+      });
+    }
+  }
+
   GpuBody then_, else_;
   Shape predicate_;
+  Condition condition_;
 };
 
 // ---- while ----
@@ -142,7 +203,10 @@ class IfStep final : public Step {
 class WhileStep final : public Step {
  public:
   explicit WhileStep(const Request& r)
-      : attrs_(r.node.as<ops::While>()), condition_(r, *attrs_.cond), body_(r, *attrs_.body) {
+      : attrs_(r.node.as<ops::While>()),
+        test_(r, *attrs_.cond),
+        body_(r, *attrs_.body),
+        condition_(r, test_.output(0)) {
     carries_ = size_t(attrs_.carries);
     operands_ = r.in.size();
     for (size_t i = 0; i < carries_; ++i) {
@@ -150,19 +214,21 @@ class WhileStep final : public Step {
       places_.push_back(place_bytes_);
       place_bytes_ += aligned_size(bytes_[i]);
     }
-    flags_ = 2 * place_bytes_;
-    inside_ = flags_ + aligned_size(size_t(condition_.output(0).size_bytes()));
-    workspace = inside_ + std::max(condition_.workspace(), body_.workspace());
-    needs_host = true;
-    note = "the host decides";
+    steps_ = 2 * place_bytes_;
+    flags_ = steps_ + aligned_size(sizeof(int64_t));
+    inside_ = flags_ + aligned_size(size_t(test_.output(0).size_bytes()));
+    workspace = inside_ + std::max(test_.workspace(), body_.workspace());
+    needs_host = !condition_.is_recorded() || test_.needs_host() || body_.needs_host();
+    note = needs_host ? "the host decides" : condition_.note();
   }
-  std::vector<backend::Plan> bodies() const override { return {condition_.plan(), body_.plan()}; }
+  std::vector<backend::Plan> bodies() const override { return {test_.plan(), body_.plan()}; }
   void run(const Launch& l) const override {
+    if (!needs_host && is_recording(stream_of(l))) return record(l);
     std::vector<std::byte*> leaves(l.in, l.in + operands_), outputs(carries_);
     std::byte* const flags = l.workspace + flags_;
     for (int64_t step = 0; !attrs_.max_iterations || step < *attrs_.max_iterations; ++step) {
-      condition_.run(l, l.workspace + inside_, leaves.data(), &flags);
-      if (!fetch_condition(l, condition_.output(0), flags)) break;
+      test_.run(l, l.workspace + inside_, leaves.data(), &flags);
+      if (!fetch_condition(l, test_.output(0), flags)) break;
       std::byte* const to = l.workspace + size_t(step % 2) * place_bytes_;
       for (size_t i = 0; i < carries_; ++i) outputs[i] = to + places_[i];
       body_.run(l, l.workspace + inside_, leaves.data(), outputs.data());
@@ -172,9 +238,35 @@ class WhileStep final : public Step {
   }
 
  private:
+  // Every step has the same addresses: carries lie where the results belong, and a step writes beside them.
+  void record(const Launch& l) const {
+    const Stream& s = stream_of(l);
+    const uint64_t go_on = new_condition(s);
+    std::byte *const flags = l.workspace + flags_, *const steps = l.workspace + steps_;
+    std::vector<std::byte*> leaves(l.in, l.in + operands_), outputs(carries_);
+    for (size_t i = 0; i < carries_; ++i) {
+      queue_copy(l, l.out[i], l.in[i], bytes_[i]);
+      leaves[i] = l.out[i], outputs[i] = l.workspace + places_[i];
+    }
+    check(s.gpu.use().MemsetD8Async(device_pointer(steps), 0, sizeof(int64_t), s.handle), "a fill");
+    const auto decide = [&](const Launch& at) {
+      test_.run(at, l.workspace + inside_, leaves.data(), &flags);
+      condition_.set(stream_of(at), go_on, nullptr, flags, steps,
+                     attrs_.max_iterations.value_or(std::numeric_limits<int64_t>::max()));
+    };
+    decide(l);
+    record_conditional(s, go_on, Repeat::as_long_as_it_holds, [&](Stream& inside) {
+      const Launch at = on_stream(l, inside);
+      body_.run(at, l.workspace + inside_, leaves.data(), outputs.data());
+      for (size_t i = 0; i < carries_; ++i) queue_copy(at, l.out[i], outputs[i], bytes_[i]);
+      decide(at);
+    });
+  }
+
   ops::While::Attrs attrs_;
-  GpuBody condition_, body_;
-  size_t carries_ = 0, operands_ = 0, place_bytes_ = 0, flags_ = 0, inside_ = 0;
+  GpuBody test_, body_;
+  Condition condition_;
+  size_t carries_ = 0, operands_ = 0, place_bytes_ = 0, steps_ = 0, flags_ = 0, inside_ = 0;
   std::vector<size_t> bytes_, places_;
 };
 
