@@ -51,6 +51,10 @@ struct Packing {
   std::string form;  // tells forms apart: level, dtype, sizes
   std::function<std::shared_ptr<const void>(Team, const std::byte* data)> make;
   int64_t bytes = 0;  // what it keeps
+  /// The bytes of a form, and the form from such bytes, so that a file can keep it; both or none. What has one name has one
+  /// layout of bytes: `form` then names that, too.
+  std::function<std::span<const std::byte>(const void* form)> bytes_of;
+  std::function<std::shared_ptr<const void>(Team, std::span<const std::byte>)> restore;
 };
 
 /// Addresses for one run of a step. An operand that the step packs has no address.

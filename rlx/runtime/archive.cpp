@@ -1,6 +1,7 @@
 #include "rlx/runtime/archive.h"
 
 #include <filesystem>
+#include <map>
 
 #include "rlx/backend/cpu/isa.h"
 #include "rlx/base/file.h"
@@ -18,7 +19,8 @@
 namespace rlx {
 namespace {
 
-constexpr std::string_view kConstantPrefix = "constant/", kWeightPrefix = "weight/";
+constexpr std::string_view kConstantPrefix = "constant/", kWeightPrefix = "weight/",
+                           kPackedPrefix = "packed/";
 constexpr size_t kMaxInlineBytes = 256;
 
 /// What decides the bits of a run beside the graph.
@@ -59,6 +61,48 @@ const std::string& metadata(const io::SafetensorsFile& file, std::string_view ke
   return *value;
 }
 
+std::string leaf_name(const ir::Graph& graph, size_t leaf) {
+  return static_cast<const ir::NamedLeaf*>(graph.node(graph.leaves()[leaf]).attrs.get())->name;
+}
+
+std::vector<StoredForm> forms_from(const io::SafetensorsFile& file, const ir::Graph& graph,
+                                   const std::string& source) {
+  std::map<std::string, size_t, std::less<>> leaves;
+  for (size_t i = 0; i < graph.leaves().size(); ++i) leaves.emplace(leaf_name(graph, i), i);
+  std::vector<StoredForm> forms;
+  const Json packed = Json::parse(metadata(file, "rlx.packed", source), source);
+  for (const JsonView p : packed.items()) {
+    const io::TensorView& t = file.tensor(p.at("tensor").string());
+    const auto leaf = leaves.find(p.at("param").string());
+    if (leaf == leaves.end())
+      throw invalid(source, ": tensor '", t.name, "' is packed for param '", p.at("param").string(),
+                    "', which its graph does not have");
+    forms.push_back({leaf->second, std::string(p.at("form").string()), t.bytes, t.owner});
+  }
+  return forms;
+}
+
+/// Adds the tensors, and says in JSON what they are.
+std::string store_forms(const runtime::Prepared& prepared, std::vector<io::TensorView>& tensors) {
+  JsonWriter out;
+  out.begin_array();
+  for (const StoredForm& f : prepared.forms) {
+    const std::string name = cat(kPackedPrefix, tensors.size());
+    tensors.push_back({.name = name,
+                       .type = io::StorageType::of(DType::u8),
+                       .dims = {int64_t(f.bytes.size())},
+                       .bytes = f.bytes,
+                       .owner = f.owner});
+    out.begin_object();
+    out.member("param", leaf_name(prepared.graph, f.leaf));
+    out.member("form", f.form);
+    out.member("tensor", name);
+    out.end_object();
+  }
+  out.end_array();
+  return out.take();
+}
+
 CompiledGraph from_file(const io::SafetensorsFile& file, const std::string& source) {
   if (const std::string& format = metadata(file, "rlx.format", source); format != "program")
     throw invalid(source, ": its format is '", format, "'; 'program' expected");
@@ -83,6 +127,7 @@ CompiledGraph from_file(const io::SafetensorsFile& file, const std::string& sour
     prepared.programs.emplace_back(std::move(leaves),
                                    ir::parse_module(p.at("text").string(), ops::table(), fetch).graph);
   }
+  prepared.forms = forms_from(file, prepared.graph, source);
   for (const io::TensorView& t : file.tensors()) {
     if (t.name.starts_with(kWeightPrefix))
       prepared.weights.emplace(t.name.substr(kWeightPrefix.size()), io::to_literal(t));
@@ -133,13 +178,15 @@ void save_compiled(CompiledGraph& f, const std::string& path) {
   programs.end_array();
   for (const auto& [name, value] : prepared.weights)
     tensors.push_back(io::to_view(cat(kWeightPrefix, name), value));
+  const std::string packed = store_forms(prepared, tensors);
   io::write_safetensors(path, tensors,
                         {{"rlx.format", "program"},
                          {"rlx.version", std::to_string(kArchiveVersion)},
                          {"rlx.machine", machine_text(core.options())},
                          {"rlx.options", options_json(core.options(), core.builder().threads())},
                          {"rlx.text", text},
-                         {"rlx.programs", programs.take()}});
+                         {"rlx.programs", programs.take()},
+                         {"rlx.packed", packed}});
 }
 
 CompiledGraph load_compiled(const std::string& path) {

@@ -2,7 +2,8 @@
 //
 // A safetensors file. Its metadata holds the optimised graph as text, the graph of every size that was planned, the options, and what
 // it was made for: version of the library, device, instruction set, number of threads. Its tensors are the weights, those that the
-// prologue made included, and the larger constants. Kernels pack weights again when the program first runs.
+// prologue made included, the larger constants, and weights as kernels packed them, where these forms can be kept: they are then copied
+// when the program first runs. Others are packed again.
 //
 //   save_compiled(f, "model.rlxp");
 //   CompiledGraph g = load_compiled("model.rlxp");   // the same bits on the same machine
@@ -12,7 +13,7 @@
 
 namespace rlx {
 
-inline constexpr int kArchiveVersion = 1;
+inline constexpr int kArchiveVersion = 2;
 
 /// Every param must have its value.
 void save_compiled(CompiledGraph&, const std::string& path);

@@ -45,14 +45,21 @@ Core::Core(Prepared prepared)
   // Params that only the prologue read are no longer asked for.
   std::erase_if(params, [&](const Port& p) { return graph_.users(*graph_.find_leaf(p.name)).empty(); });
   set_params(prepared.weights);
+  for (StoredForm& form : prepared.forms) weights_.offer(std::move(form));
+  prepared.forms.clear();
   prepared_ = std::move(prepared);
 }
 
 Prepared Core::prepared() {
+  if (!graph_.has_dynamic_dims()) {
+    std::vector<Shape> shapes;
+    for (const Leaf& l : leaves_) shapes.push_back(l.shape);
+    instance(shapes);
+  }
   const std::lock_guard lock(mutex_);
   require_weights();
   run_prologue();
-  Prepared out{graph_, {}, options_, {}};
+  Prepared out{graph_, {}, options_, {}, weights_.stored_forms()};
   if (prepared_) out.programs = prepared_->programs;
   for (size_t i = 0; i < leaves_.size(); ++i) {
     if (leaves_[i].role == LeafRole::param && !graph_.node(graph_.leaves()[i]).uses.empty())

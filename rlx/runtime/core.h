@@ -32,7 +32,8 @@ struct Prepared {
   NamedLiterals weights;  // of all its params
   CompileOptions options;
   std::vector<std::pair<std::vector<Shape>, ir::Graph>>
-      programs;  // for types of the leaves, behind all passes
+      programs;                   // for types of the leaves, behind all passes
+  std::vector<StoredForm> forms;  // of the weights; leaves as the graph numbers them
 };
 
 class Core {
@@ -43,7 +44,7 @@ class Core {
 
   /// No pass runs for the sizes that it has programs for. Its weights stay.
   explicit Core(Prepared);
-  /// With the sizes that were run. Weights that are missing are a user error.
+  /// With the sizes that were run, and those of the graph if it leaves none open. Weights that are missing are a user error.
   Prepared prepared();
 
   struct Leaf {

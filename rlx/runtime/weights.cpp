@@ -25,6 +25,7 @@ void WeightStore::set(size_t leaf, Literal value) {
   values_[leaf] = std::move(value);
   resident_.erase(leaf);
   std::erase_if(forms_, [&](const auto& entry) { return entry.first.first == leaf; });
+  std::erase_if(offered_, [&](const auto& entry) { return entry.first.first == leaf; });
 }
 
 const Literal* WeightStore::find(size_t leaf) const {
@@ -57,14 +58,39 @@ std::vector<std::shared_ptr<const void>> WeightStore::forms_for(const backend::E
   std::vector<std::shared_ptr<const void>> out;
   for (const auto& form : program.packings()) {
     Form& f = forms_[{size_t(form.leaf), form.packing.form}];
-    if (!f.data) {
-      const std::shared_ptr<const std::byte> data = resident_locked(size_t(form.leaf));
-      const auto make = [&] { return form.packing.make(team, data.get()); };
-      f.data = pool_ ? pool_->find_or_make(data, form.packing.form, make) : make();
-      f.bytes = form.packing.bytes;
-    }
+    if (!f.data) f = made(form, team);
     out.push_back(f.data);
   }
+  return out;
+}
+
+WeightStore::Form WeightStore::made(const backend::Executable::WeightForm& form, Team team) {
+  const backend::Packing& packing = form.packing;
+  const std::shared_ptr<const std::byte> data = resident_locked(size_t(form.leaf));
+  const auto offered = offered_.find({size_t(form.leaf), packing.form});
+  const bool fits =
+      offered != offered_.end() && packing.restore && int64_t(offered->second.bytes.size()) == packing.bytes;
+  const auto make = [&] {
+    return fits ? packing.restore(team, offered->second.bytes) : packing.make(team, data.get());
+  };
+  Form f{.data = pool_ ? pool_->find_or_make(data, packing.form, make) : make(), .bytes = packing.bytes};
+  if (packing.bytes_of) f.stored = packing.bytes_of(f.data.get());
+  if (offered != offered_.end()) offered_.erase(offered);
+  return f;
+}
+
+void WeightStore::offer(StoredForm form) {
+  const std::lock_guard lock(mutex_);
+  offered_.insert_or_assign({form.leaf, form.form}, std::move(form));
+}
+
+std::vector<StoredForm> WeightStore::stored_forms() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<StoredForm> out;
+  for (const auto& [key, form] : forms_) {
+    if (!form.stored.empty()) out.push_back({key.first, key.second, form.stored, form.data});
+  }
+  for (const auto& [key, form] : offered_) out.push_back(form);
   return out;
 }
 

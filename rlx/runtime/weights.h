@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 
 #include "rlx/backend/executable.h"
 
@@ -24,6 +25,14 @@ class FormPool {
   std::map<std::pair<const std::byte*, std::string>, std::weak_ptr<const void>> forms_;
 };
 
+/// A form of a weight as bytes, and what keeps them.
+struct StoredForm {
+  size_t leaf = 0;
+  std::string form;
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> owner;
+};
+
 /// Shared by the clones of a compiled graph and by its plans for different sizes. Each form of a weight is made once.
 class WeightStore {
  public:
@@ -37,6 +46,10 @@ class WeightStore {
   std::vector<std::shared_ptr<const void>> forms_for(const backend::Executable&, Team);
   /// Forms of weights over the same memory are then made once for all stores with this pool.
   void share_forms(std::shared_ptr<FormPool> pool);
+  /// Bytes of a form that was made elsewhere: taken, not made, when an executable asks for it and can read them.
+  void offer(StoredForm);
+  /// Forms made or offered so far that can be kept as bytes.
+  std::vector<StoredForm> stored_forms() const;
   /// Bytes of the forms made so far.
   int64_t packed_bytes() const;
 
@@ -44,7 +57,9 @@ class WeightStore {
   struct Form {
     std::shared_ptr<const void> data;
     int64_t bytes = 0;
+    std::span<const std::byte> stored;  // its bytes, if it can be kept as such
   };
+  Form made(const backend::Executable::WeightForm&, Team);
   std::shared_ptr<const std::byte> resident_locked(size_t leaf);
 
   const backend::Memory& memory_;
@@ -53,6 +68,7 @@ class WeightStore {
   std::map<size_t, Literal> values_;
   std::map<size_t, std::shared_ptr<const std::byte>> resident_;
   std::map<std::pair<size_t, std::string>, Form> forms_;
+  std::map<std::pair<size_t, std::string>, StoredForm> offered_;
 };
 
 }  // namespace rlx

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "rlx/backend/cpu/isa.h"
 #include "rlx/base/file.h"
+#include "rlx/io/safetensors.h"
 #include "rlx/ir/sample.h"
 #include "rlx/runtime/core.h"
 #include "tests/support/graphs.h"
@@ -63,6 +66,51 @@ TEST(Archive, keeps_the_plan_of_the_sizes_that_were_run) {
   for (size_t i = 0; i < f.plan(sizes).steps.size(); ++i)
     EXPECT_EQ(f.plan(sizes).steps[i].kernel, g.plan(sizes).steps[i].kernel);
   EXPECT_EQ(f.plan(sizes).arena_bytes, g.plan(sizes).arena_bytes);
+}
+
+TEST(Archive, keeps_weights_as_products_packed_them) {
+  const test::Scratch scratch;
+  const std::string path = scratch.path("model.rlxp");
+  CompiledGraph f = compile(model(), weights());
+  const NamedLiterals x = {{"x", ir::sample_literal("f32[40,16]", 5)}};
+  const NamedLiterals expected = f.run(x);
+  save_compiled(f, path);
+  const std::string good = read_file(path);
+  const auto changed = [&](size_t at, std::string_view to) {
+    std::string text = good;
+    text.replace(at, to.size(), to);
+    write_file(path, std::string_view(text));
+    return load_compiled(path).run(x);
+  };
+  const io::SafetensorsFile file = io::SafetensorsFile::open(path);
+  const auto tensor = std::find_if(file.tensors().begin(), file.tensors().end(),
+                                   [](const auto& t) { return t.name.starts_with("packed/"); });
+  ASSERT_NE(tensor, file.tensors().end());
+  // They are what the program reads: other bytes, other numbers.
+  const std::string_view bytes(reinterpret_cast<const char*>(tensor->bytes.data()), tensor->bytes.size());
+  const size_t at = good.rfind(bytes);
+  ASSERT_NE(at, std::string::npos);
+  EXPECT_NE(changed(at, std::string(bytes.size(), '\0')), expected);
+  // Where the name of the form is another, the weight is packed again.
+  const size_t name = good.find("gemm 1 ");
+  ASSERT_NE(name, std::string::npos);
+  EXPECT_EQ(changed(name, "gemm 9 "), expected);
+  EXPECT_EQ(changed(0, good), expected);
+}
+
+TEST(Archive, packs_what_no_run_has_packed_when_all_sizes_are_known) {
+  const test::Scratch scratch;
+  const ir::Graph g = graph("graph @g(x: f32[8,32], param w: f32[32,48]) { return matmul(x, w) }");
+  CompiledGraph f = compile(g, {{"w", ir::sample_literal("f32[32,48]", 1)}});
+  save_compiled(f, scratch.path("g.rlxp"));
+  const std::string text = read_file(scratch.path("g.rlxp"));
+  EXPECT_NE(text.find("packed/"), std::string::npos);
+  // Saved again before anything ran: the form is still there.
+  CompiledGraph again = load_compiled(scratch.path("g.rlxp"));
+  save_compiled(again, scratch.path("again.rlxp"));
+  EXPECT_EQ(read_file(scratch.path("again.rlxp")).size(), text.size());
+  const NamedLiterals x = {{"x", ir::sample_literal("f32[8,32]", 5)}};
+  EXPECT_EQ(load_compiled(scratch.path("again.rlxp")).run(x), f.run(x));
 }
 
 TEST(Archive, keeps_states) {

@@ -1,6 +1,7 @@
 #include "rlx/backend/cpu/kernels/gemm.h"
 
 #include <cstdlib>
+#include <cstring>
 #include <utility>
 
 #include "rlx/backend/cpu/isa_table.h"
@@ -221,6 +222,16 @@ PackedMatrix PackedMatrix::pack(Team team, const Matrix& b, int64_t k, int64_t n
   PackedMatrix m = allocate(k, n, stored, false);
   const Gemm g{.n = n, .k = k, .a = {.dtype = b.dtype}, .packed_b = &m};
   pack_all_b(team, b, k, n, make_plan(g, 1), m.bytes_.get());
+  return m;
+}
+
+PackedMatrix PackedMatrix::from_bytes(Team team, int64_t k, int64_t n, DType stored,
+                                      std::span<const std::byte> bytes) {
+  PackedMatrix m = allocate(k, n, stored, false);
+  RLX_CHECK(bytes.size() == m.size_, "a packed matrix has ", m.size_, " bytes, these are ", bytes.size());
+  team.parallel_for(int64_t(m.size_), 1 << 20, [&](int64_t begin, int64_t end) {
+    std::memcpy(m.bytes_.get() + begin, bytes.data() + begin, size_t(end - begin));
+  });
   return m;
 }
 

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "rlx/backend/cpu/kernels/epilogue.h"
 #include "rlx/backend/cpu/kernels/gemm_split.h"
@@ -35,6 +36,10 @@ class PackedMatrix {
   /// Two matrices of one shape whose panels alternate, for the `gate` step.
   static PackedMatrix pack_pair(Team, const Matrix& b, const Matrix& second, int64_t k, int64_t n,
                                 DType stored);
+  /// From the bytes of one that was packed at this level; so many that they fit.
+  static PackedMatrix from_bytes(Team, int64_t k, int64_t n, DType stored, std::span<const std::byte> bytes);
+  /// Changes with the order of the bytes at any level.
+  static constexpr int kLayoutVersion = 1;
   /// Sizes without contents: stands for a matrix that is packed later, in gemm_workspace.
   static PackedMatrix described(int64_t k, int64_t n, DType stored, bool paired = false);
 

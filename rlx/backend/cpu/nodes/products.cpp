@@ -33,7 +33,8 @@ void for_each(const Product& p, std::byte* a0, std::byte* c0, Run run) {
 Packing packing_of(const Product& p, const Arg& w, int operand) {
   const Gemm& g = p.gemm;
   Packing packing{.operand = operand};
-  packing.form = cat("gemm ", isa_name(current_isa()), " ", w.dtype(), " ", g.k, "x", g.n, " ", w.layout);
+  packing.form = cat("gemm ", PackedMatrix::kLayoutVersion, " ", isa_name(current_isa()), " ", w.dtype(), " ",
+                     g.k, "x", g.n, " ", w.layout);
   packing.make = [b = g.b, k = g.k, n = g.n](Team team,
                                              const std::byte* data) -> std::shared_ptr<const void> {
     Matrix from = b;
@@ -41,6 +42,14 @@ Packing packing_of(const Product& p, const Arg& w, int operand) {
     return std::make_shared<const PackedMatrix>(PackedMatrix::pack(team, from, k, n, from.dtype));
   };
   packing.bytes = int64_t(PackedMatrix::described(g.k, g.n, w.dtype()).bytes());
+  packing.bytes_of = [](const void* form) {
+    const auto* m = static_cast<const PackedMatrix*>(form);
+    return std::span(m->data(), m->bytes());
+  };
+  packing.restore = [k = g.k, n = g.n, dtype = w.dtype()](
+                        Team team, std::span<const std::byte> bytes) -> std::shared_ptr<const void> {
+    return std::make_shared<const PackedMatrix>(PackedMatrix::from_bytes(team, k, n, dtype, bytes));
+  };
   return packing;
 }
 
