@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "rlx/runtime/core.h"
+#include "rlx/runtime/state_memory.h"
 
 namespace rlx {
 
@@ -30,10 +31,9 @@ CompiledGraph::CompiledGraph(const ir::Graph& graph, const NamedLiterals& weight
 
 CompiledGraph::CompiledGraph(std::shared_ptr<runtime::Core> core)
     : core_(std::move(core)), queue_(core_->builder().backend().make_queue()) {
-  for (const Port& p : core_->states) {
-    states_.emplace_back(backend::Block(memory(), size_t(p.shape.size_bytes())));
-    memory().clear(states_.back().get(), states_.back().size());
-  }
+  std::vector<size_t> state_bytes;
+  for (const Port& p : core_->states) state_bytes.push_back(size_t(p.shape.size_bytes()));
+  states_ = runtime::cleared_states(memory(), state_bytes);
   state_is_seen_.resize(states_.size(), false);
   state_copies_.resize(states_.size());
   state_is_out_.resize(states_.size(), false);
