@@ -52,10 +52,11 @@ Generation LanguageModel::beam_search(std::span<const TokenId> prompt, int64_t b
   if (int64_t(prompt.size()) + options.max_tokens > d.capacity())
     throw invalid("generate: ", prompt.size(), " and ", options.max_tokens,
                   " tokens are more than the context of ", d.capacity());
-  d.truncate(0);
-  std::vector<TokenId> ids;
-  for (int64_t b = 0; b < beams; ++b) ids.insert(ids.end(), prompt.begin(), prompt.end());
-  TensorView logits = d.feed(ids);
+  // The prompt is read once, behind what is remembered of the text before.
+  Decoder& one = decoder(false, options.adapter);
+  const int64_t reused = one.reuse(prompt);
+  TensorView logits = one.feed(prompt.subspan(size_t(reused)));
+  d.adopt(one);
 
   const auto is_end = [&](TokenId id) {
     const auto among = [&](const std::vector<TokenId>& list) {
@@ -108,6 +109,7 @@ Generation LanguageModel::beam_search(std::span<const TokenId> prompt, int64_t b
   if (best) out.tokens = best->tokens, out.log_probabilities = best->log_probabilities;
   if (state_->tokenizer) out.text = state_->tokenizer->decode(out.tokens);
   out.prompt_tokens = int64_t(prompt.size());
+  out.reused_tokens = reused;
   return out;
 }
 

@@ -207,6 +207,16 @@ void Decoder::truncate(int64_t length) {
   context_length_ = length;
 }
 
+int64_t Decoder::reuse(std::span<const TokenId> prompt) {
+  const std::vector<TokenId>& held = tokens();
+  const auto shared =
+      int64_t(std::mismatch(held.begin(), held.end(), prompt.begin(), prompt.end()).first - held.begin());
+  int64_t keep = std::min(shared, int64_t(prompt.size()) - 1);
+  if (!can_truncate(keep)) keep = 0;
+  truncate(keep);
+  return keep;
+}
+
 Decoder::Mark Decoder::mark() {
   Mark m{.context_length = context_length_, .tokens = tokens_};
   for (const models::State& s : states_) {
@@ -256,6 +266,26 @@ void Decoder::reorder(std::span<const int64_t> from) {
   }
   const auto tokens = tokens_;
   for (size_t i = 0; i < rows; ++i) tokens_[i] = tokens[size_t(from[i])];
+}
+
+void Decoder::adopt(Decoder& one) {
+  RLX_CHECK(one.options_.batch == 1 && one.layout_.page == layout_.page &&
+                one.layout_.pages == layout_.pages && one.layout_.ring == layout_.ring &&
+                one.states_.size() == states_.size(),
+            "another memory");
+  for (const models::State& s : states_) {
+    const TensorView to = graph_->state(s.input), from = one.graph_->state(s.input);
+    const auto rows = size_t(options_.batch), bytes = to.bytes() / size_t(to.dims[0]);
+    // As in reorder; the last row of running states is nobody's.
+    const size_t first = s.in_pages ? size_t(layout_.page) : 0;
+    const size_t each = s.in_pages ? (size_t(to.dims[0]) - first) / rows : 1;
+    const size_t used = s.in_pages ? std::min(each, size_t(one.written_)) : 1;
+    for (size_t row = 0; row < rows; ++row)
+      std::memcpy(to.data + (first + row * each) * bytes, from.data + first * bytes, used * bytes);
+  }
+  for (auto& text : tokens_) text = one.tokens_[0];
+  written_ = one.written_;
+  context_length_ = one.context_length_;
 }
 
 }  // namespace rlx::llm

@@ -64,6 +64,8 @@ class Decoder {
   int64_t most_at_once() const;
   /// Forgets all but the first tokens of each row. Needs can_truncate(length).
   void truncate(int64_t length);
+  /// Cuts the memory of one text back to what it has in common with a prompt, leaving at least one token to read. Returns how much stays.
+  int64_t reuse(std::span<const TokenId> prompt);
   /// A place to come back to, for models that keep a running state.
   struct Mark {
     std::vector<std::vector<std::byte>> states;  // those that run on
@@ -76,6 +78,8 @@ class Decoder {
 
   /// Row i goes on with what row from[i] remembers.
   void reorder(std::span<const int64_t> from);
+  /// Every row goes on with what `one`, a decoder of the same model and options for one text, remembers.
+  void adopt(Decoder& one);
 
   /// With the option draft_hidden: of the tokens of the last call, [n, hidden].
   std::span<const float> draft_hidden() const { return draft_hidden_; }

@@ -15,17 +15,6 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Cuts the memory back to what it has in common with the prompt, leaving at least one token to read. Returns how much stays.
-int64_t reuse_prefix(Decoder& decoder, std::span<const TokenId> prompt) {
-  const std::vector<TokenId>& held = decoder.tokens();
-  const auto shared =
-      int64_t(std::mismatch(held.begin(), held.end(), prompt.begin(), prompt.end()).first - held.begin());
-  int64_t keep = std::min(shared, int64_t(prompt.size()) - 1);
-  if (!decoder.can_truncate(keep)) keep = 0;
-  decoder.truncate(keep);
-  return keep;
-}
-
 std::span<const float> row_of(const TensorView& logits, int64_t index) {
   const int64_t vocab = logits.dims[2];
   return logits.as<const float>().subspan(size_t(index * vocab), size_t(vocab));
@@ -107,7 +96,7 @@ Generation LanguageModel::generate_ids(std::span<const TokenId> prompt, const Ge
   if (int64_t(prompt.size()) > d.capacity())
     throw invalid("generate: the prompt has ", prompt.size(), " tokens, and the context is ", d.capacity());
   Writer writer(*this, prompt, options, on_token);
-  const int64_t reused = reuse_prefix(d, prompt);
+  const int64_t reused = d.reuse(prompt);
   int64_t runs = 0;
   double first = 0;
   if (!writer.ended()) {
