@@ -58,6 +58,7 @@ Decoder::Decoder(const models::Model& model, DecoderOptions options)
   }
   keeps_running_state_ = has_running_state(config_);
   tokens_.resize(size_t(options_.batch));
+  lengths_.resize(size_t(options_.batch), 0);
   for (auto& text : tokens_) text.reserve(size_t(options_.capacity));
   for (int64_t row = 0; row < options_.batch; ++row) rows_.push_back(int32_t(row));
 }
@@ -81,7 +82,10 @@ TensorView Decoder::feed(std::span<const TokenId> ids, std::span<const int64_t> 
   for (const TokenId id : ids)
     if (id < 0 || id >= config_.vocab) throw invalid("decoder: token ", id, " is not below ", config_.vocab);
   read_again_if_long(n);
-  context_length_ = std::max(context_length_, length() + n);
+  for (size_t row = 0; row < tokens_.size(); ++row) {
+    const int64_t more = n - (padding.empty() ? 0 : padding[row]);
+    lengths_[row] = std::max(lengths_[row], int32_t(int64_t(tokens_[row].size()) + more));
+  }
   draft_hidden_.clear();
   if (n <= options_.chunk) return feed_piece(ids, n, padding);
   gathered_.clear();
@@ -136,15 +140,14 @@ TensorView Decoder::feed_piece(std::span<const TokenId> ids, int64_t n, std::spa
       positions_[size_t(row * n + i)] = i < pad ? -1 : int32_t(text.size());
       if (i >= pad) text.push_back(ids[size_t(row * n + i)]);
     }
+    lengths_[size_t(row)] = std::max(lengths_[size_t(row)], int32_t(text.size()));
   }
   const int64_t length = this->length();
   written_ = std::max(written_, length);
-  context_length_ = std::max(context_length_, length);
   if (const int64_t width = pages_looked_at(length); width != table_width_) {
     table_width_ = width;
     fill_tables();
   }
-  lengths_.assign(size_t(batch), int32_t(context_length_));
   Input inputs[6];
   size_t count = 0;
   const auto add = [&](const char* name, TensorView value) { inputs[count++] = {name, value}; };
@@ -162,16 +165,28 @@ TensorView Decoder::feed_piece(std::span<const TokenId> ids, int64_t n, std::spa
   return out.view("logits");
 }
 
-// A model whose frequencies depend on the length of the text reads the text again when it has become long.
+// A model whose frequencies depend on the length of the text reads its texts again when one of them has become long.
 void Decoder::read_again_if_long(int64_t more) {
-  const int64_t limit = config_.rope.original_positions, now = length();
-  if (!takes_context_length_ || now == 0 || now > limit || now + more <= limit) return;
-  RLX_CHECK(options_.batch == 1, "a text that becomes long in a batch");
-  const std::vector<TokenId> text = tokens_[0];
+  if (!takes_context_length_ || length() == 0) return;
+  const int64_t limit = config_.rope.original_positions;
+  const auto becomes_long = [&](const std::vector<TokenId>& text) {
+    const auto now = int64_t(text.size());
+    return now <= limit && now + more > limit;
+  };
+  if (std::none_of(tokens_.begin(), tokens_.end(), becomes_long)) return;
+  const std::vector<std::vector<TokenId>> texts = tokens_;
+  const int64_t longest = length();
   truncate(0);
-  // The length that decides is that of the text with what is to come.
-  context_length_ = limit + 1;
-  feed_piece(text, int64_t(text.size()), {});
+  std::vector<TokenId> ids;
+  std::vector<int64_t> padding;
+  for (size_t row = 0; row < texts.size(); ++row) {
+    // The length that decides is that of the text with what is to come.
+    if (becomes_long(texts[row])) lengths_[row] = int32_t(limit + 1);
+    padding.push_back(longest - int64_t(texts[row].size()));
+    ids.insert(ids.end(), size_t(padding.back()), 0);
+    ids.insert(ids.end(), texts[row].begin(), texts[row].end());
+  }
+  feed_piece(ids, longest, padding);
 }
 
 // Frequencies that depend on the length of the text change at its limit, or with every token behind it.
@@ -189,8 +204,9 @@ bool Decoder::can_truncate(int64_t length) const {
   if (keeps_running_state_) return false;
   if (takes_context_length_) {
     const int64_t limit = config_.rope.original_positions;
-    if (config_.rope.kind == models::Rope::Kind::dynamic ? context_length_ > limit
-                                                         : (length > limit) != (context_length_ > limit))
+    const int64_t known = *std::max_element(lengths_.begin(), lengths_.end());
+    if (config_.rope.kind == models::Rope::Kind::dynamic ? known > limit
+                                                         : (length > limit) != (known > limit))
       return false;
   }
   if (!takes_window_pages_ || layout_.ring == layout_.pages) return true;
@@ -202,9 +218,11 @@ void Decoder::truncate(int64_t length) {
   RLX_CHECK(length >= 0 && length <= this->length(), "cut to ", length, " of ", this->length());
   RLX_CHECK(can_truncate(length), "what is remembered cannot be cut back to ", length);
   if (length == this->length()) return;
-  for (auto& text : tokens_) text.resize(std::min(text.size(), size_t(length)));
+  for (size_t row = 0; row < tokens_.size(); ++row) {
+    tokens_[row].resize(std::min(tokens_[row].size(), size_t(length)));
+    lengths_[row] = int32_t(tokens_[row].size());
+  }
   if (length == 0) written_ = 0;
-  context_length_ = length;
 }
 
 int64_t Decoder::reuse(std::span<const TokenId> prompt) {
@@ -218,7 +236,7 @@ int64_t Decoder::reuse(std::span<const TokenId> prompt) {
 }
 
 Decoder::Mark Decoder::mark() {
-  Mark m{.context_length = context_length_, .tokens = tokens_};
+  Mark m{.lengths = lengths_, .tokens = tokens_};
   for (const models::State& s : states_) {
     if (s.in_pages) continue;
     const TensorView state = graph_->state(s.input);
@@ -236,7 +254,7 @@ void Decoder::undo(const Mark& m) {
     ++next;
   }
   tokens_ = m.tokens;
-  context_length_ = m.context_length;
+  lengths_ = m.lengths;
 }
 
 void Decoder::reorder(std::span<const int64_t> from) {
@@ -265,7 +283,11 @@ void Decoder::reorder(std::span<const int64_t> from) {
     }
   }
   const auto tokens = tokens_;
-  for (size_t i = 0; i < rows; ++i) tokens_[i] = tokens[size_t(from[i])];
+  const auto lengths = lengths_;
+  for (size_t i = 0; i < rows; ++i) {
+    tokens_[i] = tokens[size_t(from[i])];
+    lengths_[i] = lengths[size_t(from[i])];
+  }
 }
 
 void Decoder::adopt(Decoder& one) {
@@ -285,7 +307,7 @@ void Decoder::adopt(Decoder& one) {
   }
   for (auto& text : tokens_) text = one.tokens_[0];
   written_ = one.written_;
-  context_length_ = one.context_length_;
+  lengths_.assign(size_t(options_.batch), one.lengths_[0]);
 }
 
 }  // namespace rlx::llm

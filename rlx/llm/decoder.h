@@ -69,7 +69,7 @@ class Decoder {
   /// A place to come back to, for models that keep a running state.
   struct Mark {
     std::vector<std::vector<std::byte>> states;  // those that run on
-    int64_t context_length = 0;
+    std::vector<int32_t> lengths;
     std::vector<std::vector<TokenId>> tokens;
   };
   Mark mark();
@@ -100,11 +100,11 @@ class Decoder {
   bool takes_pages_ = false, takes_window_pages_ = false, takes_rows_ = false;
   std::vector<models::State> states_;
   int64_t written_ = 0;                       // tokens of the longest row since the memory was empty
-  int64_t context_length_ = 0;                // tokens the text is known to have
   std::vector<std::vector<TokenId>> tokens_;  // by row
   std::vector<int32_t> pages_, window_pages_, rows_;
   int64_t table_width_ = 0;  // pages of a row in the tables
-  std::vector<int32_t> positions_, lengths_;
+  std::vector<int32_t> positions_;
+  std::vector<int32_t> lengths_;  // by row: tokens its text is known to have
   std::vector<TokenId> piece_;
   std::vector<float> gathered_;  // logits of all pieces of a call
   std::vector<float> draft_hidden_;

@@ -148,6 +148,27 @@ TEST_P(Checkpoint, SmallPagesAndRings) {
   feed(Ids(text.begin() + 3, text.begin() + 30));
 }
 
+// Where frequencies depend on the length of a text, those of a row are by its own: 20 tokens stay short, 28 become long on the way, and 36
+// are long from the start.
+TEST(Generate, RowsOfABatchBecomeLongByThemselves) {
+  RLX_REQUIRE_DATA("checkpoints/phi3");
+  LanguageModel model = open("checkpoints/phi3");
+  ASSERT_EQ(model.config().rope.original_positions, 32);
+  std::vector<Ids> prompts;
+  for (const int64_t length : {20, 28, 36}) {
+    prompts.emplace_back();
+    for (int64_t i = 0; i < length; ++i) prompts.back().push_back(TokenId((i * 37 + length) % 200));
+  }
+  const GenerateOptions options = greedy(10);
+  const std::vector<Generation> together = model.generate_batch(prompts, {&options, 1});
+  for (size_t row = 0; row < prompts.size(); ++row) {
+    EXPECT_EQ(together[row].tokens, model.generate_ids(prompts[row], options).tokens) << "row " << row;
+    EXPECT_EQ(model.beam_search(prompts[row], 1, options).tokens, together[row].tokens) << "row " << row;
+  }
+  // Beams go over the border too.
+  EXPECT_EQ(model.beam_search(prompts[1], 3, options).tokens.size(), 10u);
+}
+
 TEST(Decoder, KeysAndValuesOfEveryType) {
   RLX_REQUIRE_DATA("checkpoints/gemma3");
   const models::Model model = models::open_model(test::data_path("checkpoints/gemma3"));
