@@ -137,6 +137,82 @@ TEST(VmWorkload, a_chain_with_many_values_used_twice) {
   expect_judged(r, m, 0);
 }
 
+// Sums and differences with products of memory, which the machine does in one instruction: each is rounded twice.
+TEST(VmWorkload, sums_of_products_round_as_two_operations) {
+  RegionWriter w({1000}, 0);
+  const int a = w.load(w.in(DType::f32, {1}), kReal), b = w.load(w.in(DType::f32, {1}), kReal);
+  const int c = w.load(w.in(DType::f32, {1}), kReal), third = w.number(kReal, 1.0 / 3);
+  const int x = w.op(Op::sqrt, w.op(Op::abs, c));  // in the accumulator
+  int out[6];
+  for (int& y : out) y = w.out(DType::f32, {1});
+  w.store(out[0], w.op(Op::add, x, w.op(Op::mul, a, b)));
+  w.store(out[1], w.op(Op::sub, x, w.op(Op::mul, b, c)));
+  w.store(out[2], w.op(Op::sub, w.op(Op::mul, a, c), x));
+  w.store(out[3], w.op(Op::add, w.op(Op::mul, a, third), x));
+  w.store(out[4], w.op(Op::sub, w.op(Op::mul, b, third), w.op(Op::mul, c, third)));
+  w.store(out[5], w.op(Op::sub, x, w.op(Op::mul, c, third)));
+  const Region r = w.done();
+  Memory m(r, 1);
+  for (int i = 0; i < 3; ++i) fill(m, i, uint64_t(i) + 1);
+  expect_judged(r, m, 0);
+  // With one rounding some of the sums would be others.
+  const float *pa = m.as<float>(0), *pb = m.as<float>(1), *pc = m.as<float>(2);
+  int differ = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const float root = std::sqrt(std::fabs(pc[i])), product = pa[i] * pb[i];
+    differ += root + product != std::fma(pa[i], pb[i], root);
+  }
+  EXPECT_GT(differ, 50);
+}
+
+// Operands of narrow types are read where they are used.
+TEST(VmWorkload, narrow_operands_of_sums_and_products) {
+  for (const DType t : {DType::bf16, DType::f16}) {
+    RegionWriter w({3, 333}, 1);
+    const auto in = [&] { return w.load(w.in(t, {333, 1}), kReal); };
+    const int a = in(), b = in(), c = in(), d = in();
+    const int sum = w.op(Op::add, w.op(Op::mul, a, b), c);
+    w.store(w.out(DType::f32, {333, 1}), w.op(Op::mul, sum, d));
+    w.store(w.out(t, {333, 1}), sum);
+    const Region r = w.done();
+    Memory m(r, 1);
+    for (int i = 0; i < 4; ++i) {
+      const Array<float> x = random_array(999, uint64_t(i), -3, 3);
+      for (int64_t k = 0; k < 999; ++k)
+        m.as<uint16_t>(i)[k] = t == DType::bf16 ? f32_to_bf16(x[k]) : f32_to_f16(x[k]);
+    }
+    expect_judged(r, m, 0);
+  }
+}
+
+// Reductions of squares, of products, and of what memory holds, in rows that end within a block; whole numbers, so that
+// every order gives the same sum.
+TEST(VmWorkload, reductions_of_products_and_of_memory) {
+  for (const int64_t n : {40, 64, 1000, 9000}) {
+    RegionWriter w({5, n}, 1);
+    const int a = w.load(w.in(DType::f32, {n, 1}), kReal), b = w.load(w.in(DType::f32, {n, 1}), kReal);
+    const auto total = [&](Op op, int v, double start) {
+      const int s = w.reduce(op, v, {start, 0});
+      w.store(w.out(DType::f32, {1, 0}), s);
+      return s;
+    };
+    total(Op::reduce_sum, w.op(Op::mul, a, b), 0);
+    total(Op::reduce_sum, w.op(Op::mul, w.op(Op::abs, a), b), 0);
+    total(Op::reduce_sum, w.op(Op::mul, a, a), 0);
+    total(Op::reduce_sum, w.op(Op::square, w.op(Op::add, a, b)), 0);
+    total(Op::reduce_min, b, INFINITY);
+    const int most = total(Op::reduce_max, a, -INFINITY);
+    const int about = w.op(Op::sub, b, most);
+    total(Op::reduce_sum, w.op(Op::mul, about, about), 0);
+    const Region r = w.done();
+    Memory m(r);
+    for (int i = 0; i < 2; ++i) {
+      for (int64_t k = 0; k < 5 * n; ++k) m.as<float>(i)[k] = float((k * (7 + 4 * i)) % 9) - 4;
+    }
+    expect_judged(r, m, 0);
+  }
+}
+
 TEST(VmWorkload, bf16_residual_and_rms_norm) {
   const int64_t n = 520;
   RegionWriter w({30, n}, 1);
