@@ -24,6 +24,7 @@ Device::Device(std::string architecture, const Gpu* gpu)
   add_index(kernels_);
   add_moves(kernels_);
   add_packed(kernels_);
+  add_paged_attention(kernels_);
   add_product_groups(kernels_);
   add_products(kernels_);
   add_random(kernels_);

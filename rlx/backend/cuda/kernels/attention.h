@@ -22,6 +22,10 @@ struct Params {
   f32 scale, softcap;
 };
 
+typedef T Key;
+inline const Key* key_row(const Params& p, i64 b, int kv, int j) { return p.k + b * p.ks.batch + kv * p.ks.head + j * p.ks.row; }
+inline const Key* value_row(const Params& p, i64 b, int kv, int j) { return p.v + b * p.vs.batch + kv * p.vs.head + j * p.vs.row; }
+
 // The score of query i and key j, -inf where it is masked. Queries are counted from the end of the keys.
 inline f32 masked(const Params& p, f32 product, i64 b, i64 h, int i, int j) {
   f32 s = product * p.scale;

@@ -1,6 +1,6 @@
 // Attention of few queries over many keys, as when a text grows by a token: a block takes a part of the keys for all
 // queries that share a head of keys, so that keys and values are read once; a second kernel joins the parts in order. After
-// kAttentionShared (attention.h); before it stand also kQueries (rows of a block), kWide (rows begin at multiples of 16 bytes).
+// kAttentionShared (attention.h) or kPagedShared (paged_attention.h); before it stand also kQueries (rows of a block), kWide (rows begin at multiples of 16 bytes).
 #pragma once
 
 namespace rlx::cuda {
@@ -14,8 +14,8 @@ constexpr int kPartFloats = 2 + kValueDim;
 
 inline constexpr char kAttentionSplit[] = R"cuda(
 extern "C" __global__ void __launch_bounds__(256, 3) attention_split(Params p, f32* parts, int keys_each, int chunks) {
-  constexpr int kKeys = 64, kShare = 4, kPiece = kWide ? 16 / sizeof(T) : 1;
-  constexpr int kColumns = 4 / sizeof(T), kWidth = kValueDim / kColumns;  // values a thread sums; threads across a row
+  constexpr int kKeys = 64, kShare = 4, kPiece = kWide ? 16 / sizeof(Key) : 1;
+  constexpr int kColumns = 4 / sizeof(Key), kWidth = kValueDim / kColumns;  // values a thread sums; threads across a row
   constexpr int kSlices = 256 / kWidth > 0 ? 256 / kWidth : 1;
   __shared__ f32 q[kQueries][kDim];
   __shared__ f32 weights[kQueries][kKeys];
@@ -44,14 +44,14 @@ extern "C" __global__ void __launch_bounds__(256, 3) attention_split(Params p, f
     const int j = start + key;
     f32 s[kQueries] = {};
     if (j < p.k_len) {
-      const T* const row = p.k + b * p.ks.batch + kv * p.ks.head + j * p.ks.row;
+      const Key* const row = key_row(p, b, kv, j);
       #pragma unroll 4
       for (int d = part * kPiece; d < kDim; d += kShare * kPiece) {
-        T piece[kPiece];
+        Key piece[kPiece];
         if (kWide) {
           *reinterpret_cast<uint4*>(piece) = *reinterpret_cast<const uint4*>(row + d);
         } else {
-          piece[0] = d < p.head_dim ? row[d] : T{};
+          piece[0] = d < p.head_dim ? row[d] : Key{};
         }
         #pragma unroll
         for (int u = 0; u < kPiece; ++u) {
@@ -92,17 +92,16 @@ extern "C" __global__ void __launch_bounds__(256, 3) attention_split(Params p, f
         #pragma unroll
         for (int u = 0; u < kColumns; ++u) out[r][u] *= factor[r];
       }
-      const T* const values = p.v + b * p.vs.batch + kv * p.vs.head;
       const int open = p.k_len - start < kKeys ? p.k_len - start : kKeys;
       #pragma unroll 4
       for (int n = slice; n < open; n += kSlices) {
-        T v[kColumns];
-        const T* const at = values + (start + n) * p.vs.row + column;
+        Key v[kColumns];
+        const Key* const at = value_row(p, b, kv, start + n) + column;
         if (kWide && kColumns == 2) {
           *reinterpret_cast<u32*>(v) = *reinterpret_cast<const u32*>(at);
         } else {
           #pragma unroll
-          for (int u = 0; u < kColumns; ++u) v[u] = column + u < p.value_dim ? at[u] : T{};
+          for (int u = 0; u < kColumns; ++u) v[u] = column + u < p.value_dim ? at[u] : Key{};
         }
         #pragma unroll
         for (int r = 0; r < kQueries; ++r) {

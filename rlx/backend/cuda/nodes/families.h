@@ -21,6 +21,7 @@ void add_cross_entropy(KernelTable&);
 void add_index(KernelTable&);
 void add_moves(KernelTable&);
 void add_packed(KernelTable&);
+void add_paged_attention(KernelTable&);
 void add_product_groups(KernelTable&);
 void add_products(KernelTable&);
 void add_random(KernelTable&);
