@@ -51,11 +51,103 @@ inline Rounded rounded(const f32 (&v)[kOwn]) {
 }
 )cuda";
 
+// Rows of x as codes in shared memory, and what a strip of weights adds to their sums. Before it stand kRows of x, kExact (x stays f32), kKept and kWide
+// as for `packed_rows`, kBlockThreads, and the functions of Params that few_rows.h names.
+inline constexpr char kPackedRowParts[] = R"cuda(
+constexpr int kLayer = kRows * kStrips;
+struct Activations {
+  // q8: codes [2][kRows][kStrips][4], scales [kRows][kStrips], s sums [kParts][kRows][kStrips].
+  // exact: x [kRows][kStrips][33], so that threads on neighbouring strips read different banks.
+  u32* codes;
+  f32 *scales, *sums, *exact;
+  Activations(void* memory)
+      : codes(static_cast<u32*>(memory)), scales(reinterpret_cast<f32*>(codes + 8 * kLayer)), sums(scales + kLayer), exact(static_cast<f32*>(memory)) {}
+
+  // Rows `first`, .. below `m`, by all threads of the block; kBatch loads of a thread are on their way at a time.
+  void make(const Params& p, const T* kept, int first, int m) {
+    constexpr int kAll = kLayer * kThreads, kRounds = (kAll + kBlockThreads - 1) / kBlockThreads, kBatch = kRounds < 4 ? kRounds : 4;
+    #pragma unroll 1
+    for (int base = 0; base < kAll; base += kBatch * kBlockThreads) {
+      f32 v[kBatch][kOwn] = {};
+      #pragma unroll
+      for (int n = 0; n < kBatch; ++n) {
+        const int e = base + n * kBlockThreads + threadIdx.x, row = e / (kStrips * kThreads), at = e % (kStrips * kThreads);
+        if (e < kAll && first + row < m) fetch(v[n], (kKept ? kept + row * kFeatures : row_of(p, first + row)) + at * kOwn);
+      }
+      #pragma unroll
+      for (int n = 0; n < kBatch; ++n) keep(v[n], base + n * kBlockThreads + threadIdx.x);
+    }
+    __syncthreads();
+  }
+  static void fetch(f32 (&v)[kOwn], const T* from) {
+    constexpr int kTogether = !kWide && !kKept ? 1 : kOwn * sizeof(T) > 16 ? 16 / sizeof(T) : kOwn;
+    #pragma unroll
+    for (int i = 0; i < kOwn; i += kTogether) {
+      const auto some = load<kTogether>(from + i);
+      #pragma unroll
+      for (int u = 0; u < kTogether; ++u) v[i + u] = as_f32(some.v[u]);
+    }
+  }
+  void keep(const f32 (&v)[kOwn], int e) {
+    const int row = e / (kStrips * kThreads), at = e % (kStrips * kThreads), strip = at / kThreads, part = at % kThreads;
+    if (kExact) {
+      if (e < kLayer * kThreads) {
+        #pragma unroll
+        for (int i = 0; i < kOwn; ++i) exact[(row * kStrips + strip) * 33 + part * kOwn + i] = v[i];
+      }
+      return;
+    }
+    const Rounded q = rounded(v);
+    if (e >= kLayer * kThreads) return;
+    #pragma unroll
+    for (int i = 0; i < kOwn / 4; ++i) {
+      const int word = part * (kOwn / 4) + i;
+      codes[((word / 4 * kRows + row) * kStrips + strip) * 4 + word % 4] = q.code[i];
+    }
+    if (part == 0) {
+      scales[row * kStrips + strip] = q.scale;
+      #pragma unroll
+      for (int h = 0; Format::kOffsets && h < kParts; ++h) sums[h * kLayer + row * kStrips + strip] = q.sums[h];
+    }
+  }
+
+  void add(f32 (&acc)[kRows], const Strip& s, int strip) const {
+    #pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      if (kExact) {
+        const f32* const v = exact + (i * kStrips + strip) * 33;
+        f32 sum = 0;
+        #pragma unroll
+        for (int e = 0; e < 32; ++e) {
+          const f32 code = f32(i32(i8(s.code[e / 4] >> (8 * (e % 4)))));
+          f32 weight = s.scale[e / 16] * code;
+          if (Format::kOffsets) weight += s.offset[e / 16];
+          sum = fmaf(v[e], weight, sum);
+        }
+        acc[i] += sum;
+        continue;
+      }
+      const Pack<u32, 4> low = load<4>(codes + (i * kStrips + strip) * 4);
+      const Pack<u32, 4> high = load<4>(codes + ((kRows + i) * kStrips + strip) * 4);
+      i32 d0 = 0, d1 = 0;
+      #pragma unroll
+      for (int k = 0; k < 4; ++k) d0 = dot4(s.code[k], low.v[k], d0), d1 = dot4(s.code[4 + k], high.v[k], d1);
+      const f32 scale = scales[i * kStrips + strip];
+      const f32 dot = Format::kHalves ? fmaf(s.scale[1], f32(d1), s.scale[0] * f32(d0)) : s.scale[0] * f32(d0 + d1);
+      acc[i] = fmaf(scale, dot, acc[i]);
+      if (Format::kOffsets) {
+        acc[i] = fmaf(s.offset[0], sums[i * kStrips + strip], acc[i]);
+        if (kParts == 2) acc[i] = fmaf(s.offset[1], sums[kLayer + i * kStrips + strip], acc[i]);
+      }
+    }
+  }
+};
+)cuda";
+
 // Few rows: every block makes the codes of its rows of x itself and walks over columns of the result, kLanes threads for each
 // kEach of them, each the sum of kSides rows of weights. kRows of x a block; kExact keeps x in f32; kGrouped: each row of x has weights of its own. Params and
 // its functions are those of column_products (few_rows.h), with weights_of giving a row of blocks, and kWide, kKept and kColumns are meant as there.
 inline constexpr char kPackedRows[] = R"cuda(
-constexpr int kLayer = kRows * kStrips;
 inline void ask_for(const u8* row, int lane) {
   for (i64 at = lane * 128; at < kRowBytes; at += kLanes * 128) asm volatile("prefetch.global.L2 [%0];" :: "l"(row + at));
 }
@@ -63,13 +155,7 @@ extern "C" __global__ void __launch_bounds__(256, 3)
 packed_rows(Params p, int m, const Expert* experts, i64 slab, int slabs, u64* fault, u64 number) {
   __shared__ alignas(16) T kept[kKept ? kRows * kFeatures : 8];
   extern __shared__ uint4 shared[];
-  u32* const memory = reinterpret_cast<u32*>(shared);
-  // q8: codes [2][kRows][kStrips][4], scales [kRows][kStrips], s sums [kParts][kRows][kStrips].
-  // exact: x [kRows][kStrips][33], so that threads on neighbouring strips read different banks.
-  u32* const codes = memory;
-  f32* const scales = reinterpret_cast<f32*>(codes + 8 * kLayer);
-  f32* const sums = scales + kLayer;
-  f32* const exact = reinterpret_cast<f32*>(memory);
+  Activations x(shared);
   const int first = blockIdx.y * kRows;
   const int lane = threadIdx.x % kLanes, team = threadIdx.x / kLanes;
   constexpr int kGroup = 256 / kLanes * kEach;
@@ -97,41 +183,7 @@ packed_rows(Params p, int m, const Expert* experts, i64 slab, int slabs, u64* fa
     make_rows(p, kept);
     __syncthreads();
   }
-  for (int base = 0; base < kLayer * kThreads; base += 256) {
-    const int e = base + threadIdx.x, row = e / (kStrips * kThreads), at = e % (kStrips * kThreads);
-    const int strip = at / kThreads, part = at % kThreads;
-    f32 v[kOwn] = {};
-    if (e < kLayer * kThreads && first + row < m) {
-      const T* const from = (kKept ? kept + row * kFeatures : row_of(p, first + row)) + at * kOwn;
-      constexpr int kTogether = !kWide && !kKept ? 1 : kOwn * sizeof(T) > 16 ? 16 / sizeof(T) : kOwn;
-      #pragma unroll
-      for (int i = 0; i < kOwn; i += kTogether) {
-        const auto some = load<kTogether>(from + i);
-        #pragma unroll
-        for (int u = 0; u < kTogether; ++u) v[i + u] = as_f32(some.v[u]);
-      }
-    }
-    if (kExact) {
-      if (e < kLayer * kThreads) {
-        #pragma unroll
-        for (int i = 0; i < kOwn; ++i) exact[(row * kStrips + strip) * 33 + part * kOwn + i] = v[i];
-      }
-      continue;
-    }
-    const Rounded q = rounded(v);
-    if (e >= kLayer * kThreads) continue;
-    #pragma unroll
-    for (int i = 0; i < kOwn / 4; ++i) {
-      const int word = part * (kOwn / 4) + i;
-      codes[((word / 4 * kRows + row) * kStrips + strip) * 4 + word % 4] = q.code[i];
-    }
-    if (part == 0) {
-      scales[row * kStrips + strip] = q.scale;
-      #pragma unroll
-      for (int h = 0; Format::kOffsets && h < kParts; ++h) sums[h * kLayer + row * kStrips + strip] = q.sums[h];
-    }
-  }
-  __syncthreads();
+  x.make(p, kept, first, m);
   for (int group = blockIdx.x; group * kGroup < kColumns; group += gridDim.x) {
     const u8* from[kTracks];
     #pragma unroll
@@ -145,37 +197,7 @@ packed_rows(Params p, int m, const Expert* experts, i64 slab, int slabs, u64* fa
     #pragma unroll 2
     for (int strip = lane; strip < kStrips; strip += kLanes) {
       #pragma unroll
-      for (int r = 0; r < kTracks; ++r) {
-        const Strip s = strip_at(from[r], strip);
-        #pragma unroll
-        for (int i = 0; i < kRows; ++i) {
-          if (kExact) {
-            const f32* const v = exact + (i * kStrips + strip) * 33;
-            f32 sum = 0;
-            #pragma unroll
-            for (int e = 0; e < 32; ++e) {
-              const f32 code = f32(i32(i8(s.code[e / 4] >> (8 * (e % 4)))));
-              f32 weight = s.scale[e / 16] * code;
-              if (Format::kOffsets) weight += s.offset[e / 16];
-              sum = fmaf(v[e], weight, sum);
-            }
-            acc[r][i] += sum;
-            continue;
-          }
-          const Pack<u32, 4> low = load<4>(codes + (i * kStrips + strip) * 4);
-          const Pack<u32, 4> high = load<4>(codes + ((kRows + i) * kStrips + strip) * 4);
-          i32 d0 = 0, d1 = 0;
-          #pragma unroll
-          for (int k = 0; k < 4; ++k) d0 = dot4(s.code[k], low.v[k], d0), d1 = dot4(s.code[4 + k], high.v[k], d1);
-          const f32 scale = scales[i * kStrips + strip];
-          const f32 dot = Format::kHalves ? fmaf(s.scale[1], f32(d1), s.scale[0] * f32(d0)) : s.scale[0] * f32(d0 + d1);
-          acc[r][i] = fmaf(scale, dot, acc[r][i]);
-          if (Format::kOffsets) {
-            acc[r][i] = fmaf(s.offset[0], sums[i * kStrips + strip], acc[r][i]);
-            if (kParts == 2) acc[r][i] = fmaf(s.offset[1], sums[kLayer + i * kStrips + strip], acc[r][i]);
-          }
-        }
-      }
+      for (int r = 0; r < kTracks; ++r) x.add(acc[r], strip_at(from[r], strip), strip);
     }
     #pragma unroll
     for (int r = 0; r < kTracks; ++r) {

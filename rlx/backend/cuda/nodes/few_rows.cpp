@@ -1,12 +1,21 @@
 #include "rlx/backend/cuda/nodes/few_rows.h"
 
+#include <algorithm>
+
 #include "rlx/backend/cuda/kernels/few_rows.h"
+#include "rlx/backend/cuda/kernels/streamed_rows.h"
 #include "rlx/backend/cuda/region/printer.h"
 
 namespace rlx::cuda {
 namespace {
 
 constexpr int64_t kMostRows = 4, kMostElements = int64_t(1) << 30;
+constexpr int64_t kStreamedBytes = 1 << 20;  // weights from which on streams win
+constexpr int kStreamThreads = 512;
+constexpr int64_t kRingBytes = 64 << 10;  // of a block: two of them find room on a processor
+constexpr int64_t kLargeShared = 160 << 10;
+
+int64_t processors_of(const Device& device) { return device.gpu() ? device.gpu()->multiprocessors() : 132; }
 
 std::string sizes_text(const FewRows& p) {
   return cat("typedef ", memory_type(p.dtype), " T;\nconstexpr int kRows = ", p.m, ", kDepth = ", p.k,
@@ -38,8 +47,38 @@ std::string plain_hooks(const FewRows& p) {
 
 int64_t most_few_rows() { return kMostRows; }
 
+int64_t shared_memory_of(const Device& device) {
+  const std::string& name = device.functions().architecture();
+  if (name.starts_with("sm_9") || name.starts_with("sm_10")) return 227 << 10;
+  return name.starts_with("sm_80") ? 163 << 10 : 99 << 10;
+}
+
+int packed_block_threads(const Device& device, int64_t row_bytes, int64_t columns, int sides) {
+  const bool streams = shared_memory_of(device) >= kLargeShared && row_bytes % 16 == 0 && row_bytes >= 512 &&
+                       row_bytes * columns * sides >= kStreamedBytes && row_bytes < kMostElements;
+  return streams ? kStreamThreads : 256;
+}
+
+ColumnProducts streamed_rows(const Device& device, const FewRows& p, const ColumnHooks& hooks,
+                             std::string text, int64_t chunk_bytes, size_t extra) {
+  constexpr int64_t kWarps = kStreamThreads / 32;
+  const int64_t place = chunk_bytes + 16, slots = std::clamp<int64_t>(kRingBytes / (kWarps * place), 2, 4);
+  // Sums of more rows need the registers of two blocks.
+  const int64_t blocks = p.m <= 2 ? 2 : 1, processors = processors_of(device);
+  ColumnProducts out;
+  out.block = {kStreamThreads};
+  out.grid = {std::min((p.n + kWarps - 1) / kWarps, processors * blocks)};
+  out.shared = size_t(kWarps * slots * place) + extra;
+  out.function = device.functions().get(
+      {"streamed_rows",
+       cat("constexpr int kSlots = ", slots, ", kBlocks = ", blocks, ", kSides = ", hooks.sides,
+           ", kBlockThreads = ", kStreamThreads,
+           ";\nconstexpr bool kEarly = ", p.b_is_fixed ? "true" : "false", ";\n", text, kStreamedRows)});
+  return out;
+}
+
 ColumnProducts column_products(const Device& device, const FewRows& p, const ColumnHooks& hooks) {
-  const int64_t processors = device.gpu() ? device.gpu()->multiprocessors() : 132;
+  const int64_t processors = processors_of(device);
   const int64_t piece = 16 / int64_t(dtype_size(p.dtype));
   const int64_t lanes = lanes_for(p.k / piece), teams = 256 / lanes;
   const int64_t each = hooks.sides == 1 && p.n / (teams * 2) >= 2 * processors ? 2 : 1;
@@ -68,22 +107,18 @@ std::optional<FewRowsKernel> FewRowsKernel::make(const Device& device, const Few
     return std::nullopt;
   const int64_t piece = 16 / int64_t(dtype_size(p.dtype));
   if (p.k % piece != 0 || p.a_row % piece != 0) return std::nullopt;
-  const int64_t processors = device.gpu() ? device.gpu()->multiprocessors() : 132;
   FewRowsKernel out;
   out.p_ = p;
   if (p.b_row == 1 && p.b_column >= p.k && p.b_column % piece == 0) {
-    const ColumnProducts made = column_products(device, p, {.text = plain_hooks(p)});
-    out.block_ = {256};
-    out.grid_ = made.grid;
-    out.function_ = made.function;
+    out.kernel_ = column_products(device, p, {.text = plain_hooks(p)});
     return out;
   }
   if (p.b_column == 1 && p.b_row >= p.n && p.b_row % piece == 0 && p.n % piece == 0) {
     // Short runs where there would be few blocks.
-    const int64_t across = p.n / (8 * piece) >= processors / 2 ? 8 : 4, span = across * piece;
-    out.block_ = {512};
-    out.grid_ = {(p.n + span - 1) / span};
-    out.function_ = device.functions().get(
+    const int64_t across = p.n / (8 * piece) >= processors_of(device) / 2 ? 8 : 4, span = across * piece;
+    out.kernel_.block = {512};
+    out.kernel_.grid = {(p.n + span - 1) / span};
+    out.kernel_.function = device.functions().get(
         {"few_rows",
          cat(sizes_text(p), "constexpr i64 kLeading = ", p.b_row, ", kRowA = ", p.a_row,
              ", kRowC = ", p.c_row, ";\nconstexpr int kAcross = ", across, ";\n", kFewRowsByRow)});
@@ -97,7 +132,7 @@ void FewRowsKernel::run(const Stream& s, const void* a, const void* b, void* c) 
     const void *a, *b;
     void* c;
   } const p{a, b, c};
-  (*function_)(s.handle, grid_, block_, 0, p);
+  (*kernel_.function)(s.handle, kernel_.grid, kernel_.block, kernel_.shared, p);
 }
 
 }  // namespace rlx::cuda

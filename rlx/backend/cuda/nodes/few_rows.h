@@ -13,6 +13,8 @@ struct FewRows {
   int64_t m = 0, n = 0, k = 0;
   int64_t a_row = 0, c_row = 0;
   int64_t b_row = 0, b_column = 0;
+  bool b_is_fixed =
+      false;  // no kernel of the program makes it: it may be read before those in front have ended
 };
 
 /// How `column_products` (kernels/few_rows.h) gets at its operands.
@@ -20,11 +22,21 @@ struct ColumnHooks {
   std::string text;  // Params, weights_of, row_of, make_rows, finish
   int sides = 1;
   bool wide = true, kept = false;
+  int threads = 256;  // of the blocks that make_rows is written for
 };
 struct ColumnProducts {
-  FunctionRef function;  // on blocks of 256 threads; takes Params
-  Grid grid;
+  FunctionRef function;  // takes Params first
+  Grid grid, block{256};
+  size_t shared = 0;
 };
+/// Bytes of shared memory that a block of this processor may have.
+int64_t shared_memory_of(const Device&);
+/// The threads of a block for packed weights [columns, row_bytes] of each side: more where they are worth streaming through shared memory
+/// (kernels/streamed_rows.h).
+int packed_block_threads(const Device&, int64_t row_bytes, int64_t columns, int sides);
+/// `text` holds what stands before kStreamedRows but sizes of blocks and rings; `extra` bytes lie behind the rings.
+ColumnProducts streamed_rows(const Device&, const FewRows&, const ColumnHooks&, std::string text,
+                             int64_t chunk_bytes, size_t extra);
 /// Of `p` the type and the sizes count.
 ColumnProducts column_products(const Device&, const FewRows& p, const ColumnHooks&);
 /// Products of more rows are none of few.
@@ -43,8 +55,7 @@ class FewRowsKernel {
 
  private:
   FewRows p_;
-  Grid grid_, block_;
-  FunctionRef function_;
+  ColumnProducts kernel_;
 };
 
 }  // namespace rlx::cuda

@@ -1,6 +1,7 @@
 // Products with packed weights, decoded inside of the product, and packed weights as numbers.
 #include "rlx/backend/cuda/fault.h"
 #include "rlx/backend/cuda/kernels/packed_product.h"
+#include "rlx/backend/cuda/kernels/streamed_rows.h"
 #include "rlx/backend/cuda/nodes/element_kernel.h"
 #include "rlx/backend/cuda/nodes/on_first_use.h"
 #include "rlx/backend/cuda/nodes/packed_format.h"
@@ -15,6 +16,7 @@ namespace {
 using ops::Activations;
 
 constexpr int64_t kStrip = 32;
+constexpr int kBlockAlign = int(kVectorBytes);
 
 /// One product: rows of x with the weights of one matrix, or of one expert each.
 struct PackedProduct {
@@ -23,6 +25,7 @@ struct PackedProduct {
   int64_t m = 0, n = 0, k = 0, experts = 0;
   bool exact = false;
   DType expert_type = DType::i32;
+  bool is_fixed = false;  // no kernel of the program makes the weights
 };
 
 // ---- texts ----
@@ -66,14 +69,44 @@ RowShape row_shape(const PackedProduct& p, int multiprocessors) {
   return s;
 }
 
-Source rows_source(const PackedProduct& p, const RowShape& s, int align, const ColumnHooks& hooks) {
+// What stands before the kernels of few rows.
+std::string rows_text(const PackedProduct& p, int rows, int align, const ColumnHooks& hooks) {
   const auto flag = [](bool b) { return b ? "true" : "false"; };
+  return cat(packed_text(p, align), "constexpr int kRows = ", rows, ", kColumns = ", p.n,
+             ";\nconstexpr bool kExact = ", flag(p.exact), ", kKept = ", flag(hooks.kept),
+             ", kWide = ", flag(align > 1), ";\n", hooks.text, kPackedRowParts);
+}
+
+Source rows_source(const PackedProduct& p, const RowShape& s, int align, const ColumnHooks& hooks) {
   return {"packed_rows",
-          cat(packed_text(p, align), "typedef ", memory_type(p.expert_type),
-              " Expert;\nconstexpr int kRows = ", s.rows, ", kLanes = ", s.lanes, ", kEach = ", s.each,
-              ", kSides = ", hooks.sides, ", kColumns = ", p.n, ";\nconstexpr bool kExact = ", flag(p.exact),
-              ", kGrouped = ", flag(p.experts > 0), ", kKept = ", flag(hooks.kept),
-              ", kWide = ", flag(align > 1), ";\n", hooks.text, kPackedRows)};
+          cat("constexpr int kBlockThreads = 256, kLanes = ", s.lanes, ", kEach = ", s.each, ", kSides = ",
+              hooks.sides, ";\nconstexpr bool kGrouped = ", p.experts > 0 ? "true" : "false", ";\ntypedef ",
+              memory_type(p.expert_type), " Expert;\n", rows_text(p, s.rows, align, hooks), kPackedRows)};
+}
+
+int64_t row_bytes(const PackedProduct& p) { return p.k / p.format->elements * p.format->bytes; }
+
+// Of a chunk of weights: 64 are a multiple of 16 bytes in every format.
+int64_t chunk_strips(const quant::BlockFormat& f) {
+  const int64_t half = 32 * kStrip / f.elements * f.bytes;
+  return half % 16 == 0 && half >= 768 ? 32 : 64;
+}
+
+int threads_for(const Device& device, const PackedProduct& p, int sides, bool wide) {
+  constexpr size_t kBesideRings = 64 << 10;
+  const bool fits =
+      !p.exact && p.experts == 0 && p.m <= most_few_rows() && shared_bytes(p, int(p.m)) <= kBesideRings;
+  return wide && fits ? packed_block_threads(device, row_bytes(p), p.n, sides) : 256;
+}
+
+// All rows of x in one launch, weights through shared memory.
+ColumnProducts streamed_product(const Device& device, const PackedProduct& p, const ColumnHooks& hooks) {
+  const FewRows sizes{.dtype = p.type, .m = p.m, .n = p.n, .k = p.k, .b_is_fixed = p.is_fixed};
+  const int64_t strips = chunk_strips(*p.format);
+  return streamed_rows(device, sizes, hooks,
+                       cat(rows_text(p, int(p.m), kBlockAlign, hooks),
+                           "constexpr int kChunkStrips = ", strips, ";\n", kPackedStream),
+                       strips * kStrip / p.format->elements * p.format->bytes, shared_bytes(p, int(p.m)));
 }
 
 // One matrix, rows of x where they lie.
@@ -110,7 +143,6 @@ Source tiles_source(const PackedProduct& p, const TileShape& t, int align) {
 // ---- the step ----
 
 constexpr int64_t kFewRows = 8;  // as many are read again from the cache rather than put on matrix units
-constexpr int kBlockAlign = int(kVectorBytes);
 
 class PackedStep final : public Step {
  public:
@@ -118,6 +150,7 @@ class PackedStep final : public Step {
     multiprocessors_ = device.gpu() ? device.gpu()->multiprocessors() : 132;
     tiled_ = !p.exact && p.experts == 0 && p.m > kFewRows;
     aligned_ = load(kBlockAlign);
+    if (threads_for(device, p, 1, true) > 256) stream_ = streamed_product(device, p, plain_hooks());
     if (tiled_) {
       rounding_ = device.functions().get({"packed_rounding", packed_text(p, kBlockAlign) + kPackedRounding});
       const size_t strips = size_t(p.m * p.k / kStrip);
@@ -136,6 +169,9 @@ class PackedStep final : public Step {
     const Loaded& use = are_aligned({l.in[0], l.in[1]}) ? aligned_ : anywhere_.get([&] { return load(1); });
     if (tiled_) {
       run_tiles(l, use);
+    } else if (stream_.function && &use == &aligned_) {
+      PlainParams params{l.in[0], l.in[1], l.out[0]};
+      run_packed_rows(stream_, stream_of(l), p_.m, &params);
     } else {
       run_rows(l, use);
     }
@@ -192,6 +228,7 @@ class PackedStep final : public Step {
   bool tiled_ = false;
   uint64_t fault_ = 0;
   Loaded aligned_;
+  ColumnProducts stream_;  // null where another kernel is to be taken
   FunctionRef rounding_;
   OnFirstUse<Loaded> anywhere_;
 };
@@ -224,7 +261,8 @@ PackedProduct product_of(const Request& r, const std::string& scheme, Activation
           .m = k > 0 ? x.elements() / k : 0,
           .n = y.dim(-1).value(),
           .k = k,
-          .exact = activations == Activations::exact};
+          .exact = activations == Activations::exact,
+          .is_fixed = r.in[1].fixed};
 }
 
 std::unique_ptr<Step> prepare_product(const Request& r, const PackedProduct& p) {
@@ -348,7 +386,8 @@ PackedProduct few_rows_of(const ops::DequantMatmul::Attrs& a, const FewRows& s) 
           .m = s.m,
           .n = s.n,
           .k = s.k,
-          .exact = a.activations == Activations::exact};
+          .exact = a.activations == Activations::exact,
+          .is_fixed = s.b_is_fixed};
 }
 
 }  // namespace
@@ -359,30 +398,36 @@ std::string packed_rows_problem(const ops::DequantMatmul::Attrs& a, DType t, int
   return shared_bytes(p, int(rows)) > kMostShared ? cat("rows of ", depth, " elements") : std::string();
 }
 
-PackedRows packed_rows(const Device& device, const ops::DequantMatmul::Attrs& a, const FewRows& sizes,
-                       const ColumnHooks& hooks) {
+int packed_block_threads(const Device& device, const ops::DequantMatmul::Attrs& a, const FewRows& sizes,
+                         int sides, bool wide) {
+  return threads_for(device, few_rows_of(a, sizes), sides, wide);
+}
+
+ColumnProducts packed_rows(const Device& device, const ops::DequantMatmul::Attrs& a, const FewRows& sizes,
+                           const ColumnHooks& hooks) {
   const PackedProduct p = few_rows_of(a, sizes);
+  if (hooks.threads > 256) return streamed_product(device, p, hooks);
   const int multiprocessors = device.gpu() ? device.gpu()->multiprocessors() : 132;
   RowShape shape = row_shape(p, multiprocessors);
   shape.rows = int(sizes.m);
   if (hooks.sides > 1) shape.each = 1;
   const int64_t group = 256 / shape.lanes * shape.each, groups = (p.n + group - 1) / group;
   const int64_t most = multiprocessors * kBlocksEach, rounds = (groups + most - 1) / most;
-  PackedRows out;
+  ColumnProducts out;
   out.shared = shared_bytes(p, shape.rows);
-  out.kernel.grid = {(groups + rounds - 1) / rounds};
-  out.kernel.function = device.functions().get(rows_source(p, shape, hooks.wide ? kBlockAlign : 1, hooks));
+  out.grid = {(groups + rounds - 1) / rounds};
+  out.function = device.functions().get(rows_source(p, shape, hooks.wide ? kBlockAlign : 1, hooks));
   return out;
 }
 
-void run_packed_rows(const PackedRows& f, const Stream& s, int64_t rows, void* params) {
+void run_packed_rows(const ColumnProducts& f, const Stream& s, int64_t rows, void* params) {
   int m = int(rows), experts = 0;
   const void* none = nullptr;
   int64_t slab = 0;
   uint64_t fault = 0;
   uint64_t* word = s.fault;
   void* parameters[] = {params, &m, &none, &slab, &experts, &word, &fault, nullptr};
-  f.kernel.function->launch(s.handle, f.kernel.grid, {256}, f.shared, parameters);
+  f.function->launch(s.handle, f.grid, f.block, f.shared, parameters);
 }
 
 void add_packed(KernelTable& table) {

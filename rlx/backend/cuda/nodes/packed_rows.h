@@ -6,17 +6,15 @@
 
 namespace rlx::cuda {
 
-struct PackedRows {
-  ColumnProducts kernel;  // takes Params, rows, and no experts: see run_packed_rows
-  size_t shared = 0;
-};
-
 /// Why there is none for so many rows of this length, or nothing.
 std::string packed_rows_problem(const ops::DequantMatmul::Attrs&, DType, int64_t rows, int64_t depth);
-/// Of `sizes` the type and the sizes count; weights_of gives rows of blocks.
-PackedRows packed_rows(const Device&, const ops::DequantMatmul::Attrs&, const FewRows& sizes,
-                       const ColumnHooks&);
+/// Threads of the blocks that packed_rows will have.
+int packed_block_threads(const Device&, const ops::DequantMatmul::Attrs&, const FewRows& sizes, int sides,
+                         bool wide);
+/// Of `sizes` the type and the sizes count; weights_of gives rows of blocks. For run_packed_rows.
+ColumnProducts packed_rows(const Device&, const ops::DequantMatmul::Attrs&, const FewRows& sizes,
+                           const ColumnHooks&);
 /// One launch; `params` points to Params.
-void run_packed_rows(const PackedRows&, const Stream&, int64_t rows, void* params);
+void run_packed_rows(const ColumnProducts&, const Stream&, int64_t rows, void* params);
 
 }  // namespace rlx::cuda

@@ -14,7 +14,7 @@
 namespace rlx::cuda {
 namespace {
 
-constexpr int kThreads = 256;  // of a block, in the kernels of products
+constexpr int kThreads = 256;  // of a block, in most kernels of products
 
 /// The body of a group, read.
 class Reading {
@@ -132,7 +132,7 @@ Support accepts(const Request& r) {
 /// The text in front of a kernel of products, and where the members of its Params come from.
 class Hooks {
  public:
-  Hooks(const Reading& g, bool wide) : g_(g) {
+  Hooks(const Reading& g, bool wide, int threads) : g_(g), threads_(threads) {
     if (g.rows) add_rows(wide);
     add_products();
     if (g.elements) add_elements();
@@ -170,13 +170,13 @@ class Hooks {
       once[n.inputs.size() + i] = !kept;
       call += (kept ? "kept" : result(n.result(i), n.shapes[i].dtype())) + ", ";
     }
-    functions_ += print_row_function(r, block_schedule(r, kThreads, wide), "rows_region", once);
+    functions_ += print_row_function(r, block_schedule(r, threads_, wide), "rows_region", once);
     functions_ += cat("inline void make_rows(const Params& p, T* kept) {\n  for (int row = 0; row < ",
                       g_.row_count(), "; ++row) rows_region(", call, "row);\n");
     if (g_.result(g_.input()) >= 0) {
       const std::string to = result(g_.input(), g_.dtype());
       functions_ += cat("  __syncthreads();\n  for (int e = threadIdx.x; blockIdx.x == 0 && e < ",
-                        g_.row_count() * g_.depth(), "; e += 256) ", to, "[e] = kept[e];\n");
+                        g_.row_count() * g_.depth(), "; e += ", threads_, ") ", to, "[e] = kept[e];\n");
     }
     functions_ += "}\n";
   }
@@ -248,6 +248,7 @@ class Hooks {
   }
 
   const Reading& g_;
+  int threads_;
   std::vector<int> members_;
   std::vector<std::string> types_;
   std::string functions_, text_;
@@ -275,13 +276,13 @@ class ProductGroupStep final : public Step {
     for (const int m : use.members) params.push_back(address(l, m));
     if (is_packed_) return run_packed_rows(use.kernel, stream_of(l), rows_, params.data());
     void* parameters[] = {params.data(), nullptr};
-    use.kernel.kernel.function->launch(stream_of(l).handle, use.kernel.kernel.grid, {kThreads}, 0,
-                                       parameters);
+    use.kernel.function->launch(stream_of(l).handle, use.kernel.grid, use.kernel.block, use.kernel.shared,
+                                parameters);
   }
 
  private:
   struct Loaded {
-    PackedRows kernel;
+    ColumnProducts kernel;
     std::vector<int> members;
   };
 
@@ -291,18 +292,18 @@ class ProductGroupStep final : public Step {
 
   Loaded load(const Request& r, bool wide) const {
     const Reading g(r);
-    const Hooks hooks(g, wide);
-    const ColumnHooks how{.text = hooks.text(),
-                          .sides = g.elements ? int(g.products.size()) : 1,
-                          .wide = wide,
-                          .kept = g.rows != nullptr};
-    const FewRows sizes{.dtype = g.dtype(), .m = g.row_count(), .n = g.all_columns(), .k = g.depth()};
+    const int sides = g.elements ? int(g.products.size()) : 1;
+    const auto* packed = is_packed_ ? &g.products.front()->as<ops::DequantMatmul>() : nullptr;
+    const bool fixed = std::all_of(g.products.begin(), g.products.end(),
+                                   [&](const ir::Node* p) { return g.arg(p->inputs[1]).fixed; });
+    const FewRows sizes{
+        .dtype = g.dtype(), .m = g.row_count(), .n = g.all_columns(), .k = g.depth(), .b_is_fixed = fixed};
+    const int threads = packed ? packed_block_threads(device_, *packed, sizes, sides, wide) : kThreads;
+    const Hooks hooks(g, wide, threads);
+    const ColumnHooks how{
+        .text = hooks.text(), .sides = sides, .wide = wide, .kept = g.rows != nullptr, .threads = threads};
     Loaded made{.kernel = {}, .members = hooks.members()};
-    if (is_packed_) {
-      made.kernel = packed_rows(device_, g.products.front()->as<ops::DequantMatmul>(), sizes, how);
-    } else {
-      made.kernel.kernel = column_products(device_, sizes, how);
-    }
+    made.kernel = packed ? packed_rows(device_, *packed, sizes, how) : column_products(device_, sizes, how);
     return made;
   }
   Loaded load_anywhere() const {
