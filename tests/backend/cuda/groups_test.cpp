@@ -106,8 +106,9 @@ class GroupsOnDevice : public test::OnDevice {
 };
 
 TEST_F(GroupsOnDevice, layers_of_few_tokens) {
-  // Twelve results on the way to the last one are rounded, here or by the interpreter, and the last may be rounded to the other neighbour.
-  const double roundings = 16;
+  // Twelve results on the way to the last one are rounded, here and by the interpreter, each in its own way, and they are up to 4 where the last is small. In bf16 the
+  // interpreter is up to 0.07 away from the same layer in f32, the GPU 0.02; in f16 0.003 and 0.006.
+  const double roundings = 2 * 12 * 2;
   for (const auto& [type, tolerance] :
        {std::pair("f32", 1e-4), {"bf16", roundings * 0x1p-9}, {"f16", roundings * 0x1p-12}}) {
     for (const int64_t rows : {1, 2, 4}) {

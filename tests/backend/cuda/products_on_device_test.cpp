@@ -100,6 +100,50 @@ TEST_F(ProductsOnDevice, few_rows) {
   }
 }
 
+// Five rows and more on matrix units, with weights that stream: rows that are no whole number of slices, columns that are no whole number of tiles.
+TEST_F(ProductsOnDevice, some_rows_of_streamed_weights) {
+  for (const char* type : {"bf16", "f16"}) {
+    for (const int64_t m : {5, 8, 20, 32}) {
+      for (const auto& [k, n] : {std::pair(1040, 1003), {584, 260}, {64, 2000}, {4096, 40}}) {
+        compare(cat("graph @f(x: ", type, "[", m, ",", k, "], w: ", type, "[", n, ",", k,
+                    "]) { t = transpose(w, perm=[1,0]) y = matmul(x, t) return y }"),
+                1e-4);
+        compare(cat("graph @f(x: ", type, "[", m, ",", k, "], w: ", type, "[", k, ",", n / 8 * 8,
+                    "]) { y = matmul(x, w) return y }"),
+                1e-4);
+      }
+    }
+  }
+  // The weights are made by the kernel in front.
+  compare(
+      "graph @f(x: bf16[16,256], v: bf16[512,256]) { w = tanh(v) t = transpose(w, perm=[1,0]) y = matmul(x, t) return y }",
+      1e-4);
+}
+
+// Weights of more than 1 MB come through rings in shared memory; rows that are no whole number of chunks, columns that are no whole number of warps.
+TEST_F(ProductsOnDevice, packed_weights_that_stream) {
+  for (const quant::BlockFormat& f : quant::formats()) {
+    if (f.is_plain() || f.decode == nullptr) continue;
+    const int64_t k = 4352, bytes = k / f.elements * f.bytes, n = (int64_t(3) << 19) / bytes + 3;
+    compare(cat("graph @f(x: f32[", f.elements == 32 ? 4 : 1, ",", k, "], w: u8[", n, ",", bytes,
+                "]) { y = dequant_matmul(x, w, scheme=\"", cat(quant::Scheme::gguf(f)),
+                "\", activations=q8) return y }"),
+            kPackedError);
+  }
+}
+
+// A norm in front of two products and their gate behind them, in one kernel of the streaming kind. Where a norm differs in its last bit, one of 2,048 codes of activations may too.
+TEST_F(ProductsOnDevice, streamed_weights_with_rows_and_elements_around_them) {
+  for (const int64_t m : {1, 3}) {
+    compare(
+        cat("graph @f(x: f32[1,", m, ",2048], z: f32[1,", m,
+            ",2048], g: f32[2048], a: u8[2100,1152], b: u8[2100,1152]) {\n",
+            "  r = add(x, z) n = rms_norm(r, g) u = dequant_matmul(n, a, scheme=\"gguf_q4k\", activations=q8)\n",
+            "  v = dequant_matmul(n, b, scheme=\"gguf_q4k\", activations=q8) s = silu(u) y = mul(s, v)\n  return y, r=r\n}"),
+        5 * kPackedError);
+  }
+}
+
 TEST_F(ProductsOnDevice, attention_of_few_queries) {
   for (const char* type : {"f32", "bf16"}) {
     for (const auto& [seq, keys] : {std::pair(1, 40), {1, 900}, {3, 300}, {8, 64}}) {
@@ -112,6 +156,35 @@ TEST_F(ProductsOnDevice, attention_of_few_queries) {
                     "[2,", keys, ",32], m: bool[2,1,", seq, ",", keys,
                     "]) { y:2 = attention(q, k, v, m, has_mask=true, num_heads=6, num_kv_heads=1", kind,
                     ") return y, l=y#1 }"));
+      }
+    }
+  }
+}
+
+// Pages in any order, texts of different lengths, positions that see nothing.
+TEST_F(ProductsOnDevice, attention_over_pages) {
+  for (const char* type : {"f32", "bf16"}) {
+    for (const char* store : {"f32", "bf16", "f16"}) {
+      for (const auto& [seq, heads, kv, lanes, pages] :
+           {std::tuple(1, 4, 2, 64, 5), {1, 8, 1, 32, 70}, {3, 2, 2, 20, 9}, {20, 6, 3, 16, 12}}) {
+        const std::string text = cat(
+            "graph @f(q: ", type, "[3,", seq, ",", heads * lanes, "], k: ", store, "[1600,", kv * lanes,
+            "], p: i32[3,", pages, "], at: i32[3,", seq, "], v: ", store, "[1600,", kv * lanes,
+            "]) { y = paged_attention(q, k, p, at, v, num_heads=", heads, ", num_kv_heads=", kv, ", page=16");
+        for (const char* how : {")", ", window=30)", ", attn_logit_softcap=4.0)"}) {
+          const ir::Graph g = test::graph(cat(text, how, " return y }"));
+          NamedLiterals leaves;
+          uint64_t seed = 11;
+          for (const ir::NodeId id : g.leaves()) {
+            const ir::Node& n = g.node(id);
+            const std::string name = static_cast<const ir::NamedLeaf*>(n.attrs.get())->name;
+            const std::string range = name == "p" ? " <100" : name == "at" ? cat(" <", 16 * pages) : "";
+            leaves.emplace(name, ir::sample_literal(cat(n.shapes[0]) + range, seed++));
+          }
+          leaves.at("at").mutable_bytes()[3] = std::byte(0x80);  // a negative one
+          SCOPED_TRACE(cat(g));
+          expect_as_interpreted(g, leaves, 1e-4);
+        }
       }
     }
   }

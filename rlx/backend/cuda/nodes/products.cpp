@@ -4,6 +4,7 @@
 #include "rlx/backend/cuda/kernels/product.h"
 #include "rlx/backend/cuda/nodes/families.h"
 #include "rlx/backend/cuda/nodes/few_rows.h"
+#include "rlx/backend/cuda/nodes/streamed_tiles.h"
 #include "rlx/backend/cuda/region/printer.h"
 #include "rlx/ops/linalg/dot_general.h"
 #include "rlx/ops/linalg/matmul.h"
@@ -23,6 +24,7 @@ struct Product {
   int64_t m = 0, n = 0, k = 0, batch = 1;
   MatrixStrides a, b, c;
   std::vector<BatchAxis> outer;  // beside the batch
+  bool b_is_fixed = false;
 
   int64_t places() const {
     int64_t count = 1;
@@ -37,6 +39,7 @@ Product describe(const Arg& a, const Arg& b, const Arg& c) {
     return MatrixStrides{x.layout.strides[rank - 2], x.layout.strides[rank - 1]};
   };
   Product p{a.dtype(), b.dtype(), c.dtype()};
+  p.b_is_fixed = b.fixed;
   p.m = c.shape.dim(-2).value();
   p.n = c.shape.dim(-1).value();
   p.k = a.shape.dim(-1).value();
@@ -73,18 +76,21 @@ std::shared_ptr<const BlasPlan> blas_plan(const Device& device, const Product& p
       *device.gpu(), {.dtype = t, .m = p.m, .n = p.n, .k = p.k, .batch = p.batch, .a = *a, .b = *b, .c = *c});
 }
 
-std::optional<FewRowsKernel> few_rows_kernel(const Device& device, const Product& p) {
+// One matrix whose rows on the left and in the result are runs.
+template <class Kernel>
+std::optional<Kernel> rows_kernel(const Device& device, const Product& p) {
   const bool runs = (p.k == 1 || p.a.column == 1) && (p.n == 1 || p.c.column == 1);
   if (p.b_type != p.a_type || p.c_type != p.a_type || p.batch != 1 || p.places() != 1 || !runs)
     return std::nullopt;
-  return FewRowsKernel::make(device, {.dtype = p.a_type,
-                                      .m = p.m,
-                                      .n = p.n,
-                                      .k = p.k,
-                                      .a_row = p.m == 1 ? 0 : p.a.row,
-                                      .c_row = p.c.row,
-                                      .b_row = p.b.row,
-                                      .b_column = p.b.column});
+  return Kernel::make(device, {.dtype = p.a_type,
+                               .m = p.m,
+                               .n = p.n,
+                               .k = p.k,
+                               .a_row = p.m == 1 ? 0 : p.a.row,
+                               .c_row = p.c.row,
+                               .b_row = p.b.row,
+                               .b_column = p.b.column,
+                               .b_is_fixed = p.b_is_fixed});
 }
 
 Source tiled_source(const Product& p) {
@@ -124,12 +130,17 @@ constexpr size_t kWorkspaceAlignment = 256;  // what the library asks of its wor
 class ProductStep final : public Step {
  public:
   ProductStep(const Device& device, const Product& p)
-      : device_(device), p_(p), few_(few_rows_kernel(device, p)), blas_(blas_plan(device, p)) {
+      : device_(device),
+        p_(p),
+        few_(rows_kernel<FewRowsKernel>(device, p)),
+        tiles_(rows_kernel<StreamedTiles>(device, p)),
+        blas_(blas_plan(device, p)) {
     if (blas_ && blas_->workspace() > 0) workspace = blas_->workspace() + kWorkspaceAlignment;
     tiled_ = device.functions().get(tiled_source(p));
-    note = cat(few_    ? "few rows"
-               : blas_ ? "cuBLASLt"
-                       : "tiles of 64 x 64",
+    note = cat(few_     ? "few rows"
+               : tiles_ ? "weights that stream"
+               : blas_  ? "cuBLASLt"
+                        : "tiles of 64 x 64",
                ", ", p.m, " x ", p.n, " x ", p.k,
                p.batch * p.places() > 1 ? cat(", ", p.batch * p.places(), " times") : "");
   }
@@ -152,6 +163,7 @@ class ProductStep final : public Step {
     const Stream& s = stream_of(l);
     s.gpu.use();
     if (few_ && few_->fits(a, b)) return few_->run(s, a, b, c);
+    if (tiles_ && tiles_->fits(a, b)) return tiles_->run(s, a, b, c);
     if (blas_ && blas_->fits(a, b, c)) {
       const auto place =
           (reinterpret_cast<uintptr_t>(l.workspace) + kWorkspaceAlignment - 1) / kWorkspaceAlignment;
@@ -172,6 +184,7 @@ class ProductStep final : public Step {
   const Device& device_;
   Product p_;
   std::optional<FewRowsKernel> few_;
+  std::optional<StreamedTiles> tiles_;
   std::shared_ptr<const BlasPlan> blas_;
   FunctionRef tiled_;
 };
@@ -233,6 +246,7 @@ std::optional<Arg> matrices(const Arg& x, const std::vector<int>& batch, const s
   dims.push_back(r->size), dims.push_back(c->size);
   out.layout.strides.push_back(r->stride), out.layout.strides.push_back(c->stride);
   out.shape = Shape(x.dtype(), dims);
+  out.fixed = x.fixed;
   return out;
 }
 
