@@ -15,6 +15,7 @@ constexpr OptionInfo kOptions[] = {
     {"RLX_CUDA_PATH", "/usr/local/cuda/lib64", "folders of NVIDIA's libraries, separated by ':'"},
     {"RLX_CUDA_OVERLAP", "1",
      "0: a kernel of a GPU begins when the one before it has ended, not while it ends"},
+    {"RLX_CUDA_CONDITIONS", "1", "0: the host decides branches and loops on a GPU, not what is recorded"},
     {"RLX_CUDA_TF32", "0", "1: products of f32 on a GPU round their operands to 11 bits (tf32)"},
     {"RLX_DATA", "../shared/data", "folder of the test data; used by tests only"},
     {"RLX_TEST_DEVICE", "cpu", "where the tests of models run them; used by tests only"},

@@ -2,6 +2,7 @@
 
 #include "rlx/backend/cuda/compile/function.h"
 #include "rlx/base/error.h"
+#include "rlx/base/options.h"
 
 namespace rlx::cuda {
 namespace {
@@ -68,8 +69,9 @@ class BodyStream {
 }  // namespace
 
 bool records_conditions(const Gpu& gpu) {
+  static const bool wanted = option("RLX_CUDA_CONDITIONS").value_or("1") != "0";
   const Driver& d = gpu.use();
-  return gpu.driver_version() >= kFirstDriver && d.StreamGetCaptureInfo &&
+  return wanted && gpu.driver_version() >= kFirstDriver && d.StreamGetCaptureInfo &&
          d.StreamUpdateCaptureDependencies && d.StreamBeginCaptureToGraph && d.GraphAddNode &&
          d.GraphConditionalHandleCreate;
 }

@@ -8,7 +8,7 @@
 
 namespace rlx::cuda {
 
-/// Whether the driver records such nodes (CUDA 12.4 and newer).
+/// Whether the driver records such nodes (CUDA 12.4 and newer); RLX_CUDA_CONDITIONS=0 says no.
 bool records_conditions(const Gpu&);
 bool is_recording(const Stream&);
 

@@ -1,6 +1,7 @@
 // Loops and branches. Bodies are programs of this device; a scan of known length only queues work, so that
 // it can be recorded. Where the driver records conditional nodes, a branch or loop is one of them; else, and in the first run, conditions
 // are fetched and the host decides.
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -135,6 +136,16 @@ extern "C" __global__ void set_conditions(u64 yes, u64 no, int has_no, const Fla
 }
 )cuda";
 
+// Carries inside of a conditional node: nodes of copies there cost more than kernels.
+constexpr char kCopyBytes[] = R"cuda(
+extern "C" __global__ void copy_bytes(u8* to, const u8* from, i64 bytes) {
+  const i64 whole = (reinterpret_cast<u64>(to) | reinterpret_cast<u64>(from)) % 16 == 0 ? bytes / 16 : 0, step = i64(gridDim.x) * 256;
+  const i64 first = i64(blockIdx.x) * 256 + threadIdx.x;
+  for (i64 i = first; i < whole; i += step) reinterpret_cast<uint4*>(to)[i] = reinterpret_cast<const uint4*>(from)[i];
+  for (i64 i = whole * 16 + first; i < bytes; i += step) to[i] = from[i];
+}
+)cuda";
+
 class Condition {
  public:
   Condition(const Request& r, const Shape& flags) : device_(device_of(r)), count_(flags.elements()) {
@@ -206,7 +217,8 @@ class WhileStep final : public Step {
       : attrs_(r.node.as<ops::While>()),
         test_(r, *attrs_.cond),
         body_(r, *attrs_.body),
-        condition_(r, test_.output(0)) {
+        condition_(r, test_.output(0)),
+        copy_(device_of(r).functions().get({"copy_bytes", kCopyBytes})) {
     carries_ = size_t(attrs_.carries);
     operands_ = r.in.size();
     for (size_t i = 0; i < carries_; ++i) {
@@ -258,7 +270,12 @@ class WhileStep final : public Step {
     record_conditional(s, go_on, Repeat::as_long_as_it_holds, [&](Stream& inside) {
       const Launch at = on_stream(l, inside);
       body_.run(at, l.workspace + inside_, leaves.data(), outputs.data());
-      for (size_t i = 0; i < carries_; ++i) queue_copy(at, l.out[i], outputs[i], bytes_[i]);
+      for (size_t i = 0; i < carries_; ++i) {
+        constexpr int64_t kEach = 256 * 64, kMostBlocks = 1024;
+        const auto bytes = int64_t(bytes_[i]);
+        (*copy_)(inside.handle, {std::min((bytes + kEach - 1) / kEach, kMostBlocks)}, {256}, 0, l.out[i],
+                 outputs[i], bytes);
+      }
       decide(at);
     });
   }
@@ -266,6 +283,7 @@ class WhileStep final : public Step {
   ops::While::Attrs attrs_;
   GpuBody test_, body_;
   Condition condition_;
+  FunctionRef copy_;
   size_t carries_ = 0, operands_ = 0, place_bytes_ = 0, steps_ = 0, flags_ = 0, inside_ = 0;
   std::vector<size_t> bytes_, places_;
 };
