@@ -49,9 +49,7 @@ Tensor bitwise_and(const Operand& a, const Operand& b, const Loc& loc) {
   return apply<ops::BitwiseAnd>({}, {a, b}, loc);
 }
 Tensor bitwise_not(const Tensor& x, const Loc& loc) { return apply<ops::BitwiseNot>({}, {x}, loc); }
-Tensor bitwise_or(const Operand& a, const Operand& b, const Loc& loc) {
-  return apply<ops::BitwiseOr>({}, {a, b}, loc);
-}
+Tensor bitwise_or(const Operand& a, const Operand& b, const Loc& loc) { return apply<ops::BitwiseOr>({}, {a, b}, loc); }
 Tensor bitwise_xor(const Operand& a, const Operand& b, const Loc& loc) {
   return apply<ops::BitwiseXor>({}, {a, b}, loc);
 }
@@ -119,9 +117,7 @@ Tensor cumsum(const Tensor& x, ops::Cumsum::Attrs attrs, const Loc& loc) {
 Tensor cumsum_backward(const Tensor& dy, ops::CumsumBackward::Attrs attrs, const Loc& loc) {
   return apply<ops::CumsumBackward>(std::move(attrs), {dy}, loc);
 }
-Tensor dense_solve(const Tensor& a, const Tensor& b, const Loc& loc) {
-  return apply<ops::DenseSolve>({}, {a, b}, loc);
-}
+Tensor dense_solve(const Tensor& a, const Tensor& b, const Loc& loc) { return apply<ops::DenseSolve>({}, {a, b}, loc); }
 Tensor depthwise_conv1d_causal(const Tensor& input, const Tensor& weight, const Tensor& left_pad,
                                const Loc& loc) {
   return apply<ops::DepthwiseConv1dCausal>({}, {input, weight, left_pad}, loc);
@@ -348,9 +344,7 @@ Tensor logical_and(const Operand& a, const Operand& b, const Loc& loc) {
   return apply<ops::LogicalAnd>({}, {a, b}, loc);
 }
 Tensor logical_not(const Tensor& x, const Loc& loc) { return apply<ops::LogicalNot>({}, {x}, loc); }
-Tensor logical_or(const Operand& a, const Operand& b, const Loc& loc) {
-  return apply<ops::LogicalOr>({}, {a, b}, loc);
-}
+Tensor logical_or(const Operand& a, const Operand& b, const Loc& loc) { return apply<ops::LogicalOr>({}, {a, b}, loc); }
 Tensor logical_xor(const Operand& a, const Operand& b, const Loc& loc) {
   return apply<ops::LogicalXor>({}, {a, b}, loc);
 }
@@ -364,9 +358,7 @@ Tensor lora_matmul(const Tensor& x, const Tensor& w, const Tensor& a, const Tens
 Tensor make_complex(const Operand& re, const Operand& im, const Loc& loc) {
   return apply<ops::MakeComplex>({}, {re, im}, loc);
 }
-Tensor matmul(const Tensor& lhs, const Tensor& rhs, const Loc& loc) {
-  return apply<ops::Matmul>({}, {lhs, rhs}, loc);
-}
+Tensor matmul(const Tensor& lhs, const Tensor& rhs, const Loc& loc) { return apply<ops::Matmul>({}, {lhs, rhs}, loc); }
 Tensor max(const Operand& a, const Operand& b, const Loc& loc) { return apply<ops::Max>({}, {a, b}, loc); }
 Tensor maxpool2d_backward(const Tensor& x, const Tensor& dy, ops::MaxPool2dBackward::Attrs attrs,
                           const Loc& loc) {
@@ -501,9 +493,7 @@ std::array<Tensor, 2> shared_linear_pair(const Tensor& x, const Tensor& w_first,
                                          const Loc& loc) {
   return apply<ops::SharedLinearPair>({}, {x, w_first, w_second}, loc);
 }
-Tensor shift_left(const Operand& a, const Operand& b, const Loc& loc) {
-  return apply<ops::ShiftLeft>({}, {a, b}, loc);
-}
+Tensor shift_left(const Operand& a, const Operand& b, const Loc& loc) { return apply<ops::ShiftLeft>({}, {a, b}, loc); }
 Tensor shift_right(const Operand& a, const Operand& b, const Loc& loc) {
   return apply<ops::ShiftRight>({}, {a, b}, loc);
 }
