@@ -14,7 +14,7 @@ import os
 import re
 import sys
 
-UNIT_LINES = 1200  # at most, unless one source is longer: 3 to 6 s
+UNIT_LINES = 1200  # at most, unless one source is longer: 7 s in the middle
 BUCKET_LINES = 4000
 
 TOKEN = re.compile(r"[A-Za-z_]\w*|::|->|\.\.\.|[{}()\[\]<>;,=.&*:#]|[^\s\w]|\d[\w.']*")
