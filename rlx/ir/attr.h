@@ -160,49 +160,4 @@ struct AttrTraits<std::optional<T>> {
   }
 };
 
-template <class T>
-inline constexpr bool is_optional = false;
-template <class T>
-inline constexpr bool is_optional<std::optional<T>> = true;
-
-namespace detail {
-
-template <class T>
-std::vector<std::string_view> choices_of() {
-  if constexpr (is_optional<T>) {
-    return choices_of<typename T::value_type>();
-  } else if constexpr (std::is_enum_v<T> && !std::is_same_v<T, DType>) {
-    const auto names = choice_names(T{});
-    return {names.begin(), names.end()};
-  } else {
-    return {};
-  }
-}
-
-}  // namespace detail
-
-template <class Attrs>
-std::vector<FieldInfo> describe_fields() {
-  std::vector<FieldInfo> out;
-  const Attrs defaults{};
-  std::apply(
-      [&]<class... Ts>(const Field<Attrs, Ts>&... fields) {
-        (out.push_back(
-             {.name = fields.name,
-              .doc = fields.doc,
-              .kind = AttrTraits<Ts>::kind,
-              .optional = is_optional<Ts>,
-              .choices = detail::choices_of<Ts>(),
-              .default_value = AttrTraits<Ts>::to(defaults.*(fields.member)),
-              .get = [m = fields.member](
-                         const void* a) { return AttrTraits<Ts>::to(static_cast<const Attrs*>(a)->*m); },
-              .set = [m = fields.member](
-                         void* a,
-                         const AttrValue& v) { static_cast<Attrs*>(a)->*m = AttrTraits<Ts>::from(v); }}),
-         ...);
-      },
-      Attrs::fields());
-  return out;
-}
-
 }  // namespace rlx::ir

@@ -7,22 +7,69 @@
 namespace rlx::ir {
 
 namespace detail {
-std::vector<std::string> split_names(std::string_view list);
-void set_arity(OpDef&);
+
+/// An empty record, filled. Nothing of its making stands in the functions of the records.
+OpDef filled(void (*fill)(OpDef&));
+void set_names(OpDef&, std::string_view operands, std::string_view results);
+void add_sample(std::vector<Sample>&, AttrsRef, std::vector<std::string>&&);
+
+template <class T>
+inline constexpr bool is_optional = false;
+template <class T>
+inline constexpr bool is_optional<std::optional<T>> = true;
+
+template <class T>
+std::vector<std::string_view> choices_of() {
+  if constexpr (is_optional<T>) {
+    return choices_of<typename T::value_type>();
+  } else if constexpr (std::is_enum_v<T> && !std::is_same_v<T, DType>) {
+    const auto names = choice_names(T{});
+    return {names.begin(), names.end()};
+  } else {
+    return {};
+  }
+}
+
+/// A field of type T that lies `offset` bytes behind the beginning of its struct: one function for all structs.
+template <class T>
+void add_field(std::vector<FieldInfo>& out, std::string_view name, std::string_view doc, const void* defaults,
+               ptrdiff_t offset) {
+  const auto get = [offset](const void* attrs) {
+    return AttrTraits<T>::to(*reinterpret_cast<const T*>(static_cast<const char*>(attrs) + offset));
+  };
+  const auto set = [offset](void* attrs, const AttrValue& v) {
+    *reinterpret_cast<T*>(static_cast<char*>(attrs) + offset) = AttrTraits<T>::from(v);
+  };
+  out.push_back({name, doc, AttrTraits<T>::kind, is_optional<T>, choices_of<T>(), get(defaults), get, set});
+}
+
 }  // namespace detail
 
+template <class Attrs>
+std::vector<FieldInfo> describe_fields() {
+  std::vector<FieldInfo> out;
+  const Attrs defaults{};
+  const auto start = reinterpret_cast<const char*>(&defaults);
+  std::apply(
+      [&]<class... Ts>(const Field<Attrs, Ts>&... fields) {
+        (detail::add_field<Ts>(out, fields.name, fields.doc, start,
+                               reinterpret_cast<const char*>(&(defaults.*(fields.member))) - start),
+         ...);
+      },
+      Attrs::fields());
+  return out;
+}
+
 template <OpRecord Op>
-OpDef build_def() {
+void fill_def(OpDef& d) {
   using Attrs = typename Op::Attrs;
-  OpDef d;
   d.name = Op::name;
   d.summary = Op::summary;
   d.doc = Op::doc;
-  d.operands = detail::split_names(Op::operands);
-  d.results = {"y"};
-  if constexpr (requires { Op::results; }) d.results = detail::split_names(Op::results);
+  std::string_view results = "y";
+  if constexpr (requires { Op::results; }) results = Op::results;
+  detail::set_names(d, Op::operands, results);
   if constexpr (requires { Op::traits; }) d.traits = Op::traits;
-  detail::set_arity(d);
   d.fields = describe_fields<Attrs>();
   d.copy_attrs = [](const void* a) -> std::shared_ptr<void> {
     return a ? std::make_shared<Attrs>(*static_cast<const Attrs*>(a)) : std::make_shared<Attrs>();
@@ -60,16 +107,15 @@ OpDef build_def() {
     d.samples = [] {
       std::vector<Sample> out;
       for (auto& s : Op::samples())
-        out.push_back({std::make_shared<Attrs>(std::move(s.attrs)), std::move(s.inputs)});
+        detail::add_sample(out, std::make_shared<Attrs>(std::move(s.attrs)), std::move(s.inputs));
       return out;
     };
   }
-  return d;
 }
 
 template <OpRecord Op>
 const OpDef& def() {
-  static const OpDef d = build_def<Op>();
+  static const OpDef d = detail::filled(&fill_def<Op>);
   return d;
 }
 

@@ -190,6 +190,7 @@ const OpDef& OpTable::at(std::string_view name) const {
 }
 
 namespace detail {
+namespace {
 
 std::vector<std::string> split_names(std::string_view list) {
   std::vector<std::string> out;
@@ -204,7 +205,17 @@ std::vector<std::string> split_names(std::string_view list) {
   return out;
 }
 
-void set_arity(OpDef& d) {
+}  // namespace
+
+OpDef filled(void (*fill)(OpDef&)) {
+  OpDef d;
+  fill(d);
+  return d;
+}
+
+void set_names(OpDef& d, std::string_view operands, std::string_view results) {
+  d.operands = split_names(operands);
+  d.results = split_names(results);
   d.min_operands = d.max_operands = 0;
   for (const std::string& name : d.operands) {
     if (name.ends_with("...")) {
@@ -214,6 +225,10 @@ void set_arity(OpDef& d) {
       if (!name.ends_with("?")) ++d.min_operands;
     }
   }
+}
+
+void add_sample(std::vector<Sample>& samples, AttrsRef attrs, std::vector<std::string>&& inputs) {
+  samples.push_back({std::move(attrs), std::move(inputs)});
 }
 
 }  // namespace detail
