@@ -7,6 +7,7 @@
 
 #include "rlx/ir/leaves.h"
 #include "rlx/ops/all.h"
+#include "rlx/passes/edit.h"
 
 namespace rlx::passes {
 namespace {
@@ -115,22 +116,22 @@ bool holds(const ir::Node& n, double number) {
 
 bool match(const ir::Graph& g, const Pattern& p, ir::Value v, Bound& bound);
 
-bool match_operands(const ir::Graph& g, const Pattern& p, const ir::Values& operands, Bound& bound) {
+bool match_operands(const ir::Graph& g, const Pattern& p, std::span<const ir::Value> operands, Bound& bound) {
   for (size_t i = 0; i < operands.size(); ++i) {
     if (!match(g, p.operands[i], operands[i], bound)) return false;
   }
   return true;
 }
 
-bool match_call(const ir::Graph& g, const Pattern& p, const ir::OpDef* op, ir::Values operands,
-                Bound& bound) {
+bool match_call(const ir::Graph& g, const Pattern& p, const ir::OpDef* op,
+                std::span<const ir::Value> operands, Bound& bound) {
   if (op != p.op || operands.size() != p.operands.size()) return false;
   const Bound before = bound;
   if (match_operands(g, p, operands, bound)) return true;
   if (!op->traits.commutative || operands.size() != 2) return false;
   bound = before;
-  std::swap(operands[0], operands[1]);
-  return match_operands(g, p, operands, bound);
+  const ir::Value turned[] = {operands[1], operands[0]};
+  return match_operands(g, p, turned, bound);
 }
 
 bool match(const ir::Graph& g, const Pattern& p, ir::Value v, Bound& bound) {
@@ -154,25 +155,22 @@ ir::Value emit(ir::Graph& g, const Pattern& p, const Bound& bound) {
 
 std::span<const Rule> algebraic_rules() { return kRules; }
 
-ir::Rewritten simplify(const ir::Graph& graph) {
+ir::Rewritten simplify(ir::Graph graph) {
   const auto& rules = rules_by_operator();
-  return ir::rewrite(graph, [&](ir::Cloner& copy, const ir::Node& n) -> std::optional<ir::Values> {
+  return edit(std::move(graph), [&](ir::Graph& g, const ir::Node& n) -> std::optional<ir::Values> {
     const auto [first, last] = rules.equal_range(n.op);
-    if (first == last) return std::nullopt;
-    ir::Graph& to = copy.to();
-    const ir::Values operands = copy.at(n.inputs);
     for (auto it = first; it != last; ++it) {
       const ParsedRule& r = it->second;
       Bound bound;
-      if (!match_call(to, r.from, n.op, operands, bound)) continue;
+      if (!match_call(g, r.from, n.op, n.inputs, bound)) continue;
       if (r.to.op == nullptr) {
         const ir::Value v = bound.at(r.to.name);
-        if (to.shape(v) != n.shapes[0]) continue;
+        if (g.shape(v) != n.shapes[0]) continue;
         return ir::Values{v};
       }
-      const ir::OriginScope scope(to, ir::noted_origin(n, std::string(r.rule->name)));
-      const ir::Value v = emit(to, r.to, bound);
-      if (to.shape(v) == n.shapes[0]) return ir::Values{v};
+      const ir::OriginScope scope(g, ir::noted_origin(n, std::string(r.rule->name)));
+      const ir::Value v = emit(g, r.to, bound);
+      if (g.shape(v) == n.shapes[0]) return ir::Values{v};
     }
     return std::nullopt;
   });

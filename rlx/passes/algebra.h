@@ -15,7 +15,7 @@ std::span<const Rule> algebraic_rules();
 
 /// Applies the rules wherever the type of the value stays the same.
 ///   y = mul(neg(neg(x)), 1)   =>   y = x
-ir::Rewritten simplify(const ir::Graph&);
+ir::Rewritten simplify(ir::Graph);
 
 /// One side of a rule as a graph of its own, with the names as inputs of this type in order of appearance in `from`; for proofs.
 ir::Graph side_of(const Rule&, bool from, const Shape& type);

@@ -3,31 +3,31 @@
 #include <unordered_map>
 
 #include "rlx/ir/compare.h"
+#include "rlx/passes/edit.h"
 
 namespace rlx::passes {
 
-// A candidate is looked up by hash and then compared with the node in the new graph, so that one table serves a graph and its
+// A candidate is looked up by hash and then compared with the node that is there, so that one table serves a graph and its
 // bodies.
-ir::Rewritten cse(const ir::Graph& graph) {
+ir::Rewritten cse(ir::Graph graph) {
   std::unordered_multimap<uint64_t, ir::NodeId> seen;
-  return ir::rewrite(graph, [&](ir::Cloner& copy, const ir::Node& n) -> std::optional<ir::Values> {
-    if (n.op->traits.leaf || !n.op->traits.pure) return std::nullopt;
-    ir::Graph& to = copy.to();
-    const ir::Values operands = copy.at(n.inputs);
+  seen.reserve(graph.len());
+  return edit(std::move(graph), [&](ir::Graph& g, const ir::Node& n) -> std::optional<ir::Values> {
+    if (!n.op->traits.pure) return std::nullopt;
     Hasher h;
     ir::add_operation(h, n);
-    for (const ir::Value v : operands) h.add(uint64_t(v.node) << 16 | v.index);
-    h.add(to.tag());
+    for (const ir::Value v : n.inputs) h.add(uint64_t(v.node) << 16 | v.index);
+    h.add(g.tag());
     const uint64_t key = h.finish().lo;
     for (auto [it, end] = seen.equal_range(key); it != end; ++it) {
-      if (!to.contains(it->second)) continue;
-      const ir::Node& other = to.node(it->second);
-      if (!ir::same_operation(other, n) || other.inputs != operands) continue;
+      if (!g.contains(it->second)) continue;
+      const ir::Node& other = g.node(it->second);
+      if (other.id == n.id || !ir::same_operation(other, n) || other.inputs != n.inputs) continue;
       ir::Values results;
-      for (uint32_t i = 0; i < other.shapes.size(); ++i) results.push_back(to.value(other.id, i));
+      for (uint32_t i = 0; i < other.shapes.size(); ++i) results.push_back(g.value(other.id, i));
       return results;
     }
-    seen.emplace(key, to.next_id());
+    seen.emplace(key, n.id);
     return std::nullopt;
   });
 }

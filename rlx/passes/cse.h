@@ -8,6 +8,6 @@ namespace rlx::passes {
 /// Merges nodes that have the same operator, attributes and operands.
 ///   a = exp(x); b = exp(x); y = add(a, b)   =>   a = exp(x); y = add(a, a)
 /// Impure nodes are kept apart.
-ir::Rewritten cse(const ir::Graph&);
+ir::Rewritten cse(ir::Graph);
 
 }  // namespace rlx::passes

@@ -9,8 +9,6 @@ namespace rlx::passes {
 ///   a = constant 2; b = constant 3; c = mul(a, b)   =>   c = constant 6
 /// A result larger than its operands and than `most_bytes` is left for the run, as is a node whose rule refuses the values:
 /// the error then comes where it belongs.
-ir::Rewritten fold_constants(const ir::Graph&, int64_t most_bytes = 1 << 16);
-/// Whether it would look at the value of a node. False for most graphs, which need not be copied then.
-bool has_constants_to_fold(const ir::Graph&, int64_t most_bytes = 1 << 16);
+ir::Rewritten fold_constants(ir::Graph, int64_t most_bytes = 1 << 16);
 
 }  // namespace rlx::passes

@@ -13,6 +13,7 @@
 #include "rlx/ops/shape/expand.h"
 #include "rlx/ops/shape/reshape.h"
 #include "rlx/ops/shape/transpose.h"
+#include "rlx/passes/piece_bodies.h"
 
 namespace rlx::passes {
 namespace {
@@ -32,8 +33,7 @@ enum class Part : uint8_t { none, value, reduction, product, view, fill };
 
 Part part_of(const ir::Graph& g, const ir::Node& n) {
   if (n.op->traits.leaf || n.shapes.size() != 1) return Part::none;
-  if (n.is<ir::Full>()) return Part::fill;
-  if (n.is<ir::Constant>()) return n.shapes[0].elements() == 1 ? Part::fill : Part::none;
+  if (is_fill(n)) return Part::fill;
   if (n.op->traits.elementwise || n.is<ops::Cast>()) return Part::value;
   if (n.is<ops::Reduce>()) return Part::reduction;
   if (n.is<ops::Matmul>() || n.is<ops::Conv2d>()) return Part::product;
@@ -46,7 +46,7 @@ Part part_of(const ir::Graph& g, const ir::Node& n) {
 class Fuser {
  public:
   Fuser(const ir::Graph& g, const ir::Target& target, std::vector<Remark>& remarks)
-      : g_(g), target_(target), remarks_(remarks) {
+      : g_(g), remarks_(remarks), bodies_(g, target) {
     const auto nodes = g.nodes();
     ir::NodeId last = 0;
     for (const ir::Node* n : nodes) last = std::max(last, n->id);
@@ -65,24 +65,38 @@ class Fuser {
     }
   }
 
-  ir::Graph run() {
+  void run() {
     const auto nodes = g_.nodes();
     for (size_t i = nodes.size(); i-- > 0;) {
       const ir::Node& n = *nodes[i];
       const Part part = parts_[n.id];
       if (piece_[n.id] < 0 && (part == Part::value || part == Part::reduction)) try_piece(n);
     }
-    return emit();
   }
   size_t pieces() const { return pieces_.size(); }
 
- private:
-  struct Piece {
-    std::vector<const ir::Node*> nodes;  // in order, the root last
-    ir::Values operands, results;
-    ir::GraphRef body;
-  };
+  ir::Graph emit() const {
+    ir::Graph out(g_.name());
+    ir::Cloner copy(out);
+    for (const ir::Node* n : g_.nodes()) {
+      const int at = piece_[n->id];
+      if (at < 0) {
+        copy.copy(*n);
+        continue;
+      }
+      const Piece& piece = pieces_[size_t(at)];
+      if (piece.nodes.back() != n) continue;
+      const ir::OriginScope scope(out, ir::noted_origin(*n, cat("fused ", piece.nodes.size(), " operators")));
+      const auto attrs = std::make_shared<ops::Fused::Attrs>(ops::Fused::Attrs{piece.body});
+      const ir::NodeId id = out.append(ir::def<ops::Fused>(), attrs, copy.at(piece.operands), n->name);
+      for (uint32_t i = 0; i < piece.results.size(); ++i) copy.set(piece.results[i], out.value(id, i));
+    }
+    copy.copy_outputs(g_);
+    out.erase_dead();
+    return out;
+  }
 
+ private:
   bool in(const std::vector<const ir::Node*>& piece, ir::NodeId id) const {
     return std::any_of(piece.begin(), piece.end(), [&](const ir::Node* n) { return n->id == id; });
   }
@@ -158,55 +172,6 @@ class Fuser {
     return piece;
   }
 
-  Piece describe(std::vector<const ir::Node*> nodes) const {
-    std::sort(nodes.begin(), nodes.end(), [&](auto* a, auto* b) { return order_[a->id] < order_[b->id]; });
-    Piece piece{.nodes = std::move(nodes)};
-    ir::Graph body("fused");
-    ir::Cloner copy(body);
-    for (const ir::Node* n : piece.nodes) {
-      for (const ir::Value v : n->inputs) {
-        if (copy.has(v) || in(piece.nodes, v.node)) continue;
-        if (parts_[v.node] == Part::fill) continue;
-        copy.set(v, body.input(cat("x", piece.operands.size()), g_.shape(v)));
-        piece.operands.push_back(v);
-      }
-    }
-    for (const ir::Node* n : piece.nodes) {
-      for (const ir::Value v : n->inputs) {
-        if (!copy.has(v) && parts_[v.node] == Part::fill) copy.copy(g_.node(v));
-      }
-      copy.copy(*n);
-    }
-    ir::Values outputs;
-    for (const ir::Node* n : piece.nodes) {
-      const bool seen = std::any_of(n->uses.begin(), n->uses.end(), [&](const ir::Use& u) {
-        return u.user == ir::kNoNode || !in(piece.nodes, u.user);
-      });
-      if (!seen) continue;
-      piece.results.push_back(n->result());
-      outputs.push_back(copy.at(n->result()));
-    }
-    body.set_outputs(outputs);
-    piece.body = std::make_shared<const ir::Graph>(std::move(body));
-    return piece;
-  }
-
-  ir::Support ask(const Piece& piece) const {
-    ir::Graph scratch;
-    ir::Values operands;
-    Shapes types;
-    ir::Layouts in, out;
-    for (const ir::Value v : piece.operands) {
-      types.push_back(g_.shape(v));
-      in.push_back(ir::Layout::row_major(types.back().dims()));
-      operands.push_back(scratch.input(cat("x", operands.size()), types.back()));
-    }
-    const auto attrs = std::make_shared<ops::Fused::Attrs>(ops::Fused::Attrs{piece.body});
-    const ir::Node& n = scratch.node(scratch.append(ir::def<ops::Fused>(), attrs, operands));
-    for (const Shape& s : n.shapes) out.push_back(ir::Layout::row_major(s.dims()));
-    return target_.accepts(n, types, in, out);
-  }
-
   // With one product and what follows it, with reductions, or elements alone: the first that the target takes. Of several
   // products that lead to the root, each is tried in turn.
   void try_piece(const ir::Node& root) {
@@ -227,8 +192,9 @@ class Fuser {
     const auto real = std::count_if(nodes.begin(), nodes.end(),
                                     [&](const ir::Node* n) { return parts_[n->id] != Part::view; });
     if (real < 2) return false;
-    Piece piece = describe(nodes);
-    const ir::Support answer = ask(piece);
+    Piece piece{.nodes = nodes};
+    std::ranges::sort(piece.nodes, {}, [&](const ir::Node* n) { return order_[n->id]; });
+    const ir::Support answer = bodies_.complete(piece);
     const std::string label = root.name.empty() ? cat("%", root.id, " ", root.op->name) : root.name;
     remarks_.push_back({label,
                         answer ? cat(nodes.size(), " operators joined")
@@ -240,30 +206,9 @@ class Fuser {
     return true;
   }
 
-  ir::Graph emit() const {
-    ir::Graph out(g_.name());
-    ir::Cloner copy(out);
-    for (const ir::Node* n : g_.nodes()) {
-      const int at = piece_[n->id];
-      if (at < 0) {
-        copy.copy(*n);
-        continue;
-      }
-      const Piece& piece = pieces_[size_t(at)];
-      if (piece.nodes.back() != n) continue;
-      const ir::OriginScope scope(out, ir::noted_origin(*n, cat("fused ", piece.nodes.size(), " operators")));
-      const auto attrs = std::make_shared<ops::Fused::Attrs>(ops::Fused::Attrs{piece.body});
-      const ir::NodeId id = out.append(ir::def<ops::Fused>(), attrs, copy.at(piece.operands), n->name);
-      for (uint32_t i = 0; i < piece.results.size(); ++i) copy.set(piece.results[i], out.value(id, i));
-    }
-    copy.copy_outputs(g_);
-    out.erase_dead();
-    return out;
-  }
-
   const ir::Graph& g_;
-  const ir::Target& target_;
   std::vector<Remark>& remarks_;
+  PieceBodies bodies_;
   std::vector<Part> parts_;
   std::vector<size_t> order_;
   std::vector<bool> summed_;  // a reduction, or made of one
@@ -271,35 +216,35 @@ class Fuser {
   std::vector<Piece> pieces_;
 };
 
-ir::Graph fuse_bodies(const ir::Graph& g, const ir::Target& target, Fused& out) {
-  ir::Graph inside(g.name());
-  ir::Cloner copy(inside);
-  for (const ir::Node* n : g.nodes()) {
-    if (n->is<ops::Fused>()) {
-      copy.copy(*n);
-      continue;
-    }
-    copy.copy(*n, ir::map_bodies(*n, [&](const ir::FieldInfo&, const ir::GraphRef& body) {
+void fuse_bodies(ir::Graph& g, const ir::Target& target, Fused& out) {
+  for (const ir::NodeId id : g.topo_order()) {
+    const ir::Node& n = g.node(id);
+    if (n.is<ops::Fused>()) continue;
+    const ir::AttrsRef attrs = ir::map_bodies(n, [&](const ir::FieldInfo&, const ir::GraphRef& body) {
       Fused fused = fuse(*body, target);
       if (fused.pieces == 0) return body;
       out.pieces += fused.pieces;
       out.remarks.insert(out.remarks.end(), fused.remarks.begin(), fused.remarks.end());
       return std::make_shared<const ir::Graph>(std::move(fused.graph));
-    }));
+    });
+    if (attrs != n.attrs) g.node_mut(id).attrs = attrs;
   }
-  copy.copy_outputs(g);
-  inside.erase_dead();  // bodies may hold nodes that nobody needs: no root of a piece
-  return inside;
 }
 
 }  // namespace
 
-Fused fuse(const ir::Graph& graph, const ir::Target& target) {
+Fused fuse(ir::Graph graph, const ir::Target& target) {
   Fused out;
-  const ir::Graph inside = fuse_bodies(graph, target, out);
-  Fuser fuser(inside, target, out.remarks);
-  out.graph = fuser.run();
+  graph.erase_dead();  // what nobody needs is no root of a piece
+  fuse_bodies(graph, target, out);
+  Fuser fuser(graph, target, out.remarks);
+  fuser.run();
+  if (fuser.pieces() == 0) {
+    out.graph = std::move(graph);
+    return out;
+  }
   out.pieces += fuser.pieces();
+  out.graph = fuser.emit();
   return out;
 }
 

@@ -24,6 +24,6 @@ struct Fused {
 /// A value joins the piece that uses it when nobody outside needs it. The target is asked before a piece is made; a
 /// piece that it refuses is left as it was, with the reason as a remark. Fills and constants of one value are copied into each piece that
 /// reads them. Sizes must be static.
-Fused fuse(const ir::Graph&, const ir::Target&);
+Fused fuse(ir::Graph, const ir::Target&);
 
 }  // namespace rlx::passes

@@ -56,6 +56,8 @@ class Joiner {
     for (auto& [input, parts] : by_input) keep_joinable(parts);
   }
 
+  bool finds_any() const { return !groups_.empty(); }
+
   ir::Rewritten run() {
     ir::Rewritten out{ir::Graph(g_.name()), 0};
     ir::Cloner copy(out.graph);
@@ -172,6 +174,10 @@ class Joiner {
 
 }  // namespace
 
-ir::Rewritten join_products(const ir::Graph& graph) { return Joiner(graph).run(); }
+ir::Rewritten join_products(ir::Graph graph) {
+  Joiner joiner(graph);
+  if (!joiner.finds_any()) return {std::move(graph), 0};
+  return joiner.run();
+}
 
 }  // namespace rlx::passes

@@ -10,6 +10,6 @@ namespace rlx::passes {
 /// A bias behind every one of them is joined too. Weights are matrices of one type, params or made of params alone, so that
 /// the prologue joins them once; transposes are joined as they lie and turned together. The input is then read once, and what is left over by tiles is left over once. A product whose
 /// result goes into an elementwise operator stays alone: the operator becomes its epilogue.
-ir::Rewritten join_products(const ir::Graph&);
+ir::Rewritten join_products(ir::Graph);
 
 }  // namespace rlx::passes

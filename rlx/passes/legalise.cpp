@@ -41,8 +41,6 @@ ir::Values expand(ir::Graph& to, const ir::Node& n, const ir::Values& operands, 
   return copy.at(parts.outputs());
 }
 
-}  // namespace
-
 bool has_refused_composites(const ir::Graph& graph, const ir::Target& target) {
   for (const ir::Node* n : graph.nodes()) {
     bool found = false;
@@ -54,7 +52,11 @@ bool has_refused_composites(const ir::Graph& graph, const ir::Target& target) {
   return false;
 }
 
-ir::Rewritten legalise(const ir::Graph& graph, const ir::Target& target) {
+}  // namespace
+
+// Not `edit`: parts must stand where their node stood, in their order, since fusing joins neighbours.
+ir::Rewritten legalise(ir::Graph graph, const ir::Target& target) {
+  if (!has_refused_composites(graph, target)) return {std::move(graph), 0};
   return ir::rewrite(graph, [&](ir::Cloner& copy, const ir::Node& n) -> std::optional<ir::Values> {
     if (!n.op->is_composite() || n.op->traits.leaf) return std::nullopt;
     const ir::Values operands = copy.at(n.inputs);

@@ -10,8 +10,6 @@ namespace rlx::passes {
 ///   y = rms_norm(x, gamma, axis=0)   =>   the sums, products and roots it is made of
 /// Sizes must be static. Where operands lie is not known yet: kernels are asked with row-major ones. An operator that has no
 /// decomposition stays, and runs by its reference rule.
-ir::Rewritten legalise(const ir::Graph&, const ir::Target&);
-/// Whether it would replace one.
-bool has_refused_composites(const ir::Graph&, const ir::Target&);
+ir::Rewritten legalise(ir::Graph, const ir::Target&);
 
 }  // namespace rlx::passes

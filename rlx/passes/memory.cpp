@@ -12,20 +12,53 @@ struct Placed {
   int first, last;
 };
 
+/// Buffers that have a place, by where they begin. Most are in use for a few steps: they are kept for each span of steps too, and a
+/// buffer whose steps lie in one span meets only those of that span.
+class PlacedBuffers {
+ public:
+  explicit PlacedBuffers(std::span<const Lifetime> buffers) {
+    constexpr int kSpans = 64;
+    int last = 0;
+    for (const Lifetime& b : buffers) last = std::max(last, b.last);
+    width_ = last / kSpans + 1;
+    spans_.resize(size_t(last / width_) + 1);
+    all_.reserve(buffers.size());
+  }
+
+  /// All that may be in use together with `b`, and others.
+  std::span<const Placed> beside(const Lifetime& b) const {
+    return b.first / width_ == b.last / width_ ? spans_[size_t(b.first / width_)] : all_;
+  }
+  void add(const Placed& p) {
+    insert(all_, p);
+    for (int s = p.first / width_; s <= p.last / width_; ++s) insert(spans_[size_t(s)], p);
+  }
+
+ private:
+  static void insert(std::vector<Placed>& list, const Placed& p) {
+    list.insert(std::upper_bound(list.begin(), list.end(), p,
+                                 [](const Placed& x, const Placed& y) { return x.begin < y.begin; }),
+                p);
+  }
+
+  int width_ = 1;  // steps of a span
+  std::vector<Placed> all_;
+  std::vector<std::vector<Placed>> spans_;
+};
+
 // Puts buffers one after the other, in the order given, into the smallest gap (or the lowest, for first fit) between
 // those placed before that are in use at the same time.
 Placement place_in_order(std::span<const Lifetime> buffers, const std::vector<size_t>& order,
                          int64_t alignment, bool best_fit) {
   Placement out;
   out.offsets.assign(buffers.size(), 0);
-  std::vector<Placed> placed;  // by begin
-  placed.reserve(buffers.size());
+  PlacedBuffers placed(buffers);
   for (const size_t i : order) {
     const Lifetime& b = buffers[i];
     const int64_t bytes = (b.bytes + alignment - 1) / alignment * alignment;
     if (bytes == 0) continue;
     int64_t end_so_far = 0, best = -1, best_gap = 0;
-    for (const Placed& p : placed) {
+    for (const Placed& p : placed.beside(b)) {
       if (p.last < b.first || b.last < p.first) continue;
       const int64_t gap = p.begin - end_so_far;
       if (gap >= bytes && (best < 0 || gap < best_gap)) {
@@ -38,10 +71,7 @@ Placement place_in_order(std::span<const Lifetime> buffers, const std::vector<si
     const int64_t at = best < 0 ? end_so_far : best;
     out.offsets[i] = at;
     out.bytes = std::max(out.bytes, at + bytes);
-    const Placed mine{at, at + bytes, b.first, b.last};
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), mine,
-                                   [](const Placed& x, const Placed& y) { return x.begin < y.begin; }),
-                  mine);
+    placed.add({at, at + bytes, b.first, b.last});
   }
   return out;
 }

@@ -51,6 +51,7 @@ std::vector<Kind> classify(const ir::Graph& g) {
 Split split_prologue(const ir::Graph& g) {
   const std::vector<Kind> kinds = classify(g);
   Split out{ir::Graph(g.name() + "_prologue"), ir::Graph(g.name()), {}};
+  if (std::ranges::find(kinds, Kind::derived) == kinds.end()) return out;
   ir::Cloner before(out.prologue), main(out.main);
   ir::Values made;
   // A derived value that something outside reads becomes a param of main.

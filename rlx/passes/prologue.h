@@ -11,6 +11,7 @@ namespace rlx::passes {
 struct Split {
   ir::Graph prologue, main;
   std::vector<std::string> made;  // outputs of the prologue, names of params of main
+                                  // none: there is nothing to cut off, and the graphs may be empty
 
   bool empty() const { return made.empty(); }
 };

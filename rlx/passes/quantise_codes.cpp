@@ -404,8 +404,8 @@ bool runs_codes(const ir::Target& target) {
 
 }  // namespace
 
-ir::Rewritten join_codes(const ir::Graph& graph, const ir::Target* target) {
-  if (!has_codes(graph) || (target != nullptr && !runs_codes(*target))) return {graph, 0};
+ir::Rewritten join_codes(ir::Graph graph, const ir::Target* target) {
+  if (!has_codes(graph) || (target != nullptr && !runs_codes(*target))) return {std::move(graph), 0};
   const auto without_dead = [](ir::Rewritten r) {
     r.graph.erase_dead();
     return r;

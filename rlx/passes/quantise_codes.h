@@ -19,6 +19,6 @@ inline constexpr std::string_view kCodesBody = "codes";
 ///   quantize(pool_max(dequantize(x)))  =>  pool_max(x), when both have one scale and zero point
 /// Results may differ by one code from rounded sums of floats. Nothing is done for a target that has no kernel
 /// for such bodies; without a target, all is done.
-ir::Rewritten join_codes(const ir::Graph&, const ir::Target* = nullptr);
+ir::Rewritten join_codes(ir::Graph, const ir::Target* = nullptr);
 
 }  // namespace rlx::passes

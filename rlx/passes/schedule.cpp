@@ -5,6 +5,7 @@
 #include <set>
 #include <span>
 #include <tuple>
+#include <utility>
 
 #include "rlx/ir/clone.h"
 #include "rlx/ir/leaves.h"
@@ -12,64 +13,98 @@
 namespace rlx::passes {
 namespace {
 
+/// A list for each node, one behind the other.
+class NodeLists {
+ public:
+  explicit NodeLists(size_t nodes) : first_(nodes + 1, 0) {}
+
+  /// All lists of a pair's first, in the order of the pairs.
+  NodeLists(size_t nodes, std::span<const std::pair<ir::NodeId, ir::NodeId>> pairs)
+      : first_(nodes + 1, 0), all_(pairs.size()) {
+    for (const auto& [of, id] : pairs) ++first_[of + 1];
+    for (size_t i = 0; i < nodes; ++i) first_[i + 1] += first_[i];
+    std::vector<uint32_t> next(first_.begin(), first_.end() - 1);
+    for (const auto& [of, id] : pairs) all_[next[of]++] = id;
+  }
+  std::span<const ir::NodeId> operator[](ir::NodeId id) const {
+    return std::span(all_).subspan(first_[id], first_[id + 1] - first_[id]);
+  }
+
+ private:
+  std::vector<uint32_t> first_;
+  std::vector<ir::NodeId> all_;
+};
+
+/// Whose bytes each node reads, in whatever order the nodes run. A view is part of what it views, its owner.
+struct Reads {
+  explicit Reads(const ir::Graph& g)
+      : bytes(g.next_id(), 0), readers(g.next_id(), 0), operands(0), reading(0) {
+    std::vector<ir::NodeId> owner(g.next_id());
+    std::vector<std::pair<ir::NodeId, ir::NodeId>> reads, read_by;
+    for (const ir::Node* n : g.nodes()) {
+      const bool view = n->op->view != nullptr && n->shapes.size() == 1 && !n->inputs.empty();
+      owner[n->id] = view ? owner[n->inputs[0].node] : n->id;
+      const bool stored = !n->op->traits.leaf && !n->inputs.empty() && !view;
+      for (const Shape& s : n->shapes) bytes[n->id] += stored ? s.size_bytes() : 0;
+      const size_t first = reads.size();
+      for (const ir::Value v : n->inputs) {
+        const std::pair read{n->id, owner[v.node]};
+        if (read.second == owner[n->id] ||
+            std::find(reads.begin() + long(first), reads.end(), read) != reads.end())
+          continue;
+        reads.push_back(read);
+        read_by.push_back({read.second, read.first});
+        ++readers[read.second];
+      }
+    }
+    for (const ir::Value v : g.outputs()) ++readers[owner[v.node]];  // in use to the end
+    operands = NodeLists(g.next_id(), reads);
+    reading = NodeLists(g.next_id(), read_by);
+  }
+
+  std::vector<int64_t> bytes;   // of owners
+  std::vector<int> readers;     // of owners
+  NodeLists operands, reading;  // owners a node reads, each once; and the reverse
+};
+
 /// Values in use while nodes run one after the other.
 class Liveness {
  public:
-  explicit Liveness(const ir::Graph& g)
-      : owner_(g.next_id()),
-        bytes_(g.next_id(), 0),
-        readers_(g.next_id(), 0),
-        operands_(g.next_id()),
-        reading_(g.next_id()) {
-    for (const ir::Node* n : g.nodes()) {
-      const bool view = n->op->view != nullptr && n->shapes.size() == 1 && !n->inputs.empty();
-      owner_[n->id] = view ? owner_[n->inputs[0].node] : n->id;
-      const bool stored = !n->op->traits.leaf && !n->inputs.empty() && !view;
-      for (const Shape& s : n->shapes) bytes_[n->id] += stored ? s.size_bytes() : 0;
-      auto& operands = operands_[n->id];
-      for (const ir::Value v : n->inputs) {
-        const ir::NodeId from = owner_[v.node];
-        if (from == owner_[n->id] || std::find(operands.begin(), operands.end(), from) != operands.end())
-          continue;
-        operands.push_back(from);
-        reading_[from].push_back(n->id);
-        ++readers_[from];
-      }
-    }
-    for (const ir::Value v : g.outputs()) ++readers_[owner_[v.node]];  // in use to the end
-  }
+  explicit Liveness(const Reads& reads) : reads_(reads), readers_(reads.readers) {}
 
   /// Bytes more in use behind the node than in front of it.
   int64_t growth(const ir::Node& n) const {
-    int64_t change = readers_[n.id] > 0 ? bytes_[n.id] : 0;
-    for (const ir::NodeId from : operands_[n.id]) change -= readers_[from] == 1 ? bytes_[from] : 0;
+    int64_t change = readers_[n.id] > 0 ? reads_.bytes[n.id] : 0;
+    for (const ir::NodeId from : reads_.operands[n.id])
+      change -= readers_[from] == 1 ? reads_.bytes[from] : 0;
     return change;
   }
 
   /// Calls changed(id) for nodes whose growth may be another one now: the last readers of an operand.
   template <class Changed>
   void run(const ir::Node& n, Changed changed) {
-    peak_ = std::max(peak_, now_ += bytes_[n.id]);
-    for (const ir::NodeId from : operands_[n.id]) {
+    peak_ = std::max(peak_, now_ += reads_.bytes[n.id]);
+    for (const ir::NodeId from : reads_.operands[n.id]) {
       --readers_[from];
-      if (readers_[from] == 0) now_ -= bytes_[from];
-      for (size_t i = 0; readers_[from] == 1 && i < reading_[from].size(); ++i) changed(reading_[from][i]);
+      if (readers_[from] == 0) now_ -= reads_.bytes[from];
+      if (readers_[from] != 1) continue;
+      for (const ir::NodeId reader : reads_.reading[from]) changed(reader);
     }
-    if (readers_[n.id] == 0) now_ -= bytes_[n.id];
-  }
-  void run(const ir::Node& n) {
-    run(n, [](ir::NodeId) {});
+    if (readers_[n.id] == 0) now_ -= reads_.bytes[n.id];
   }
   int64_t peak() const { return peak_; }
 
  private:
-  std::vector<ir::NodeId> owner_;  // of a view: what it views
-  std::vector<int64_t> bytes_;     // of owners
-  std::vector<int> readers_;       // of owners, that have not run
-  std::vector<std::vector<ir::NodeId>> operands_,
-      reading_;  // owners a node reads, each once; and the reverse
+  const Reads& reads_;
+  std::vector<int> readers_;  // of owners, that have not run
   int64_t now_ = 0, peak_ = 0;
 };
+
+int64_t peak_in(const Reads& reads, std::span<const ir::Node* const> order) {
+  Liveness live(reads);
+  for (const ir::Node* n : order) live.run(*n, [](ir::NodeId) {});
+  return live.peak();
+}
 
 /// Which updates of states have to wait for readers of the old value.
 class Updates {
@@ -148,13 +183,15 @@ class Ready {
   std::set<Key> ready_;
 };
 
-std::vector<const ir::Node*> greedy_order(const ir::Graph& g, std::span<const StateUpdate> states) {
-  Liveness live(g);
+std::vector<const ir::Node*> greedy_order(const ir::Graph& g, const Reads& reads,
+                                          std::span<const StateUpdate> states) {
+  Liveness live(reads);
   Updates updates(g, states);
   Ready ready(g, live, updates);
   std::vector<int> missing(g.next_id(), 0);
   for (const ir::Node* n : g.nodes()) missing[n->id] = int(n->inputs.size());
   std::vector<const ir::Node*> order;
+  order.reserve(g.len());
   const auto run = [&](const ir::Node& n) {
     const auto update = [&](ir::NodeId id) { ready.update(id); };
     live.run(n, update);
@@ -188,26 +225,23 @@ int early_updates(const ir::Graph& g, std::span<const StateUpdate> states) {
   return early_in(g, g.nodes(), states);
 }
 
-int64_t peak_bytes(const ir::Graph& g) {
-  Liveness live(g);
-  for (const ir::Node* n : g.nodes()) live.run(*n);
-  return live.peak();
-}
+int64_t peak_bytes(const ir::Graph& g) { return peak_in(Reads(g), g.nodes()); }
 
-Scheduled schedule(const ir::Graph& g, std::span<const StateUpdate> states) {
-  const int64_t before = peak_bytes(g);
+Scheduled schedule(ir::Graph g, std::span<const StateUpdate> states) {
+  const Reads reads(g);
+  const int64_t before = peak_in(reads, g.nodes());
   const int early_before = early_updates(g, states);
-  const auto order = greedy_order(g, states);
+  const auto order = greedy_order(g, reads, states);
   RLX_CHECK(order.size() == g.len(), "an order of ", order.size(), " for ", g.len(), " nodes");
-  Liveness live(g);
-  for (const ir::Node* n : order) live.run(*n);
+  const int64_t after = peak_in(reads, order);
   const int early = early_in(g, order, states);
-  if (early > early_before || (early == early_before && live.peak() >= before)) return {g, before, before};
+  if (early > early_before || (early == early_before && after >= before))
+    return {std::move(g), before, before};
   ir::Graph out(g.name());
   ir::Cloner copy(out);
   for (const ir::Node* n : order) copy.copy(*n);
   copy.copy_outputs(g);
-  return {std::move(out), before, live.peak()};
+  return {std::move(out), before, after};
 }
 
 }  // namespace rlx::passes

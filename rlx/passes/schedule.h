@@ -23,7 +23,7 @@ struct Scheduled {
 /// view. A node that makes the next value of a state waits for the other readers of that state, where it can: else the
 /// new value needs memory of its own and a copy. The order found is taken if fewer updates come early, or as many and its
 /// peak is lower. Sizes must be static.
-Scheduled schedule(const ir::Graph&, std::span<const StateUpdate> = {});
+Scheduled schedule(ir::Graph, std::span<const StateUpdate> = {});
 
 /// Updates that come before some other reader of the old state, in the order of the graph.
 int early_updates(const ir::Graph&, std::span<const StateUpdate>);

@@ -20,67 +20,67 @@
 namespace rlx::runtime {
 namespace {
 
-ir::Graph without_dead(ir::Graph g) {
-  g.erase_dead();
-  return g;
-}
-
 constexpr std::string_view kFuse = "fuse", kSchedule = "schedule";
 
-// A graph is large: what a pass does not change, or has nothing to do with, is not copied.
+// A graph is large: passes take it over, and what a pass does not change is not copied.
 struct Pass {
   std::string_view name;
-  ir::Graph (*run)(ir::Graph, const ir::Target*);
-  bool (*needed)(const ir::Graph&, const ir::Target*) = nullptr;  // null: always
+  ir::Rewritten (*run)(ir::Graph, const ir::Target*);
 };
 
-bool has_loops(const ir::Graph& g, const ir::Target*) {
-  return ir::any_node(g, [](const ir::Node& n) { return n.is<ops::Scan>() || n.is<ops::While>(); });
+ir::Rewritten hoist(ir::Graph g, const ir::Target*) {
+  const bool loops =
+      ir::any_node(g, [](const ir::Node& n) { return n.is<ops::Scan>() || n.is<ops::While>(); });
+  if (!loops) return {std::move(g), 0};
+  return passes::hoist_invariants(g);
 }
 
-constexpr Pass kFold = {
-    "fold_constants", [](ir::Graph g, const ir::Target*) { return passes::fold_constants(g).graph; },
-    [](const ir::Graph& g, const ir::Target*) { return passes::has_constants_to_fold(g); }};
+constexpr Pass kFold = {"fold_constants",
+                        [](ir::Graph g, const ir::Target*) { return passes::fold_constants(std::move(g)); }};
+constexpr Pass kSimplify = {"simplify",
+                            [](ir::Graph g, const ir::Target*) { return passes::simplify(std::move(g)); }};
+constexpr Pass kCse = {"cse", [](ir::Graph g, const ir::Target*) { return passes::cse(std::move(g)); }};
+constexpr Pass kDce = {"dce", [](ir::Graph g, const ir::Target*) {
+                         const size_t gone = g.erase_dead();
+                         return ir::Rewritten{std::move(g), gone};
+                       }};
 
 // On any sizes, once per compiled graph.
 constexpr Pass kGeneral[] = {
     kFold,
-    {"hoist", [](ir::Graph g, const ir::Target*) { return passes::hoist_invariants(g).graph; }, has_loops},
-    {"simplify", [](ir::Graph g, const ir::Target*) { return passes::simplify(g).graph; }},
-    {"cse", [](ir::Graph g, const ir::Target*) { return passes::cse(g).graph; }},
+    {"hoist", hoist},
+    kSimplify,
+    kCse,
     // Changes numbers of graphs that are rounded to eight bits, by at most one code where they are rounded.
-    {"join_codes", [](ir::Graph g, const ir::Target* t) { return passes::join_codes(g, t).graph; }},
-    {"join_products", [](ir::Graph g, const ir::Target*) { return passes::join_products(g).graph; }},
-    {"dce", [](ir::Graph g, const ir::Target*) { return without_dead(std::move(g)); }},
+    {"join_codes", [](ir::Graph g, const ir::Target* t) { return passes::join_codes(std::move(g), t); }},
+    {"join_products", [](ir::Graph g, const ir::Target*) { return passes::join_products(std::move(g)); }},
+    kDce,
 };
 
 // On known sizes, for one target.
 constexpr Pass kSized[] = {
-    {"legalise", [](ir::Graph g, const ir::Target* t) { return passes::legalise(g, *t).graph; },
-     [](const ir::Graph& g, const ir::Target* t) { return passes::has_refused_composites(g, *t); }},
+    {"legalise", [](ir::Graph g, const ir::Target* t) { return passes::legalise(std::move(g), *t); }},
     // Decompositions bring fills, views and repeated parts.
     kFold,
-    {"simplify", [](ir::Graph g, const ir::Target*) { return passes::simplify(g).graph; }},
-    {"cse", [](ir::Graph g, const ir::Target*) { return passes::cse(g).graph; }},
-    {"dce", [](ir::Graph g, const ir::Target*) { return without_dead(std::move(g)); }},
+    kSimplify,
+    kCse,
+    kDce,
 };
 
 // Change numbers within the error of eight bits: only when asked for by name.
 constexpr Pass kOnRequest[] = {
-    {"merge_roundings", [](ir::Graph g, const ir::Target*) { return passes::merge_roundings(g).graph; }},
-    {"quantise_products", [](ir::Graph g, const ir::Target*) { return passes::quantise_products(g).graph; }},
+    {"merge_roundings", [](ir::Graph g, const ir::Target*) { return passes::merge_roundings(g); }},
+    {"quantise_products", [](ir::Graph g, const ir::Target*) { return passes::quantise_products(g); }},
 };
 
 ir::Graph run(std::span<const Pass> list, ir::Graph g, const ir::Target* target,
               const PassListener& listener) {
   for (const Pass& pass : list) {
-    if (pass.needed && !pass.needed(g, target)) {
-      if (listener) listener(pass.name, g);
-      continue;
-    }
-    g = pass.run(std::move(g), target);
+    ir::Rewritten after = pass.run(std::move(g), target);
+    g = std::move(after.graph);
     if (listener) listener(pass.name, g);
 #ifndef NDEBUG
+    if (after.changes == 0) continue;
     if (const auto wrong = g.verify(); !wrong.empty())
       RLX_CHECK(false, "after ", pass.name, ": ", wrong.front());
 #endif
@@ -115,12 +115,13 @@ ir::Graph specialise(ir::Graph graph, const ir::Target& target, const CompileOpt
   if (!options.optimise) return graph;
   ir::Graph g = run(kSized, std::move(graph), &target, listener);
   if (options.fuse) {
-    passes::Fused fused = passes::fuse(g, target);
+    passes::Fused fused = passes::fuse(std::move(g), target);
     remarks.insert(remarks.end(), fused.remarks.begin(), fused.remarks.end());
     g = std::move(fused.graph);
     if (listener) listener(kFuse, g);
   }
-  g = passes::schedule(g, updates_of(g, options.states)).graph;
+  const auto updates = updates_of(g, options.states);
+  g = passes::schedule(std::move(g), updates).graph;
   if (listener) listener(kSchedule, g);
   return g;
 }
@@ -144,7 +145,7 @@ ir::Graph run_pass(std::string_view name, const ir::Graph& graph, const ir::Targ
   const std::span<const Pass> all[] = {kGeneral, kSized, kOnRequest};
   for (const std::span<const Pass> list : all) {
     for (const Pass& pass : list) {
-      if (pass.name == name) return pass.run(graph, &target);
+      if (pass.name == name) return pass.run(graph, &target).graph;
     }
   }
   const auto known = pass_names();

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "rlx/base/error.h"
+#include "rlx/base/pool.h"
 #include "rlx/ir/leaves.h"
 #include "rlx/runtime/core.h"
 #include "rlx/train/checkpoint.h"
@@ -79,19 +80,31 @@ struct Trainer::Impl {
       const auto forms = std::make_shared<FormPool>();
       for (CompiledGraph* part : {&program, &*forward}) part->core().share_forms(forms);
     }
-    for (const StepGraph::State& s : step.states) start(s, weights);
+    start_states(weights);
     loss_at = place_of((forward ? *forward : program).outputs(), step.loss);
     norm_at = place_of(program.outputs(), "train/grad_norm");
     finite_at = place_of(program.outputs(), "train/finite");
   }
 
-  void start(const StepGraph::State& s, const NamedLiterals& weights) {
-    if (!s.weight && s.initial == 0) return;  // states begin as zeros
-    const TensorView place = program.state(s.name);
-    constexpr std::string_view kAverage = "average/";
-    const std::string weight = s.name.starts_with(kAverage) ? s.name.substr(kAverage.size()) : s.name;
-    const Literal value = s.weight ? weights.at(weight) : Literal::full(place.shape(), s.initial);
-    std::memcpy(place.data, value.bytes().data(), place.bytes());
+  // Fresh pages cost more than their bytes: every thread touches a part of them.
+  void start_states(const NamedLiterals& weights) {
+    struct Copy {
+      TensorView place;
+      Literal value;
+    };
+    std::vector<Copy> copies;
+    for (const StepGraph::State& s : step.states) {
+      if (!s.weight && s.initial == 0) continue;  // states begin as zeros
+      const TensorView place = program.state(s.name);
+      constexpr std::string_view kAverage = "average/";
+      const std::string weight = s.name.starts_with(kAverage) ? s.name.substr(kAverage.size()) : s.name;
+      copies.push_back({place, s.weight ? weights.at(weight) : Literal::full(place.shape(), s.initial)});
+    }
+    Team(default_pool(), options.compile.threads)
+        .parallel_chunks(int64_t(copies.size()), 1, [&](int64_t begin, int64_t end) {
+          for (const Copy& c : std::span(copies).subspan(size_t(begin), size_t(end - begin)))
+            std::memcpy(c.place.data, c.value.bytes().data(), c.place.bytes());
+        });
   }
 
   // The first part, whose saved values become inputs of the second.
