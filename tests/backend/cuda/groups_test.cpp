@@ -74,6 +74,17 @@ TEST(CudaGroups, many_rows_stay_products_of_their_own) {
   EXPECT_EQ(std::count(kernels.begin(), kernels.end(), "rows_group"), 1);
 }
 
+TEST(CudaGroups, a_product_of_some_rows_takes_the_elements_behind_it) {
+  const auto text = [](int64_t rows) {
+    return cat(
+        "graph @f(x: bf16[", rows,
+        ",384], w: bf16[384,1152], b: bf16[1152]) { p = matmul(x, w) a = add(p, b) y = gelu(a) return y }");
+  };
+  for (const char* architecture : {"sm_90a", "sm_80"})
+    EXPECT_EQ(kernels_of(text(16), architecture), std::vector<std::string>{"product_group"}) << architecture;
+  EXPECT_EQ(kernels_of(text(64), "sm_90a"), (std::vector<std::string>{"matmul", "region"}));
+}
+
 TEST(CudaGroups, a_weight_made_of_the_result_is_none_of_the_group) {
   // The second product waits for the first: they cannot be one.
   const auto kernels = kernels_of(

@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "rlx/backend/cpu/kernels/gemm.h"
 #include "rlx/backend/cpu/kernels/quant_layout.h"
@@ -84,6 +85,12 @@ size_t quant_product_workspace(const QuantProduct&);
 /// The same for the fast form of m rows with weights of k columns, before there are weights. k is a multiple of 32.
 size_t rounded_rows_workspace(int64_t m, int64_t k);
 void quant_product(Team, const QuantProduct&, std::byte* workspace);
+
+/// At most so many products in one call.
+inline constexpr size_t kMostQuantProducts = 8;
+/// Several products of the same rows of x, the threads being started once for all of them. Weights of one kind share the rounded rows:
+/// the workspace is that of one product for each kind among them that is not exact.
+void quant_products(Team, std::span<const QuantProduct>, std::byte* workspace);
 
 /// The weights in f32, [n, k] with rows `stride` apart: the values of rlx/quant, bit for bit.
 void quant_decode(Team, const QuantMatrix&, float* out, int64_t stride);

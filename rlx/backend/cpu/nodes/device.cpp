@@ -4,13 +4,15 @@
 #include "rlx/backend/cpu/nodes/conv_codes.h"
 #include "rlx/backend/cpu/nodes/families.h"
 #include "rlx/backend/cpu/nodes/fused_conv.h"
+#include "rlx/backend/cpu/nodes/product_groups.h"
 #include "rlx/backend/cpu/nodes/scalar_loop.h"
+#include "rlx/backend/grouping.h"
 #include "rlx/backend/reference.h"
 
 namespace rlx::cpu {
 namespace {
 
-class Device final : public backend::Backend {
+class Device final : public backend::Backend, public backend::Grouping {
  public:
   Device() {
     add_scalar_loops(kernels_);
@@ -35,6 +37,7 @@ class Device final : public backend::Backend {
     add_norm_gradients(kernels_);
     add_order(kernels_);
     add_pool(kernels_);
+    add_product_groups(kernels_);
     add_quant(kernels_);
     add_quant_conv(kernels_);
     add_random(kernels_);
@@ -57,6 +60,9 @@ class Device final : public backend::Backend {
   std::string_view name() const override { return "cpu"; }
   std::unique_ptr<Step> prepare_copy(const Arg& from, const Arg& to, int) const override {
     return cpu::prepare_copy(from, to);
+  }
+  std::optional<ir::Graph> grouped(const ir::Graph& g) const override {
+    return backend::with_groups(g, *this, product_groups(g));
   }
 };
 

@@ -8,57 +8,24 @@
 #include "rlx/backend/cpu/kernels/quant_transposed.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/backend/cpu/nodes/packed.h"
+#include "rlx/backend/cpu/nodes/quant_blocks.h"
 #include "rlx/backend/cpu/nodes/requantize.h"
 #include "rlx/ops/quant/dequant_matmul.h"
 
 namespace rlx::cpu {
 namespace {
 
-// What both products of blocks need: x and y in f32, blocks of a format with a packed product.
-Support accepts_blocks(const Request& r, const std::string& text) {
-  const auto scheme = quant::scheme_from_text(text);
-  if (!scheme || !scheme->is_gguf()) return Support::no(text, " keeps scales beside its codes");
-  if (QuantMatrix::kind_of(*scheme->format) == nullptr) return Support::no(text, " has no packed product");
-  if (r.in[0].dtype() != DType::f32) return Support::no("x is ", r.in[0].dtype());
-  if (const Support s = none_empty(r); !s) return s;
-  return all_row_major(r);
-}
-
 Support if_fixed(const Request& r) {
   return r.in[1].fixed ? Support::yes() : Support::no("the weights are not fixed");
 }
 
-Packing packing_of(const std::string& text, int64_t slabs, int64_t n, int64_t k) {
-  const quant::Scheme scheme = *quant::scheme_from_text(text);
-  const int64_t slab = quant::code_bytes(scheme, k, n);
-  Packing packing{.operand = 1};
-  packing.form = cat("blocks ", isa_name(current_isa()), " ", text, " ", slabs, "x", n, "x", k);
-  packing.bytes = slabs * slab;
-  packing.make = [scheme, slabs, slab, n, k](Team team,
-                                             const std::byte* data) -> std::shared_ptr<const void> {
-    auto made = std::make_shared<std::vector<QuantMatrix>>();
-    for (int64_t i = 0; i < slabs; ++i)
-      made->push_back(QuantMatrix::pack(team, *scheme.format, data + i * slab, n, k));
-    return {made, made->data()};
-  };
-  return packing;
-}
-
 QuantProduct product_of(const Request& r, ops::Activations activations) {
-  const int64_t k = r.in[0].shape.dim(-1).value(), n = r.out[0].shape.dim(-1).value();
-  QuantProduct p{.m = r.in[0].shape.elements() / k, .x_stride = k};
-  p.y_stride = n;
-  p.exact = activations == ops::Activations::exact;
-  return p;
+  return block_product(r.in[0].shape, r.out[0].shape, activations);
 }
 
 QuantProduct product_of(const Request& r) {
   return product_of(r, r.node.as<ops::DequantMatmul>().activations);
 }
-
-size_t workspace_of(const QuantProduct& p) { return p.exact ? 0 : rounded_rows_workspace(p.m, p.x_stride); }
-
-std::string_view activations_note(const QuantProduct& p) { return p.exact ? "" : ", activations in 8 bits"; }
 
 Support accepts_matmul_now(const Request& r) {
   return accepts_blocks(r, r.node.as<ops::DequantMatmul>().scheme);
@@ -79,7 +46,7 @@ std::unique_ptr<Step> prepare_matmul(const Request& r) {
         now.y = reinterpret_cast<float*>(l.out[0]);
         quant_product(l.team, now, l.workspace);
       },
-      workspace_of(p), {packing_of(r.node.as<ops::DequantMatmul>().scheme, 1, p.y_stride, p.x_stride)});
+      workspace_of(p), {block_packing(r.node.as<ops::DequantMatmul>().scheme, 1, p.y_stride, p.x_stride)});
   step->note = cat("packed blocks", activations_note(p));
   return step;
 }
@@ -88,7 +55,7 @@ std::unique_ptr<Step> prepare_matmul(const Request& r) {
 // fixed, so this is also what keeps a product with fixed weights from being taken apart.
 std::unique_ptr<Step> prepare_matmul_now(const Request& r) {
   const QuantProduct p = product_of(r);
-  const Packing packing = packing_of(r.node.as<ops::DequantMatmul>().scheme, 1, p.y_stride, p.x_stride);
+  const Packing packing = block_packing(r.node.as<ops::DequantMatmul>().scheme, 1, p.y_stride, p.x_stride);
   auto step = make_step(
       [p, make = packing.make](const Launch& l) {
         const std::shared_ptr<const void> w = make(l.team, l.in[1]);
@@ -114,7 +81,7 @@ std::unique_ptr<Step> prepare_transposed(const Request& r) {
   p.m = r.in[0].shape.elements() / p.n;
   p.x_stride = p.n;
   p.y_stride = p.k;
-  auto step = with_packed(r, packing_of(r.node.as<ops::DequantMatmulTransposed>().scheme, 1, p.n, p.k),
+  auto step = with_packed(r, block_packing(r.node.as<ops::DequantMatmulTransposed>().scheme, 1, p.n, p.k),
                           quant_transposed_workspace(p, r.threads), [p](const Launch& l, const void* packed) {
                             QuantTransposed now = p;
                             now.x = f32(l, 0);
@@ -205,17 +172,18 @@ GroupedRows grouped_rows(const Request& r) {
 std::unique_ptr<Step> prepare_grouped(const Request& r) {
   const auto& a = r.node.as<ops::DequantGroupedMatmul>();
   const GroupedRows rows = grouped_rows(r);
-  auto step = make_step(
-      [rows](const Launch& l) { rows.run(l, static_cast<const QuantMatrix*>(l.packed[0])); },
-      rows.workspace(), {packing_of(a.scheme, rows.experts, rows.product.y_stride, rows.product.x_stride)});
+  auto step =
+      make_step([rows](const Launch& l) { rows.run(l, static_cast<const QuantMatrix*>(l.packed[0])); },
+                rows.workspace(),
+                {block_packing(a.scheme, rows.experts, rows.product.y_stride, rows.product.x_stride)});
   step->note = cat(rows.experts, " experts of packed blocks");
   return step;
 }
 
 std::unique_ptr<Step> prepare_grouped_now(const Request& r) {
   const GroupedRows rows = grouped_rows(r);
-  const Packing packing = packing_of(r.node.as<ops::DequantGroupedMatmul>().scheme, rows.experts,
-                                     rows.product.y_stride, rows.product.x_stride);
+  const Packing packing = block_packing(r.node.as<ops::DequantGroupedMatmul>().scheme, rows.experts,
+                                        rows.product.y_stride, rows.product.x_stride);
   auto step = make_step(
       [rows, make = packing.make](const Launch& l) {
         const std::shared_ptr<const void> w = make(l.team, l.in[1]);

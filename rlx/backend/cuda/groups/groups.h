@@ -1,13 +1,12 @@
-// Neighbours in a graph that run as one kernel. Each group becomes a `fused` node whose body is named after its kind, which is
-// how kernels know it. They are found when a program is built, behind all passes: sizes are known, regions are made.
+// Neighbours in a graph that run as one kernel (rlx/backend/node_groups.h). They are found when a program is built, behind all passes: sizes are
+// known, regions are made.
 #pragma once
 
 #include <optional>
 #include <string_view>
 #include <vector>
 
-#include "rlx/ir/graph.h"
-#include "rlx/ir/target.h"
+#include "rlx/backend/node_groups.h"
 
 namespace rlx::cuda {
 
@@ -19,12 +18,9 @@ inline constexpr std::string_view kRowsGroup = "rows_group";
 inline constexpr std::string_view kLossGroup = "loss_group";
 
 /// Sums of one large value over the same axes: a region as others are, which reads it once.
-inline constexpr std::string_view kRegionGroup = "fused";
+using backend::kRegionGroup;
 
-struct Group {
-  std::string_view kind;
-  std::vector<const ir::Node*> nodes;
-};
+using Group = backend::NodeGroup;
 
 std::vector<Group> product_groups(const ir::Graph&);
 std::vector<Group> rows_groups(const ir::Graph&);
@@ -37,10 +33,6 @@ std::optional<ir::Graph> with_recomputation(const ir::Graph&, const ir::Target&)
 
 /// The graph with those groups that the target takes; nothing where there are none.
 std::optional<ir::Graph> with_groups(const ir::Graph&, const ir::Target&);
-
-/// Whether the target takes a `fused` node of these attributes with operands of `g` that lie so; results lie row by row.
-bool is_taken(const ir::Target&, const ir::Graph& g, ir::AttrsRef attrs, const ir::Values& operands,
-              const ir::Layouts& layouts);
 
 /// Whether the body of a `fused` node holds a reduction.
 bool reduces(const ir::Node& fused);

@@ -43,6 +43,14 @@ class Finder {
       if (const ir::Node* elements = elements_behind(group, *products)) group.nodes.push_back(elements);
       if (group.nodes.size() > 1) out.push_back(std::move(group));
     }
+    for (const ir::Node* n : g_.nodes()) {
+      if (!is_tiled(*n)) continue;
+      Group group{kProductGroup, {n}};
+      const ir::Node* const elements = elements_behind(group, {n});
+      if (!elements) continue;
+      group.nodes.push_back(elements);
+      out.push_back(std::move(group));
+    }
     return out;
   }
 
@@ -50,6 +58,14 @@ class Finder {
   static int64_t rows_of(const ir::Node& product) {
     const int64_t n = product.shapes[0].dim(-1).value();
     return n > 0 ? product.shapes[0].elements() / n : 0;
+  }
+
+  // A product of more rows than few whose weights may stream; the target knows best.
+  bool is_tiled(const ir::Node& n) const {
+    if (!n.is<ops::Matmul>() || g_.shape(n.inputs[1]).rank() != 2) return false;
+    const DType t = n.shapes[0].dtype();
+    constexpr int64_t kMostRows = 32;
+    return (t == DType::f16 || t == DType::bf16) && rows_of(n) > most_few_rows() && rows_of(n) <= kMostRows;
   }
 
   // Products of one kind can be one kernel; empty for what is no product of few rows.

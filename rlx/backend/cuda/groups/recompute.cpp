@@ -217,7 +217,7 @@ class Recomputer {
   bool is_taken(const Form& form) const {
     ir::Layouts layouts;
     for (const ir::Value v : form.operands) layouts.push_back(ir::Layout::row_major(g_.shape(v).dims()));
-    return cuda::is_taken(target_, g_, form.attrs, form.operands, layouts);
+    return backend::is_taken(target_, g_, form.attrs, form.operands, layouts);
   }
 
   const ir::Graph& g_;

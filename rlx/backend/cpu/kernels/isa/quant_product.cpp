@@ -18,6 +18,8 @@ namespace rlx::cpu::RLX_ISA {
 namespace {
 
 constexpr int kTileRows = kRegisters >= 32 ? 8 : 4;
+// Strips of two groups that are taken apart at once: what a second cache holds beside the rows of x.
+[[maybe_unused]] constexpr int64_t kMostTaken = 256;
 // Weights that one or two rows ask for before they are needed.
 constexpr int64_t kBytesAhead = 4096;
 
@@ -151,9 +153,18 @@ int64_t multiply_pair(const GroupRows& first, const GroupRows& second, int64_t m
 #if defined(RLX_AVX2)
   static_assert(kTileRows == kPairRows);
   alignas(kVectorBytes) float sums[2][kPairRows][kLanes];
-  const int64_t begin = m;
+  const QuantView& w = *first.rows.w;
+  alignas(64) TakenStrip<layout> taken[kMostTaken];
+  // Few rows wait for memory, and plain words are soon taken apart again.
+  constexpr int64_t kWorthTaking = (has_plain_words(layout) ? 4 : 2) * kPairRows;
+  const bool takes = m + kWorthTaking <= end && w.strips() <= kMostTaken;
+  if (takes) take_pair<layout>(w, first.data, taken);
   for (; m + kPairRows <= end; m += kPairRows) {
-    rows_of_pair<layout>(*first.rows.w, first.records(m), first.data, m == begin, sums);
+    if (takes) {
+      rows_of_taken<layout>(taken, w.strips(), first.records(m), sums);
+    } else {
+      rows_of_pair<layout>(w, first.records(m), first.data, sums);
+    }
     for (int i = 0; i < kPairRows; ++i) {
       first.put(m + i, load(sums[0][i]));
       second.put(m + i, load(sums[1][i]));

@@ -3,7 +3,8 @@
 // With one group every product of codes asks for four codes of x from memory, and codes of w that were taken apart leave the
 // registers. Two groups share the codes of x: eight sums of pairs, a word of each group and one of x are in registers, sums in
 // f32 are in memory and met once a strip. For 4-bit codes a strip of 2048 products is 64 multiplications and 56 additions of
-// pairs, 40 loads of codes of x and about 130 instructions for codes and scales: 73 cycles at Zen 3's four a cycle.
+// pairs, 40 loads of codes of x and about 130 instructions for codes and scales, 24 of them to take codes apart, 70 with five bits. Where
+// several fours of rows follow, codes and scales are taken apart once for all of them and read from the nearest caches.
 // Sums in f32 are formed as for one group, so the bits are the same.
 #pragma once
 
@@ -26,15 +27,20 @@ RLX_INLINE U32 number_word(const std::byte* strip, int v) {
   return code;
 }
 
-/// The numbers of one strip of a pair of groups: word(group, v).
+/// The numbers and scales of strip t of a pair of groups, taken apart as they are asked for: word(group, v).
 template <QuantLayout layout>
 struct PairWords {
+  const Head<layout> (&head)[2];
   const std::byte* strip[2];
+  int64_t t;
   U32 kept[2][has_plain_words(layout) ? 1 : 8];
 
-  RLX_INLINE PairWords(const Head<layout> (&head)[2], const std::byte* first, const std::byte* second,
-                       int64_t t)
-      : strip{first, second} {
+  RLX_INLINE F32 scale(int group, int s) const { return head[group].scale(t, s); }
+  RLX_INLINE F32 least(int group, int s) const { return head[group].least(t, s); }
+
+  RLX_INLINE PairWords(const Head<layout> (&heads)[2], const std::byte* first, const std::byte* second,
+                       int64_t at)
+      : head(heads), strip{first, second}, t(at) {
     if constexpr (!has_plain_words(layout)) {
       load_numbers<layout>(head[0], first, t, kept[0]);
       load_numbers<layout>(head[1], second, t, kept[1]);
@@ -48,9 +54,35 @@ struct PairWords {
 
 inline constexpr int kPairRows = 4;
 
+/// The numbers and scales of one strip of a pair of groups, taken apart.
+template <QuantLayout layout>
+struct TakenStrip {
+  static constexpr int kRuns = layout.runs_per_strip();
+  alignas(kVectorBytes) uint32_t words[2][8][kLanes];
+  float scales[2][kRuns][kLanes];
+  float leasts[2][layout.has_least() ? kRuns : 1][kLanes];
+
+  RLX_INLINE void take(const Head<layout> (&head)[2], const std::byte* const (&strip)[2], int64_t t) {
+#pragma GCC unroll 2
+    for (int g = 0; g < 2; ++g) {
+      U32 c[8];
+      load_numbers<layout>(head[g], strip[g], t, c);
+#pragma GCC unroll 8
+      for (int v = 0; v < 8; ++v) std::memcpy(words[g][v], &c[v], sizeof c[v]);
+      for (int s = 0; s < kRuns; ++s) {
+        store(scales[g][s], head[g].scale(t, s));
+        if constexpr (layout.has_least()) store(leasts[g][s], head[g].least(t, s));
+      }
+    }
+  }
+  RLX_INLINE __m256i word(int group, int v) const { return (__m256i)load_bytes<U32>(words[group][v]); }
+  RLX_INLINE F32 scale(int group, int s) const { return load(scales[group][s]); }
+  RLX_INLINE F32 least(int group, int s) const { return load(leasts[group][s]); }
+};
+
 /// sums[g][m] += the products of words [from, from + words) of two groups with those of four rows.
-template <QuantLayout layout, int words>
-RLX_INLINE void dot_pair(I32 (&sums)[2][kPairRows], const PairWords<layout>& w, const Record* x, int from) {
+template <QuantLayout layout, int words, class Words>
+RLX_INLINE void dot_pair(I32 (&sums)[2][kPairRows], const Words& w, const Record* x, int from) {
   const auto codes = [&](int m, int v) { return _mm256_set1_epi32(x[m].words[v]); };
   constexpr int fit = words_that_fit(layout), together = fit >= words ? words : fit >= 4 ? 4 : 2;
   static_assert(fit >= 2);
@@ -76,10 +108,9 @@ RLX_INLINE void dot_pair(I32 (&sums)[2][kPairRows], const PairWords<layout>& w, 
   }
 }
 
-/// Strip t of two groups by the records of four rows.
-template <QuantLayout layout>
-RLX_INLINE void strip_of_pair(const Head<layout> (&head)[2], const PairWords<layout>& w, int64_t t,
-                              const Record* x, float (&sums)[2][kPairRows][kLanes]) {
+/// A strip of two groups by the records of four rows.
+template <QuantLayout layout, class Words>
+RLX_INLINE void strip_of_pair(const Words& w, const Record* x, float (&sums)[2][kPairRows][kLanes]) {
   constexpr int runs = layout.runs_per_strip(), words = 8 / runs;
 #pragma GCC unroll 2
   for (int s = 0; s < runs; ++s) {
@@ -88,8 +119,8 @@ RLX_INLINE void strip_of_pair(const Head<layout> (&head)[2], const PairWords<lay
     F32 scale[2], least[2] = {};
 #pragma GCC unroll 2
     for (int g = 0; g < 2; ++g) {
-      scale[g] = head[g].scale(t, s);
-      if constexpr (layout.has_least()) least[g] = head[g].least(t, s);
+      scale[g] = w.scale(g, s);
+      if constexpr (layout.has_least()) least[g] = w.least(g, s);
     }
 #pragma GCC unroll 4
     for (int m = 0; m < kPairRows; ++m) {
@@ -106,27 +137,53 @@ RLX_INLINE void strip_of_pair(const Head<layout> (&head)[2], const PairWords<lay
   }
 }
 
-/// sums[g][m]: row m of x by group g. `is_first`: nobody has read these groups yet, so the next ones are asked for.
-template <QuantLayout layout>
-void rows_of_pair(const QuantView& w, const Record* x, const std::byte* block, bool is_first,
-                  float (&sums)[2][kPairRows][kLanes]) {
-  std::memset(sums, 0, sizeof sums);
+/// use(head, strips, t) for every strip t of every block of two groups, the next two groups being asked for meanwhile.
+template <QuantLayout layout, class Use>
+RLX_INLINE void each_strip_of_pair(const QuantView& w, const std::byte* block, Use use) {
   const int64_t strips = layout.elements ? layout.elements / 32 : w.block_strips;
   const int64_t second = w.blocks * w.block_bytes;  // from a group to the next
   const std::byte* next = block + 2 * second;
   for (int64_t b = 0; b < w.blocks; ++b, block += w.block_bytes) {
-    if (is_first) next += 2 * layout.head_bytes() * kLanes;
+    next += 2 * layout.head_bytes() * kLanes;
     const Head<layout> head[2] = {Head<layout>(block), Head<layout>(block + second)};
     const std::byte* strip = block + layout.head_bytes() * kLanes;
-    for (int64_t t = 0; t < strips; ++t, strip += layout.strip_bytes() * kLanes, x += kPairRows) {
-      if (is_first) {
-        for (int64_t line = 0; line < 2 * layout.strip_bytes() * kLanes; line += 64)
-          __builtin_prefetch(next + line);
-        next += 2 * layout.strip_bytes() * kLanes;
-      }
-      strip_of_pair<layout>(head, PairWords<layout>(head, strip, strip + second, t), t, x, sums);
+    for (int64_t t = 0; t < strips; ++t, strip += layout.strip_bytes() * kLanes) {
+      for (int64_t line = 0; line < 2 * layout.strip_bytes() * kLanes; line += 64)
+        __builtin_prefetch(next + line);
+      next += 2 * layout.strip_bytes() * kLanes;
+      const std::byte* const both[2] = {strip, strip + second};
+      use(head, both, t);
     }
   }
+}
+
+/// sums[g][m]: row m of x by group g.
+template <QuantLayout layout>
+void rows_of_pair(const QuantView& w, const Record* x, const std::byte* block,
+                  float (&sums)[2][kPairRows][kLanes]) {
+  std::memset(sums, 0, sizeof sums);
+  each_strip_of_pair<layout>(w, block,
+                             [&](const Head<layout>(&head)[2], const std::byte* const(&strip)[2], int64_t t) {
+                               strip_of_pair<layout>(PairWords<layout>(head, strip[0], strip[1], t), x, sums);
+                               x += kPairRows;
+                             });
+}
+
+/// Two groups taken apart: strips [0, w.strips()).
+template <QuantLayout layout>
+void take_pair(const QuantView& w, const std::byte* block, TakenStrip<layout>* taken) {
+  each_strip_of_pair<layout>(w, block,
+                             [&](const Head<layout>(&head)[2], const std::byte* const(&strip)[2], int64_t t) {
+                               (taken++)->take(head, strip, t);
+                             });
+}
+
+/// As rows_of_pair, of groups that were taken apart.
+template <QuantLayout layout>
+void rows_of_taken(const TakenStrip<layout>* taken, int64_t strips, const Record* x,
+                   float (&sums)[2][kPairRows][kLanes]) {
+  std::memset(sums, 0, sizeof sums);
+  for (int64_t t = 0; t < strips; ++t, x += kPairRows) strip_of_pair<layout>(taken[t], x, sums);
 }
 
 }  // namespace rlx::cpu::RLX_ISA
