@@ -9,18 +9,58 @@
 namespace rlx::cpu {
 namespace {
 
-region::Built region_of(const Request& r) {
-  Shapes types;
-  std::vector<region::Layout> in, out;
-  for (const Arg& a : r.in) types.push_back(a.shape), in.push_back({a.layout.strides});
-  for (const Arg& a : r.out) out.push_back({a.layout.strides});
-  return region::of_node(r.node, types, in, out);
+/// Regions of the last requests of a thread. A backend asks whether a kernel accepts a node and has it prepared next, mostly as
+/// it asked; and pieces that do the same, such as the updates of the weights of a model, have one body.
+class RecentRegions {
+ public:
+  const region::Built& of(const Request& r) {
+    Key key{.op = r.node.op, .body = r.node.attrs};
+    if (r.node.is<ops::Fused>()) key.body = r.node.as<ops::Fused>().body;
+    for (const Arg& a : r.in) key.types.push_back(a.shape), key.strides.push_back(a.layout.strides);
+    for (const Arg& a : r.out) key.strides.push_back(a.layout.strides);
+    for (const Entry& e : entries_) {
+      if (e.key == key) return e.built;
+    }
+    std::vector<region::Layout> layouts;
+    for (const auto& s : key.strides) layouts.push_back({s});
+    region::Built built = region::of_node(r.node, key.types, std::span(layouts).first(r.in.size()),
+                                          std::span(layouts).subspan(r.in.size()));
+    next_ = (next_ + 1) % kMost;
+    if (entries_.size() < kMost) {
+      entries_.emplace_back();
+      next_ = entries_.size() - 1;
+    }
+    Entry& e = entries_[next_];
+    e = {std::move(key), std::move(built)};
+    return e.built;
+  }
+
+ private:
+  static constexpr size_t kMost = 16;
+  struct Key {
+    const ir::OpDef* op = nullptr;
+    std::shared_ptr<const void> body;  // or attributes; held, so that nothing else has its address
+    Shapes types;
+    std::vector<std::vector<int64_t>> strides;  // of operands, then of results
+    bool operator==(const Key&) const = default;
+  };
+  struct Entry {
+    Key key;
+    region::Built built;
+  };
+  std::vector<Entry> entries_;
+  size_t next_ = 0;  // the last one written, the oldest of a full list behind it
+};
+
+const region::Built& region_of(const Request& r) {
+  static thread_local RecentRegions recent;
+  return recent.of(r);
 }
 
 Support accepts(const Request& r) {
   if (!r.node.is<ops::Fused>() && !r.node.op->traits.elementwise && !r.node.is<ops::Cast>())
     return Support::no("not elementwise");
-  const region::Built built = region_of(r);
+  const region::Built& built = region_of(r);
   if (!built) return Support::no(built.refusal);
   if (const auto why = RegionProgram::refuses(*built.region)) return Support::no(*why);
   return Support::yes();

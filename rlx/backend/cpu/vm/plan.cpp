@@ -11,11 +11,13 @@
 namespace rlx::cpu::vm {
 namespace {
 
-constexpr int64_t kPanelColumns = 256;     // of a gathered argument at a time
-constexpr int64_t kPanelRows = 16;         // a cache line of f32 across the rows
-constexpr int64_t kChunk = 8192;           // columns between two joins of a reduction into its total
-constexpr int64_t kGroupBytes = 48 << 10;  // of all rows of a group, so that the next phase finds them near
-constexpr int64_t kLine = 512;             // lanes, schedule columns
+constexpr int64_t kPanelColumns = 256;  // of a gathered argument at a time
+constexpr int64_t kPanelRows = 16;      // a cache line of f32 across the rows
+constexpr int64_t kChunk = 8192;        // columns between two joins of a reduction into its total
+// Of all rows of a group, so that the next phase finds them in the second cache. Between two phases of a group the machine waits
+// for sums and for the code on row values: groups that fit the first cache would wait too often.
+constexpr int64_t kGroupBytes = 128 << 10;
+constexpr int64_t kLine = 512;  // lanes, schedule columns
 constexpr int64_t kLargestColumnScratch = 4 << 20;
 
 class Planner {

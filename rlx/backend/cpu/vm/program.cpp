@@ -57,6 +57,8 @@ Pieces pieces_of(const Plan& plan, int threads) {
     elements = p.group * r.columns();
   } else {
     p.group = plan.group;
+    if (plan.schedule == Schedule::rows)  // enough groups for all threads
+      p.group = std::min(p.group, std::max<int64_t>(1, ceil_div(r.rows(), 4 * int64_t(threads))));
     p.down = ceil_div(r.rows(), p.group);
     p.piece =
         plan.schedule == Schedule::rows ? r.columns() : std::max<int64_t>(1, std::min(kPiece, r.columns()));

@@ -122,10 +122,76 @@ void Runner::run_group(int64_t row, int64_t rows, int64_t begin, int64_t end) {
     if (pass.code.empty()) continue;
     if (plan_.gathers && plan_.schedule == Schedule::tiles) {
       run_panels(pass, rows, begin, end);
-    } else {
+    } else if (!run_straight(pass, rows, begin, end)) {
       for (int64_t r = 0; r < rows; ++r) run_row(pass, r, begin, end);
     }
   }
+}
+
+// Rows of one line each that is read and written where it lies: what they have in common is found once, and a row is its
+// addresses, the code and the end of its sums. False for others, and for programs with very many operands.
+bool Runner::run_straight(const Pass& pass, int64_t rows, int64_t begin, int64_t end) {
+  constexpr size_t kMostLines = 16, kMostSums = 4, kMostElements = 8;
+  struct Line {
+    char** place;
+    char* from;              // where row 0 would be if it had no offset
+    const int64_t* offsets;  // of the rows, in elements; null: `step` bytes from row to row
+    int64_t step;
+    int shift;  // of an element's size
+  } lines[kMostLines];
+  struct Element {
+    char** place;
+    char* values;
+  } elements[kMostElements];
+  struct Sum {
+    const Reduction* reduction;
+    void (*fold)(void*, void*);
+    char *vector, *total, *values;
+  } sums[kMostSums];
+  const int64_t n = end - begin, count = argument_count();
+  if (plan_.gathers || outer_ != 1 || n > plan_.chunk || pass.arguments.size() > kMostLines ||
+      pass.reductions.size() > kMostSums || pass.elements.size() > kMostElements)
+    return false;
+  size_t line_count = 0, element_count = 0, sum_count = 0;
+  for (const int a : pass.arguments) {
+    const ArgumentPlan& p = plan_.arguments[size_t(a)];
+    const int shift = __builtin_ctzll(uint64_t(p.size));
+    if (argument(a).role == Role::scratch) {
+      lines[line_count++] = {&place(p.place), in_workspace(p.panel) + begin * p.size, nullptr,
+                             plan_.scratch_line * p.size, shift};
+    } else {
+      const int64_t stride = argument(a).strides[size_t(plan_.region.rank() - 1)];
+      lines[line_count++] = {&place(p.place), base(a) + begin * stride * p.size, offsets_ + a, 0, shift};
+    }
+  }
+  for (const int e : pass.elements) {
+    const RowValue& v = plan_.row_values[size_t(e)];
+    elements[element_count++] = {&work_[v.element_place], in_workspace(v.offset)};
+  }
+  for (const Reduction& x : pass.reductions) {
+    char* vector = in_workspace(x.vector_offset);
+    sums[sum_count++] = {&x, plan_.functions->fold[int(x.lane)][reduction_index(x.op)], vector,
+                         vector + plan_.functions->vector_bytes,
+                         in_workspace(plan_.row_values[size_t(x.row_value)].offset)};
+  }
+  const int64_t whole = n / plan_.block, full = whole * plan_.block;
+  for (int64_t r = 0; r < rows; ++r) {
+    for (size_t i = 0; i < line_count; ++i) {
+      const Line& l = lines[i];
+      *l.place = l.from + (l.offsets ? l.offsets[r * count] << l.shift : r * l.step);
+    }
+    for (size_t i = 0; i < element_count; ++i) *elements[i].place = elements[i].values + r * plan_.width;
+    for (size_t i = 0; i < sum_count; ++i) start_sum(*sums[i].reduction, sums[i].total);
+    start_line();
+    run(pass.code, whole);
+    if (full < n) tail(pass, full, n);
+    for (size_t i = 0; i < sum_count; ++i) {
+      const Sum& s = sums[i];
+      s.fold(s.vector, s.total);
+      finish_sum(*s.reduction, s.total, s.values + r * plan_.width);
+    }
+  }
+  return true;
 }
 
 // The columns [begin, end) of the innermost dimension, for every position of the outer column dimensions.
@@ -183,10 +249,25 @@ void Runner::bind_row(const Pass& pass, int64_t r, int64_t outer, int64_t column
   }
 }
 
+void Runner::start_sum(const Reduction& x, char* total) {
+  std::memcpy(total, region::is_float(x.lane) ? static_cast<const void*>(&x.start.real) : &x.start.integer,
+              8);
+}
+
+void Runner::finish_sum(const Reduction& x, const char* total, char* lane) const {
+  if (x.lane == Lane::f32) {
+    double sum = 0;
+    std::memcpy(&sum, total, sizeof sum);
+    const float rounded = float(sum);
+    std::memcpy(lane, &rounded, sizeof rounded);
+  } else {  // integers: the low bytes come first
+    std::memcpy(lane, total, size_t(plan_.width));
+  }
+}
+
 void Runner::start_reductions(const Pass& pass) {
   for (const Reduction& x : pass.reductions)
-    std::memcpy(in_workspace(x.vector_offset) + plan_.functions->vector_bytes,
-                region::is_float(x.lane) ? static_cast<const void*>(&x.start.real) : &x.start.integer, 8);
+    start_sum(x, in_workspace(x.vector_offset) + plan_.functions->vector_bytes);
 }
 
 void Runner::fold_reductions(const Pass& pass) {
@@ -197,18 +278,9 @@ void Runner::fold_reductions(const Pass& pass) {
 }
 
 void Runner::finish_reductions(const Pass& pass, int64_t r) {
-  for (const Reduction& x : pass.reductions) {
-    const char* total = in_workspace(x.vector_offset) + plan_.functions->vector_bytes;
-    char* lane = in_workspace(plan_.row_values[size_t(x.row_value)].offset) + r * plan_.width;
-    if (x.lane == Lane::f32) {
-      double sum = 0;
-      std::memcpy(&sum, total, sizeof sum);
-      const float rounded = float(sum);
-      std::memcpy(lane, &rounded, sizeof rounded);
-    } else {  // integers: the low bytes come first
-      std::memcpy(lane, total, size_t(plan_.width));
-    }
-  }
+  for (const Reduction& x : pass.reductions)
+    finish_sum(x, in_workspace(x.vector_offset) + plan_.functions->vector_bytes,
+               in_workspace(plan_.row_values[size_t(x.row_value)].offset) + r * plan_.width);
 }
 
 // Arguments whose lanes are not neighbours, for all rows of a group at once: what lies side by side across the

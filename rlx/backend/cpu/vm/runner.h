@@ -35,10 +35,13 @@ class Runner {
   void row_values(const Pass&, int64_t n, OffsetOf offset_of);
 
   // Schedules tiles and rows.
+  bool run_straight(const Pass&, int64_t rows, int64_t begin, int64_t end);
   void run_row(const Pass&, int64_t r, int64_t begin, int64_t end);
   void bind_row(const Pass&, int64_t r, int64_t outer, int64_t column, int64_t n);
   void bind_elements(const Pass&, int64_t r);
   void scatter_row(const Pass&, int64_t r, int64_t outer, int64_t column, int64_t n) const;
+  static void start_sum(const Reduction&, char* total);
+  void finish_sum(const Reduction&, const char* total, char* lane) const;
   void start_reductions(const Pass&);
   void fold_reductions(const Pass&);
   void finish_reductions(const Pass&, int64_t r);
