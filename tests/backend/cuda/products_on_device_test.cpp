@@ -120,6 +120,34 @@ TEST_F(ProductsOnDevice, some_rows_of_streamed_weights) {
       1e-4);
 }
 
+// What happens to the elements of such a product is part of its kernel: a bias of columns, another value of each element, a product that stands before; also where addresses are odd.
+TEST_F(ProductsOnDevice, some_rows_of_streamed_weights_with_elements_behind_them) {
+  for (const char* type : {"bf16", "f16"}) {
+    const double least = type == std::string("bf16") ? 2e-2 : 3e-3;
+    for (const auto& [m, k, n] : {std::tuple(16, 384, 1152), {5, 1040, 1000}, {32, 584, 264}}) {
+      const std::string x = cat(type, "[1,", m, ",", k, "]"), y = cat(type, "[1,", m, ",", n, "]"),
+                        bias = cat(type, "[", n, "]"),
+                        scale = cat(" s = full(shape=", type, "[], value=0.05)");
+      compare(cat("graph @f(x: ", x, ", w: ", type, "[", k, ",", n, "], b: ", bias, ") {", scale,
+                  " v = mul(x, s)\n  p = matmul(v, w) a = add(p, b) y = gelu(a)\n  return y\n}"),
+              least);
+      compare(
+          cat("graph @f(x: ", x, ", w: ", type, "[", n, ",", k, "], r: ", y, ") {", scale,
+              " v = mul(x, s)\n  t = transpose(w, perm=[1,0]) p = matmul(v, t) y = add(p, r)\n  return y\n}"),
+          least);
+      compare(
+          cat("graph @f(x: ", x, ", w: ", type, "[", n, ",", k, "], u: ", type, "[", n, ",", k, "]) {", scale,
+              " v = mul(x, s)\n  t = transpose(w, perm=[1,0]) g = matmul(v, t) o = transpose(u, perm=[1,0]) p = "
+              "matmul(v, o)\n  h = silu(g) y = mul(h, p)\n  return y\n}"),
+          2 * least);
+      compare(cat("graph @f(x: ", x, ", w: ", type, "[", k * n + 3, "], b: ", bias, ") {", scale,
+                  " v = mul(x, s)\n  o = narrow(w, axis=0, start=3, len=", k * n, ") m = reshape(o, shape=(",
+                  k, ",", n, ")) p = matmul(v, m) a = add(p, b)\n  y = tanh(a)\n  return y\n}"),
+              least);
+    }
+  }
+}
+
 // Weights of more than 1 MB come through rings in shared memory; rows that are no whole number of chunks, columns that are no whole number of warps.
 TEST_F(ProductsOnDevice, packed_weights_that_stream) {
   for (const quant::BlockFormat& f : quant::formats()) {

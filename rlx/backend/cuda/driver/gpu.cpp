@@ -21,13 +21,16 @@ class GpuMemory final : public backend::Memory {
   std::byte* allocate(size_t bytes) const override {
     const Driver& d = gpu_.use();
     DevicePointer p = 0;
-    const Result r = d.MemAlloc(&p, (bytes / kWord + 1) * kWord);
+    const size_t whole = (bytes / kWord + 1) * kWord;
+    const Result r = d.MemAlloc(&p, whole);
     if (r != 0) {
       size_t free = 0, total = 0;
       d.MemGetInfo(&free, &total);
       throw environment_error("cuda: no memory for ", bytes, " bytes; ", free, " of ", total, " are free on ",
                               gpu_.name());
     }
+    // Kernels read packed weights by words, the last of which may end behind them: no result depends on it, but it is no unwritten memory.
+    check(d.MemsetD8(p + bytes, 0, whole - bytes), "a fill on the GPU");
     return reinterpret_cast<std::byte*>(p);
   }
   void release(std::byte* p) const noexcept override { gpu_.use().MemFree(device_pointer(p)); }

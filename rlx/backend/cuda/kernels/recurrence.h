@@ -41,25 +41,25 @@ inline f32 sum_of_part(f32 (&r)[8], int part) {
 )cuda";
 
 // The columns of the state are independent of each other: a block takes kColumns of them for one batch row and head, eight
-// threads a column, which keep it in registers; thread `part` has rows 4 (8 j + part) ... + 3. Sixteen times are staged at once. kSize (n) and kPadded (the next
-// multiple of 32), kCarry: there is a state to begin with.
+// threads for kEach columns, which keep them in registers, so that a number of k or q that is fetched from shared memory serves kEach columns; thread `part` has rows
+// 4 (8 j + part) ... + 3. Sixteen times are staged at once. kSize (n) and kPadded (the next multiple of 32), kCarry: there is a state to begin with.
 inline constexpr char kGatedDeltaNet[] = R"cuda(
-constexpr int kTimes = kPadded > 128 ? 8 : 16, kColumns = 16, kQuads = kPadded / 32, kRows = kPadded / 8;
+constexpr int kTimes = kPadded > 128 ? 8 : 16, kQuads = kPadded / 32, kRows = kPadded / 8, kThreads = kColumns / kEach * 8;
 struct Stage { f32 k[kTimes][kPadded], q[kTimes][kPadded], v[kTimes][kColumns], g[kTimes], beta[kTimes]; };
 
-extern "C" __global__ void __launch_bounds__(128) gated_delta_net(const T* q, const T* k, const T* v, const T* g, const T* beta,
+extern "C" __global__ void __launch_bounds__(kThreads) gated_delta_net(const T* q, const T* k, const T* v, const T* g, const T* beta,
     const T* before, T* y, T* after, int length, int heads, f32 scale) {
   extern __shared__ uint4 memory[];
   Stage* const stages = reinterpret_cast<Stage*>(memory);
   constexpr int kGroups = (kSize + kColumns - 1) / kColumns;
   const i64 owner = blockIdx.x / kGroups, b = owner / heads, h = owner % heads;  // batch row and head
-  const int first = blockIdx.x % kGroups * kColumns, own = threadIdx.x / 8, part = threadIdx.x % 8, column = first + own;
+  const int first = blockIdx.x % kGroups * kColumns, own = threadIdx.x / 8 * kEach, part = threadIdx.x % 8, column = first + own;
   const i64 step = i64(heads) * kSize, base = (b * length * heads + h) * kSize, gates = b * length * heads + h;
   const auto fetch = [&](int start, Stage& z) {
     if (start >= length) return end_of_stage();
     #pragma unroll
-    for (int n = 0; n < (kTimes * kPadded / 4 + 127) / 128; ++n) {
-      const int e = threadIdx.x + n * 128, t = e / (kPadded / 4), at = e % (kPadded / 4) * 4;
+    for (int n = 0; n < (kTimes * kPadded / 4 + kThreads - 1) / kThreads; ++n) {
+      const int e = threadIdx.x + n * kThreads, t = e / (kPadded / 4), at = e % (kPadded / 4) * 4;
       if (t >= kTimes) break;
       const int inside = start + t < length ? kSize - at : 0;
       const i64 from = inside > 0 ? base + (start + t) * step + at : base;
@@ -67,8 +67,9 @@ extern "C" __global__ void __launch_bounds__(128) gated_delta_net(const T* q, co
       stage4(&z.q[t][at], q + from, inside);
     }
     #pragma unroll
-    for (int n = 0; n < kTimes * kColumns / 128; ++n) {
-      const int e = threadIdx.x + n * 128, t = e / kColumns, at = first + e % kColumns;
+    for (int n = 0; n < (kTimes * kColumns + kThreads - 1) / kThreads; ++n) {
+      const int e = threadIdx.x + n * kThreads, t = e / kColumns, at = first + e % kColumns;
+      if (t >= kTimes) break;
       const bool inside = start + t < length && at < kSize;
       stage(&z.v[t][e % kColumns], v + (inside ? base + (start + t) * step + at : base), inside);
     }
@@ -81,14 +82,15 @@ extern "C" __global__ void __launch_bounds__(128) gated_delta_net(const T* q, co
     end_of_stage();
   };
   fetch(0, stages[0]);
-  f32 s[kRows] = {};
-  T* const last = after + owner * kSize * kSize + column;
-  if (kCarry && column < kSize) {
-    const T* const from = before + owner * kSize * kSize + column;
+  f32 s[kEach][kRows] = {};
+  const auto row_of = [&](int i) { return 4 * (i / 4 * 8 + part) + i % 4; };
+  #pragma unroll
+  for (int c = 0; c < kEach; ++c) {
+    if (!kCarry || column + c >= kSize) continue;
+    const T* const from = before + owner * kSize * kSize + column + c;
     #pragma unroll
     for (int i = 0; i < kRows; ++i) {
-      const int row = 4 * (i / 4 * 8 + part) + i % 4;
-      if (row < kSize) s[i] = as_f32(from[i64(row) * kSize]);
+      if (row_of(i) < kSize) s[c][i] = as_f32(from[i64(row_of(i)) * kSize]);
     }
   }
   for (int start = 0, turn = 0; start < length; start += kTimes, turn ^= 1) {
@@ -98,47 +100,68 @@ extern "C" __global__ void __launch_bounds__(128) gated_delta_net(const T* q, co
     const Stage& z = stages[turn];
     #pragma unroll 1
     for (int eight = 0; eight < kTimes; eight += 8) {
-      f32 out[8];
+      f32 out[kEach][8];
       #pragma unroll
       for (int i = 0; i < 8; ++i) {
         const int t = eight + i;
         const f32 gate = __expf(z.g[t]);
-        f32 key[kRows], dot[4] = {};
+        const Pack<f32, kEach> value = load<kEach>(&z.v[t][own]);
+        f32 key[kRows], read[kEach], error[kEach];
         #pragma unroll
         for (int j = 0; j < kQuads; ++j) {
           const Pack<f32, 4> x = load<4>(&z.k[t][(j * 8 + part) * 4]);
           #pragma unroll
-          for (int u = 0; u < 4; ++u) key[4 * j + u] = x.v[u], dot[u] = fmaf(s[4 * j + u], x.v[u], dot[u]);
+          for (int u = 0; u < 4; ++u) key[4 * j + u] = x.v[u];
         }
-        f32 read = (dot[0] + dot[1]) + (dot[2] + dot[3]);
         #pragma unroll
-        for (int o = 4; o > 0; o /= 2) read += __shfl_xor_sync(~0u, read, o);
+        for (int c = 0; c < kEach; ++c) {
+          f32 dot[4] = {};
+          #pragma unroll
+          for (int n = 0; n < kRows; ++n) dot[n % 4] = fmaf(s[c][n], key[n], dot[n % 4]);
+          read[c] = (dot[0] + dot[1]) + (dot[2] + dot[3]);
+        }
+        #pragma unroll
+        for (int o = 4; o > 0; o /= 2) {
+          #pragma unroll
+          for (int c = 0; c < kEach; ++c) read[c] += __shfl_xor_sync(~0u, read[c], o);
+        }
         // The gate is applied to the sum; the state itself fades when it is changed.
-        const f32 error = (z.v[t][own] - gate * read) * z.beta[t];
-        f32 seen[2] = {};
+        #pragma unroll
+        for (int c = 0; c < kEach; ++c) error[c] = (value.v[c] - gate * read[c]) * z.beta[t];
+        f32 seen[kEach][2] = {};
         #pragma unroll
         for (int j = 0; j < kQuads; ++j) {
           const Pack<f32, 4> x = load<4>(&z.q[t][(j * 8 + part) * 4]);
           #pragma unroll
           for (int u = 0; u < 4; ++u) {
-            f32& now = s[4 * j + u];
-            now = fmaf(gate, now, key[4 * j + u] * error);
-            seen[u % 2] = fmaf(now, x.v[u], seen[u % 2]);
+            #pragma unroll
+            for (int c = 0; c < kEach; ++c) {
+              f32& now = s[c][4 * j + u];
+              now = fmaf(gate, now, key[4 * j + u] * error[c]);
+              seen[c][u % 2] = fmaf(now, x.v[u], seen[c][u % 2]);
+            }
           }
         }
-        out[i] = seen[0] + seen[1];
+        #pragma unroll
+        for (int c = 0; c < kEach; ++c) out[c][i] = seen[c][0] + seen[c][1];
       }
-      const f32 sum = sum_of_part(out, part);
       const int t = start + eight + part;
-      if (t < length && column < kSize) put(y[base + t * step + column], sum * scale);
+      #pragma unroll
+      for (int c = 0; c < kEach; ++c) {
+        const f32 sum = sum_of_part(out[c], part);
+        if (t < length && column + c < kSize) put(y[base + t * step + column + c], sum * scale);
+      }
     }
     __syncthreads();
   }
-  if (column >= kSize) return;
   #pragma unroll
-  for (int i = 0; i < kRows; ++i) {
-    const int row = 4 * (i / 4 * 8 + part) + i % 4;
-    if (row < kSize) put(last[i64(row) * kSize], s[i]);
+  for (int c = 0; c < kEach; ++c) {
+    if (column + c >= kSize) continue;
+    T* const last = after + owner * kSize * kSize + column + c;
+    #pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      if (row_of(i) < kSize) put(last[i64(row_of(i)) * kSize], s[c][i]);
+    }
   }
 }
 )cuda";

@@ -3,7 +3,9 @@
 // Columns of w are the rows of the matrix units. Partial sums are added in the order of the warps.
 //   w [n, k]           rows of a place are columns of w, 128 bytes; piece c of 16 bytes of row r lies at piece c ^ (r % 8), as in the rows of a
 //   w [k, n] (kTurned) rows of a place are rows of w, 2 kTiles pieces; piece c of row r lies at piece c ^ (r kTiles / 4 % (2 kTiles)): eight rows meet all banks. kTiles is 1, 2 or 4
-// Before it stand T (f16 or bf16), kRows (m), kColumns (n), kDepth (k), kTiles, kTurned, kSlots (of a ring), kBlocks (of a processor), kEarly (no kernel before this one makes w).
+// Before it stand T (f16 or bf16), kRows (m), kColumns (n), kDepth (k), kTiles, kTurned, kSlots (of a ring), kBlocks (of a processor), kEarly (no kernel before this one makes w),
+// kAligned (rows of a and w begin at multiples of 16 bytes), Params and
+//   void finish(p, row, column, const f32 (&sums)[1])
 #pragma once
 
 namespace rlx::cuda {
@@ -17,6 +19,13 @@ inline u32 turned_at(int row, int piece) { return (row * (2 * kTiles) + (piece ^
 
 // 16 bytes, or zeros.
 inline void copy16(u32 to, const T* from, bool there) {
+  if (!kAligned) {
+    u32 v[4];
+    #pragma unroll
+    for (int i = 0; i < 4; ++i) v[i] = there ? from[2 * i].bits | u32(from[2 * i + 1].bits) << 16 : 0;
+    asm volatile("st.shared.v4.b32 [%0], {%1,%2,%3,%4};" :: "r"(to), "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3]) : "memory");
+    return;
+  }
   asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" :: "r"(to), "l"(from), "r"(there ? 16 : 0) : "memory");
 }
 inline void commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
@@ -36,7 +45,7 @@ inline void multiply(f32 (&d)[4], const u32 (&a)[4], u32 b0, u32 b1, f16) { kMul
 inline void multiply(f32 (&d)[4], const u32 (&a)[4], u32 b0, u32 b1, bf16) { kMultiply("bf16"); }
 
 extern "C" __global__ void __launch_bounds__(kWarps * 32, kBlocks)
-streamed_tiles(const T* a, const T* w, T* c, i64 a_row, i64 w_row, i64 c_row) {
+streamed_tiles(Params p, const T* a, const T* w, i64 a_row, i64 w_row) {
   extern __shared__ uint4 shared[];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, column0 = blockIdx.x * kWide;
   const u32 ring = u32(__cvta_generic_to_shared(shared)) + warp * (kSlots * kPlace);
@@ -139,10 +148,10 @@ streamed_tiles(const T* a, const T* w, T* c, i64 a_row, i64 w_row, i64 c_row) {
   __syncthreads();
   for (int e = threadIdx.x; e < kRows * kWide; e += kWarps * 32) {
     const int row = e / kWide, at = e % kWide;
-    f32 sum = parts[row * kStride + at];
+    f32 sums[1] = {parts[row * kStride + at]};
     #pragma unroll
-    for (int i = 1; i < kWarps; ++i) sum += parts[(i * kTexts + row) * kStride + at];
-    if (column0 + at < kColumns) put(c[row * c_row + column0 + at], sum);
+    for (int i = 1; i < kWarps; ++i) sums[0] += parts[(i * kTexts + row) * kStride + at];
+    if (column0 + at < kColumns) finish(p, row, column0 + at, sums);
   }
 }
 )cuda";

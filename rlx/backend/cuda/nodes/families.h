@@ -22,7 +22,7 @@ void add_index(KernelTable&);
 void add_moves(KernelTable&);
 void add_packed(KernelTable&);
 void add_paged_attention(KernelTable&);
-void add_product_groups(KernelTable&);
+void add_product_groups(KernelTable&, const std::string& architecture);
 void add_products(KernelTable&);
 void add_random(KernelTable&);
 void add_recurrence(KernelTable&);

@@ -47,8 +47,7 @@ std::string plain_hooks(const FewRows& p) {
 
 int64_t most_few_rows() { return kMostRows; }
 
-int64_t shared_memory_of(const Device& device) {
-  const std::string& name = device.functions().architecture();
+int64_t shared_memory_of(const std::string& name) {
   if (name.starts_with("sm_9") || name.starts_with("sm_10")) return 227 << 10;
   return name.starts_with("sm_80") ? 163 << 10 : 99 << 10;
 }

@@ -5,6 +5,7 @@
 #include "rlx/backend/cuda/nodes/few_rows.h"
 #include "rlx/backend/cuda/nodes/on_first_use.h"
 #include "rlx/backend/cuda/nodes/packed_rows.h"
+#include "rlx/backend/cuda/nodes/streamed_tiles.h"
 #include "rlx/backend/cuda/region/printer.h"
 #include "rlx/ops/control/fused.h"
 #include "rlx/ops/linalg/matmul.h"
@@ -81,6 +82,46 @@ class Reading {
   std::map<ir::NodeId, int> operand_of_;
 };
 
+/// A product of more rows than few, with a region of elements behind it (kernels/streamed_tiles.h).
+bool is_tiled(const Reading& g) {
+  return g.elements && !g.rows && g.products.size() == 1 && g.row_count() > most_few_rows();
+}
+
+FewRows tiled_sizes(const Reading& g) {
+  const Arg& w = g.arg(g.products.front()->inputs[1]);
+  return {.dtype = g.dtype(),
+          .m = g.row_count(),
+          .n = g.all_columns(),
+          .k = g.depth(),
+          .a_row = g.depth(),
+          .c_row = g.all_columns(),
+          .b_row = w.layout.strides[0],
+          .b_column = w.layout.strides[1],
+          .b_is_fixed = w.fixed};
+}
+
+std::string elements_problem(const Reading& g) {
+  const region::Built built = g.region_of(*g.elements);
+  if (!built) return built.refusal;
+  const region::Region& r = *built.region;
+  const ir::Node& e = *g.elements;
+  if (r.has_reduction() || r.rows() * r.columns() != e.shapes[0].elements())
+    return "elements of another shape";
+  for (size_t i = 0; i < r.arguments.size(); ++i) {
+    const bool made = i >= e.inputs.size() || g.product_number(e.inputs[i]) >= 0;
+    if (made && !is_dense(r, r.arguments[i])) return "elements in another order";
+  }
+  return {};
+}
+
+std::string tiled_problem(const Reading& g, bool has_room) {
+  if (!has_room) return "too little shared memory";
+  if (!g.products.front()->is<ops::Matmul>()) return "packed weights of many rows";
+  if (!g.arg(g.input()).is_row_major()) return "the input is strided";
+  if (!StreamedTiles::suits(tiled_sizes(g))) return "another kernel is faster";
+  return elements_problem(g);
+}
+
 std::string problem_of(const Reading& g) {
   const bool packed = g.products.front()->is<ops::DequantMatmul>();
   const int64_t piece = 16 / int64_t(dtype_size(g.dtype())), k = g.depth();
@@ -105,27 +146,17 @@ std::string problem_of(const Reading& g) {
         return "rows too long for registers";
     }
   }
-  if (g.elements) {
-    const region::Built built = g.region_of(*g.elements);
-    if (!built) return built.refusal;
-    const region::Region& r = *built.region;
-    const ir::Node& e = *g.elements;
-    if (r.has_reduction() || r.rows() * r.columns() != e.shapes[0].elements())
-      return "elements of another shape";
-    for (size_t i = 0; i < r.arguments.size(); ++i) {
-      const bool made = i >= e.inputs.size() || g.product_number(e.inputs[i]) >= 0;
-      if (made && !is_dense(r, r.arguments[i])) return "elements in another order";
-    }
-  }
-  return {};
+  return g.elements ? elements_problem(g) : std::string();
 }
 
+template <bool kTiles>
 Support accepts(const Request& r) {
   if (r.node.as<ops::Fused>().body->name() != kProductGroup) return Support::no("no group of products");
   for (const Arg& a : r.in) {
     if (!a.is_row_major() && a.shape.rank() != 2) return Support::no("an operand is strided");
   }
-  const std::string why = problem_of(Reading(r));
+  const Reading g(r);
+  const std::string why = is_tiled(g) ? tiled_problem(g, kTiles) : problem_of(g);
   return why.empty() ? Support::yes() : Support::no(why);
 }
 
@@ -134,7 +165,7 @@ class Hooks {
  public:
   Hooks(const Reading& g, bool wide, int threads) : g_(g), threads_(threads) {
     if (g.rows) add_rows(wide);
-    add_products();
+    if (!is_tiled(g)) add_products();
     if (g.elements) add_elements();
     std::string fields;
     for (size_t i = 0; i < members_.size(); ++i) fields += cat("  ", types_[i], " m", i, ";\n");
@@ -323,10 +354,48 @@ class ProductGroupStep final : public Step {
   OnFirstUse<Loaded> anywhere_;
 };
 
-std::unique_ptr<Step> prepare(const Request& r) { return std::make_unique<ProductGroupStep>(r); }
+/// One product of five to 32 rows and what happens to its elements.
+class TiledGroupStep final : public Step {
+ public:
+  explicit TiledGroupStep(const Request& r) : device_(device_of(r)) {
+    const Reading g(r);
+    sizes_ = tiled_sizes(g);
+    a_ = g.operand(g.input()), b_ = g.operand(g.products.front()->inputs[1]);
+    const Hooks hooks(g, true, kThreads);
+    members_ = hooks.members(), text_ = hooks.text();
+    aligned_ = StreamedTiles::make(device_, sizes_, text_, true);
+    note = cat("weights that stream, a region of elements: ", sizes_.m, " x ", sizes_.n, " x ", sizes_.k);
+  }
+
+  void run(const Launch& l) const override {
+    std::vector<std::byte*> params;
+    for (const int m : members_) params.push_back(m >= 0 ? l.in[m] : l.out[-1 - m]);
+    const bool fits = StreamedTiles::fits(l.in[a_], l.in[b_]);
+    const auto& use =
+        fits ? aligned_ : anywhere_.get([&] { return StreamedTiles::make(device_, sizes_, text_, false); });
+    use->run_with(stream_of(l), params.data(), l.in[a_], l.in[b_]);
+  }
+
+ private:
+  const Device& device_;
+  FewRows sizes_;
+  int a_ = 0, b_ = 0;
+  std::vector<int> members_;
+  std::string text_;
+  std::optional<StreamedTiles> aligned_;
+  OnFirstUse<std::optional<StreamedTiles>> anywhere_;
+};
+
+std::unique_ptr<Step> prepare(const Request& r) {
+  if (is_tiled(Reading(r))) return std::make_unique<TiledGroupStep>(r);
+  return std::make_unique<ProductGroupStep>(r);
+}
 
 }  // namespace
 
-void add_product_groups(KernelTable& table) { table.add<ops::Fused>({"product_group", accepts, prepare}); }
+void add_product_groups(KernelTable& table, const std::string& architecture) {
+  const bool tiles = shared_memory_of(architecture) >= StreamedTiles::kLeastShared;
+  table.add<ops::Fused>({"product_group", tiles ? accepts<true> : accepts<false>, prepare});
+}
 
 }  // namespace rlx::cuda

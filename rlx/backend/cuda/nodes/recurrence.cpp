@@ -49,7 +49,7 @@ struct TwoWays {
 
 // ---- gated delta rule ----
 
-constexpr int64_t kMostLanes = 256, kColumns = 16;
+constexpr int64_t kMostLanes = 256, kColumns = 32, kEach = 2;  // columns of a block, of eight threads
 
 Support accepts_delta(const Request& r) { return accepts(r, size(r.in[0], 3), kMostLanes); }
 
@@ -58,17 +58,18 @@ std::unique_ptr<Step> prepare_delta(const Request& r) {
   const int64_t batch = size(q, 0), length = size(q, 1), heads = size(q, 2), n = size(q, 3);
   const int64_t padded = (n + 31) / 32 * 32, times = padded > 128 ? 8 : 16;
   const bool carry = r.in.size() > 5;
-  const TwoWays f = TwoWays::make(r, "gated_delta_net",
-                                  cat("constexpr bool kCarry = ", carry ? "true" : "false",
-                                      ";\nconstexpr int kSize = ", n, ", kPadded = ", padded, ";\n"),
-                                  kGatedDeltaNet, n);
+  const TwoWays f =
+      TwoWays::make(r, "gated_delta_net",
+                    cat("constexpr bool kCarry = ", carry ? "true" : "false", ";\nconstexpr int kSize = ", n,
+                        ", kPadded = ", padded, ", kColumns = ", kColumns, ", kEach = ", kEach, ";\n"),
+                    kGatedDeltaNet, n);
   const auto shared = size_t(2 * times * (2 * padded + kColumns + 2)) * sizeof(float);
   const Grid grid{batch * heads * ((n + kColumns - 1) / kColumns)};
   const auto scale = float(1 / std::sqrt(double(n)));
-  return make_gpu_step("eight threads for each column of the state", [=](Stream& s, const Launch& l) {
+  return make_gpu_step("eight threads for two columns of the state", [=](Stream& s, const Launch& l) {
     const std::byte* const before = carry ? l.in[5] : nullptr;
-    f.of(l, 0, 1)(s.handle, grid, {128}, shared, l.in[0], l.in[1], l.in[2], l.in[3], l.in[4], before,
-                  l.out[0], l.out[1], int(length), int(heads), scale);
+    f.of(l, 0, 1)(s.handle, grid, {kColumns / kEach * 8}, shared, l.in[0], l.in[1], l.in[2], l.in[3], l.in[4],
+                  before, l.out[0], l.out[1], int(length), int(heads), scale);
   });
 }
 
