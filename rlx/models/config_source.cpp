@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "rlx/models/config_defaults.h"
+
 namespace rlx::models {
 namespace {
 
@@ -154,10 +156,12 @@ ConfigSource::ConfigSource(const io::ModelFile& file) : file_(file), architectur
   if (is_gguf()) return;
   const auto text = config_.find("text_config");
   const auto type = text && text->is_object() ? text->find("model_type") : std::nullopt;
-  if (!type) return;
-  architecture_ = type->string();
-  is_text_part_ = true;
-  config_ = config_.keep(*text);
+  if (type) {
+    architecture_ = type->string();
+    is_text_part_ = true;
+    config_ = config_.keep(*text);
+  }
+  defaults_ = Json::parse_in_place(default_config(architecture_), "what transformers assumes");
 }
 
 std::string ConfigSource::where() const { return cat("model '", file_.path, "': "); }
@@ -175,13 +179,16 @@ std::string ConfigSource::name_of(Field f) const {
 }
 
 std::optional<JsonView> ConfigSource::find_json(std::string_view words) {
-  std::optional<JsonView> found;
+  std::optional<JsonView> found, assumed;
+  bool told = false;  // null is an answer, too
   each_word(words, [&](std::string_view word) {
     used_.emplace(word);
+    for (const auto [key, value] : config_.members()) told = told || key == word;
     if (!found) found = config_.find(word);
+    if (!assumed) assumed = defaults_.find(word);
     return false;
   });
-  return found;
+  return told ? found : assumed;
 }
 
 const io::GgufValue* ConfigSource::find_gguf(std::string_view key) {

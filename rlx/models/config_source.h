@@ -67,7 +67,7 @@ class ConfigSource {
   std::string name_of(Field) const;
 
   const io::ModelFile& file_;
-  Json config_;
+  Json config_, defaults_;
   std::string architecture_;
   bool is_text_part_ = false;
   std::set<std::string, std::less<>> used_;

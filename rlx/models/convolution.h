@@ -6,7 +6,7 @@
 namespace rlx::models {
 
 /// Each channel of x [batch, seq, channels] with its own `taps` taps, weight [channels, 1, taps], and the bias where the file has
-/// one. With states the last taps - 1 rows are kept.
+/// one, then the activation of the model. With states the last taps - 1 rows are kept.
 Tensor causal_convolution(Net&, std::string_view key, const Tensor& x, int64_t taps);
 
 }  // namespace rlx::models

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "rlx/models/layers.h"
 
 namespace rlx::models {
@@ -19,14 +21,14 @@ Tensor gated_ffn(Net& net, const Tensor& x, int64_t width, std::string_view pref
 
 namespace {
 
-// Scores [tokens, experts] with those of all but the best groups set to 0.
+// Scores [tokens, experts], those of all but the best groups out of question: with a correction, scores of the best may be below 0.
 Tensor limited_to_groups(const Experts& m, const Tensor& scores) {
   const Dim tokens = scores.dim(0);
   const Tensor grouped = scores.reshape({tokens, m.groups, m.experts / m.groups});
   const Tensor best = top_k(grouped, {.k = m.group_top, .axis = 2})[0].sum({2});
   const Tensor chosen = top_k(best, {.k = m.groups_chosen, .axis = 1})[1];
   const Tensor kept = one_hot(chosen, {.depth = m.groups}).sum({1});  // [tokens, groups]
-  return where(kept.unsqueeze(2) > 0.5, grouped, 0).reshape({tokens, m.experts});
+  return where(kept.unsqueeze(2) > 0.5, grouped, -INFINITY).reshape({tokens, m.experts});
 }
 
 struct Routing {

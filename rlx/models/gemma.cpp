@@ -39,7 +39,6 @@ void configure(ConfigSource& s, Config& c, int64_t pattern) {
   c.norm_plus_one = true;
   c.embedding_scale = std::sqrt(double(c.hidden));
   s.require_flag({"use_bidirectional_attention"}, false);
-  c.attention_softcap = s.find_real({"attn_logit_softcapping", "attn_logit_softcapping"}).value_or(0);
   c.logit_softcap = s.find_real({"final_logit_softcapping", "final_logit_softcapping"}).value_or(0);
   c.window = s.find_integer({"sliding_window", "attention.sliding_window"}).value_or(0);
   const int64_t every =
@@ -55,6 +54,7 @@ void configure(ConfigSource& s, Config& c, int64_t pattern) {
 
 void configure2(ConfigSource& s, Config& c) {
   configure(s, c, 2);
+  c.attention_softcap = s.find_real({"attn_logit_softcapping", "attn_logit_softcapping"}).value_or(0);
   // GGUF does not tell the scale nor, always, the window: the 27B model, of 46 layers, has a scale of its own.
   if (s.is_gguf() && c.window == 0) c.window = 4096;
   const bool large = s.is_gguf() && c.layers == 46;
@@ -66,6 +66,7 @@ void configure2(ConfigSource& s, Config& c) {
 
 void configure3(ConfigSource& s, Config& c) {
   configure(s, c, 6);
+  s.ignore("attn_logit_softcapping");  // carried over from Gemma 2; attention normalises q and k instead
   // GGUF does not tell the scale: the 27B model, of 62 layers, has one of its own.
   const bool large = s.is_gguf() && c.layers == 62;
   const double scalar = double(large ? c.hidden / c.heads : c.head_dim);

@@ -1,6 +1,6 @@
 // Mamba: a state for each channel, whose step, input and output depend on the token.
 //
-//   x, z = u W;  x = silu(conv(x));  dt, B, C = x Wx;  d = softplus(dt Wd + b)
+//   x, z = u W;  x = act(conv(x));  dt, B, C = x Wx;  d = softplus(dt Wd + b)
 //   S = e^(d A) S + d B x;  y = C S + D x;  out = (y * silu(z)) Wo
 #include "rlx/models/architecture.h"
 #include "rlx/models/convolution.h"
@@ -57,7 +57,7 @@ Tensor mixer(Net& net, const Tensor& input) {
   const Tensor real = net.real_tokens();
   const auto masked = [&](const Tensor& x) { return real.is_empty() ? x : x * real; };
   const Tensor both = net.linear("in", masked(input), 2 * m.inner);
-  const Tensor x = causal_convolution(net, "conv", both.narrow(2, 0, m.inner), m.conv).silu();
+  const Tensor x = causal_convolution(net, "conv", both.narrow(2, 0, m.inner), m.conv);
   const Tensor parts = net.linear("x", x, m.dt_rank + 2 * m.state);
   // A step of 0 leaves the state as it is: what padding is to do.
   const Tensor d = masked(net.linear("dt", parts.narrow(2, 0, m.dt_rank), m.inner).softplus());

@@ -158,7 +158,7 @@ Tensor delta_layer(Net& net, const Tensor& input) {
   const int64_t n = std::max(d.key_lanes, d.value_lanes);
   const Tensor real = net.real_tokens();
   const DeltaInputs in = project(net, real.is_empty() ? input : input * real);
-  const Tensor mixed = causal_convolution(net, "conv", in.mixed, d.conv).silu();
+  const Tensor mixed = causal_convolution(net, "conv", in.mixed, d.conv);
   // The operator divides by sqrt(n); heads are as long as their keys.
   const Tensor q = unit_length(spread(net, mixed.narrow(2, 0, keys), d.key_heads, d.key_lanes, n)) *
                    std::sqrt(double(n) / double(d.key_lanes));

@@ -222,7 +222,7 @@ Tensor state_space_layer(Net& net, const Tensor& input) {
   Tensor all = net.linear("ssm_in", masked(input), m.inner + mixed + m.heads);
   if (const Tensor f = channel_scales(net); !f.is_empty()) all = all * f;
   const Tensor z = all.narrow(2, 0, m.inner);
-  const Tensor xbc = causal_convolution(net, "ssm_conv", all.narrow(2, m.inner, mixed), m.conv).silu();
+  const Tensor xbc = causal_convolution(net, "ssm_conv", all.narrow(2, m.inner, mixed), m.conv);
   Tensor d = (all.narrow(2, m.inner + mixed, m.heads) + net.weight("ssm_dt", {m.heads})).softplus();
   if (m.dt_low > 0 || std::isfinite(m.dt_high)) d = d.clamp(m.dt_low, m.dt_high);
   d = masked(d);  // a step of 0 leaves the state as it is

@@ -71,6 +71,7 @@ TEST(Reorder, AndWithWhatTheirWindowHolds) {
   test::TinyLlama tiny;
   tiny.config["model_type"] = "\"mistral\"";
   tiny.config["sliding_window"] = "6";
+  tiny.config["num_key_value_heads"] = "2";
   tiny.config["max_position_embeddings"] = "64";
   const test::Scratch scratch;
   const models::Model model = models::open_model(tiny.write(scratch));

@@ -1,0 +1,94 @@
+// Values that a configuration may have and published ones seldom do.
+#include <algorithm>
+
+#include "rlx/ops/conv/depthwise_causal.h"
+#include "rlx/ops/elementwise/activation.h"
+#include "tests/models/folder.h"
+#include "tests/models/tiny.h"
+
+namespace rlx::test {
+namespace {
+
+Literal logits_of(const std::string& path, const Literal& ids) {
+  const models::ModelGraph g = models::open_model(path).graph();
+  return compile(g.graph, g.weights, options_of(g)).run({{"input_ids", ids}}).at("logits");
+}
+
+// ---- the activation behind the convolutions of recurrent layers is that of the model ----
+
+class ShortConvolutions : public testing::TestWithParam<const char*> {};
+
+// Whether the first operator behind this value that is no sum is a relu.
+bool ends_in_relu(const ir::Graph& g, const ir::Node& n) {
+  const ir::Node& next = g.node(n.uses[0].user);
+  return next.op->name == "add" ? ends_in_relu(g, next) : next.op->name == "relu";
+}
+
+TEST_P(ShortConvolutions, HaveTheActivationOfTheModel) {
+  RLX_REQUIRE_DATA(std::string("checkpoints/") + GetParam());
+  const Scratch scratch;
+  Folder f(GetParam());
+  f.set("hidden_act", "\"relu\"");
+  const models::ModelGraph built = models::open_model(f.write(scratch)).graph();
+  int64_t convolutions = 0;
+  for (const ir::Node* n : built.graph.nodes()) {
+    if (!n->is<ops::DepthwiseConv1dCausal>()) continue;
+    ++convolutions;
+    EXPECT_TRUE(ends_in_relu(built.graph, *n));
+  }
+  EXPECT_GT(convolutions, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, ShortConvolutions,
+                         testing::Values("mamba", "mamba2", "falcon_h1", "qwen3next", "qwen3_5"),
+                         [](const auto& info) { return std::string(info.param); });
+
+// ---- routing by groups ----
+
+// The same number less for every expert changes no choice, however far below zero it goes.
+TEST(GroupRouting, ScoresBelowZeroStayInTheirGroups) {
+  RLX_REQUIRE_DATA("checkpoints/deepseek_v3");
+  const Scratch scratch;
+  Folder f("deepseek_v3");
+  int64_t changed = 0;
+  for (auto& [name, value] : f.tensors) {
+    if (!name.ends_with("e_score_correction_bias")) continue;
+    const auto bias = value.data<float>();
+    std::vector<float> lower(bias.begin(), bias.end());
+    for (float& v : lower) v -= 8;
+    value = Literal::of<float>({int64_t(lower.size())}, lower);
+    ++changed;
+  }
+  ASSERT_GT(changed, 0);
+  expect_logits(f.write(scratch), f.path);
+}
+
+// ---- fields that are left out ----
+
+TEST(FieldsLeftOut, AreThoseOfTransformers) {
+  const Scratch scratch;
+  const Literal ids = Literal::of<int32_t>({1, 5}, {3, 1, 4, 15, 9});
+  TinyLlama told, silent, null;
+  for (auto& [name, value] : told.tensors) {
+    if (!name.ends_with("embed_tokens.weight")) continue;
+    std::vector<float> small(value.data<float>().begin(), value.data<float>().end());
+    for (float& v : small) v *= 1e-3f;  // so that the epsilon of norms counts
+    value = Literal::of<float>({16, 8}, small);
+  }
+  silent.tensors = null.tensors = told.tensors;
+  silent.config.erase("rms_norm_eps");
+  const Literal want = logits_of(told.write(scratch, "told"), ids);
+  EXPECT_EQ(largest_difference(logits_of(silent.write(scratch, "silent"), ids), 0, want, 0, 5), 0);
+  TinyLlama other = told;
+  other.config["rms_norm_eps"] = "1e-5";
+  EXPECT_GT(largest_difference(logits_of(other.write(scratch, "other"), ids), 0, want, 0, 5), 1e-3);
+  // Mistral has a window where nothing is said, and none where it is null.
+  null.config["model_type"] = "\"mistral\"";
+  null.config["num_key_value_heads"] = "2";
+  EXPECT_EQ(models::open_model(null.write(scratch, "window")).config().window, 4096);
+  null.config["sliding_window"] = "null";
+  EXPECT_EQ(models::open_model(null.write(scratch, "none")).config().window, 0);
+}
+
+}  // namespace
+}  // namespace rlx::test
