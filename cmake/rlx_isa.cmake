@@ -24,6 +24,7 @@ endfunction()
 function(rlx_isa_sources target)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/rlx/backend/cpu/kernels/isa/*.cpp
        ${PROJECT_SOURCE_DIR}/rlx/backend/cpu/vm/isa/*.cpp)
+  rlx_select(sources)
   set(flags_baseline "")
   set(flags_avx2 -mavx2 -mfma -mf16c)
   set(flags_avx512 ${flags_avx2} -mavx512f -mavx512dq -mavx512bw -mavx512vl -mprefer-vector-width=512)

@@ -50,7 +50,7 @@ endif()
 # release preset, where a source must name all it uses. rlx_precompile_as(TARGET OTHER): those of OTHER, parsed there; both
 # have the same flags.
 function(rlx_precompile target)
-  if(RLX_PCH)
+  if(RLX_PCH AND TARGET ${target})
     list(TRANSFORM ARGN REPLACE "^([^<].*)$" "\"\\1\"")  # as is, not relative to this folder
     target_precompile_headers(${target} PRIVATE ${ARGN})
   endif()
@@ -66,6 +66,7 @@ function(rlx_room name)
   cmake_parse_arguments(ARG "" "WITHOUT" "DEPS;LIBS;PRIVATE_LIBS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/rlx/${name}/*.cpp)
   list(FILTER sources EXCLUDE REGEX "/isa/")  # compiled once per instruction set, see rlx_isa.cmake
+  rlx_select(sources)
   if(ARG_WITHOUT)
     list(FILTER sources EXCLUDE REGEX "/backend/${ARG_WITHOUT}/")
   endif()
