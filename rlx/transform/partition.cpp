@@ -4,12 +4,17 @@
 #include <unordered_set>
 
 #include "rlx/ir/clone.h"
+#include "rlx/ops/shape/narrow.h"
+#include "rlx/ops/shape/slice.h"
 #include "rlx/transform/save_choice.h"
 
 namespace rlx::transform {
 namespace {
 
 bool is_free(const Node& n) { return n.inputs.empty() && !n.op->traits.leaf; }
+
+// A view of no fewer elements than what it shows: to keep the operand instead costs no byte more, and nothing where it is a leaf.
+bool shows_all(const Node& n) { return n.op->view != nullptr && !n.is<ops::Narrow>() && !n.is<ops::Slice>(); }
 
 class Partitioner {
  public:
@@ -46,8 +51,10 @@ class Partitioner {
  private:
   bool is_backward(NodeId id) const { return id < backward_.size() && backward_[id]; }
 
-  // Forward values that the backward part reads; constants are made again where they are needed.
+  // Forward values that the backward part reads; constants are made again where they are needed, and so are views: a step of a
+  // loop would stack a matrix that never changes, turned, once for every step.
   void need(Value v) {
+    while (shows_all(joint_.node(v))) v = joint_.node(v).inputs[0];
     const Node& n = joint_.node(v);
     if (is_backward(v.node) || n.op->traits.leaf || is_free(n)) return;
     if (seen_.insert(v).second) needed_.push_back(v);
@@ -98,7 +105,8 @@ class Partitioner {
     }
     for (const Node* n : nodes) {
       if (n->op->traits.leaf || !emit[n->id]) continue;
-      if (!backward_[n->id] && !is_free(*n)) out.recomputed.push_back(cat("%", n->id, " ", n->op->name));
+      if (!backward_[n->id] && !is_free(*n) && !shows_all(*n))
+        out.recomputed.push_back(cat("%", n->id, " ", n->op->name));
       std::vector<std::pair<Value, Value>> kept;  // a saved result stays the saved one
       for (uint32_t r = 0; r < n->shapes.size(); ++r) {
         if (copy.has(n->result(r))) kept.push_back({n->result(r), copy.at(n->result(r))});

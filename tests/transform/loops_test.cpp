@@ -118,6 +118,26 @@ TEST(Loops, constants_sequences_outputs_and_unused_inputs_have_gradients) {
   expect_values(ir::interpret(d, in)[0], {0, 0, 0, 0, 0});
 }
 
+// A matrix that never changes is not stacked, neither as it is nor turned, and what crosses the loop is stacked once: of a step the state
+// before it and what tanh gave.
+TEST(Loops, views_are_made_again_in_the_sweep) {
+  const auto g = graph(R"(graph(h: f64[3,4], w: f64[4,4]) {
+    y = scan(h, w, length=7, carries=1, consts=1, body=graph(c: f64[3,4], w: f64[4,4]) { return tanh(matmul(c, w)) })
+    return y
+  })");
+  const auto d = transform::grad(g, {"h", "w"});
+  int loops = 0;
+  for (const ir::Node* n : d.nodes()) {
+    if (!n->is<ops::Scan>() || loops++ > 0) continue;
+    ASSERT_EQ(n->shapes.size(), 3u);  // the last state; stacked
+    for (size_t i = 1; i < 3; ++i) EXPECT_EQ(cat(n->shapes[i]), "f64[7,3,4]");
+  }
+  EXPECT_EQ(loops, 2);
+  Literals leaves;
+  for (const auto id : g.leaves()) leaves.push_back(test::random_like(g.node(id).shapes[0], id + 3));
+  test::DerivativeCheck(g, leaves, true).run();
+}
+
 TEST(Loops, loops_nest) {
   const auto g = graph(R"(graph(x: f64[3]) {
     y = scan(x, length=3, carries=1, body=graph(a: f64[3]) {
