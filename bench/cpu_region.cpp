@@ -1,4 +1,4 @@
-// Fused regions against loops written by hand over the same vector functions, on one thread at the level AVX2:
+// Fused regions against loops written by hand over the same vector functions, on one thread at the levels AVX2 and AVX-512:
 // in the second-level cache (65,536 elements) and in memory (16 M). Time is the thread's own processor time, so
 // that the ratio holds on a machine that others use; the lower quartile of the rounds, in turn.
 #include <time.h>
@@ -30,8 +30,7 @@ struct Workload {
   double goal;   // at most so many times the loop's time
 };
 
-std::vector<Workload> workloads() {
-  const Loops l = region_loops();
+std::vector<Workload> workloads(const Loops& l) {
   return {
       {"bias + gelu", "(x: f32[R,C], b: f32[C]) { return gelu(add(x, b)) }", l.bias_gelu, true, false, 0,
        1.25},
@@ -106,6 +105,10 @@ double lower_quartile(std::vector<double> t) {
   return t[t.size() / 4];
 }
 
+std::string name_of(const Workload& w, bool large) {
+  return cat(w.name, large ? ", memory, " : ", cache, ", cpu::isa_name(cpu::current_isa()));
+}
+
 void measure(const Workload& w, int64_t rows, int64_t columns, bool large) {
   const ir::Graph body = ir::parse_graph("graph @b" + replaced(w.body, rows, columns), ops::table());
   const region::Layout transposed{{1, rows}};
@@ -147,7 +150,7 @@ void measure(const Workload& w, int64_t rows, int64_t columns, bool large) {
     if (round > 0) loop.push_back((processor_seconds() - t) / repeat);
   }
   const double elements = double(rows * columns) * 1e-9;
-  report({.name = w.name + (large ? ", memory" : ", cache"),
+  report({.name = name_of(w, large),
           .value = elements / lower_quartile(vm),
           .unit = "G elements/s",
           .peer = elements / lower_quartile(loop),
@@ -161,16 +164,20 @@ void measure(const Workload& w, int64_t rows, int64_t columns, bool large) {
 int main(int argc, char** argv) {
   using namespace rlx;
   using namespace rlx::bench;
-  cpu::use_isa(cpu::Isa::avx2);
-  for (const Workload& w : workloads()) {
-    for (const bool large : {false, true}) {
-      if (!wanted(argc, argv, w.name + (large ? ", memory" : ", cache"))) continue;
-      if (w.square) {
-        measure(w, large ? 4096 : 256, large ? 4096 : 256, large);
-      } else if (w.rows) {
-        measure(w, large ? 16384 : 64, 1024, large);
-      } else {
-        measure(w, 1, large ? 16384 * 1024 : 65536, large);
+  for (const cpu::Isa level : cpu::available_isas()) {
+    if (level != cpu::Isa::avx2 && level != cpu::Isa::avx512) continue;
+    cpu::use_isa(level);
+    for (const Workload& w :
+         workloads(level == cpu::Isa::avx2 ? region_loops_avx2() : region_loops_avx512())) {
+      for (const bool large : {false, true}) {
+        if (!wanted(argc, argv, name_of(w, large))) continue;
+        if (w.square) {
+          measure(w, large ? 4096 : 256, large ? 4096 : 256, large);
+        } else if (w.rows) {
+          measure(w, large ? 16384 : 64, 1024, large);
+        } else {
+          measure(w, 1, large ? 16384 * 1024 : 65536, large);
+        }
       }
     }
   }

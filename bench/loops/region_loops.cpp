@@ -178,7 +178,9 @@ void gelu_gradient(char* const* a, int64_t, int64_t n, bool s) {
 
 namespace rlx::bench {
 
-Loops region_loops() {
+#define RLX_LOOPS_AT(level) region_loops_##level
+#define RLX_LOOPS_OF(level) RLX_LOOPS_AT(level)
+Loops RLX_LOOPS_OF(RLX_ISA)() {
   using namespace cpu::RLX_ISA;
   return {bias_gelu, swiglu, adamw, layer_norm, softmax, chain, bf16_rms, transpose_scale, gelu_gradient};
 }

@@ -13,7 +13,8 @@ struct Loops {
   Loop bias_gelu, swiglu, adamw, layer_norm, softmax, chain, bf16_rms, transpose, gelu_gradient;
 };
 
-/// For AVX2, which this machine must have.
-Loops region_loops();
+/// Compiled for each; the machine must have the level.
+Loops region_loops_avx2();
+Loops region_loops_avx512();
 
 }  // namespace rlx::bench

@@ -165,6 +165,43 @@ TEST(VmWorkload, sums_of_products_round_as_two_operations) {
   EXPECT_GT(differ, 50);
 }
 
+// ((x - s) t) w + z with every choice of its parts, alone in its code and behind other instructions, also where x lay.
+TEST(VmWorkload, ends_of_norms_round_as_their_operations) {
+  for (const int64_t n : {5, 128, 130, 2048}) {
+    for (int parts = 1; parts < 64; ++parts) {
+      const bool divided = (parts & 16) != 0, behind = (parts & 32) != 0;
+      if (divided && (parts & 15) != 0) continue;
+      RegionWriter w({7, n}, 1);
+      const int in = w.in(DType::f32, {n, 1}), per_row = w.in(DType::f32, {1, 0});
+      const int weights = w.in(DType::f32, {0, 1}), bias = w.in(DType::f32, {0, 1});
+      const int first = behind ? w.out(DType::f32, {n, 1}) : -1, y = w.out(DType::f32, {n, 1});
+      const int x = w.load(in, kReal), t = w.load(per_row, kReal);
+      if (behind) w.store(first, w.op(Op::sqrt, w.op(Op::abs, w.op(Op::sub, x, t))));
+      int v = x;
+      if (parts & 1) v = w.op(Op::sub, v, t);
+      if (parts & 2) v = w.op(Op::mul, v, t);
+      if (parts & 4) v = w.op(Op::mul, v, w.load(weights, kReal));
+      if (parts & 8) v = w.op(Op::add, v, w.load(bias, kReal));
+      if (divided) v = w.op(Op::div, v, t);
+      w.store(y, v);
+      const Region r = w.done();
+      Memory m(r, 1);
+      for (int i = 0; i < 4; ++i) fill(m, i, uint64_t(i + parts));
+      expect_judged(r, m, 0);
+      if (behind) continue;
+      at_every_level([&](Team team) {
+        const RegionProgram program(r);
+        if (!program.may_overwrite(0, 0)) return;
+        Memory apart = m, same = m;
+        run_program(program, team, apart);
+        same.pointers[size_t(y)] = same.pointers[0];
+        run_program(program, team, same);
+        EXPECT_EQ(std::memcmp(same.as<float>(0), apart.as<float>(y), size_t(m.bytes(0))), 0) << parts;
+      });
+    }
+  }
+}
+
 // Operands of narrow types are read where they are used.
 TEST(VmWorkload, narrow_operands_of_sums_and_products) {
   for (const DType t : {DType::bf16, DType::f16}) {

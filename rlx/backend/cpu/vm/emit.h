@@ -30,8 +30,8 @@ class Emitter {
 
   /// Code for these instructions. `reduce_into` is the place of a reduction, `kept` where a value is put, if
   /// anywhere.
-  std::vector<Micro> emit(const std::vector<int>& instructions, const std::function<int(int)>& reduce_into,
-                          const std::function<std::optional<int>(int)>& kept);
+  Code emit(const std::vector<int>& instructions, const std::function<int(int)>& reduce_into,
+            const std::function<std::optional<int>(int)>& kept);
 
  private:
   void step(int n);
@@ -61,7 +61,9 @@ class Emitter {
 
   /// Forms of a function: alone, and with the accumulator kept at c or as the last instruction.
   void push(Function f, int a = 0, int b = 0, Function keeps = nullptr, Function last = nullptr);
-  void finish();
+  Code finish();
+  /// The end of the code as one instruction, where it is ((x - s) t) w + z put to memory.
+  void join_end();
   /// The value of the accumulator, which its registers hold or which is yet to be loaded.
   void accumulate(int v);
   void need_registers();
@@ -85,6 +87,7 @@ class Emitter {
   int accumulator_ = -1;
   bool pending_ = false;                       // the accumulator's value lies in memory and is not loaded yet
   Function keeps_ = nullptr, last_ = nullptr;  // other forms of the last instruction
+  bool loops_ = false;                         // which goes round itself while it is alone
 };
 
 }  // namespace rlx::cpu::vm

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "rlx/base/dtype.h"
 #include "rlx/region/op.h"
@@ -31,6 +32,12 @@ struct Micro {
   Function run = nullptr;
   uint32_t a = 0, b = 0, c = 0;  // places, in bytes from the first
   uint32_t before = 0;           // of the last instruction: how many there are before it
+};
+struct Code {
+  std::vector<Micro> steps;
+  int64_t turn =
+      kBlocksPerTurn;  // blocks; as many as there are for an instruction that is alone and goes round itself
+  bool empty() const { return steps.empty(); }
 };
 constexpr uint32_t in_bytes(int place) { return uint32_t(place) * uint32_t(sizeof(char*)); }
 
@@ -56,6 +63,11 @@ inline constexpr int kNarrowForms = 4;
 /// square about the element c.
 enum class Reduced : uint8_t { accumulator, square, product, memory, two_memories, about };
 inline constexpr int kReducedForms = 6;
+/// ((x - s) t) w + z put to memory: what ends most norms, scalings and biases, as one instruction over all blocks of
+/// a turn. A bit for each part that is there; kDivided stands alone: x / t. It has two entries: x at a, s at b, t at c of the first,
+/// whose `before` is the place that says whether to stream, and w at a, z at b, the result at c of the second.
+inline constexpr int kMinus = 1, kTimes = 2, kWeighed = 4, kShifted = 8, kDivided = 16;
+inline constexpr int kAffineForms = kDivided + 1;
 /// Of select(mask, yes, no): the accumulator is the mask and yes, no are memory or one element (0 to 3: bit 0
 /// for yes, bit 1 for no), or the mask is memory and the accumulator yes (4; 5: no is one element) or no (6, 7).
 inline constexpr int kSelectForms = 8;
@@ -76,6 +88,7 @@ struct Functions {
   Function binary[region::kLaneCount][kBinaryOps][kForms][2] = {};  // [keeps]
   Function product[region::kLaneCount][kProductForms][2][2] = {};   // [a is one element][keeps]
   Function narrow[kNarrowForms][2] = {};                            // [keeps]; lanes of f32
+  Function affine[region::kLaneCount][kAffineForms] = {};           // the last instruction
   Function select[2][kSelectForms] = {};
   Function load[2][region::kLaneCount][kDTypeCount] = {};            // memory -> acc
   Function store[2][region::kLaneCount][kDTypeCount][2] = {};        // b: says whether to stream; [last]
@@ -85,9 +98,10 @@ struct Functions {
   Function convert[2][region::kLaneCount][region::kLaneCount] = {};  // [from][to]
   Function reduce[region::kLaneCount][kReductions][kReducedForms][2] = {};  // into the vector at a; [last]
   Function end = nullptr;                                                   // the last of those without one
-  /// Runs code over so many blocks. The first `moving` places move by so many bytes per block; where they are
-  /// left is not said.
-  void (*run)(const Micro* code, char** places, int64_t blocks, const int64_t* moves, int moving) = nullptr;
+  /// Runs code over so many blocks, `turn` of them at a time. The first `moving` places move by so many bytes per block;
+  /// where they are left is not said.
+  void (*run)(const Micro* code, int64_t turn, char** places, int64_t blocks, const int64_t* moves,
+              int moving) = nullptr;
   /// The vector of a reduction before the first block; joined into a total (double or int64_t) after the last,
   /// which makes it ready for more blocks.
   void (*begin[region::kLaneCount][kReductions])(void* vector) = {};

@@ -240,7 +240,10 @@ class Planner {
 
   int new_slot() {
     const int place = new_place();
-    plan_.fixed.push_back({place, take(plan_.functions->block_bytes * kBlocksPerTurn)});
+    // Turns of eight blocks of AVX-512 have 4 KB: a load from one slot would wait for the store to another whose address has the
+    // same low bits. A block and a line more set slots apart.
+    const int64_t apart = plan_.functions->block_bytes + 64;
+    plan_.fixed.push_back({place, take(plan_.functions->block_bytes * kBlocksPerTurn + apart)});
     return place;
   }
 

@@ -56,8 +56,8 @@ struct Reduction {
 /// One phase. First the row values, for all rows of a group, then the columns of each row.
 struct Pass {
   std::vector<RowAccess> row_loads, row_stores;
-  std::vector<Micro> row_code;
-  std::vector<Micro> code;
+  Code row_code;
+  Code code;
   std::vector<Reduction> reductions;
   std::vector<int> arguments;  // that the code on columns touches
   std::vector<int> elements;   // row values that it reads

@@ -79,15 +79,18 @@ int64_t Runner::offset_in(int argument_number, int first, int last, int64_t inde
 void Runner::find_row_offsets(int64_t row, int64_t rows) {
   const int rank = plan_.region.row_rank;
   const int64_t n = argument_count(), last = rank > 0 ? plan_.region.dims[size_t(rank - 1)] : 1;
-  int64_t within = rank > 0 ? row % last : 0;
-  for (int64_t r = 0; r < rows; ++r, ++within) {
-    const bool carry = r == 0 || within == last;
-    if (within == last) within = 0;
-    for (int64_t a = 0; a < n; ++a) {
-      const Argument& x = argument(int(a));
-      if (x.role == Role::scratch) continue;
-      offsets_[r * n + a] = carry ? offset_in(int(a), 0, rank, row + r)
-                                  : offsets_[(r - 1) * n + a] + x.strides[size_t(rank - 1)];
+  const int64_t first = rank > 0 ? row % last : 0;
+  for (int64_t a = 0; a < n; ++a) {
+    const Argument& x = argument(int(a));
+    if (x.role == Role::scratch) continue;
+    const int64_t stride = rank > 0 ? x.strides[size_t(rank - 1)] : 0;
+    int64_t at = offset_in(int(a), 0, rank, row), within = first;
+    for (int64_t r = 0; r < rows; ++r) {
+      offsets_[r * n + a] = at;
+      at += stride;
+      if (++within < last || r + 1 == rows) continue;
+      within = 0;
+      at = offset_in(int(a), 0, rank, row + r + 1);
     }
   }
 }
@@ -153,15 +156,20 @@ bool Runner::run_straight(const Pass& pass, int64_t rows, int64_t begin, int64_t
       pass.reductions.size() > kMostSums || pass.elements.size() > kMostElements)
     return false;
   size_t line_count = 0, element_count = 0, sum_count = 0;
+  const int64_t whole = n / plan_.block, full = whole * plan_.block;
+  // Without a tail nothing but lines changes from row to row, and nobody asks where they began.
+  const bool even = full == n;
+  start_line();
   for (const int a : pass.arguments) {
     const ArgumentPlan& p = plan_.arguments[size_t(a)];
+    char** const place_of = even ? &work_[p.place] : &place(p.place);
     const int shift = __builtin_ctzll(uint64_t(p.size));
     if (argument(a).role == Role::scratch) {
-      lines[line_count++] = {&place(p.place), in_workspace(p.panel) + begin * p.size, nullptr,
+      lines[line_count++] = {place_of, in_workspace(p.panel) + begin * p.size, nullptr,
                              plan_.scratch_line * p.size, shift};
     } else {
       const int64_t stride = argument(a).strides[size_t(plan_.region.rank() - 1)];
-      lines[line_count++] = {&place(p.place), base(a) + begin * stride * p.size, offsets_ + a, 0, shift};
+      lines[line_count++] = {place_of, base(a) + begin * stride * p.size, offsets_ + a, 0, shift};
     }
   }
   for (const int e : pass.elements) {
@@ -174,7 +182,6 @@ bool Runner::run_straight(const Pass& pass, int64_t rows, int64_t begin, int64_t
                          vector + plan_.functions->vector_bytes,
                          in_workspace(plan_.row_values[size_t(x.row_value)].offset)};
   }
-  const int64_t whole = n / plan_.block, full = whole * plan_.block;
   for (int64_t r = 0; r < rows; ++r) {
     for (size_t i = 0; i < line_count; ++i) {
       const Line& l = lines[i];
@@ -182,9 +189,9 @@ bool Runner::run_straight(const Pass& pass, int64_t rows, int64_t begin, int64_t
     }
     for (size_t i = 0; i < element_count; ++i) *elements[i].place = elements[i].values + r * plan_.width;
     for (size_t i = 0; i < sum_count; ++i) start_sum(*sums[i].reduction, sums[i].total);
-    start_line();
+    if (!even) start_line();
     run(pass.code, whole);
-    if (full < n) tail(pass, full, n);
+    if (!even) tail(pass, full, n);
     for (size_t i = 0; i < sum_count; ++i) {
       const Sum& s = sums[i];
       s.fold(s.vector, s.total);
@@ -292,15 +299,23 @@ void Runner::run_panels(const Pass& pass, int64_t rows, int64_t begin, int64_t e
       if (plan_.arguments[size_t(a)].reach == Reach::gathered && argument(a).role == Role::in)
         move_panel(a, rows, c, n, false);
     }
+    const bool even = n % plan_.block == 0;  // as in run_straight
+    if (even) start_line();
     for (int64_t r = 0; r < rows; ++r) {
       bind_elements(pass, r);
+      const int64_t* offsets = offsets_ + r * argument_count();
       for (const int a : pass.arguments) {
         const ArgumentPlan& p = plan_.arguments[size_t(a)];
-        place(p.place) = p.reach == Reach::gathered
-                             ? in_workspace(p.panel) + r * plan_.line_elements * p.size
-                             : base(a) + (offsets_[r * argument_count() + a] + c) * p.size;
+        char* const from = p.reach == Reach::gathered
+                               ? in_workspace(p.panel) + r * plan_.line_elements * p.size
+                               : base(a) + (offsets[a] + c) * p.size;
+        (even ? work_[p.place] : place(p.place)) = from;
       }
-      line(pass, n);
+      if (even) {
+        run(pass.code, n / plan_.block);
+      } else {
+        line(pass, n);
+      }
     }
     for (const int a : pass.arguments) {
       if (plan_.arguments[size_t(a)].reach == Reach::gathered && argument(a).role == Role::out)
@@ -404,8 +419,8 @@ void Runner::start_line() {
   for (int k = 0; k < plan_.moving; ++k) work_[k] = places_[k];
 }
 
-void Runner::run(const std::vector<Micro>& code, int64_t blocks) {
-  plan_.functions->run(code.data(), work_, blocks, plan_.moves.data(), plan_.moving);
+void Runner::run(const Code& code, int64_t blocks) {
+  plan_.functions->run(code.steps.data(), code.turn, work_, blocks, plan_.moves.data(), plan_.moving);
 }
 
 void Runner::line(const Pass& pass, int64_t n) {

@@ -23,7 +23,7 @@ class Runner {
   /// Where a place points at the start of a line.
   char*& place(int n) { return n < plan_.moving ? places_[n] : work_[n]; }
   void start_line();
-  void run(const std::vector<Micro>& code, int64_t blocks);
+  void run(const Code&, int64_t blocks);
   char* base(int argument) const { return reinterpret_cast<char*>(arguments_[size_t(argument)]); }
   char* in_workspace(int64_t offset) const { return reinterpret_cast<char*>(workspace_) + offset; }
   const Argument& argument(int n) const { return plan_.region.arguments[size_t(n)]; }

@@ -4,6 +4,7 @@
 
 #include "rlx/backend/cpu/simd/narrow.h"
 #include "rlx/backend/cpu/simd/unary_math.h"
+#include "rlx/backend/cpu/vm/isa/affine.h"
 #include "rlx/backend/cpu/vm/isa/arithmetic.h"
 
 namespace rlx::cpu::RLX_ISA::machine {
@@ -267,6 +268,7 @@ void set_floats(Functions& to, Lane lane) {
   set_comparisons<V>(binary);
   set_loading<V, Compared<Op::lt, V>>(binary[binary_index(Op::lt)]);
   set_loading<V, Compared<Op::le, V>>(binary[binary_index(Op::le)]);
+  set_affine<V>(to.affine[int(lane)], MakeIndices<kAffineForms>());
   set_product<V, ProductForm::add>(to, lane);
   set_product<V, ProductForm::sub>(to, lane);
   set_product<V, ProductForm::sub_first>(to, lane);

@@ -73,7 +73,9 @@ void spread_step(RLX_STEP) {
 
 template <class F>
 RLX_INLINE F32 chosen(F32 mask, F yes, F no) {
-#if defined(RLX_AVX2)
+#if defined(RLX_AVX512)
+  return (F32)_mm512_ternarylogic_epi32((__m512i)mask, (__m512i)yes, (__m512i)no, 0xca);
+#elif defined(RLX_AVX2)
   return (F32)_mm256_blendv_ps((__m256)no, (__m256)yes, (__m256)mask);
 #else
   return (F32)(((I32)mask & (I32)yes) | (~(I32)mask & (I32)no));
@@ -152,14 +154,14 @@ void mask_step(RLX_STEP) {
 void end_step(RLX_STEP) { RLX_AGAIN; }
 
 // After each turn the code returns: a build without jumps for calls needs a bounded stack.
-void run(const Micro* code, char** at, int64_t blocks, const int64_t* moves, int moving) {
+void run(const Micro* code, int64_t most, char** at, int64_t blocks, const int64_t* moves, int moving) {
   const F32 zero = {};
   while (blocks > 0) {
-    const int64_t turn = blocks < kBlocksPerTurn ? blocks : kBlocksPerTurn;
+    const int64_t turn = blocks < most ? blocks : most;
     at[kEnd] = reinterpret_cast<char*>(turn * kBlockBytes);
     reinterpret_cast<Step>(code->run)(code, at, 0, zero, zero, zero, zero, zero, zero, zero, zero);
     if ((blocks -= turn) == 0) return;
-    for (int k = kOwnPlaces; k < moving; ++k) at[k] += moves[k] * kBlocksPerTurn;
+    for (int k = kOwnPlaces; k < moving; ++k) at[k] += moves[k] * turn;
   }
 }
 
