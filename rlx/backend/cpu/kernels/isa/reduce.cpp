@@ -191,7 +191,9 @@ void fold_row(const void* from, int64_t n, double centre, Carry* carry) {
     std::memcpy(&tail, x + i, size_t(n - i) * sizeof(T));
     r[1].add(tail, c);
   }
-  for (int k = 0; k < 4; ++k) {
+  // Lanes are added one by one: a short row leaves out those that saw nothing.
+  const int used = n >= 4 * lanes ? 4 : n % lanes != 0 ? 2 : 1;
+  for (int k = 0; k < used; ++k) {
     for (int lane = 0; lane < lanes; ++lane) fold_into<T, fold>(*carry, r[k].lane(lane));
   }
 }
