@@ -10,14 +10,22 @@
 namespace rlx::models {
 namespace {
 
-// Windows in the layers from max_window_layers on, unless layer_types tells.
+// Whether layer i has a window where layer_types does not tell: Qwen2 and Qwen3 from max_window_layers on, Qwen2-MoE in every second layer
+// before it, Qwen3-MoE everywhere.
+bool has_window(std::string_view architecture, int64_t i, int64_t limit) {
+  if (architecture == "qwen3_moe") return true;
+  return architecture == "qwen2_moe" ? i % 2 == 0 && i < limit : i >= limit;
+}
+
 void read_windows(ConfigSource& s, Config& c) {
   const bool on = s.find_flag({"use_sliding_window"}).value_or(false);
   const auto window = s.find_integer({"sliding_window"});
-  const int64_t first = s.find_integer({"max_window_layers"}).value_or(28);
+  const int64_t limit = s.find_integer({"max_window_layers"}).value_or(28);
   c.window = on ? window.value_or(0) : 0;
   if (!on || !s.texts({"layer_types"}).empty()) return read_layer_types(s, c);
-  for (int64_t i = first; i < c.layers; ++i) c.mixers[size_t(i)] = Mixer::window;
+  for (int64_t i = 0; i < c.layers; ++i) {
+    if (has_window(s.architecture(), i, limit)) c.mixers[size_t(i)] = Mixer::window;
+  }
 }
 
 void configure_dense(ConfigSource& s, Config& c) {

@@ -90,5 +90,66 @@ TEST(FieldsLeftOut, AreThoseOfTransformers) {
   EXPECT_EQ(models::open_model(null.write(scratch, "none")).config().window, 0);
 }
 
+class LeftOut : public testing::TestWithParam<const char*> {};
+
+// Each of these has the value that transformers assumes, and another one would change the logits or be refused.
+TEST_P(LeftOut, ChangesNothing) {
+  RLX_REQUIRE_DATA(std::string("checkpoints/") + GetParam());
+  const Scratch scratch;
+  Folder f(GetParam());
+  const double eps = models::open_model(f.path).config().norm_eps;
+  const bool latent = std::string_view(GetParam()).starts_with("deepseek");
+  if (latent) f.drop("n_shared_experts");
+  if (!latent) f.drop("mamba_d_conv");
+  f.drop("rms_norm_eps");
+  const std::string path = f.write(scratch);
+  expect_logits(path, f.path);
+  EXPECT_EQ(models::open_model(path).config().norm_eps, eps);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, LeftOut, testing::Values("deepseek_v2", "deepseek_v3", "falcon_h1"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(FieldsLeftOut, PaddingOfRobertaIsOne) {
+  RLX_REQUIRE_DATA("checkpoints/roberta");
+  const Scratch scratch;
+  Folder f("roberta");
+  f.drop("pad_token_id");
+  EXPECT_EQ(models::open_model(f.write(scratch)).config().padding_id, 1);
+}
+
+TEST(FieldsLeftOut, RopesOfModernBertHaveBasesOfTheirOwn) {
+  RLX_REQUIRE_DATA("checkpoints/modernbert");
+  const Scratch scratch;
+  Folder f("modernbert");
+  for (const char* field : {"global_rope_theta", "local_rope_theta"}) f.drop(field);
+  const models::Config c = models::open_model(f.write(scratch)).config();
+  EXPECT_EQ(c.rope.theta, 160000);
+  EXPECT_EQ(c.window_rope.theta, 10000);
+}
+
+// ---- windows of Qwen's relatives, where layer_types does not tell ----
+
+TEST(Windows, AreInTheLayersThatTransformersGivesThem) {
+  const Scratch scratch;
+  const auto windows = [&](const std::string& type) {
+    TinyLlama m;
+    m.config["model_type"] = cat("\"", type, "\"");
+    m.config["num_hidden_layers"] = "4";
+    m.config["num_key_value_heads"] = "2";
+    m.config["use_sliding_window"] = "true";
+    m.config["sliding_window"] = "3";
+    m.config["max_window_layers"] = "3";
+    const models::Model model = models::open_model(m.write(scratch, type));
+    std::string out;
+    for (const models::Mixer x : model.config().mixers) out += x == models::Mixer::window ? 'w' : '.';
+    return out;
+  };
+  EXPECT_EQ(windows("qwen2"), "...w");
+  EXPECT_EQ(windows("qwen3"), "...w");
+  EXPECT_EQ(windows("qwen2_moe"), "w.w.");
+  EXPECT_EQ(windows("qwen3_moe"), "wwww");
+}
+
 }  // namespace
 }  // namespace rlx::test

@@ -69,6 +69,13 @@ struct Folder {
     config.replace(from, to - from, value);
   }
 
+  /// Leaves out a field that is there and not the last one.
+  void drop(const std::string& field) {
+    const size_t at = config.find(cat("\"", field, "\": "));
+    ASSERT_NE(at, config.npos) << field;
+    config.erase(at, config.find(",", at) + 1 - at);
+  }
+
   std::string path, config;
   std::map<std::string, Literal> tensors;
 };
