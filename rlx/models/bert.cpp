@@ -20,6 +20,10 @@ constexpr WeightName kNames[] = {
     {"up", "@encoder.layer.{}.intermediate.dense.weight", "blk.{}.ffn_up.weight"},
     {"down", "@encoder.layer.{}.output.dense.weight", "blk.{}.ffn_down.weight"},
     {"ffn_norm", "@encoder.layer.{}.output.LayerNorm.weight", "blk.{}.layer_output_norm.weight"},
+    {"head_transform", "cls.predictions.transform.dense.weight|lm_head.dense.weight"},
+    {"head_norm", "cls.predictions.transform.LayerNorm.weight|lm_head.layer_norm.weight"},
+    {"head", "cls.predictions.decoder.weight|lm_head.decoder.weight"},
+    {"head_bias", "cls.predictions.bias|cls.predictions.decoder.bias|lm_head.bias|lm_head.decoder.bias"},
 };
 
 void configure(ConfigSource& s, Config& c) {
@@ -52,11 +56,17 @@ Tensor encode(Net& net, const Tensor& positions) {
   return x;
 }
 
-void build_bert(Net& net) { finish_encoder(net, encode(net, net.positions())); }
+void build_bert(Net& net) {
+  const Tensor x = encode(net, net.positions());
+  finish_encoder(net, x);
+  finish_masked_words(net, x, net.c.activation);
+}
 
 void build_roberta(Net& net) {
   const Tensor real = net.ids.ne(net.c.padding_id).cast(DType::i32);
-  finish_encoder(net, encode(net, real.cumsum(1) * real + net.c.padding_id));
+  const Tensor x = encode(net, real.cumsum(1) * real + net.c.padding_id);
+  finish_encoder(net, x);
+  finish_masked_words(net, x, ops::Activation::gelu);  // whatever the layers have
 }
 
 constexpr std::string_view kBertHf[] = {"bert"}, kBertGguf[] = {"bert"},

@@ -104,6 +104,7 @@ struct Config {
   std::vector<double> ssm_scales;  // of z, x, b, c, dt
   // Encoders.
   int64_t token_types = 0, padding_id = 0;
+  ops::Activation head_activation = ops::Activation::gelu;  // of the head for masked words
   std::optional<int64_t> bos;
   std::vector<int64_t> eos;  // any of them ends a text
   int64_t draft_layers = 0;  // of a head that predicts a further token

@@ -39,13 +39,6 @@ void configure(ConfigSource& s, Config& c) {
   c.mixers.assign(size_t(c.layers), Mixer::attention);
 }
 
-Tensor masked_words(Net& net, const Tensor& hidden) {
-  const Config& c = net.c;
-  const Tensor h = net.linear("head_transform", hidden, c.hidden).activation(c.activation);
-  const Tensor y = net.linear(net.has("head") ? "head" : "embed", net.layer_norm("head_norm", h), c.vocab);
-  return net.has("head") ? y : y + net.weight("head_bias", {c.vocab});
-}
-
 void build(Net& net) {
   const Config& c = net.c;
   const Tensor positions = net.lookup("positions", net.positions(), c.max_positions, c.hidden);
@@ -58,7 +51,7 @@ void build(Net& net) {
     x = net.layer_norm("ffn_norm", x + net.linear("down", up, c.hidden));
   }
   finish_encoder(net, x);
-  if (net.has("head_transform")) net.output("logits", masked_words(net, x));
+  finish_masked_words(net, x, c.activation);
 }
 
 constexpr std::string_view kHf[] = {"distilbert"}, kPrefixes[] = {"distilbert.", ""},

@@ -38,4 +38,14 @@ void finish_encoder(Net& net, const Tensor& hidden) {
   net.output("mean_pooled", (hidden * real).sum({1}) / real.sum({1}).max(1e-9));
 }
 
+void finish_masked_words(Net& net, const Tensor& hidden, ops::Activation activation) {
+  if (!net.has("head_transform")) return;
+  const Config& c = net.c;
+  const Tensor h = net.linear("head_transform", hidden, c.hidden).activation(activation);
+  const bool own = net.has("head");
+  const Tensor y = net.linear(own ? "head" : "embed", net.layer_norm("head_norm", h), c.vocab);
+  const bool biased = own && !net.bias("head", c.vocab).is_empty();  // of the name of its weight
+  net.output("logits", !biased && net.has("head_bias") ? y + net.weight("head_bias", {c.vocab}) : y);
+}
+
 }  // namespace rlx::models

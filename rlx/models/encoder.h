@@ -9,5 +9,8 @@ namespace rlx::models {
 Tensor attend_all(Net&, const Tensor& q, const Tensor& k, const Tensor& v, int64_t reach = -1);
 /// Outputs last_hidden_state [batch, seq, hidden] and mean_pooled [batch, hidden], the mean over tokens that are no padding.
 void finish_encoder(Net&, const Tensor& hidden);
+/// Output logits [batch, seq, vocab] where the file has the head for masked words: head_transform, the activation, head_norm, then head, or
+/// the table of embeddings where it has none, and head_bias.
+void finish_masked_words(Net&, const Tensor& hidden, ops::Activation activation);
 
 }  // namespace rlx::models

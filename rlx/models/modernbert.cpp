@@ -16,6 +16,11 @@ constexpr WeightName kNames[] = {
     {"ffn_norm", "@layers.{}.mlp_norm.weight", "blk.{}.ffn_norm.weight"},
     {"gate_up", "@layers.{}.mlp.Wi.weight", "blk.{}.ffn_up.weight"},
     {"down", "@layers.{}.mlp.Wo.weight", "blk.{}.ffn_down.weight"},
+    {"head_transform", "head.dense.weight"},
+    {"head_norm", "head.norm.weight"},
+    {"head", "decoder.weight"},
+    {"head_bias", "decoder.bias"},
+    {"classifier", "classifier.weight"},
 };
 
 void configure(ConfigSource& s, Config& c) {
@@ -23,6 +28,8 @@ void configure(ConfigSource& s, Config& c) {
   c.activation = ops::Activation::gelu;
   read_decoder(s, c);
   c.encoder = true;
+  if (const auto word = s.find_text({"classifier_activation"}))
+    c.head_activation = activation_named(s, *word);
   if (const auto v = s.find_real({"norm_eps"})) c.norm_eps = *v;
   c.window = s.find_integer({"local_attention", "attention.sliding_window"}).value_or(128);
   const int64_t every =
@@ -35,7 +42,8 @@ void configure(ConfigSource& s, Config& c) {
   }
   c.rope = read_rope(s, c, c.head_dim, "full_attention");
   c.window_rope = read_rope(s, c, c.head_dim, "sliding_attention");
-  if (const auto v = s.find_real({"global_rope_theta"})) c.rope.theta = c.window_rope.theta = *v;
+  if (!s.is_gguf() && !s.object("rope_parameters")) c.rope.theta = 160000;
+  if (const auto v = s.find_real({"global_rope_theta"})) c.rope.theta = *v;
   if (s.is_gguf()) c.window_rope.theta = 10000;
   if (const auto v = s.find_real({"local_rope_theta", "rope.freq_base_swa"})) c.window_rope.theta = *v;
 }
@@ -56,7 +64,9 @@ void build(Net& net) {
     const Tensor gate = both.narrow(2, 0, c.intermediate).activation(c.activation);
     x = x + net.linear("down", gate * both.narrow(2, c.intermediate, c.intermediate), c.hidden);
   }
-  finish_encoder(net, net.layer_norm("norm", x));
+  x = net.layer_norm("norm", x);
+  finish_encoder(net, x);
+  if (!net.has("classifier")) finish_masked_words(net, x, c.head_activation);  // one head serves both
 }
 
 constexpr std::string_view kHf[] = {"modernbert"}, kGguf[] = {"modern-bert"}, kPrefixes[] = {"", "model."},

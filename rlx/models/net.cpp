@@ -40,7 +40,11 @@ std::vector<std::string_view> alternatives(std::string_view patterns) {
   return out;
 }
 
+// Early checkpoints of BERT have the words of TensorFlow for norms.
+constexpr std::string_view kNewNorm = "LayerNorm.weight", kOldNorm = "LayerNorm.gamma";
+
 std::string bias_name(std::string name) {
+  if (name.ends_with(kOldNorm)) return name.replace(name.size() - 5, 5, "beta");
   if (!name.ends_with("weight")) return {};
   name.replace(name.size() - 6, 6, "bias");
   return name;
@@ -132,8 +136,12 @@ Net::Found Net::find(std::string_view key, int64_t expert) const {
   Found out{nullptr, expand(alternatives(line.hf).front(), false, expert),
             expand(alternatives(line.gguf).front(), true, expert)};
   for (const std::string_view pattern : alternatives(gguf() ? line.gguf : line.hf)) {
-    const std::string name = expand(pattern, gguf(), expert);
-    const auto it = tensors_.find(name);
+    std::string name = expand(pattern, gguf(), expert);
+    auto it = tensors_.find(name);
+    if (it == tensors_.end() && name.ends_with(kNewNorm)) {
+      name.replace(name.size() - kNewNorm.size(), kNewNorm.size(), kOldNorm);
+      it = tensors_.find(name);
+    }
     if (it == tensors_.end()) continue;
     out.tensor = it->second;
     (gguf() ? out.gguf : out.hf) = name;
