@@ -36,10 +36,12 @@ void run(const BenchArguments& a) {
   const auto model = std::make_shared<const models::Model>(models::open_model(model_path(a.run.model)));
   std::unique_ptr<llm::Decoder> d;
   const double load = seconds_of([&] {
-    d = std::make_unique<llm::Decoder>(*model, llm::DecoderOptions{.capacity = options.context,
-                                                                   .batch = a.batch,
-                                                                   .cache_type = options.cache_type,
-                                                                   .compile = options.compile});
+    d = std::make_unique<llm::Decoder>(*model,
+                                       llm::DecoderOptions{.capacity = options.context,
+                                                           .batch = a.batch,
+                                                           .cache_type = options.cache_type,
+                                                           .round_activations = options.round_activations,
+                                                           .compile = options.compile});
   });
   std::vector<llm::TokenId> ids(size_t(a.prompt * a.batch)), next(size_t(a.batch), 1);
   for (size_t i = 0; i < ids.size(); ++i) ids[i] = llm::TokenId((i * 7919 + 13) % size_t(d->vocab()));

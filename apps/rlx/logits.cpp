@@ -161,10 +161,7 @@ void add_logits(Command app) {
   command.add_option("--lora", o->adapter, "LoRA adapter: a PEFT folder or a GGUF file");
   command.add_option("--piece", o->piece, "tokens a run, with states between the runs; default: all at once")
       .positive();
-  command
-      .add_option("--activations", o->activations,
-                  "in products with packed weights: rounded to 8 bits as llama.cpp does (auto), or f32")
-      .one_of({"auto", "f32"});
+  add_activations(command, o->activations);
   command.add_option("--device", o->device, "where to run: cpu, or ref (the reference interpreter)");
   command.add_option("--threads,-t", o->threads, "0: all that the process may use");
   command.callback([o] { run(*o); });

@@ -65,11 +65,19 @@ std::string model_path(const std::string& given) {
                           names.empty() ? std::string(", which is empty") : "; there are: " + names);
 }
 
+void add_activations(Command command, std::string& activations) {
+  command
+      .add_option("--activations", activations,
+                  "in products with packed weights: rounded to 8 bits as llama.cpp does (auto), or f32")
+      .one_of({"auto", "f32"});
+}
+
 void RunArguments::add(Command command) {
   command.add_option("model", model, "GGUF file, folder, or a name that 'rlx models' lists").required();
   command.add_option("-c,--context", context, "tokens of prompt and answer together").positive();
   command.add_option("-t,--threads", threads, "threads; 0: all cores").not_negative();
   command.add_option("--kv,--kv-type", cache_type, "storage of keys and values: f32, f16, bf16 or q8_0");
+  add_activations(command, activations);
   command.add_option("--device", device, "where to run; see 'rlx devices'");
   add_precision(command, precision);
 }
@@ -77,6 +85,7 @@ void RunArguments::add(Command command) {
 llm::ModelOptions RunArguments::options() const {
   llm::ModelOptions o{.context = context};
   o.cache_type = models::CacheType::named(cache_type);
+  o.round_activations = activations != "f32";
   o.compile.threads = threads;
   o.compile.device = device;
   o.compile.precision = read_precision(precision, device);

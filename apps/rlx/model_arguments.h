@@ -20,8 +20,11 @@ std::vector<CachedModel> cached_models();
 /// A path as it is, or a name in the cache; neither is a user error that says what there is.
 std::string model_path(const std::string& given);
 
+/// --activations auto|f32.
+void add_activations(Command command, std::string& activations);
+
 struct RunArguments {
-  std::string model, cache_type = "f32", device = "cpu", precision = "f32";
+  std::string model, cache_type = "f32", activations = "auto", device = "cpu", precision = "f32";
   int64_t context = 4096;
   int threads = 0;
 

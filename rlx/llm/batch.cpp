@@ -13,6 +13,7 @@ Decoder& LanguageModel::State::batch_decoder(int64_t rows, const std::shared_ptr
     DecoderOptions o{.capacity = options.context,
                      .batch = rows,
                      .cache_type = options.cache_type,
+                     .round_activations = options.round_activations,
                      .chunk = options.chunk,
                      .compile = options.compile};
     if (adapter) {

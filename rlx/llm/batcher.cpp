@@ -44,7 +44,8 @@ Batcher::State::State(LanguageModel& m, BatcherOptions o)
       pool(options.pages + 1),
       window_pool(std::min(options.pages, options.rows * window_pages_needed(options.context)) + 1),
       prefixes(pool, window_pool, options.page, window) {
-  models::GraphOptions g{.cache_type = options.cache_type, .last_only = true};
+  models::GraphOptions g{
+      .cache_type = options.cache_type, .last_only = true, .round_activations = options.round_activations};
   g.pages = {.page = options.page,
              .count = options.pages + 1,
              .window_count = has_window ? window_pool.size() + 1 : 0,

@@ -23,6 +23,7 @@ struct BatcherOptions {
   int64_t page = 64;       // tokens of a page
   int64_t pages = 0;       // of the store; 0: enough for `rows` texts of `context` tokens
   models::CacheType cache_type;
+  bool round_activations = true;  // as in ModelOptions
   bool share_prefixes = true;
   int64_t prompt_tokens = 256;  // of prompts that a step reads before it goes on with the texts, about
   std::shared_ptr<const Adapter> adapter;

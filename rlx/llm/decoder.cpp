@@ -42,6 +42,7 @@ Decoder::Decoder(const models::Model& model, DecoderOptions options)
   layout_ = MemoryLayout(config_, options_.capacity, options_.chunk, options_.page);
   models::GraphOptions g{.cache_type = options_.cache_type,
                          .last_only = !options_.all_logits,
+                         .round_activations = options_.round_activations,
                          .draft_hidden = options_.draft_hidden,
                          .linear = options_.linear};
   g.pages = layout_.store(options_.batch);

@@ -17,10 +17,11 @@ struct DecoderOptions {
   int64_t capacity = 4096;  // tokens that are remembered; at most what the model was made for
   int64_t batch = 1;        // texts that grow together
   models::CacheType cache_type;
-  bool all_logits = false;    // of every token fed, not of the last alone
-  bool draft_hidden = false;  // keeps what the model's draft head reads; for one text
-  int64_t chunk = 512;        // a longer prompt is read in pieces of this size
-  int64_t page = 256;         // tokens of a page of the memory
+  bool round_activations = true;  // models::GraphOptions
+  bool all_logits = false;        // of every token fed, not of the last alone
+  bool draft_hidden = false;      // keeps what the model's draft head reads; for one text
+  int64_t chunk = 512;            // a longer prompt is read in pieces of this size
+  int64_t page = 256;             // tokens of a page of the memory
   models::LinearHook linear;
   ir::NamedLiterals adapter_weights;  // of params that the hook makes
   CompileOptions compile;

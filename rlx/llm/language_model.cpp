@@ -107,6 +107,7 @@ Decoder& LanguageModel::decoder(bool all_logits, const std::shared_ptr<const Ada
       return *held.decoder;
   DecoderOptions options{.capacity = s.options.context,
                          .cache_type = s.options.cache_type,
+                         .round_activations = s.options.round_activations,
                          .all_logits = all_logits,
                          .draft_hidden = draft_hidden,
                          .chunk = s.options.chunk,

@@ -27,6 +27,7 @@ namespace rlx::llm {
 struct ModelOptions {
   int64_t context = 4096;  // tokens of prompt and answer together; at most what the model was made for
   models::CacheType cache_type;
+  bool round_activations = true;  // to 8 bits in products with packed weights; false keeps f32
   int64_t chunk = 512;
   CompileOptions compile;
 };
