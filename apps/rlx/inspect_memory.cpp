@@ -60,6 +60,8 @@ std::string memory_text(const io::ModelFile& file, const llm::MemoryQuestion& qu
                           m.batch == 1 ? " text\n" : " texts\n");
     out += line("weights           ", m.file, "as the file has them");
     out += line("                  ", m.packed, "in forms that products read");
+    if (m.given_back > 0)
+      out += line("                 -", m.given_back, "of the file, given back once they are packed");
     if (m.derived > 0) out += line("                  ", m.derived, "computed of them");
     if (m.caches > 0)
       out += line("keys and values   ", m.caches,
@@ -87,6 +89,7 @@ std::string with_memory(const std::string& json, const io::ModelFile& file,
     out.member("batch", m.batch);
     out.member("weights", m.file);
     out.member("packed_weights", m.packed);
+    out.member("given_back_weights", m.given_back);
     out.member("derived_weights", m.derived);
     out.member("caches", m.caches);
     out.member("cache_per_token", m.cache_per_token);

@@ -11,6 +11,7 @@
 
 #include "rlx/base/error.h"
 #include "rlx/base/file.h"
+#include "rlx/base/mapped_pages.h"
 
 namespace rlx {
 namespace {
@@ -124,6 +125,20 @@ void check_mapped_files() {
   const std::lock_guard lock(list_mutex);
   for (const Mapping* m = mappings.load(); m != nullptr; m = m->next) {
     if (m->begin != 0 && m->cut) tell(*m);
+  }
+}
+
+void release_mapped(std::span<const std::byte> bytes) noexcept {
+  const auto first = reinterpret_cast<uintptr_t>(bytes.data());
+  const uintptr_t begin = (first + page_size - 1) & ~(page_size - 1),
+                  end = (first + bytes.size()) & ~(page_size - 1);
+  if (begin >= end) return;
+  const std::lock_guard lock(list_mutex);
+  for (const Mapping* m = mappings.load(); m != nullptr; m = m->next) {
+    // Zeros in place of lost pages come back as zeros. Anything but a mapping of a file would lose what it holds.
+    if (m->begin == 0 || begin < m->begin || end > m->end) continue;
+    ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+    return;
   }
 }
 

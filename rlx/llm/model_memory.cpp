@@ -1,5 +1,7 @@
 #include "rlx/llm/model_memory.h"
 
+#include <algorithm>
+#include <set>
 #include <vector>
 
 #include "rlx/base/error.h"
@@ -27,9 +29,27 @@ std::map<std::string, Shape> sized(const CompiledGraph& graph, const DimBinding&
 
 int64_t workspace_of(const MemoryUse& m) { return m.arena + m.inputs + m.outputs; }
 
+// Bytes of weights that steps read in forms of their own alone: their pages go back to the system once these are made.
+int64_t given_back(const models::ModelGraph& g, const backend::Plan& plan) {
+  std::set<std::string> packed, in_place;
+  for (const backend::Plan::Step& s : plan.steps) {
+    for (size_t i = 0; i < s.in.size(); ++i) {
+      const backend::Plan::Buffer& b = plan.buffers[size_t(s.in[i].buffer)];
+      if (b.kind == backend::BufferKind::leaf)
+        (i < s.packed.size() && s.packed[i] ? packed : in_place).insert(b.name);
+    }
+  }
+  int64_t bytes = 0;
+  for (const auto& [name, value] : g.weights)
+    if (packed.contains(name) && !in_place.contains(name)) bytes += int64_t(value.bytes().size());
+  return bytes;
+}
+
 // Bytes of the file that the graph reads, and of weights that were made of them.
 void add_weights(ModelMemory& out, const models::ModelGraph& g, const CompiledGraph& graph,
-                 const MemoryUse& m) {
+                 const Report& report) {
+  const MemoryUse& m = report.memory;
+  out.given_back = given_back(g, report.plan);
   for (const auto& [name, value] : g.weights) out.file += int64_t(value.bytes().size());
   int64_t in_place = 0;
   for (const ir::NodeId id : graph.graph().params())
@@ -42,10 +62,10 @@ void add_weights(ModelMemory& out, const models::ModelGraph& g, const CompiledGr
 ModelMemory of_encoder(const models::Model& model, const MemoryQuestion& q, int64_t length) {
   const models::ModelGraph g = model.graph({.mask = true});
   const auto plans = std::make_shared<Plans>(Plans{compile(g.graph, {}, q.compile), {}});
-  const MemoryUse m = plans->graph.report(sized(plans->graph, {{"batch", q.batch}, {"seq", length}})).memory;
+  const Report report = plans->graph.report(sized(plans->graph, {{"batch", q.batch}, {"seq", length}}));
   ModelMemory out{.context = length, .batch = q.batch, .chunk = length};
-  add_weights(out, g, plans->graph, m);
-  out.prompt_workspace = out.token_workspace = workspace_of(m);
+  add_weights(out, g, plans->graph, report);
+  out.prompt_workspace = out.token_workspace = workspace_of(report.memory);
   out.plans = plans;
   return out;
 }
@@ -76,15 +96,14 @@ ModelMemory memory_of(const models::Model& model, const MemoryQuestion& q) {
   const Sampling greedy{.temperature = 0};
   plans->sampler->choose(logits, {.sampling = &greedy});
   const auto measure = [&](int64_t seq) {
-    return plans->graph
-        .report(sized(plans->graph, {{"batch", q.batch}, {"seq", seq}, {"pages", layout.pages}}))
-        .memory;
+    return plans->graph.report(
+        sized(plans->graph, {{"batch", q.batch}, {"seq", seq}, {"pages", layout.pages}}));
   };
-  const MemoryUse prompt = measure(out.chunk), token = measure(1);
+  const Report prompt = measure(out.chunk), token = measure(1);
   add_weights(out, g, plans->graph, prompt);
-  out.caches = prompt.states;
-  out.prompt_workspace = workspace_of(prompt);
-  out.token_workspace = workspace_of(token);
+  out.caches = prompt.memory.states;
+  out.prompt_workspace = workspace_of(prompt.memory);
+  out.token_workspace = workspace_of(token.memory);
   out.plans = plans;
   return out;
 }

@@ -21,6 +21,7 @@ struct MemoryQuestion {
 struct ModelMemory {
   int64_t context = 0, batch = 1, chunk = 0;
   int64_t file = 0;              // weights as the file has them: mapped, and read once at least
+  int64_t given_back = 0;        // of these: pages of weights that have a packed form
   int64_t packed = 0;            // forms of them that products read
   int64_t derived = 0;           // what was computed of weights, and constants
   int64_t caches = 0;            // keys and values, running states
@@ -31,7 +32,7 @@ struct ModelMemory {
   std::shared_ptr<const void> plans;
 
   int64_t total() const {
-    return file + packed + derived + caches + std::max(prompt_workspace, token_workspace);
+    return file - given_back + packed + derived + caches + std::max(prompt_workspace, token_workspace);
   }
 };
 

@@ -1,6 +1,23 @@
 #include "rlx/runtime/weights.h"
 
+#include "rlx/base/mapped_pages.h"
+
 namespace rlx {
+namespace {
+
+// Whether a step reads this leaf as it is.
+bool is_read_in_place(const backend::Plan& plan, int leaf) {
+  for (const backend::Plan::Step& s : plan.steps) {
+    for (size_t i = 0; i < s.in.size(); ++i) {
+      const backend::Plan::Buffer& b = plan.buffers[size_t(s.in[i].buffer)];
+      if (b.kind == backend::BufferKind::leaf && b.index == leaf && !(i < s.packed.size() && s.packed[i]))
+        return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
 
 std::shared_ptr<const void> FormPool::find_or_make(const std::shared_ptr<const std::byte>& data,
                                                    const std::string& form,
@@ -58,8 +75,13 @@ std::vector<std::shared_ptr<const void>> WeightStore::forms_for(const backend::E
   std::vector<std::shared_ptr<const void>> out;
   for (const auto& form : program.packings()) {
     Form& f = forms_[{size_t(form.leaf), form.packing.form}];
-    if (!f.data) f = made(form, team);
+    const bool is_new = !f.data;
+    if (is_new) f = made(form, team);
     out.push_back(f.data);
+    // Steps read the form from now on, and pages of a mapped file need not stay; one that others read as it is stays whole, so that
+    // the memory of a run does not depend on which rows they look up.
+    if (is_new && memory_.on_host() && !is_read_in_place(program.plan(), int(form.leaf)))
+      release_mapped(values_.at(size_t(form.leaf)).bytes());
   }
   return out;
 }

@@ -56,6 +56,8 @@ def check_generate():
     # Guesses change nothing, whoever makes them.
     for extra in (["--lookup", 4], ["--draft", f"{DATA}/gguf/qwen2-F16.gguf", "--draft-tokens", 3]):
         check(f"generate {extra[0]}", good("generate", "generate", MODEL, "-p", "the cat", "-n", 12, "-q", *extra) == once)
+    exact = good("generate --activations f32", "generate", MODEL, "-p", "the cat", "-n", 12, "--json", "--activations", "f32")
+    check("activations in f32 change probabilities", json.loads(exact)["log_probabilities"] != told["log_probabilities"])
     refused("a draft with other tokens", "vocabulary of", "generate", MODEL, "-p", "x", "--draft", f"{DATA}/gguf/gemma3-F16.gguf")
     refused("no draft head", "has no draft head", "generate", MODEL, "-p", "x", "--mtp", 2)
     refused("generate without a model", "no-such-model", "generate", "no-such-model", "-p", "x")
@@ -133,7 +135,7 @@ def check_judging(folder, plain):
     check("perplexity", told["perplexity"] > 1, told)
     for context in (64, 65536):
         memory = json.loads(good("inspect --json", "inspect", MODEL, "--json", "-c", context))["memory"]
-        parts = sum(memory[k] for k in ("weights", "packed_weights", "derived_weights", "caches", "prompt_workspace", "program"))
+        parts = sum(memory[k] for k in ("weights", "packed_weights", "derived_weights", "caches", "prompt_workspace", "program")) - memory["given_back_weights"]
         check("inspect tells the memory", memory["resident"] == parts and 0 < memory["program"] < 1 << 28, memory)
     speed = json.loads(good("bench", "bench", MODEL, "-p", 8, "-n", 4, "-r", 1, "--json"))
     check("bench", speed["prompt"] == 8, speed)
