@@ -9,7 +9,7 @@ namespace {
 
 class ModuleParser {
  public:
-  explicit ModuleParser(Reading& reading) : reading_(reading), in_(reading.in), graph_(reading, 0) {}
+  explicit ModuleParser(Reading& reading) : in_(reading.in), graph_(reading, 0) {}
 
   Module parse() {
     module_.named = in_.accept_word("module");
@@ -85,7 +85,6 @@ class ModuleParser {
     });
   }
 
-  Reading& reading_;
   Cursor& in_;
   GraphParser graph_;
   Module module_;

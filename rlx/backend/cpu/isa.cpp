@@ -5,6 +5,9 @@
 
 #include "rlx/base/error.h"
 #include "rlx/base/options.h"
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 namespace rlx::cpu {
 
@@ -32,11 +35,18 @@ bool binary_has([[maybe_unused]] Isa isa) {
 #endif
 }
 
+#if defined(__x86_64__)
+// __builtin_cpu_supports of clang 16 does not know this one.
+bool has_f16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+#endif
+
 bool machine_has(Isa isa) {
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  const bool avx2 =
-      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
   const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
                       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
   switch (isa) {
