@@ -17,6 +17,7 @@ constexpr OptionInfo kOptions[] = {
      "0: a kernel of a GPU begins when the one before it has ended, not while it ends"},
     {"RLX_CUDA_CONDITIONS", "1", "0: the host decides branches and loops on a GPU, not what is recorded"},
     {"RLX_CUDA_TF32", "0", "1: products of f32 on a GPU round their operands to 11 bits (tf32)"},
+    {"RLX_CUDA_UNTRIED", "0", "1: kernels may be chosen that no GPU has run yet"},
     {"RLX_DATA", "../shared/data", "folder of the test data; used by tests only"},
     {"RLX_TEST_DEVICE", "cpu", "where the tests of models run them; used by tests only"},
 };
