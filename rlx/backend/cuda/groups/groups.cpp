@@ -13,14 +13,17 @@ bool reduces(const ir::Node& fused) {
 }
 
 std::optional<ir::Graph> with_groups(const ir::Graph& given, const ir::Target& target) {
-  std::optional<ir::Graph> again = with_recomputation(given, target);
-  const ir::Graph& g = again ? *again : given;
+  std::optional<ir::Graph> changed;
+  for (const auto change : {with_sums_behind_loops, with_joined_sides, with_recomputation}) {
+    if (auto next = change(changed ? *changed : given, target)) changed = std::move(next);
+  }
+  const ir::Graph& g = changed ? *changed : given;
   std::vector<Group> groups;
   for (const auto find : {product_groups, rows_groups, loss_groups, region_groups}) {
     for (Group& group : find(g)) groups.push_back(std::move(group));
   }
   std::optional<ir::Graph> joined = backend::with_groups(g, target, groups);
-  return joined ? std::move(joined) : std::move(again);
+  return joined ? std::move(joined) : std::move(changed);
 }
 
 }  // namespace rlx::cuda

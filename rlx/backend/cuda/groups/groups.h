@@ -31,6 +31,14 @@ std::vector<Group> region_groups(const ir::Graph&);
 /// that reads them; nothing where there are none. The numbers are the same.
 std::optional<ir::Graph> with_recomputation(const ir::Graph&, const ir::Target&);
 
+/// The graph with sums that loops carry although no step reads them, as the gradients of their constants are, made behind the loops: what is summed is
+/// stacked, and one product or sum goes over all steps. Sums are rounded in another order.
+std::optional<ir::Graph> with_sums_behind_loops(const ir::Graph&, const ir::Target&);
+
+/// The graph with bodies of loops around one product in which all elementwise operators in front of it are one region, and all behind it: one kernel may
+/// take such a loop (nodes/scan_product.cpp). The numbers are the same.
+std::optional<ir::Graph> with_joined_sides(const ir::Graph&, const ir::Target&);
+
 /// The graph with those groups that the target takes; nothing where there are none.
 std::optional<ir::Graph> with_groups(const ir::Graph&, const ir::Target&);
 
