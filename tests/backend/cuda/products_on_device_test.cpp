@@ -218,6 +218,54 @@ TEST_F(ProductsOnDevice, attention_over_pages) {
   }
 }
 
+// The same with stores in blocks of q8_0.
+class PagesOfBlocksOnDevice : public ProductsOnDevice {
+ protected:
+  void compare_all() {
+    for (const char* type : {"f32", "bf16"}) {
+      for (const auto& [seq, heads, kv, lanes, pages] :
+           {std::tuple(1, 4, 2, 64, 5), {1, 8, 1, 32, 40}, {3, 2, 2, 96, 9}, {12, 6, 3, 128, 4}}) {
+        const int64_t bytes = kv * lanes / 32 * 34;
+        for (const char* how : {")", ", window=30)", ", attn_logit_softcap=4.0)"}) {
+          const ir::Graph g = test::graph(
+              cat("graph @f(q: ", type, "[3,", seq, ",", heads * lanes, "], k: u8[800,", bytes,
+                  "], p: i32[3,", pages, "], at: i32[3,", seq, "], v: u8[800,", bytes,
+                  "]) { y = paged_attention(q, k, p, at, v, scheme=\"gguf_q8_0\", num_heads=", heads,
+                  ", num_kv_heads=", kv, ", head_dim=", lanes, ", page=16, score_scale=0.01", how,
+                  " return y }"));
+          NamedLiterals leaves;
+          uint64_t seed = 11;
+          for (const ir::NodeId id : g.leaves()) {
+            const ir::Node& n = g.node(id);
+            const std::string name = static_cast<const ir::NamedLeaf*>(n.attrs.get())->name;
+            const std::string range = name == "p"    ? " <50"
+                                      : name == "at" ? cat(" <", 16 * pages)
+                                      : name == "q"  ? ""
+                                                     : " bytes";
+            leaves.emplace(name, ir::sample_literal(cat(n.shapes[0]) + range, seed++));
+            if (range != " bytes") continue;
+            // Scales of 2^-10 to 2, of either sign: any two bytes may be no number.
+            const auto store = leaves.at(name).mutable_bytes();
+            for (size_t i = 1; i < store.size(); i += 34)
+              store[i] = std::byte((std::to_integer<int>(store[i]) & 0x83) + 0x14 + i % 7 * 4);
+          }
+          leaves.at("at").mutable_bytes()[3] = std::byte(0x80);  // a negative one
+          SCOPED_TRACE(cat(g));
+          expect_as_interpreted(g, leaves, 1e-4);
+        }
+      }
+    }
+  }
+};
+
+TEST_F(PagesOfBlocksOnDevice, are_gathered_first) { compare_all(); }
+
+TEST_F(PagesOfBlocksOnDevice, are_read_where_they_lie) {
+  setenv("RLX_CUDA_UNTRIED", "1", 1);
+  compare_all();
+  unsetenv("RLX_CUDA_UNTRIED");
+}
+
 // Tiles of keys that a mask hides wholly, in part, and not at all.
 TEST_F(ProductsOnDevice, attention_under_a_mask_in_tiles) {
   for (const char* type : {"bf16", "f16", "f32"}) {

@@ -1,6 +1,7 @@
 // Attention of few queries over many keys, as when a text grows by a token: a block takes a part of the keys for all
 // queries that share a head of keys, so that keys and values are read once; a second kernel joins the parts in order. After
-// kAttentionShared (attention.h) or kPagedShared (paged_attention.h); before it stand also kQueries (rows of a block), kWide (rows begin at multiples of 16 bytes).
+// kAttentionShared (attention.h) or kPagedShared (paged_attention.h); before it stand also kQueries (rows of a block), kWide (rows begin at multiples of 16 bytes), and
+// how rows are read: kPlainRows here or kBlockRows of paged_attention.h.
 #pragma once
 
 namespace rlx::cuda {
@@ -10,6 +11,25 @@ inline f32 weight_of(f32 x) { return sizeof(T) == 2 ? __expf(x) : expf(x); }
 
 // parts: for each row of queries and each split, the largest score, the sum of weights, and the weighted values.
 constexpr int kPartFloats = 2 + kValueDim;
+)cuda";
+
+// Rows of numbers: as many keys as are read together from lane d on, the values of a thread from `column` on. Lanes behind the last are 0.
+inline constexpr char kPlainRows[] = R"cuda(
+template <int N> void keys_at(const Key* row, int d, int lanes, Key (&to)[N]) {
+  if (kWide) {
+    *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(row + d);
+  } else {
+    to[0] = d < lanes ? row[d] : Key{};
+  }
+}
+template <int N> void values_at(const Key* row, int column, int lanes, Key (&to)[N]) {
+  if (kWide && N == 2) {
+    *reinterpret_cast<u32*>(to) = *reinterpret_cast<const u32*>(row + column);
+  } else {
+    #pragma unroll
+    for (int u = 0; u < N; ++u) to[u] = column + u < lanes ? row[column + u] : Key{};
+  }
+}
 )cuda";
 
 inline constexpr char kAttentionSplit[] = R"cuda(
@@ -44,15 +64,11 @@ extern "C" __global__ void __launch_bounds__(256, 3) attention_split(Params p, f
     const int j = start + key;
     f32 s[kQueries] = {};
     if (j < p.k_len) {
-      const Key* const row = key_row(p, b, kv, j);
+      const auto row = key_row(p, b, kv, j);
       #pragma unroll 4
       for (int d = part * kPiece; d < kDim; d += kShare * kPiece) {
         Key piece[kPiece];
-        if (kWide) {
-          *reinterpret_cast<uint4*>(piece) = *reinterpret_cast<const uint4*>(row + d);
-        } else {
-          piece[0] = d < p.head_dim ? row[d] : Key{};
-        }
+        keys_at(row, d, p.head_dim, piece);
         #pragma unroll
         for (int u = 0; u < kPiece; ++u) {
           const f32 x = as_f32(piece[u]);
@@ -96,13 +112,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) attention_split(Params p, f
       #pragma unroll 4
       for (int n = slice; n < open; n += kSlices) {
         Key v[kColumns];
-        const Key* const at = value_row(p, b, kv, start + n) + column;
-        if (kWide && kColumns == 2) {
-          *reinterpret_cast<u32*>(v) = *reinterpret_cast<const u32*>(at);
-        } else {
-          #pragma unroll
-          for (int u = 0; u < kColumns; ++u) v[u] = column + u < p.value_dim ? at[u] : Key{};
-        }
+        values_at(value_row(p, b, kv, start + n), column, p.value_dim, v);
         #pragma unroll
         for (int r = 0; r < kQueries; ++r) {
           #pragma unroll

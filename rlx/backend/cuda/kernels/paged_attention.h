@@ -1,5 +1,5 @@
 // What `attention_split` and `attention_join` (attention_split.h) need of keys and values in pages: key j of row b lies in slot pages[b, j / kPage] kPage + j % kPage of stores
-// that all rows share. Before it stand T (of q), Key (of the stores), Index and Position (types in memory), kDim, kValueDim, kPage, kWindow, kSoftcap.
+// that all rows share. Before it stand T (of q), Store (of the stores), Key (of their numbers), Index and Position (types in memory), kDim, kValueDim, kPage, kWindow, kSoftcap.
 #pragma once
 
 namespace rlx::cuda {
@@ -8,7 +8,7 @@ inline constexpr char kPagedShared[] = R"cuda(
 struct Heads { i64 batch, head, row; };
 struct Params {
   const T* q;
-  const Key *k, *v;
+  const Store *k, *v;
   T* o;
   f32* lse;
   const Index* pages;
@@ -49,8 +49,8 @@ inline i64 slot_of(const Params& p, i64 b, int j) {
   if (j < keys_to(p, 0) && j >= keys_from(p, 0)) *p.fault = (p.wrong_page << 40) + u64(at);
   return 0;
 }
-inline const Key* key_row(const Params& p, i64 b, int kv, int j) { return p.k + kv * p.ks.head + slot_of(p, b, j) * p.ks.row; }
-inline const Key* value_row(const Params& p, i64 b, int kv, int j) { return p.v + kv * p.vs.head + slot_of(p, b, j) * p.vs.row; }
+inline const Store* key_row(const Params& p, i64 b, int kv, int j) { return p.k + kv * p.ks.head + slot_of(p, b, j) * p.ks.row; }
+inline const Store* value_row(const Params& p, i64 b, int kv, int j) { return p.v + kv * p.vs.head + slot_of(p, b, j) * p.vs.row; }
 
 inline bool key_blocked(const Params&, i64, i64, int) { return false; }
 inline f32 masked(const Params& p, f32 product, i64 b, i64, int i, int j) {
@@ -59,6 +59,31 @@ inline f32 masked(const Params& p, f32 product, i64 b, i64, int i, int j) {
   const i64 at = i64(p.positions[b * p.q_len + i]);
   return j <= at && (!kWindow || at - j < p.window) ? s : -from_bits(0x7f800000u);
 }
+)cuda";
+
+// Rows of blocks of q8_0: a scale in f16, then 32 codes of 8 bits; heads are whole blocks, strides count bytes, Key is f32. kWide: rows lie at even addresses.
+inline constexpr char kBlockRows[] = R"cuda(
+inline u32 two_bytes(const u8* p) { return kWide ? *reinterpret_cast<const u16*>(p) : p[0] | p[1] << 8; }
+inline f32 scale_of(const u8* block) {
+  f16 x;
+  x.bits = u16(two_bytes(block));
+  return as_f32(x);
+}
+template <int N> void keys_at(const u8* row, int d, int, f32 (&to)[N]) {
+  const u8* const block = row + d / 32 * 34;
+  const f32 scale = scale_of(block);
+  if (N == 1) {
+    to[0] = scale * f32(i8(block[2 + d % 32]));
+  } else {
+    #pragma unroll
+    for (int u = 0; u + 1 < N; u += 2) {
+      const u32 codes = two_bytes(block + 2 + d % 32 + u);
+      to[u] = scale * f32(i8(codes & 255u));
+      to[u + 1] = scale * f32(i8(codes >> 8));
+    }
+  }
+}
+template <int N> void values_at(const u8* row, int column, int lanes, f32 (&to)[N]) { keys_at(row, column, lanes, to); }
 )cuda";
 
 }  // namespace rlx::cuda

@@ -163,9 +163,9 @@ class AttentionStep final : public Step {
     if (fragments) prepare_fragments(r, a, tiles, blocks, wanted / 2);
     const std::string shared = cat(text(r, a, 8), kAttentionShared, kAttentionParts);
     const auto source = [&](bool wide) {
-      return Source{"attention_split",
-                    cat(shared, "constexpr int kQueries = ", std::min(rows, kSplitRows),
-                        ";\nconstexpr bool kWide = ", wide ? "true" : "false", ";\n", kAttentionSplit)};
+      return Source{"attention_split", cat(shared, "constexpr int kQueries = ", std::min(rows, kSplitRows),
+                                           ";\nconstexpr bool kWide = ", wide ? "true" : "false", ";\n",
+                                           kPlainRows, kAttentionSplit)};
     };
     split_ = device_of(r).functions().get(source(false));
     if (whole) split_wide_ = device_of(r).functions().get(source(true));

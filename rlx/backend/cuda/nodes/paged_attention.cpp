@@ -8,19 +8,27 @@
 #include "rlx/backend/cuda/kernels/paged_attention.h"
 #include "rlx/backend/cuda/nodes/attention_heads.h"
 #include "rlx/backend/cuda/nodes/on_first_use.h"
+#include "rlx/backend/cuda/nodes/untried.h"
 #include "rlx/backend/cuda/region/printer.h"
 
 namespace rlx::cuda {
 namespace {
 
 constexpr int64_t kMostLanes = 256, kTile = 64;
+constexpr std::string_view kBlocks = "gguf_q8_0";
+constexpr int64_t kBlockLanes = 32, kBlockBytes = 34;
 constexpr int kSplitRows = 8;  // queries of one block over a part of the keys
 
 Support accepts(const Request& r) {
   const auto& a = r.node.as<ops::PagedAttention>();
   const auto is_known = [](DType t) { return t == DType::f32 || t == DType::f16 || t == DType::bf16; };
-  if (!a.scheme.empty()) return Support::no("rows of ", a.scheme);
-  if (!is_known(r.in[0].dtype()) || !is_known(r.in[1].dtype()))
+  if (!a.scheme.empty()) {
+    if (a.scheme != kBlocks) return Support::no("rows of ", a.scheme);
+    if (!takes_untried()) return Support::no("rows of ", a.scheme, ": ", kUntried);
+    if (a.head_dim % kBlockLanes != 0 || a.value_dim % kBlockLanes != 0)
+      return Support::no("heads of ", a.head_dim, " and ", a.value_dim, " lanes are no whole blocks");
+  }
+  if (!is_known(r.in[0].dtype()) || (a.scheme.empty() && !is_known(r.in[1].dtype())))
     return Support::no("q is ", r.in[0].dtype(), ", keys are ", r.in[1].dtype());
   if (a.head_dim > kMostLanes || a.value_dim > kMostLanes)
     return Support::no("heads of ", a.head_dim, " and ", a.value_dim, " lanes");
@@ -60,7 +68,9 @@ class PagedStep final : public Step {
       return HeadStrides{p_.q_len * count * lanes, lanes, count * lanes};
     };
     p_.qs = heads(a.num_heads, a.head_dim), p_.os = heads(a.num_heads, a.value_dim);
-    p_.ks = heads(a.num_kv_heads, a.head_dim), p_.vs = heads(a.num_kv_heads, value_lanes);
+    blocks_ = !a.scheme.empty();
+    const auto stored = [&](int64_t lanes) { return blocks_ ? lanes / kBlockLanes * kBlockBytes : lanes; };
+    p_.ks = heads(a.num_kv_heads, stored(a.head_dim)), p_.vs = heads(a.num_kv_heads, stored(value_lanes));
     p_.window = a.window;
     p_.scale = float(a.scale()), p_.softcap = float(a.attn_logit_softcap.value_or(0));
     p_.wrong_page =
@@ -71,13 +81,14 @@ class PagedStep final : public Step {
     choose_parts();
     const int rows = p_.q_heads / p_.kv_heads * p_.q_len;
     const auto flag = [](bool b) { return b ? "true" : "false"; };
-    text_ = cat("typedef ", memory_type(r.in[0].dtype()), " T;\ntypedef ", memory_type(r.in[1].dtype()),
-                " Key;\ntypedef ", memory_type(r.in[2].dtype()), " Index;\ntypedef ",
-                memory_type(r.in[3].dtype()), " Position;\nconstexpr int kDim = ", padded(p_.head_dim),
-                ", kValueDim = ", padded(p_.value_dim), ", kPage = ", a.page,
-                ", kQueries = ", std::max(1, std::min(rows, kSplitRows)),
-                ";\nconstexpr bool kWindow = ", flag(a.window > 0), ", kSoftcap = ", flag(p_.softcap > 0),
-                ";\n", kPagedShared, kAttentionParts);
+    text_ =
+        cat("typedef ", memory_type(r.in[0].dtype()), " T;\ntypedef ", memory_type(r.in[1].dtype()),
+            " Store;\ntypedef ", blocks_ ? "f32" : "Store", " Key;\ntypedef ", memory_type(r.in[2].dtype()),
+            " Index;\ntypedef ", memory_type(r.in[3].dtype()),
+            " Position;\nconstexpr int kDim = ", padded(p_.head_dim), ", kValueDim = ", padded(p_.value_dim),
+            ", kPage = ", a.page, ", kQueries = ", std::max(1, std::min(rows, kSplitRows)),
+            ";\nconstexpr bool kWindow = ", flag(a.window > 0), ", kSoftcap = ", flag(p_.softcap > 0), ";\n",
+            kPagedShared, kAttentionParts);
     whole_ = a.head_dim % 8 == 0 && a.value_dim % 8 == 0;
     split_ = load(whole_);
     if (splits_ > 1) join_ = device_.functions().get({"attention_join", text_ + kAttentionJoin});
@@ -85,7 +96,8 @@ class PagedStep final : public Step {
     lse_bytes_ = size_t(queries * 4 + 63) / 64 * 64;
     workspace = lse_bytes_ + (splits_ > 1 ? size_t(queries * splits_ * (2 + padded(p_.value_dim)) * 4) : 0);
     note = cat(splits_, splits_ == 1 ? " part, " : " parts, ", a.num_heads, " heads on ", a.num_kv_heads,
-               ", ", p_.q_len, " queries, up to ", p_.k_len, " keys in pages of ", a.page);
+               ", ", p_.q_len, " queries, up to ", p_.k_len, " keys in pages of ", a.page,
+               blocks_ ? ", blocks of q8_0" : "");
   }
 
   void run(const Launch& l) const override {
@@ -105,8 +117,9 @@ class PagedStep final : public Step {
   static int64_t padded(int64_t lanes) { return (lanes + 7) / 8 * 8; }
 
   FunctionRef load(bool wide) const {
-    return device_.functions().get({"attention_split", cat(text_, "constexpr bool kWide = ",
-                                                           wide ? "true" : "false", ";\n", kAttentionSplit)});
+    return device_.functions().get(
+        {"attention_split", cat(text_, "constexpr bool kWide = ", wide ? "true" : "false", ";\n",
+                                blocks_ ? kBlockRows : kPlainRows, kAttentionSplit)});
   }
 
   // So many parts of the keys that all processors have work.
@@ -125,7 +138,7 @@ class PagedStep final : public Step {
   PagedParameters p_{};
   int64_t batch_ = 0, splits_ = 1;
   int keys_each_ = 0, chunks_ = 1;
-  bool has_values_ = false, whole_ = false;
+  bool has_values_ = false, whole_ = false, blocks_ = false;
   size_t lse_bytes_ = 0;
   std::string text_;
   FunctionRef split_, join_;
