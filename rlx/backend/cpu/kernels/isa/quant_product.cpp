@@ -20,8 +20,16 @@ namespace {
 constexpr int kTileRows = kRegisters >= 32 ? 8 : 4;
 // Strips of two groups that are taken apart at once: what a second cache holds beside the rows of x.
 [[maybe_unused]] constexpr int64_t kMostTaken = 256;
-// Weights that one or two rows ask for before they are needed.
+// Weights that the first rows of x ask for before they are needed, and how many rows at a time do so: with 16 registers more of them meet
+// pairs of groups, which ask for themselves.
 constexpr int64_t kBytesAhead = 4096;
+#if defined(RLX_AVX512)
+constexpr int kRowsThatAsk = 8;
+#elif defined(RLX_AVX2)
+constexpr int kRowsThatAsk = 2;
+#else
+constexpr int kRowsThatAsk = 0;
+#endif
 
 void round_rows(const QuantRows& rows, int64_t begin, int64_t end) {
   const QuantView& w = *rows.w;
@@ -79,20 +87,19 @@ RLX_INLINE void strip_of_x(const Head<layout>& head, const std::byte* strip, int
   }
 }
 
+/// `first`: these rows bring the group from memory, and later ones find it in the caches.
 template <QuantLayout layout, int M>
-void rows_of_x(const QuantView& w, const Record* x, const std::byte* block, F32* out) {
+void rows_of_x(const QuantView& w, const Record* x, const std::byte* block, bool first, F32* out) {
   F32 sums[M] = {};
   const int64_t strips = layout.elements ? layout.elements / 32 : w.block_strips;
   for (int64_t b = 0; b < w.blocks; ++b, block += w.block_bytes) {
     const Head<layout> head(block);
     const std::byte* strip = block + layout.head_bytes() * kLanes;
     for (int64_t t = 0; t < strips; ++t, strip += layout.strip_bytes() * kLanes, x += M) {
-#if defined(RLX_AVX2)
-      if constexpr (M <= 2) {
+      if (M <= kRowsThatAsk && first) {
         for (int line = 0; line < layout.strip_bytes() * kLanes; line += 64)
           __builtin_prefetch(strip + kBytesAhead + line);
       }
-#endif
       strip_of_x<layout, M>(head, strip, t, x, sums);
     }
   }
@@ -125,23 +132,23 @@ struct GroupRows {
   RLX_INLINE void put(int64_t m, F32 sum) const { store_n(y + m * y_stride, sum * factor, lanes); }
 };
 
-/// Rows [m, end) of x by one group.
+/// Rows [m, end) of x by one group, which no rows before them have met when `first`.
 template <QuantLayout layout>
-void multiply_group(const GroupRows& g, int64_t m, int64_t end) {
+void multiply_group(const GroupRows& g, int64_t m, int64_t end, bool first) {
   const QuantView& w = *g.rows.w;
-  while (m < end) {
+  for (; m < end; first = false) {
     const Record* x = g.records(m);
     F32 sums[kTileRows];
     int height = kTileRows;
     while (m + height > g.rows.m) height /= 2;
     if (height == 8) {
-      rows_of_x<layout, kTileRows>(w, x, g.data, sums);
+      rows_of_x<layout, kTileRows>(w, x, g.data, first, sums);
     } else if (height == 4) {
-      rows_of_x<layout, 4>(w, x, g.data, sums);
+      rows_of_x<layout, 4>(w, x, g.data, first, sums);
     } else if (height == 2) {
-      rows_of_x<layout, 2>(w, x, g.data, sums);
+      rows_of_x<layout, 2>(w, x, g.data, first, sums);
     } else {
-      rows_of_x<layout, 1>(w, x, g.data, sums);
+      rows_of_x<layout, 1>(w, x, g.data, first, sums);
     }
     for (int i = 0; i < height; ++i, ++m) g.put(m, sums[i]);
   }
@@ -183,12 +190,13 @@ void multiply_layout(const QuantRows& rows, const QuantTile& tile, float* y, int
     for (; g + 2 <= tile.group_end; g += 2) {
       const GroupRows first(rows, g, y, y_stride), second(rows, g + 1, y, y_stride);
       const int64_t left = multiply_pair<layout>(first, second, tile.row_begin, tile.row_end);
-      multiply_group<layout>(first, left, tile.row_end);
-      multiply_group<layout>(second, left, tile.row_end);
+      const bool none = left == tile.row_begin;
+      multiply_group<layout>(first, left, tile.row_end, none);
+      multiply_group<layout>(second, left, tile.row_end, none);
     }
   }
   for (; g < tile.group_end; ++g)
-    multiply_group<layout>(GroupRows(rows, g, y, y_stride), tile.row_begin, tile.row_end);
+    multiply_group<layout>(GroupRows(rows, g, y, y_stride), tile.row_begin, tile.row_end, true);
 }
 
 void multiply(const QuantRows& rows, const QuantTile& tile, float* y, int64_t y_stride) {
