@@ -5,6 +5,7 @@
 
 #include "bench/gpu/program.h"
 #include "rlx/ops/all.h"
+#include "rlx/transform/transform.h"
 
 namespace rlx::bench {
 namespace {
@@ -136,17 +137,20 @@ void selective_scan(int64_t batch, int64_t seq, int64_t channels, int64_t states
          rounded(seconds_of(p) * 1e3, "ms"), p);
 }
 
-// h = tanh(h w), again and again.
-void tanh_rnn(int64_t batch, int64_t length, int64_t width) {
+// h = tanh(h w), again and again; with the gradients of the sum of the last state by h and w.
+void tanh_rnn(int64_t batch, int64_t length, int64_t width, bool gradients) {
   ir::Graph body("body");
   const Shape state(DType::f32, {batch, width}), square(DType::f32, {width, width});
   const Expr h{&body, body.input("h", state)}, w{&body, body.input("w", square)};
   body.set_outputs({ops::tanh(ops::matmul(h, w))});
   ir::Graph g("rnn");
   const Expr start{&g, g.input("h", state)}, weights{&g, g.param("w", square)};
-  g.set_outputs({ops::scan_all(g, {start}, {weights}, {}, body, length)[0]}, {"y"});
-  Program p(g);
-  report(cat("tanh_rnn_b", batch, "_l", length, "_d", width), rounded(seconds_of(p) * 1e3, "ms"), p);
+  const Expr last = ops::scan_all(g, {start}, {weights}, {}, body, length)[0];
+  g.set_outputs({gradients ? ops::reduce_sum(last, {0, 1}) : last}, {"y"});
+  Program p(gradients ? transform::value_and_grad(g, {"h", "w"}) : g);
+  report(cat("tanh_rnn_b", batch, "_l", length, "_d", width, gradients ? "_gradients" : ""),
+         rounded(seconds_of(p) * 1e3, "ms"), p);
+  if (show_steps) p.print_steps();
 }
 
 std::vector<Case> cases() {
@@ -188,7 +192,8 @@ std::vector<Case> cases() {
   }
   out.push_back({"recurrence", [] { delta_net(2, 1024, 16, 128); }});
   out.push_back({"recurrence", [] { selective_scan(4, 2048, 1024, 16); }});
-  out.push_back({"recurrence", [] { tanh_rnn(64, 1024, 256); }});
+  for (const bool gradients : {false, true})
+    out.push_back({"recurrence", [=] { tanh_rnn(64, 1024, 256, gradients); }});
   for (Case& c : training_cases()) out.push_back(std::move(c));
   for (Case& c : llama_cases()) out.push_back(std::move(c));
   return out;
