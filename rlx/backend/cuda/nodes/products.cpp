@@ -130,8 +130,7 @@ constexpr size_t kWorkspaceAlignment = 256;  // what the library asks of its wor
 class ProductStep final : public Step {
  public:
   ProductStep(const Device& device, const Product& p)
-      : device_(device),
-        p_(p),
+      : p_(p),
         few_(rows_kernel<FewRowsKernel>(device, p)),
         tiles_(rows_kernel<StreamedTiles>(device, p)),
         blas_(blas_plan(device, p)) {
@@ -181,7 +180,6 @@ class ProductStep final : public Step {
     }
   }
 
-  const Device& device_;
   Product p_;
   std::optional<FewRowsKernel> few_;
   std::optional<StreamedTiles> tiles_;
