@@ -98,6 +98,46 @@ TEST(Archive, keeps_weights_as_products_packed_them) {
   EXPECT_EQ(changed(0, good), expected);
 }
 
+// Convolutions, experts and codes: the file holds what the kernels read, and what was loaded reads that.
+TEST(Archive, keeps_weights_as_other_kernels_packed_them) {
+  const char* const programs[] = {
+      "(x: f32[1,8,12,12], param w: f32[16,8,3,3]) { return conv2d(x, w, padding=[1,1]) }",
+      "(x: f32[1,8,12,12], param w: f32[16,8,5,5], param b: f32[1,16,1,1]) {"
+      " return relu(add(conv2d(x, w, stride=[2,2]), b)) }",
+      "(x: f32[9,24], param w: f32[3,24,40], e: i64[9]) { return grouped_matmul(x, w, e) }",
+      "(x: i8[9,24], param w: i8[24,40], param b: i32[40]) { return q_matmul(x, w, b, x_zp=3, mult=0.2) }",
+      "(x: i8[9,24], param w: i8[24,40], param b: i32[40]) { return q_matmul(x, w, b, w_zp=-2, mult=0.2) }",
+      "(x: i8[1,8,9,9], param w: i8[16,8,3,3], param b: i32[16]) {"
+      " return q_conv2d(x, w, b, padding=[1,1], w_zp=-2, mult=0.002) }"};
+  for (const std::string text : programs) {
+    const test::Scratch scratch;
+    const std::string path = scratch.path("g.rlxp");
+    const ir::Graph g = graph("graph @g" + text);
+    NamedLiterals weights, inputs;
+    for (const ir::NodeId id : g.leaves()) {
+      const ir::Node& n = g.node(id);
+      const std::string below = n.name == "e" ? " <3" : "";
+      (n.is<ir::Param>() ? weights : inputs)
+          .emplace(n.name, ir::sample_literal(cat(n.shapes[0]) + below, weights.size() + inputs.size()));
+    }
+    CompiledGraph f = compile(g, weights);
+    const NamedLiterals expected = f.run(inputs);
+    save_compiled(f, path);
+    EXPECT_EQ(load_compiled(path).run(inputs), expected) << text;
+    const io::SafetensorsFile file = io::SafetensorsFile::open(path);
+    const auto tensor = std::find_if(file.tensors().begin(), file.tensors().end(),
+                                     [](const auto& t) { return t.name.starts_with("packed/"); });
+    ASSERT_NE(tensor, file.tensors().end()) << text;
+    std::string bytes = read_file(path);
+    const std::string_view packed(reinterpret_cast<const char*>(tensor->bytes.data()), tensor->bytes.size());
+    const size_t at = bytes.rfind(packed);
+    ASSERT_NE(at, std::string::npos);
+    bytes.replace(at, packed.size(), std::string(packed.size(), '\0'));
+    write_file(path, std::string_view(bytes));
+    EXPECT_NE(load_compiled(path).run(inputs), expected) << text;
+  }
+}
+
 TEST(Archive, packs_what_no_run_has_packed_when_all_sizes_are_known) {
   const test::Scratch scratch;
   const ir::Graph g = graph("graph @g(x: f32[8,32], param w: f32[32,48]) { return matmul(x, w) }");

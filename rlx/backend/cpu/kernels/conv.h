@@ -68,6 +68,10 @@ class PackedConvWeights {
   /// [Ci, Co / groups, kernel..] with Co and Ci as the plan has them.
   void pack(Team, const float* w, bool swapped = false);
   const float* data() const { return data_; }
+  /// All of it, to keep and to fill again from what was kept of the same form.
+  std::span<std::byte> contents() const { return {reinterpret_cast<std::byte*>(data_), bytes(*plan_)}; }
+  /// Changes with the order of the numbers at any level.
+  static constexpr int kLayoutVersion = 1;
 
  private:
   const ConvPlan* plan_;

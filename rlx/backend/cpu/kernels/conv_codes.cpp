@@ -10,6 +10,7 @@
 #include "rlx/backend/cpu/isa_table.h"
 #include "rlx/backend/cpu/kernels/conv_codes_layout.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
+#include "rlx/base/error.h"
 #include "rlx/base/text.h"
 
 namespace rlx::cpu {
@@ -245,6 +246,14 @@ PackedCodeWeights PackedCodeWeights::pack(Team team, const CodeLayout& l, const 
       }
     }
   });
+  return out;
+}
+
+PackedCodeWeights PackedCodeWeights::from_bytes(const CodeLayout& l, std::span<const std::byte> from) {
+  RLX_CHECK(from.size() == bytes(l), "packed codes have ", bytes(l), " bytes, these are ", from.size());
+  PackedCodeWeights out;
+  out.bytes_ = allocate_aligned(from.size());
+  std::memcpy(out.bytes_.get(), from.data(), from.size());
   return out;
 }
 

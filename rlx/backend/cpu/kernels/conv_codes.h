@@ -55,6 +55,10 @@ class PackedCodeWeights {
   /// What the order depends on: plans of the same text read one packed form.
   static std::string form(const CodeLayout&);
   const int16_t* data() const { return reinterpret_cast<const int16_t*>(bytes_.get()); }
+  /// From the bytes of one of the same form; so many that they fit.
+  static PackedCodeWeights from_bytes(const CodeLayout&, std::span<const std::byte>);
+  /// Changes with the order of the codes at any level.
+  static constexpr int kLayoutVersion = 1;
 
  private:
   AlignedBytes bytes_;

@@ -220,9 +220,35 @@ PackedMatrix PackedMatrix::pack(Team team, const Matrix& b, int64_t k, int64_t n
   RLX_CHECK(accumulates_f32(b.dtype) ? accumulates_f32(stored) : stored == b.dtype, "cannot pack ", b.dtype,
             " as ", stored);
   PackedMatrix m = allocate(k, n, stored, false);
-  const Gemm g{.n = n, .k = k, .a = {.dtype = b.dtype}, .packed_b = &m};
-  pack_all_b(team, b, k, n, make_plan(g, 1), m.bytes_.get());
+  m.fill(team, b);
   return m;
+}
+
+void PackedMatrix::fill(Team team, const Matrix& b) {
+  const Gemm g{.n = n_, .k = k_, .a = {.dtype = b.dtype}, .packed_b = this};
+  pack_all_b(team, b, k_, n_, make_plan(g, 1), bytes_.get());
+}
+
+size_t PackedMatrix::bytes_in_a_row(int64_t count, int64_t k, int64_t n, DType stored) {
+  return size_t(count) * round_up(described(k, n, stored).size_);
+}
+
+std::vector<PackedMatrix> PackedMatrix::in_a_row(int64_t count, int64_t k, int64_t n, DType stored) {
+  const std::shared_ptr<std::byte> memory = allocate_weights(bytes_in_a_row(count, k, n, stored));
+  const PackedMatrix one = described(k, n, stored);
+  const size_t apart = round_up(one.size_);
+  std::vector<PackedMatrix> out(size_t(count), one);
+  for (size_t i = 0; i < out.size(); ++i) {
+    std::byte* at = memory.get() + i * apart;
+    std::memset(at + one.size_, 0, apart - one.size_);
+    out[i].bytes_ = {memory, at};
+  }
+  return out;
+}
+
+std::span<std::byte> PackedMatrix::contents(std::span<const PackedMatrix> row) {
+  if (row.empty()) return {};
+  return {row[0].bytes_.get(), row.size() * round_up(row[0].size_)};
 }
 
 PackedMatrix PackedMatrix::from_bytes(Team team, int64_t k, int64_t n, DType stored,

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "rlx/backend/cpu/kernels/epilogue.h"
 #include "rlx/backend/cpu/kernels/gemm_split.h"
@@ -38,6 +39,11 @@ class PackedMatrix {
                                 DType stored);
   /// From the bytes of one that was packed at this level; so many that they fit.
   static PackedMatrix from_bytes(Team, int64_t k, int64_t n, DType stored, std::span<const std::byte> bytes);
+  /// Matrices of one shape one behind the other in one piece of memory, yet to be filled; all of it.
+  static std::vector<PackedMatrix> in_a_row(int64_t count, int64_t k, int64_t n, DType stored);
+  static size_t bytes_in_a_row(int64_t count, int64_t k, int64_t n, DType stored);
+  static std::span<std::byte> contents(std::span<const PackedMatrix>);
+  void fill(Team, const Matrix& b);
   /// Changes with the order of the bytes at any level.
   static constexpr int kLayoutVersion = 1;
   /// Sizes without contents: stands for a matrix that is packed later, in gemm_workspace.

@@ -1,5 +1,7 @@
 #include "rlx/backend/cpu/kernels/gemm_int8.h"
 
+#include <cstring>
+
 #include "rlx/backend/cpu/isa_table.h"
 #include "rlx/base/error.h"
 
@@ -59,24 +61,51 @@ void check(const GemmInt8& g) {
 
 }  // namespace
 
-PackedInt8 PackedInt8::pack(Team team, const Matrix& b, int64_t k, int64_t n, int32_t zero,
-                            const int32_t* zeros) {
-  RLX_CHECK(b.dtype == DType::i8, "cannot pack ", b.dtype, " as codes; i8");
+// Panels of codes, then numbers for the columns: their sums and, where there are any, their zero points.
+PackedInt8 PackedInt8::sized(int64_t k, int64_t n, bool has_zeros) {
   const GemmInt8Kernels& kn = gemm_int8_kernels();
   PackedInt8 p;
   p.k_ = k;
   p.n_ = n;
   p.panel_ = kn.panel;
   p.group_ = kn.group;
+  const int64_t panels = ceil_div(n, kn.panel);
+  const size_t panel_bytes = size_t(ceil_div(k, kn.group) * kn.group * kn.panel);
+  p.size_ = round_up(size_t(panels) * panel_bytes) +
+            round_up(size_t(panels * kn.panel) * sizeof(int32_t)) * (has_zeros ? 2 : 1);
+  return p;
+}
+
+void PackedInt8::allocate(bool has_zeros) {
+  bytes_ = allocate_aligned(size_);
+  const size_t column_bytes = round_up(size_t(ceil_div(n_, panel_) * panel_) * sizeof(int32_t));
+  const size_t columns = column_bytes * (has_zeros ? 2 : 1), codes = size_ - columns;
+  std::byte* end = bytes_.get() + size_;
+  // What lies between the parts is kept in files with the rest.
+  const size_t gap = std::min<size_t>(codes, 64);
+  std::memset(end - columns - gap, 0, columns + gap);
+  if (has_zeros) zeros_ = reinterpret_cast<int32_t*>(end -= column_bytes);
+  centred_ = reinterpret_cast<int32_t*>(end - column_bytes);
+}
+
+PackedInt8 PackedInt8::from_bytes(int64_t k, int64_t n, bool has_zeros, std::span<const std::byte> bytes) {
+  PackedInt8 p = sized(k, n, has_zeros);
+  RLX_CHECK(bytes.size() == p.size_, "packed codes have ", p.size_, " bytes, these are ", bytes.size());
+  p.allocate(has_zeros);
+  std::memcpy(p.bytes_.get(), bytes.data(), bytes.size());
+  return p;
+}
+
+PackedInt8 PackedInt8::pack(Team team, const Matrix& b, int64_t k, int64_t n, int32_t zero,
+                            const int32_t* zeros) {
+  RLX_CHECK(b.dtype == DType::i8, "cannot pack ", b.dtype, " as codes; i8");
+  const GemmInt8Kernels& kn = gemm_int8_kernels();
   bool any = zero != 0;
   for (int64_t j = 0; zeros != nullptr && j < n; ++j) any |= zeros[j] != 0;
-  const int64_t panels = ceil_div(n, kn.panel), columns = panels * kn.panel;
+  const int64_t panels = ceil_div(n, kn.panel);
   const size_t panel_bytes = size_t(ceil_div(k, kn.group) * kn.group * kn.panel);
-  const size_t codes = round_up(size_t(panels) * panel_bytes), column_bytes = round_up(size_t(columns) * 4);
-  p.size_ = codes + column_bytes * (any ? 2 : 1);
-  p.bytes_ = allocate_aligned(p.size_);
-  p.centred_ = reinterpret_cast<int32_t*>(p.bytes_.get() + codes);
-  if (any) p.zeros_ = reinterpret_cast<int32_t*>(p.bytes_.get() + codes + column_bytes);
+  PackedInt8 p = sized(k, n, any);
+  p.allocate(any);
   team.parallel_for(panels, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t column = i * kn.panel;

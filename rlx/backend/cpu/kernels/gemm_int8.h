@@ -20,6 +20,12 @@ class PackedInt8 {
   static PackedInt8 pack(Team, const Matrix& b, int64_t k, int64_t n, int32_t zero = 0,
                          const int32_t* zeros = nullptr);
 
+  /// From the bytes of one that was packed at this level with the same kind of zero points; so many that they fit.
+  static PackedInt8 from_bytes(int64_t k, int64_t n, bool has_zeros, std::span<const std::byte> bytes);
+  static size_t bytes_of(int64_t k, int64_t n, bool has_zeros) { return sized(k, n, has_zeros).size_; }
+  /// Changes with the order of the bytes at any level.
+  static constexpr int kLayoutVersion = 1;
+
   int64_t k() const { return k_; }
   int64_t n() const { return n_; }
   int panel() const { return panel_; }
@@ -32,6 +38,9 @@ class PackedInt8 {
   const int32_t* zeros() const { return zeros_; }
 
  private:
+  static PackedInt8 sized(int64_t k, int64_t n, bool has_zeros);
+  void allocate(bool has_zeros);
+
   int64_t k_ = 0, n_ = 0;
   int panel_ = 0, group_ = 0;
   size_t size_ = 0;

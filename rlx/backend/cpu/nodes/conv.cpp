@@ -7,8 +7,8 @@
 
 #include <cstring>
 
-#include "rlx/backend/cpu/isa.h"
 #include "rlx/backend/cpu/kernels/copy.h"
+#include "rlx/backend/cpu/nodes/conv_packing.h"
 #include "rlx/backend/cpu/nodes/wide.h"
 #include "rlx/ops/conv/conv_nd.h"
 
@@ -65,11 +65,6 @@ std::unique_ptr<Step> zeros(const Arg& y) {
 
 const float* f32(const std::byte* p) { return reinterpret_cast<const float*>(p); }
 
-struct FixedWeights {
-  std::shared_ptr<const ConvPlan> plan;
-  PackedConvWeights packed;
-};
-
 Conv product(const ConvPlan& plan, const PackedConvWeights* weights, const Launch& l) {
   Conv c{.plan = &plan, .weights = weights};
   (plan.pass() == ConvPass::forward ? c.x : c.dy) = f32(l.in[0]);
@@ -91,21 +86,12 @@ std::unique_ptr<Step> prepare_product(const Request& r, const ConvShape& shape, 
         },
         weights + workspace);
   }
-  Packing packing{.operand = 1};
-  packing.form =
-      cat("conv ", isa_name(current_isa()), swapped ? " swapped " : " ", PackedConvWeights::form(*plan));
-  packing.bytes = int64_t(PackedConvWeights::bytes(*plan));
-  packing.make = [plan, swapped](Team team, const std::byte* data) -> std::shared_ptr<const void> {
-    auto made = std::make_shared<FixedWeights>(FixedWeights{plan, PackedConvWeights(*plan)});
-    made->packed.pack(team, f32(data), swapped);
-    return made;
-  };
   auto step = make_step(
       [plan](const Launch& l) {
-        const auto* weights = static_cast<const FixedWeights*>(l.packed[0]);
+        const auto* weights = static_cast<const FixedConvWeights*>(l.packed[0]);
         conv(l.team, product(*plan, &weights->packed, l), l.workspace);
       },
-      workspace, {packing});
+      workspace, {conv_packing(plan, 1, swapped)});
   step->note = "packed weights";
   return step;
 }

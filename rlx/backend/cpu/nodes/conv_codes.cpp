@@ -262,13 +262,20 @@ std::unique_ptr<Step> prepare(const Request& r) {
   const std::shared_ptr<const CodeLayout> plan = plan_conv_codes(d.shape);
   const PackedCodeWeights::Source w = weights_of(r, body);
   Packing packing{.operand = 1};
-  packing.form = cat("codes ", isa_name(current_isa()), " ", PackedCodeWeights::form(*plan), " at ", w.filter,
-                     " ", w.channel, " zero ", w.zero);
+  packing.form = cat("codes ", PackedCodeWeights::kLayoutVersion, " ", isa_name(current_isa()), " ",
+                     PackedCodeWeights::form(*plan), " at ", w.filter, " ", w.channel, " zero ", w.zero);
   packing.bytes = int64_t(PackedCodeWeights::bytes(*plan));
   packing.make = [plan, w](Team team, const std::byte* data) -> std::shared_ptr<const void> {
     PackedCodeWeights::Source from = w;
     from.data = data;
     return std::make_shared<const PackedCodeWeights>(PackedCodeWeights::pack(team, *plan, from));
+  };
+  packing.bytes_of = [bytes = size_t(packing.bytes)](const void* form) {
+    const auto* codes = static_cast<const PackedCodeWeights*>(form);
+    return std::span(reinterpret_cast<const std::byte*>(codes->data()), bytes);
+  };
+  packing.restore = [plan](Team, std::span<const std::byte> bytes) -> std::shared_ptr<const void> {
+    return std::make_shared<const PackedCodeWeights>(PackedCodeWeights::from_bytes(*plan, bytes));
   };
   auto step = with_packed(r, packing, conv_codes_workspace(*plan, r.threads),
                           [p, plan](const Launch& l, const void* weights) {

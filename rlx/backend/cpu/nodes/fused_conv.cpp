@@ -1,9 +1,8 @@
 // A convolution with what happens to its result before it is stored: relu(conv2d(x, w) + biases + residual).
 #include "rlx/backend/cpu/nodes/fused_conv.h"
 
-#include "rlx/backend/cpu/isa.h"
-#include "rlx/backend/cpu/kernels/conv.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
+#include "rlx/backend/cpu/nodes/conv_packing.h"
 #include "rlx/backend/cpu/nodes/families.h"
 #include "rlx/ops/all.h"
 
@@ -103,11 +102,6 @@ Support accepts(const Request& r) {
   return Support::yes();
 }
 
-struct FixedWeights {
-  std::shared_ptr<const ConvPlan> plan;
-  PackedConvWeights packed;
-};
-
 /// Biases are added up first, which is nothing beside the convolution.
 struct FinishedConv {
   std::shared_ptr<const ConvPlan> plan;
@@ -150,17 +144,11 @@ std::unique_ptr<Step> prepare(const Request& r) {
     step->note = note;
     return step;
   }
-  Packing packing{.operand = sum.w};
-  packing.form = cat("conv ", isa_name(current_isa()), " ", PackedConvWeights::form(*plan));
-  packing.bytes = int64_t(PackedConvWeights::bytes(*plan));
-  packing.make = [plan](Team team, const std::byte* data) -> std::shared_ptr<const void> {
-    auto made = std::make_shared<FixedWeights>(FixedWeights{plan, PackedConvWeights(*plan)});
-    made->packed.pack(team, reinterpret_cast<const float*>(data));
-    return made;
-  };
   auto step = make_step(
-      [f](const Launch& l) { f.run(l, static_cast<const FixedWeights*>(l.packed[0])->packed, l.workspace); },
-      workspace, {packing});
+      [f](const Launch& l) {
+        f.run(l, static_cast<const FixedConvWeights*>(l.packed[0])->packed, l.workspace);
+      },
+      workspace, {conv_packing(plan, sum.w)});
   step->note = cat(note, ", packed weights");
   return step;
 }

@@ -6,6 +6,7 @@
 #include "rlx/backend/cpu/isa.h"
 #include "rlx/backend/cpu/kernels/gemm.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
+#include "rlx/backend/cpu/nodes/packed.h"
 #include "rlx/backend/cpu/nodes/whole_numbers.h"
 #include "rlx/ops/linear/grouped_matmul.h"
 
@@ -60,15 +61,23 @@ struct Experts {
 Packing packing_of(const Arg& w) {
   const int64_t experts = w.shape.dim(0).value(), k = w.shape.dim(1).value(), n = w.shape.dim(2).value();
   Packing packing{.operand = 1};
-  packing.form = cat("experts ", isa_name(current_isa()), " ", w.dtype(), " ", experts, "x", k, "x", n);
-  packing.bytes = experts * int64_t(PackedMatrix::described(k, n, w.dtype()).bytes());
+  packing.form = cat("experts ", PackedMatrix::kLayoutVersion, " ", isa_name(current_isa()), " ", w.dtype(),
+                     " ", experts, "x", k, "x", n);
+  packing.bytes = int64_t(PackedMatrix::bytes_in_a_row(experts, k, n, w.dtype()));
   packing.make = [experts, k, n, t = w.dtype()](Team team,
                                                 const std::byte* data) -> std::shared_ptr<const void> {
-    auto made = std::make_shared<std::vector<PackedMatrix>>();
-    for (int64_t e = 0; e < experts; ++e) {
-      const Matrix matrix{data + e * k * n * int64_t(dtype_size(t)), t, n, 1};
-      made->push_back(PackedMatrix::pack(team, matrix, k, n, t));
-    }
+    auto made = std::make_shared<std::vector<PackedMatrix>>(PackedMatrix::in_a_row(experts, k, n, t));
+    for (int64_t e = 0; e < experts; ++e)
+      (*made)[size_t(e)].fill(team, {data + e * k * n * int64_t(dtype_size(t)), t, n, 1});
+    return {made, made->data()};
+  };
+  packing.bytes_of = [experts](const void* form) -> std::span<const std::byte> {
+    return PackedMatrix::contents({static_cast<const PackedMatrix*>(form), size_t(experts)});
+  };
+  packing.restore = [experts, k, n, t = w.dtype()](
+                        Team team, std::span<const std::byte> bytes) -> std::shared_ptr<const void> {
+    auto made = std::make_shared<std::vector<PackedMatrix>>(PackedMatrix::in_a_row(experts, k, n, t));
+    copy_bytes(team, bytes, PackedMatrix::contents(*made));
     return {made, made->data()};
   };
   return packing;

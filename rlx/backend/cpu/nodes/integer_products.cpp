@@ -33,10 +33,19 @@ std::unique_ptr<Step> prepare_codes(const Request& r) {
   g.c_dtype = DType::i32;
   g.c_row_stride = g.n;
   Packing packing{.operand = 1};
-  packing.form = cat("codes ", isa_name(current_isa()), " ", g.k, "x", g.n, " zero 0");
-  packing.bytes = g.k * g.n;
+  packing.form =
+      cat("codes ", PackedInt8::kLayoutVersion, " ", isa_name(current_isa()), " ", g.k, "x", g.n, " zero 0");
+  packing.bytes = int64_t(PackedInt8::bytes_of(g.k, g.n, false));
   packing.make = [k = g.k, n = g.n](Team team, const std::byte* data) -> std::shared_ptr<const void> {
     return std::make_shared<const PackedInt8>(PackedInt8::pack(team, {data, DType::i8, n, 1}, k, n));
+  };
+  packing.bytes_of = [](const void* form) {
+    const auto* codes = static_cast<const PackedInt8*>(form);
+    return std::span(codes->data(), codes->bytes());
+  };
+  packing.restore = [k = g.k, n = g.n](Team,
+                                       std::span<const std::byte> bytes) -> std::shared_ptr<const void> {
+    return std::make_shared<const PackedInt8>(PackedInt8::from_bytes(k, n, false, bytes));
   };
   const int8_t code = 0;
   const PackedInt8 like = PackedInt8::pack(Team(default_pool(), 1), {&code, DType::i8, 1, 1}, 1, 1);

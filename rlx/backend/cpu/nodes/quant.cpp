@@ -214,10 +214,19 @@ std::unique_ptr<Step> prepare_codes(const Request& r) {
   g.requantize = requantize_of(a);
   const auto zero = int32_t(a.w_zp);
   Packing packing{.operand = 1};
-  packing.form = cat("codes ", isa_name(current_isa()), " ", g.k, "x", g.n, " zero ", zero);
-  packing.bytes = g.k * g.n;
+  packing.form = cat("codes ", PackedInt8::kLayoutVersion, " ", isa_name(current_isa()), " ", g.k, "x", g.n,
+                     " zero ", zero);
+  packing.bytes = int64_t(PackedInt8::bytes_of(g.k, g.n, zero != 0));
   packing.make = [k = g.k, n = g.n, zero](Team team, const std::byte* data) -> std::shared_ptr<const void> {
     return std::make_shared<const PackedInt8>(PackedInt8::pack(team, {data, DType::i8, n, 1}, k, n, zero));
+  };
+  packing.bytes_of = [](const void* form) {
+    const auto* codes = static_cast<const PackedInt8*>(form);
+    return std::span(codes->data(), codes->bytes());
+  };
+  packing.restore = [k = g.k, n = g.n, zero](
+                        Team, std::span<const std::byte> bytes) -> std::shared_ptr<const void> {
+    return std::make_shared<const PackedInt8>(PackedInt8::from_bytes(k, n, zero != 0, bytes));
   };
   // One code with this zero point: whether there is one decides what the product needs.
   const int8_t code = 0;

@@ -83,13 +83,20 @@ std::unique_ptr<Step> prepare(const Request& r) {
   const PackedCodeWeights::Source w{nullptr,          DType::i8, int32_t(a.w_zp), part * taps, taps,
                                     a.kernel_size[1], 1};
   Packing packing{.operand = 1};
-  packing.form =
-      cat("filters ", isa_name(current_isa()), " ", PackedCodeWeights::form(*q.plan), " zero ", w.zero);
+  packing.form = cat("filters ", PackedCodeWeights::kLayoutVersion, " ", isa_name(current_isa()), " ",
+                     PackedCodeWeights::form(*q.plan), " zero ", w.zero);
   packing.bytes = int64_t(PackedCodeWeights::bytes(*q.plan));
   packing.make = [plan = q.plan, w](Team team, const std::byte* data) -> std::shared_ptr<const void> {
     PackedCodeWeights::Source from = w;
     from.data = data;
     return std::make_shared<const PackedCodeWeights>(PackedCodeWeights::pack(team, *plan, from));
+  };
+  packing.bytes_of = [bytes = size_t(packing.bytes)](const void* form) {
+    const auto* codes = static_cast<const PackedCodeWeights*>(form);
+    return std::span(reinterpret_cast<const std::byte*>(codes->data()), bytes);
+  };
+  packing.restore = [plan = q.plan](Team, std::span<const std::byte> bytes) -> std::shared_ptr<const void> {
+    return std::make_shared<const PackedCodeWeights>(PackedCodeWeights::from_bytes(*plan, bytes));
   };
   auto step = with_packed(r, packing, q.result_bytes + conv_codes_workspace(*q.plan, r.threads),
                           [q](const Launch& l, const void* weights) { q.run(l, weights); });
