@@ -22,7 +22,7 @@ constexpr int kTileRows = kRegisters >= 32 ? 8 : 4;
 [[maybe_unused]] constexpr int64_t kMostTaken = 256;
 // Weights that the first rows of x ask for before they are needed, and how many rows at a time do so: with 16 registers more of them meet
 // pairs of groups, which ask for themselves.
-constexpr int64_t kBytesAhead = 4096;
+[[maybe_unused]] constexpr int64_t kBytesAhead = 4096;
 #if defined(RLX_AVX512)
 constexpr int kRowsThatAsk = 8;
 #elif defined(RLX_AVX2)
