@@ -11,16 +11,6 @@
 namespace rlx::cuda {
 
 inline constexpr char kScanBetween[] = R"cuda(
-constexpr int kHalf = (kWidth + 1) / 2, kDepth = (kWidth + 3) / 4;
-inline void store_in_block(f32* own, u32 rank, f32 x) {
-  u32 place;
-  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(place) : "r"(u32(__cvta_generic_to_shared(own))), "r"(rank));
-  asm volatile("st.shared::cluster.f32 [%0], %1;" :: "r"(place), "f"(x) : "memory");
-}
-inline void join_cluster() {
-  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
-}
-
 extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(512, 1) scan_between(Params p) {
   __shared__ f32 left[2][4 * kDepth];
   const int rank = blockIdx.x % 2, row = blockIdx.x / 2, part = threadIdx.x % 4, column = rank * kHalf + threadIdx.x / 4;
