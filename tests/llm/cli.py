@@ -133,6 +133,8 @@ def check_finetune(folder, plain, talks):
 def check_judging(folder, plain):
     told = json.loads(good("perplexity", "perplexity", MODEL, plain, "-w", 32, "--json", "--progress", "none"))
     check("perplexity", told["perplexity"] > 1, told)
+    told = json.loads(good("perplexity", "perplexity", MODEL, plain, "--json", "--progress", "none"))
+    check("perplexity of a model made for 256 tokens", told["window"] == 256, told)
     for context in (64, 65536):
         memory = json.loads(good("inspect --json", "inspect", MODEL, "--json", "-c", context))["memory"]
         parts = sum(memory[k] for k in ("weights", "packed_weights", "derived_weights", "caches", "prompt_workspace", "program")) - memory["given_back_weights"]
