@@ -3,6 +3,7 @@
 #   pack   build here, strip, collect shared libraries and data into build/gpu/pack.tar.xz
 #   check  there: every operator in a process of its own, whole programs, operator vectors, models; ends with a summary
 #   models there: the models of the test data alone
+#   commands  there: every command over language models, on the CPU and on the GPU
 #   sanitize TOOL  there: compute-sanitizer (memcheck, racecheck, initcheck) over every test, a process for each
 #   bench  there: bench_gpu
 set -euo pipefail
@@ -22,12 +23,12 @@ pack() {
   rm -rf "$folder/pack"
   mkdir -p "$folder/pack/bin" "$folder/pack/lib"
   local program
-  for program in tests/test_backend_cuda tests/test_models tests/vectors bench/bench_gpu apps/rlx; do
+  for program in tests/test_backend_cuda tests/test_models tests/test_llm tests/vectors bench/bench_gpu apps/rlx; do
     strip -o "$folder/pack/bin/$(basename "$program")" "$bin/$program"
   done
   libraries_of "$folder"/pack/bin/* | xargs -I{} cp -L {} "$folder/pack/lib/"
   local set
-  for set in opvectors checkpoints gguf; do
+  for set in opvectors checkpoints gguf lora; do
     if [ -d "../shared/data/$set" ]; then cp -rL "../shared/data/$set" "$folder/pack/$set"; fi
   done
   # The programs hold the same libraries: a window over all of them finds what is repeated.
@@ -91,22 +92,63 @@ check() {
     tail -30 "$folder/vectors.log" | cut -c1-200
   fi
   models
+  commands
   if [ -n "${OUT:-}" ]; then tar -C "$folder" -czf "$OUT/logs.tar.gz" logs failed.txt vectors.log 2>/dev/null || true; fi
 }
 
-# Checkpoints and GGUF files with the tolerances of the CPU; a process for each sixteenth of the tests.
+# Checkpoints and GGUF files with the tolerances of the CPU, then texts, batches, pages, adapters and fine-tuning; a process
+# for each sixteenth of the tests.
 models() {
   unpack
   export LD_LIBRARY_PATH=$PWD/$folder/there/lib RLX_CACHE=$PWD/$folder/there/cache
   export RLX_DATA=$PWD/$folder/there RLX_TEST_DEVICE=cuda GTEST_TOTAL_SHARDS=16
   export bin=$PWD/$folder/there/bin logs=$PWD/$folder/logs
   mkdir -p "$logs"
-  seq 0 15 | xargs -P 8 -I{} bash -c 'GTEST_SHARD_INDEX={} timeout 400 "$bin/test_models" \
-    --gtest_filter="All/Checkpoint.*:All/Gguf.*" > "$logs/models{}.log" 2>&1 || true'
+  model_tests test_models "All/Checkpoint.*:All/Gguf.*"
+  model_tests test_llm "*Checkpoint*:*StoredAdapter*:Generate.*:Beams.*:Perplexity.*:*EveryDecoder*:Batcher.*:*Finetunes*"
   unset RLX_DATA RLX_TEST_DEVICE GTEST_TOTAL_SHARDS
-  grep -h "^\[  FAILED  \] All.*ms)" "$logs"/models*.log | sort | cut -c1-150 || true
-  echo "models: $(cat "$logs"/models*.log | grep -c "^\[       OK \]") passed," \
-    "$(cat "$logs"/models*.log | grep -c "^\[  FAILED  \] All.*ms)") failed"
+}
+
+model_tests() {
+  export program=$1 tests=$2
+  seq 0 15 | xargs -P 8 -I{} bash -c 'GTEST_SHARD_INDEX={} timeout 400 "$bin/$program" \
+    --gtest_filter="$tests" > "$logs/$program{}.log" 2>&1 || true'
+  grep -h "^\[  FAILED  \] .*ms)" "$logs/$program"*.log | sort | cut -c1-150 || true
+  echo "$program: $(cat "$logs/$program"*.log | grep -c "^\[       OK \]") passed," \
+    "$(cat "$logs/$program"*.log | grep -c "^\[  FAILED  \] .*ms)") failed"
+}
+
+# What a command prints on either device, numbers cut to three digits.
+commands() {
+  unpack
+  export LD_LIBRARY_PATH=$PWD/$folder/there/lib RLX_CACHE=$PWD/$folder/there/cache
+  local rlx=$PWD/$folder/there/bin/rlx data=$PWD/$folder/there/gguf text=$folder/text.txt same=0 differ=0
+  local model=$data/qwen2-F16.gguf device
+  printf 'the cat sat on the mat and the dog sat on the log. %.0s' $(seq 40) > "$text"
+  compare() {
+    local name=$1
+    shift
+    for device in cpu cuda; do
+      rm -rf "$folder/made"
+      mkdir "$folder/made"
+      { timeout 100 "$rlx" "$@" --device $device 2>&1 || echo "exit $?"; } |
+        sed -E 's/-?([0-9]+\.[0-9]{3})[0-9]*(e[-+][0-9]+)?/\1/g; s/[0-9]+ tokens\/s//g' > "$folder/$name.$device"
+    done
+    if cmp -s "$folder/$name.cpu" "$folder/$name.cuda"; then same=$((same + 1)); else
+      differ=$((differ + 1))
+      echo "DIFFERS $name"
+      diff "$folder/$name.cpu" "$folder/$name.cuda" | cut -c1-200 | head -6
+    fi
+  }
+  compare generate generate "$model" -p "the cat" -n 24 -q --temp 0
+  compare sampled generate "$model" -p "the cat" -n 24 -q --temp 0.8 --seed 7
+  compare packed generate "$data/qwen2-Q8_0.gguf" -p "the cat" -n 4 -q --temp 0
+  compare lookup generate "$model" -p "the cat" -n 24 -q --temp 0 --lookup 4
+  compare perplexity perplexity "$model" "$text"
+  compare embed embed "$model" "the cat" "a dog" --json
+  compare finetune finetune "$model" "$text" -o "$folder/made/adapter" -c 32 -b 2 --steps 6 --progress lines
+  compare imatrix imatrix "$model" "$text" -o "$folder/made/m.gguf" --progress none
+  echo "commands: $same same, $differ differ"
 }
 
 bench() {
@@ -115,6 +157,6 @@ bench() {
 }
 
 case ${1:-} in
-  pack | check | models | sanitize | bench) "$@" ;;
-  *) sed -n '2,7s/^# //p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
+  pack | check | models | commands | sanitize | bench) "$@" ;;
+  *) sed -n '2,8s/^# //p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
 esac

@@ -15,7 +15,9 @@ namespace {
 using Ids = std::vector<TokenId>;
 using test::message_of;
 
-LanguageModel open(const std::string& name) { return LanguageModel::open(test::data_path(name)); }
+LanguageModel open(const std::string& name) {
+  return LanguageModel::open(test::data_path(name), {.compile = {.device = test::test_device()}});
+}
 
 struct Request {
   Ids prompt;

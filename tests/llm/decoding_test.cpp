@@ -38,7 +38,9 @@ struct Expected {
 };
 
 LanguageModel open(const std::string& folder, int64_t context = 128, int64_t chunk = 512) {
-  return LanguageModel::open(test::data_path(folder), {.context = context, .chunk = chunk});
+  return LanguageModel::open(
+      test::data_path(folder),
+      {.context = context, .chunk = chunk, .compile = {.device = test::test_device()}});
 }
 
 GenerateOptions greedy(size_t tokens) {

@@ -35,6 +35,7 @@ TrainingTexts counting(int64_t vocab, size_t texts, size_t length) {
 
 FinetuneOptions quick() {
   FinetuneOptions o;
+  o.compile.device = test::test_device();
   o.adapter.rank = 4;
   o.batch = 4;
   o.steps = 30;

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "rlx/base/options.h"
 #include "rlx/io/literal.h"
 #include "rlx/io/safetensors.h"
 #include "rlx/models/model.h"
@@ -17,8 +16,6 @@
 namespace rlx::test {
 
 using Tokens = std::vector<int32_t>;
-
-inline std::string test_device() { return option("RLX_TEST_DEVICE").value_or("cpu"); }
 
 inline CompileOptions options_of(const models::ModelGraph& g) {
   CompileOptions out{.device = test_device()};
@@ -73,7 +70,7 @@ class Session {
   models::ModelGraph graph_;
   CompiledGraph run_;
   int64_t rows_, capacity_, start_ = 0;
-  bool on_cpu_ = !option("RLX_TEST_DEVICE");
+  bool on_cpu_ = test_device() == "cpu";
   std::vector<Tokens> held_;
   std::vector<int32_t> next_ = std::vector<int32_t>(size_t(rows_), 0);
   int64_t length_;

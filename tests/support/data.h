@@ -1,4 +1,4 @@
-// Where the test data lies, and skipping with a clear message where it does not.
+// Where the test data lies, and skipping with a clear message where it does not; the device of models.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,6 +14,9 @@ namespace rlx::test {
 inline std::string data_path(const std::string& name) {
   return option("RLX_DATA").value_or("../shared/data") + "/" + name;
 }
+
+/// Where tests of models run them.
+inline std::string test_device() { return option("RLX_TEST_DEVICE").value_or("cpu"); }
 
 }  // namespace rlx::test
 
