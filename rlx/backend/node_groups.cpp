@@ -24,6 +24,16 @@ bool is_taken(const ir::Target& target, const ir::Graph& g, ir::AttrsRef attrs, 
   return bool(target.accepts(n, types, layouts, results));
 }
 
+ir::Layout expected_layout(const ir::Graph& g, ir::Value v) {
+  const ir::Node& n = g.node(v);
+  if (n.op->view != nullptr && n.shapes.size() == 1 && !n.inputs.empty()) {
+    const auto layout =
+        n.op->view({g.shape(n.inputs[0]), expected_layout(g, n.inputs[0]), n.shapes[0]}, n.attrs.get());
+    if (layout) return *layout;
+  }
+  return ir::Layout::row_major(g.shape(v).dims());
+}
+
 namespace {
 
 class Joiner {
@@ -158,21 +168,10 @@ class Joiner {
     for (uint32_t i = 0; i < results.size(); ++i) inside.set(n.result(i), results[i]);
   }
 
-  // Views of leaves lie as the views say; whatever is made lies row by row.
-  ir::Layout layout_of(ir::Value v) const {
-    const ir::Node& n = g_.node(v);
-    if (n.op->view != nullptr && n.shapes.size() == 1 && !n.inputs.empty()) {
-      const auto layout =
-          n.op->view({g_.shape(n.inputs[0]), layout_of(n.inputs[0]), n.shapes[0]}, n.attrs.get());
-      if (layout) return *layout;
-    }
-    return ir::Layout::row_major(g_.shape(v).dims());
-  }
-
   bool is_taken(const Described& d) const {
     ir::Layouts layouts;
     for (const ir::Value v : d.operands) {
-      layouts.push_back(layout_of(v));
+      layouts.push_back(expected_layout(g_, v));
       layouts.back().offset = 0;
     }
     return backend::is_taken(target_, g_, d.attrs, d.operands, layouts);

@@ -23,6 +23,9 @@ struct NodeGroup {
 /// The graph with those groups that the target takes; nothing where there are none. Of groups that share a node the first counts.
 std::optional<ir::Graph> with_groups(const ir::Graph&, const ir::Target&, std::span<const NodeGroup>);
 
+/// How the builder will lay a value: views of leaves lie as the views say; whatever is made lies row by row.
+ir::Layout expected_layout(const ir::Graph&, ir::Value);
+
 /// Whether the target takes a `fused` node of these attributes with operands of `g` that lie so; results lie row by row.
 bool is_taken(const ir::Target&, const ir::Graph& g, ir::AttrsRef attrs, const ir::Values& operands,
               const ir::Layouts& layouts);

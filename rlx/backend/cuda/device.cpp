@@ -22,6 +22,7 @@ Device::Device(std::string architecture, const Gpu* gpu)
   add_control(kernels_);
   add_cross_entropy(kernels_);
   add_index(kernels_);
+  add_many_regions(kernels_);
   add_moves(kernels_);
   add_packed(kernels_);
   add_paged_attention(kernels_);

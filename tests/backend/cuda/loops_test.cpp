@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
 #include "rlx/backend/builder.h"
 #include "rlx/backend/cuda/groups/groups.h"
@@ -12,17 +11,13 @@
 #include "rlx/runtime/pipeline.h"
 #include "rlx/transform/transform.h"
 #include "tests/backend/cuda/on_device.h"
+#include "tests/backend/cuda/untried.h"
 #include "tests/support/graphs.h"
 
 namespace rlx {
 namespace {
 
-/// While it lives, kernels that no GPU has run yet may be chosen.
-class Untried {
- public:
-  Untried() { setenv("RLX_CUDA_UNTRIED", "1", 1); }
-  ~Untried() { unsetenv("RLX_CUDA_UNTRIED"); }
-};
+using test::Untried;
 
 /// A recurrent net with a bias and a sequence; the states of all steps count.
 std::string net(int64_t rows, int64_t width, int64_t length, const std::string& step,

@@ -1,5 +1,7 @@
 #include "rlx/backend/cuda/groups/groups.h"
 
+#include <algorithm>
+
 #include "rlx/ops/control/fused.h"
 #include "rlx/ops/reduce/reduce.h"
 
@@ -12,6 +14,21 @@ bool reduces(const ir::Node& fused) {
   return false;
 }
 
+namespace {
+
+// Where groups wait for each other none can be made; then the largest is.
+std::optional<ir::Graph> with_many_regions(const ir::Graph& g, const ir::Target& target) {
+  const std::vector<Group> groups = many_groups(g);
+  if (groups.empty()) return std::nullopt;
+  if (auto joined = backend::with_groups(g, target, groups)) return joined;
+  const auto largest = std::max_element(groups.begin(), groups.end(), [](const Group& a, const Group& b) {
+    return a.nodes.size() < b.nodes.size();
+  });
+  return backend::with_groups(g, target, {&*largest, 1});
+}
+
+}  // namespace
+
 std::optional<ir::Graph> with_groups(const ir::Graph& given, const ir::Target& target) {
   std::optional<ir::Graph> changed;
   for (const auto change : {with_sums_behind_loops, with_joined_sides, with_recomputation}) {
@@ -22,8 +39,9 @@ std::optional<ir::Graph> with_groups(const ir::Graph& given, const ir::Target& t
   for (const auto find : {product_groups, rows_groups, loss_groups, region_groups}) {
     for (Group& group : find(g)) groups.push_back(std::move(group));
   }
-  std::optional<ir::Graph> joined = backend::with_groups(g, target, groups);
-  return joined ? std::move(joined) : std::move(changed);
+  if (auto joined = backend::with_groups(g, target, groups)) changed = std::move(joined);
+  if (auto joined = with_many_regions(changed ? *changed : given, target)) changed = std::move(joined);
+  return changed;
 }
 
 }  // namespace rlx::cuda

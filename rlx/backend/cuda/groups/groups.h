@@ -17,6 +17,9 @@ inline constexpr std::string_view kRowsGroup = "rows_group";
 /// The cross entropy of rows and its gradient, with the casts of logits before and of the gradient behind them.
 inline constexpr std::string_view kLossGroup = "loss_group";
 
+/// Regions of elements that do the same over other memory and wait for none of each other: the updates of all weights.
+inline constexpr std::string_view kManyRegions = "many_regions";
+
 /// Sums of one large value over the same axes: a region as others are, which reads it once.
 using backend::kRegionGroup;
 
@@ -26,6 +29,9 @@ std::vector<Group> product_groups(const ir::Graph&);
 std::vector<Group> rows_groups(const ir::Graph&);
 std::vector<Group> loss_groups(const ir::Graph&);
 std::vector<Group> region_groups(const ir::Graph&);
+
+/// Found last: members may be what the other groups made of a graph.
+std::vector<Group> many_groups(const ir::Graph&);
 
 /// The graph with large values of f32 that take a few operators to make from fewer bytes, such as casts of 16 bits, made again inside of each region
 /// that reads them; nothing where there are none. The numbers are the same.

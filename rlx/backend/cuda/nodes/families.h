@@ -19,6 +19,7 @@ void add_attention(KernelTable&);
 void add_control(KernelTable&);
 void add_cross_entropy(KernelTable&);
 void add_index(KernelTable&);
+void add_many_regions(KernelTable&);
 void add_moves(KernelTable&);
 void add_packed(KernelTable&);
 void add_paged_attention(KernelTable&);

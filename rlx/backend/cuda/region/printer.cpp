@@ -587,4 +587,8 @@ std::string print_element_function(const Region& r, const std::string& name,
   return Printer(r, one).element_function(name, values);
 }
 
+std::string print_vector_function(const Region& r, const Schedule& s, const std::string& name) {
+  return Printer(r, s).element_function(name, {});
+}
+
 }  // namespace rlx::cuda

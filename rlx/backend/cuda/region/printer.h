@@ -30,6 +30,8 @@ std::string print_row_function(const region::Region&, const Schedule&, const std
 /// numbers as memory would hold them, or references to such, not addresses.
 std::string print_element_function(const region::Region&, const std::string& name,
                                    const std::vector<bool>& values);
+/// The same for as many neighbours, from e on, as the schedule has in a vector; all arguments are addresses.
+std::string print_vector_function(const region::Region&, const Schedule&, const std::string& name);
 
 /// The C++ type of elements in memory, as the prelude names it.
 std::string_view memory_type(DType);
