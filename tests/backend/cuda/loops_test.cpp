@@ -11,13 +11,10 @@
 #include "rlx/runtime/pipeline.h"
 #include "rlx/transform/transform.h"
 #include "tests/backend/cuda/on_device.h"
-#include "tests/backend/cuda/untried.h"
 #include "tests/support/graphs.h"
 
 namespace rlx {
 namespace {
-
-using test::Untried;
 
 /// A recurrent net with a bias and a sequence; the states of all steps count.
 std::string net(int64_t rows, int64_t width, int64_t length, const std::string& step,
@@ -163,18 +160,13 @@ TEST(CudaLoops, sums_that_a_step_reads_or_that_would_grow_stay) {
 TEST(CudaLoops, a_gradient_is_two_kernels) {
   for (const char* step : {kTanh, kLeaky}) {
     const ir::Graph g = gradient(net(3, 8, 6, step));
-    {
-      const Untried on;
-      EXPECT_EQ(loops_of(g, "sm_90a"), (std::vector<std::string>{"scan_product", "scan_product"})) << step;
-    }
-    EXPECT_EQ(loops_of(g, "sm_90a"), (std::vector<std::string>{"scan", "scan"})) << step;
+    EXPECT_EQ(loops_of(g, "sm_90a"), (std::vector<std::string>{"scan_product", "scan_product"})) << step;
     EXPECT_EQ(loops_of(g, "sm_80"), (std::vector<std::string>{"scan", "scan"})) << step;
   }
 }
 
 // A block has one row of the state: columns of it are elsewhere.
 TEST(CudaLoops, a_state_that_is_read_turned_is_taken_step_by_step) {
-  const Untried on;
   EXPECT_EQ(
       loops_of(test::graph(
                    "graph @f(h: f32[8,8], w: f32[8,8]) {\n  y = scan(h, w, body=graph @step(h: f32[8,8], w: "
@@ -193,12 +185,7 @@ class LoopsOnDevice : public test::OnDevice {
   }
 };
 
-TEST_F(LoopsOnDevice, gradients_step_by_step) {
-  for (const char* order : {"", ", reverse=true"}) compare(net(3, 8, 6, kTanh, order));
-}
-
 TEST_F(LoopsOnDevice, gradients_of_nets_as_one_kernel) {
-  const Untried on;
   for (const int64_t width : {1, 5, 64, 255, 256}) {
     for (const char* order : {"", ", reverse=true"}) {
       compare(net(3, width, 6, kTanh, order));

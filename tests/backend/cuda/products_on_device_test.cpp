@@ -258,13 +258,7 @@ class PagesOfBlocksOnDevice : public ProductsOnDevice {
   }
 };
 
-TEST_F(PagesOfBlocksOnDevice, are_gathered_first) { compare_all(); }
-
-TEST_F(PagesOfBlocksOnDevice, are_read_where_they_lie) {
-  setenv("RLX_CUDA_UNTRIED", "1", 1);
-  compare_all();
-  unsetenv("RLX_CUDA_UNTRIED");
-}
+TEST_F(PagesOfBlocksOnDevice, are_read_where_they_lie) { compare_all(); }
 
 // Tiles of keys that a mask hides wholly, in part, and not at all.
 TEST_F(ProductsOnDevice, attention_under_a_mask_in_tiles) {

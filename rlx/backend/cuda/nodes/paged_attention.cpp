@@ -8,7 +8,6 @@
 #include "rlx/backend/cuda/kernels/paged_attention.h"
 #include "rlx/backend/cuda/nodes/attention_heads.h"
 #include "rlx/backend/cuda/nodes/on_first_use.h"
-#include "rlx/backend/cuda/nodes/untried.h"
 #include "rlx/backend/cuda/region/printer.h"
 
 namespace rlx::cuda {
@@ -24,7 +23,6 @@ Support accepts(const Request& r) {
   const auto is_known = [](DType t) { return t == DType::f32 || t == DType::f16 || t == DType::bf16; };
   if (!a.scheme.empty()) {
     if (a.scheme != kBlocks) return Support::no("rows of ", a.scheme);
-    if (!takes_untried()) return Support::no("rows of ", a.scheme, ": ", kUntried);
     if (a.head_dim % kBlockLanes != 0 || a.value_dim % kBlockLanes != 0)
       return Support::no("heads of ", a.head_dim, " and ", a.value_dim, " lanes are no whole blocks");
   }

@@ -7,7 +7,6 @@
 #include "rlx/backend/cuda/kernels/scan_cluster.h"
 #include "rlx/backend/cuda/kernels/scan_product.h"
 #include "rlx/backend/cuda/nodes/loop_elements.h"
-#include "rlx/backend/cuda/nodes/untried.h"
 #include "rlx/ops/control/fused.h"
 #include "rlx/ops/linalg/matmul.h"
 #include "rlx/ops/shape/transpose.h"
@@ -24,7 +23,6 @@ struct Reading {
   ir::Value state;
   size_t weights = 0;  // operand of the loop
   bool turned = false;
-  bool tried = true;  // on a GPU
   std::string problem;
 };
 
@@ -79,10 +77,8 @@ Reading read(const ops::Scan::Attrs& a) {
     const bool made = v.node == last.id || v.node == out.product->id || v == out.state ||
                       (out.front && v.node == out.front->id);
     if (!made || body.shape(v) != state) return fail("a result of other operators");
-    out.tried = out.tried && out.behind && v.node == out.behind->id;
   }
   if (body.outputs()[0].node != last.id) return fail("the state is not what the last operator makes");
-  out.tried = out.tried && !out.front && !out.turned && body.outputs()[0].index == 0;
   std::vector<ir::Value> made{out.state};
   for (const ir::Node* n : {out.front, out.product, out.behind}) {
     if (!n) continue;
@@ -110,7 +106,6 @@ Support accepts(const Request& r) {
   }
   const Reading reading = read(r.node.as<ops::Scan>());
   if (!reading.problem.empty()) return Support::no(reading.problem);
-  if (!reading.tried && !takes_untried()) return Support::no(kUntried);
   return Support::yes();
 }
 
