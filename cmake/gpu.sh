@@ -112,10 +112,10 @@ models() {
 model_tests() {
   export program=$1 tests=$2
   seq 0 15 | xargs -P 8 -I{} bash -c 'GTEST_SHARD_INDEX={} timeout 400 "$bin/$program" \
-    --gtest_filter="$tests" > "$logs/$program{}.log" 2>&1 || true'
-  grep -h "^\[  FAILED  \] .*ms)" "$logs/$program"*.log | sort | cut -c1-150 || true
-  echo "$program: $(cat "$logs/$program"*.log | grep -c "^\[       OK \]") passed," \
-    "$(cat "$logs/$program"*.log | grep -c "^\[  FAILED  \] .*ms)") failed"
+    --gtest_filter="$tests" > "$logs/${program}_{}.log" 2>&1 || true'
+  grep -h "^\[  FAILED  \] .*ms)" "$logs/${program}"_*.log | sort | cut -c1-150 || true
+  echo "$program: $(cat "$logs/${program}"_*.log | grep -c "^\[       OK \]") passed," \
+    "$(cat "$logs/${program}"_*.log | grep -c "^\[  FAILED  \] .*ms)") failed"
 }
 
 # What a command prints on either device, numbers cut to three digits.
@@ -144,7 +144,7 @@ commands() {
   compare sampled generate "$model" -p "the cat" -n 24 -q --temp 0.8 --seed 7
   compare packed generate "$data/qwen2-Q8_0.gguf" -p "the cat" -n 4 -q --temp 0
   compare lookup generate "$model" -p "the cat" -n 24 -q --temp 0 --lookup 4
-  compare perplexity perplexity "$model" "$text"
+  compare perplexity perplexity "$model" "$text" --progress none
   compare embed embed "$model" "the cat" "a dog" --json
   compare finetune finetune "$model" "$text" -o "$folder/made/adapter" -c 32 -b 2 --steps 6 --progress lines
   compare imatrix imatrix "$model" "$text" -o "$folder/made/m.gguf" --progress none

@@ -89,7 +89,9 @@ TEST(Safetensors, empty_files_and_empty_tensors_are_fine) {
 TEST(Safetensors, stored_checkpoints_open_and_copy) {
   RLX_REQUIRE_DATA("checkpoints");
   int files = 0;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(test::data_path(""))) {
+  using Folder = std::filesystem::recursive_directory_iterator;
+  for (const auto& entry :
+       Folder(test::data_path(""), std::filesystem::directory_options::follow_directory_symlink)) {
     if (entry.path().extension() != ".safetensors") continue;
     const SafetensorsFile file = SafetensorsFile::open(entry.path().string());
     const std::string bytes = safetensors_bytes(file.tensors(), file.metadata());
