@@ -1,0 +1,202 @@
+// Barriers in shared memory, the copy engine, and the products of groups of four warps (compute capability 9.0).
+#pragma once
+
+namespace emulated::ptx {
+
+// ---- barriers in shared memory: 8 bytes of our own making ----
+struct Barrier {
+  short expected, pending;  // arrivals of a phase; those that are missing
+  int bytes : 30;           // that are on their way; may be negative for a while
+  unsigned parity : 1, known : 1;
+};
+static_assert(sizeof(Barrier) == 8);
+inline Barrier& barrier_at(unsigned address) {
+  Barrier& b = *static_cast<Barrier*>(emulated_machine->shared(address, 8));
+  if (!b.known || b.expected <= 0) emulated_machine->fail("mbarrier: used before mbarrier.init");
+  return b;
+}
+inline void barrier_turn(Barrier& b) {
+  emulated_machine->moved();
+  if (b.pending != 0 || b.bytes != 0) return;
+  b.pending = b.expected;
+  b.parity ^= 1;
+}
+inline void mbarrier_init(unsigned address, unsigned count) {
+  *static_cast<Barrier*>(emulated_machine->shared(address, 8)) = {short(count), short(count), 0, 0, 1};
+}
+inline void mbarrier_inval(unsigned address) { emulated_machine->shared(address, 8); }
+inline void arrive(Barrier& b, unsigned count) {
+  if (b.pending < short(count)) emulated_machine->fail("mbarrier: more arrivals than it was made for");
+  b.pending = short(b.pending - short(count));
+  barrier_turn(b);
+}
+inline void mbarrier_arrive(unsigned address) { arrive(barrier_at(address), 1); }
+inline void mbarrier_arrive(unsigned address, unsigned count) { arrive(barrier_at(address), count); }
+inline void mbarrier_expect(unsigned address, unsigned bytes) { barrier_at(address).bytes += int(bytes); }
+inline void mbarrier_arrive_expect(unsigned address, unsigned bytes) {
+  mbarrier_expect(address, bytes);
+  mbarrier_arrive(address);
+}
+inline void complete_bytes(unsigned address, unsigned bytes) {
+  Barrier& b = barrier_at(address);
+  b.bytes -= int(bytes);
+  barrier_turn(b);
+}
+inline void mbarrier_copies_arrive(unsigned address) {  // behind the copies of this thread
+  copy_wait_all();
+  mbarrier_arrive(address);
+}
+template <class P>
+inline void mbarrier_wait_parity(P& done, unsigned address, unsigned parity) {
+  if (barrier_at(address).parity == parity) emulated_machine->pause("mbarrier.try_wait");
+  done = barrier_at(address).parity != parity;
+}
+
+// ---- the copy engine ----
+inline unsigned swizzled(unsigned address, unsigned mode) {  // 1, 2, 3: patterns of 32, 64, 128 bytes
+  return mode == 0 ? address : address ^ ((address >> 7 & ((1u << mode) - 1)) << 4);
+}
+template <class M>
+inline void copy_tensor(int rank, unsigned to, M given, const int (&from)[5], unsigned barrier) {
+  TensorMap map;
+  __builtin_memcpy(&map, at(given), sizeof map);
+  if (map.magic != kTensorMagic || int(map.rank) != rank)
+    emulated_machine->fail("cp.async.bulk.tensor: no map of a tensor of this rank");
+  if (to % 128 != 0)
+    emulated_machine->fail("cp.async.bulk.tensor: a tile does not begin at a multiple of 128 bytes");
+  unsigned total = map.element;
+  for (int i = 0; i < rank; ++i) total *= map.box[i];
+  const unsigned row = map.box[0] * map.element;
+  for (unsigned place = 0; place < total; place += row) {
+    unsigned rest = place / row;
+    bool inside = true;
+    const char* line = map.base;
+    for (int i = 1; i < rank; ++i) {
+      const long long index = from[i] + int(rest % map.box[i]);
+      rest /= map.box[i];
+      inside = inside && index >= 0 && index < (long long)(map.extents[i]);
+      line += index * (long long)(map.strides[i - 1]);
+    }
+    for (unsigned e = 0; e < map.box[0]; ++e) {
+      const long long index = from[0] + int(e);
+      const unsigned place_in = place + e * map.element;
+      char* const here =
+          static_cast<char*>(emulated_machine->shared(swizzled(to + place_in, map.swizzle), map.element));
+      if (inside && index >= 0 && index < (long long)(map.extents[0])) {
+        __builtin_memcpy(here, line + index * map.element, map.element);
+      } else {
+        __builtin_memset(here, 0, map.element);
+      }
+    }
+  }
+  complete_bytes(barrier, total);
+}
+template <class M>
+inline void copy_tensor_1(unsigned to, M map, int x, unsigned barrier) {
+  copy_tensor(1, to, map, {x}, barrier);
+}
+template <class M>
+inline void copy_tensor_2(unsigned to, M map, int x, int y, unsigned barrier) {
+  copy_tensor(2, to, map, {x, y}, barrier);
+}
+template <class M>
+inline void copy_tensor_3(unsigned to, M map, int x, int y, int z, unsigned barrier) {
+  copy_tensor(3, to, map, {x, y, z}, barrier);
+}
+template <class M>
+inline void copy_tensor_4(unsigned to, M map, int x, int y, int z, int w, unsigned barrier) {
+  copy_tensor(4, to, map, {x, y, z, w}, barrier);
+}
+template <class A>
+inline void copy_bulk(unsigned to, A from, unsigned bytes, unsigned barrier) {
+  if (to % 16 != 0 || bytes % 16 != 0 || reinterpret_cast<Word>(at(from)) % 16 != 0)
+    emulated_machine->fail("cp.async.bulk: addresses and bytes must be multiples of 16");
+  __builtin_memcpy(emulated_machine->shared(to, bytes), at(from), bytes);
+  complete_bytes(barrier, bytes);
+}
+
+// ---- wgmma: each warp has 16 of the 64 rows, in the fragments of mma.sync ----
+// Tiles as descriptors tell: start, strides, swizzle. `leading` is the step between pieces of 64 lanes where rows run along the sum.
+struct Descriptor {
+  unsigned start, leading, stride, mode;
+  explicit Descriptor(Word d)
+      : start(unsigned(d & 0x3fff) << 4),
+        leading(unsigned(d >> 16 & 0x3fff) << 4),
+        stride(unsigned(d >> 32 & 0x3fff) << 4),
+        mode(unsigned(d >> 62)) {}
+  // Element (line, depth), `line` a row of the left or a column of the right operand.
+  unsigned short element(int line, int depth, bool turned) const {
+    if (mode != 1) emulated_machine->fail("wgmma: only tiles with the swizzle of 128 bytes are emulated");
+    unsigned place = start;
+    if (turned) {
+      if (line >= 64 && leading <= 16) emulated_machine->fail("wgmma: no step between pieces of 64 columns");
+      place += unsigned(line / 64) * leading + unsigned(depth / 8) * stride + unsigned(depth % 8) * 128 +
+               unsigned(line % 64) * 2;
+    } else {
+      place += unsigned(line / 8) * stride + unsigned(line % 8) * 128 + unsigned(depth) * 2;
+    }
+    return *static_cast<const unsigned short*>(emulated_machine->shared(swizzled(place, 3), 2));
+  }
+};
+struct Group {
+  unsigned a[4];
+  Word left, right;
+  bool in_registers, more, turned, turned_left;
+  float* d;
+  int n, scale;
+};
+template <class T>
+struct MultiplyGroup {
+  static void run(Group* const* all, unsigned) {
+    const Group& first = *all[0];
+    const int warp = int(emulated_machine->thread.x / 32 % 4), n = first.n;
+    float a[16][16], b[256][16];
+    if (first.in_registers) {
+      for (int lane = 0; lane < 32; ++lane)
+        for (int i = 0; i < 4; ++i)
+          for (int p = 0; p < 2; ++p)
+            a[lane / 4 + 8 * (i % 2)][lane % 4 * 2 + 8 * (i / 2) + p] = T::of(all[lane]->a[i], p);
+    } else {
+      const Descriptor left(first.left);
+      for (int i = 0; i < 16; ++i)
+        for (int k = 0; k < 16; ++k) a[i][k] = T::of(left.element(16 * warp + i, k, first.turned_left), 0);
+    }
+    const Descriptor right(first.right);
+    for (int j = 0; j < n; ++j)
+      for (int k = 0; k < 16; ++k) b[j][k] = T::of(right.element(j, k, first.turned), 0);
+    for (int lane = 0; lane < 32; ++lane) {
+      for (int e = 0; e < n / 2; ++e) {
+        const int row = lane / 4 + 8 * (e / 2 % 2), column = e / 4 * 8 + lane % 4 * 2 + e % 2;
+        float sum = 0;
+        for (int k = 0; k < 16; ++k) sum += a[row][k] * b[column][k];
+        float& d = all[lane]->d[e];
+        d = first.more ? d + float(first.scale) * sum : float(first.scale) * sum;
+      }
+    }
+  }
+};
+template <class T>
+inline void multiply_group(Group& own) {
+  together(~0u, own, "wgmma", MultiplyGroup<T>{});
+}
+// d is an array of pointers to the registers of the sums.
+template <class T, int N, class P>
+inline void wgmma_registers(float* const (&d)[N / 2], unsigned a0, unsigned a1, unsigned a2, unsigned a3,
+                            Word b, P more, int scale_a, int scale_b, int turned) {
+  float sums[N / 2];
+  for (int i = 0; i < N / 2; ++i) sums[i] = *d[i];
+  Group own{{a0, a1, a2, a3}, 0, b, true, bool(more), turned != 0, false, sums, N, scale_a * scale_b};
+  multiply_group<T>(own);
+  for (int i = 0; i < N / 2; ++i) *d[i] = sums[i];
+}
+template <class T, int N, class P>
+inline void wgmma_shared(float* const (&d)[N / 2], Word a, Word b, P more, int scale_a, int scale_b,
+                         int turned_left, int turned) {
+  float sums[N / 2];
+  for (int i = 0; i < N / 2; ++i) sums[i] = *d[i];
+  Group own{{}, a, b, false, bool(more), turned != 0, turned_left != 0, sums, N, scale_a * scale_b};
+  multiply_group<T>(own);
+  for (int i = 0; i < N / 2; ++i) *d[i] = sums[i];
+}
+
+}  // namespace emulated::ptx
