@@ -46,7 +46,7 @@ struct Thread {
   unsigned barrier = 0, result = 0;
   unsigned group = 0;  // of copies
   std::vector<Copy> copies;
-  std::unique_ptr<Fibre> fibre;
+  Fibre* fibre = nullptr;  // from its first step to its last
 };
 
 struct Barrier {
@@ -59,6 +59,7 @@ struct Block {
   std::vector<unsigned> ready;  // threads of each warp that can go on
   unsigned alive = 0;
   Barrier barriers[kBarriers];
+  unsigned barriers_used = 0;        // the highest number
   std::vector<char> fixed, dynamic;  // its shared memory while another block of the cluster runs
 };
 
@@ -112,10 +113,12 @@ class Scheduler {
   const Launch* launch_ = nullptr;
   Machine machine_{};
   std::vector<std::unique_ptr<Thread>> threads_;
+  std::vector<std::unique_ptr<Fibre>> fibres_;
+  std::vector<Fibre*> free_;
   std::vector<Block> blocks_;
   Thread* now_ = nullptr;
   unsigned in_ = 0;  // the block whose shared memory is in place
-  unsigned cluster_arrived_ = 0;
+  unsigned cluster_arrived_ = 0, cluster_waiting_ = 0;
   unsigned long long moves_ = 0, woken_ = 0, seed_ = 0;
   size_t fixed_bytes_ = 0;
   unsigned fixed_window_ = 0, dynamic_window_ = 0;
@@ -146,7 +149,11 @@ void Scheduler::thread_main() {
   s.launch_->kernel.run(s.launch_->parameters);
   Thread& t = *s.now_;
   s.finished(t);
-  t.fibre->leave();
+  // The next thread that begins takes this stack, which the cache still has.
+  Fibre* const own = t.fibre;
+  t.fibre = nullptr;
+  s.free_.push_back(own);
+  own->leave();
   std::abort();
 }
 
@@ -156,7 +163,7 @@ void Scheduler::finished(Thread& t) {
   Block& b = blocks_[t.block];
   --b.alive;
   // Those who wait for all of a block, or for lanes of its warp, wait for one less.
-  for (unsigned id = 0; id < kBarriers; ++id)
+  for (unsigned id = 0; b.barriers_used > id; ++id)
     if (b.barriers[id].arrived > 0) release(b, id);
   const unsigned first = t.warp * kWarp;
   for (unsigned lane = 0; lane < kWarp && first + lane < b.threads.size(); ++lane) {
@@ -226,6 +233,7 @@ unsigned Scheduler::barrier(unsigned id, unsigned count, bool value, bool waits)
   Barrier& at = blocks_[t.block].barriers[id];
   if (at.arrived > 0 && at.count != count)
     fail("threads come to barrier " + std::to_string(id) + " with different counts");
+  blocks_[t.block].barriers_used = std::max(blocks_[t.block].barriers_used, id + 1);
   at.count = count;
   ++at.arrived;
   at.values += value;
@@ -240,18 +248,17 @@ void Scheduler::cluster_wait() {
   Thread& t = *now_;
   t.state = State::in_cluster;
   t.what = "a barrier of the cluster";
+  ++cluster_waiting_;
   turn_cluster();
   t.fibre->leave();
 }
 void Scheduler::turn_cluster() {
-  unsigned alive = 0, waiting = 0;
-  for (const Block& b : blocks_) {
-    alive += b.alive;
-    for (const Thread* t : b.threads) waiting += t->state == State::in_cluster;
-  }
-  if (waiting == 0 || waiting < alive) return;
-  if (cluster_arrived_ < waiting) fail("barrier.cluster.wait without an arrival of every thread");
-  cluster_arrived_ = 0;
+  if (cluster_waiting_ == 0) return;
+  unsigned alive = 0;
+  for (const Block& b : blocks_) alive += b.alive;
+  if (cluster_waiting_ < alive) return;
+  if (cluster_arrived_ < cluster_waiting_) fail("barrier.cluster.wait without an arrival of every thread");
+  cluster_arrived_ = cluster_waiting_ = 0;
   ++moves_;
   for (Block& b : blocks_)
     for (Thread* t : b.threads)
@@ -326,6 +333,15 @@ void Scheduler::resume(Thread& t) {
   machine_.thread = t.index;
   machine_.lane = t.lane;
   --blocks_[t.block].ready[t.warp];
+  if (!t.fibre) {
+    if (free_.empty()) {
+      fibres_.push_back(std::make_unique<Fibre>());
+      free_.push_back(fibres_.back().get());
+    }
+    t.fibre = free_.back();
+    free_.pop_back();
+    t.fibre->start(thread_main);
+  }
   t.fibre->resume();
 }
 
@@ -370,16 +386,16 @@ void Scheduler::begin_block(Block& b, Index index, unsigned rank) {
   b.ready.assign(warps, 0);
   b.alive = count;
   for (Barrier& at : b.barriers) at = {};
+  b.barriers_used = 0;
   while (threads_.size() < (rank + 1) * size_t(count)) threads_.push_back(std::make_unique<Thread>());
   for (unsigned i = 0; i < count; ++i) {
     Thread& t = *threads_[rank * size_t(count) + i];
-    if (!t.fibre) t.fibre = std::make_unique<Fibre>();
     t.index = {i % size.x, i / size.x % size.y, i / (size.x * size.y)};
     t.lane = i % kWarp, t.warp = i / kWarp, t.block = rank;
     t.group = 0;
     t.copies.clear();
     b.threads[i] = &t;
-    t.fibre->start(thread_main);
+    t.fibre = nullptr;
     wake(t);
   }
 }
@@ -468,7 +484,7 @@ void Scheduler::fault(int number, void* address) {
   if (now_ == nullptr) _exit(139);
   std::string what =
       number == SIGFPE ? "a division of integers by 0" : "reads or writes " + describe(address);
-  if (now_->fibre->holds(address)) what = "its stack has no more room";
+  if (now_->fibre && now_->fibre->holds(address)) what = "its stack has no more room";
   problem_ = where() + ": " + what;
   siglongjmp(way_out, 1);
 }
@@ -534,6 +550,9 @@ std::string Scheduler::run(const Launch& launch) {
   *k.machine = &machine_;
   problem_.clear();
   blocks_.clear();
+  free_.clear();
+  for (const auto& f : fibres_) free_.push_back(f.get());
+  cluster_waiting_ = 0;
   const Index c = k.cluster, g = launch.grid;
   if (g.x % c.x || g.y % c.y || g.z % c.z)
     return "the grid " + text(g) + " is no multiple of the cluster " + text(c);

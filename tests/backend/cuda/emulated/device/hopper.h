@@ -124,18 +124,33 @@ struct Descriptor {
         leading(unsigned(d >> 16 & 0x3fff) << 4),
         stride(unsigned(d >> 32 & 0x3fff) << 4),
         mode(unsigned(d >> 62)) {}
-  // Element (line, depth), `line` a row of the left or a column of the right operand.
-  unsigned short element(int line, int depth, bool turned) const {
+  const unsigned short* piece(unsigned place) const {  // eight elements
+    return static_cast<const unsigned short*>(emulated_machine->shared(swizzled(place, 3), 16));
+  }
+  // 16 elements of `count` lines (rows of the left or columns of the right operand, from `first` on) along the sum.
+  template <class T>
+  void read(float (*to)[16], int first, int count, bool turned) const {
     if (mode != 1) emulated_machine->fail("wgmma: only tiles with the swizzle of 128 bytes are emulated");
-    unsigned place = start;
+    if (turned && first + count > 64 && leading <= 16)
+      emulated_machine->fail("wgmma: no step between pieces of 64 columns");
     if (turned) {
-      if (line >= 64 && leading <= 16) emulated_machine->fail("wgmma: no step between pieces of 64 columns");
-      place += unsigned(line / 64) * leading + unsigned(depth / 8) * stride + unsigned(depth % 8) * 128 +
-               unsigned(line % 64) * 2;
-    } else {
-      place += unsigned(line / 8) * stride + unsigned(line % 8) * 128 + unsigned(depth) * 2;
+      for (int line = 0; line < count; line += 8) {
+        const unsigned column = unsigned(first + line),
+                       place = start + column / 64 * leading + column % 64 * 2;
+        for (unsigned depth = 0; depth < 16; ++depth) {
+          const unsigned short* const eight = piece(place + depth / 8 * stride + depth % 8 * 128);
+          for (int i = 0; i < 8; ++i) to[line + i][depth] = T::of(eight[i], 0);
+        }
+      }
+      return;
     }
-    return *static_cast<const unsigned short*>(emulated_machine->shared(swizzled(place, 3), 2));
+    for (int line = 0; line < count; ++line) {
+      const unsigned row = unsigned(first + line), place = start + row / 8 * stride + row % 8 * 128;
+      for (unsigned half = 0; half < 2; ++half) {
+        const unsigned short* const eight = piece(place + half * 16);
+        for (unsigned i = 0; i < 8; ++i) to[line][half * 8 + i] = T::of(eight[i], 0);
+      }
+    }
   }
 };
 struct Group {
@@ -147,7 +162,7 @@ struct Group {
 };
 template <class T>
 struct MultiplyGroup {
-  static void run(Group* const* all, unsigned) {
+  EMULATED_FAST static void run(Group* const* all, unsigned) {
     const Group& first = *all[0];
     const int warp = int(emulated_machine->thread.x / 32 % 4), n = first.n;
     float a[16][16], b[256][16];
@@ -157,13 +172,9 @@ struct MultiplyGroup {
           for (int p = 0; p < 2; ++p)
             a[lane / 4 + 8 * (i % 2)][lane % 4 * 2 + 8 * (i / 2) + p] = T::of(all[lane]->a[i], p);
     } else {
-      const Descriptor left(first.left);
-      for (int i = 0; i < 16; ++i)
-        for (int k = 0; k < 16; ++k) a[i][k] = T::of(left.element(16 * warp + i, k, first.turned_left), 0);
+      Descriptor(first.left).read<T>(a, 16 * warp, 16, first.turned_left);
     }
-    const Descriptor right(first.right);
-    for (int j = 0; j < n; ++j)
-      for (int k = 0; k < 16; ++k) b[j][k] = T::of(right.element(j, k, first.turned), 0);
+    Descriptor(first.right).read<T>(b, 0, n, first.turned);
     for (int lane = 0; lane < 32; ++lane) {
       for (int e = 0; e < n / 2; ++e) {
         const int row = lane / 4 + 8 * (e / 2 % 2), column = e / 4 * 8 + lane % 4 * 2 + e % 2;

@@ -4,6 +4,9 @@
 //   c: element i has row g + 8 (i / 2), column 2 t + i % 2
 #pragma once
 
+// Loops that are worth more of the compiler's time than those of kernels.
+#define EMULATED_FAST __attribute__((optimize("O3,associative-math,no-signed-zeros,no-trapping-math")))
+
 namespace emulated::ptx {
 
 struct Half {
@@ -37,7 +40,7 @@ struct Tile {
 };
 template <class T, int K>
 struct Multiply {
-  static void run(Tile<T, K>* const* all, unsigned) {
+  EMULATED_FAST static void run(Tile<T, K>* const* all, unsigned) {
     constexpr int P = T::kEach;
     typename T::Sum a[16][K], b[8][K];
     for (int lane = 0; lane < 32; ++lane) {

@@ -216,5 +216,6 @@ inline void mapa(D& d, unsigned address, unsigned rank) {
 
 }  // namespace emulated::ptx
 
-#include "hopper.h"
 #include "matrix.h"
+
+#include "hopper.h"
