@@ -19,6 +19,8 @@ add_library(rlx_flags INTERFACE)
 target_compile_options(rlx_flags INTERFACE -Wall -Wextra -Wno-missing-field-initializers
                        # False alarms of g++ 12, on std::string and on lists of vectors at -O3.
                        "$<$<CXX_COMPILER_ID:GNU>:-Wno-restrict;-Wno-use-after-free;-Wno-free-nonheap-object>"
+                       # The same on lists of samples, which hold vectors.
+                       "$<$<AND:$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:-Wno-maybe-uninitialized>"
                        # False alarms of g++ 13 and later, on references into a span and on vectors of one element.
                        "$<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_GREATER_EQUAL:$<CXX_COMPILER_VERSION>,13>>:-Wno-dangling-reference;-Wno-array-bounds>")
 if(RLX_BATCH)
