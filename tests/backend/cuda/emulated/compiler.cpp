@@ -89,6 +89,10 @@ bool compile(Program& p, const std::string& architecture) {
            p.log))
     return false;
   const std::string library = read(made);
+  if (library.empty()) {
+    p.log = "emulated: " + made.string() + " is gone";
+    return false;
+  }
   const unsigned long long size = library.size();
   p.cubin = "EMULATED" + std::string(reinterpret_cast<const char*>(&size), sizeof size) + library;
   return true;
