@@ -18,6 +18,7 @@ using backend::Support;
 void add_attention(KernelTable&);
 void add_control(KernelTable&);
 void add_cross_entropy(KernelTable&);
+void add_fft(KernelTable&);
 void add_index(KernelTable&);
 void add_many_regions(KernelTable&);
 void add_moves(KernelTable&);
