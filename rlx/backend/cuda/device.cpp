@@ -32,6 +32,8 @@ Device::Device(std::string architecture, const Gpu* gpu)
   add_random(kernels_);
   add_recurrence(kernels_);
   add_regions(kernels_);
+  add_casts(kernels_);  // what regions refuse
+  add_complex(kernels_);
   add_rope(kernels_);
   add_rows_groups(kernels_);
   add_running(kernels_);

@@ -16,6 +16,8 @@ using backend::Step;
 using backend::Support;
 
 void add_attention(KernelTable&);
+void add_casts(KernelTable&);
+void add_complex(KernelTable&);
 void add_control(KernelTable&);
 void add_cross_entropy(KernelTable&);
 void add_fft(KernelTable&);

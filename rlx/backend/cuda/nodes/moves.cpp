@@ -78,8 +78,7 @@ std::unique_ptr<Step> prepare_pad(const Request& r) {
 // ---- boxes at places given at run time ----
 
 Support accepts_starts(const Arg& starts) {
-  if (starts.dtype() != DType::i32 && starts.dtype() != DType::i64)
-    return Support::no("starts are ", starts.dtype());
+  if (!is_integer(starts.dtype())) return Support::no("starts are ", starts.dtype());
   if (!starts.is_row_major()) return Support::no("starts are strided");
   return Support::yes();
 }
@@ -133,18 +132,21 @@ std::unique_ptr<Step> prepare_dynamic_update_slice(const Request& r) {
 
 Support accepts_iota(const Request& r) {
   const DType t = r.out[0].dtype();
-  return is_complex(t) || is_storage_only(t) || t == DType::bool_ ? Support::no("positions of ", t)
-                                                                  : Support::yes();
+  return is_storage_only(t) || t == DType::bool_ ? Support::no("positions of ", t) : Support::yes();
 }
 
 std::unique_ptr<Step> prepare_iota(const Request& r) {
   const Arg& y = r.out[0];
   const int axis = r.node.as<ops::Iota>().axis;
   const bool narrow = y.dtype() == DType::f16 || y.dtype() == DType::bf16;
-  const std::string body = cat("  put(y[e], ", narrow ? "f32" : memory_type(y.dtype()), "(i", axis, "));\n");
-  return element_step(device_of(r),
-                      element_kernel("iota", sizes_of(y.shape), cat(memory_type(y.dtype()), "* y"), body), 0,
-                      1, y.shape.elements(), "element by element");
+  // A complex number is a real part and a zero behind it.
+  const std::string body =
+      is_complex(y.dtype())
+          ? cat("  y[2 * e] = f32(i", axis, "), y[2 * e + 1] = 0;\n")
+          : cat("  put(y[e], ", narrow ? "f32" : memory_type(y.dtype()), "(i", axis, "));\n");
+  const std::string_view type = is_complex(y.dtype()) ? "f32" : memory_type(y.dtype());
+  return element_step(device_of(r), element_kernel("iota", sizes_of(y.shape), cat(type, "* y"), body), 0, 1,
+                      y.shape.elements(), "element by element");
 }
 
 }  // namespace

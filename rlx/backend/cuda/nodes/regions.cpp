@@ -1,7 +1,8 @@
 // Fused regions, single elementwise operators and reductions as generated kernels.
+#include "rlx/backend/cuda/nodes/regions.h"
+
 #include <mutex>
 
-#include "rlx/backend/cuda/nodes/families.h"
 #include "rlx/backend/cuda/region/printer.h"
 #include "rlx/ops/control/fused.h"
 #include "rlx/ops/elementwise/cast.h"
@@ -112,9 +113,7 @@ class RegionStep final : public Step {
   mutable Loaded unaligned_;
 };
 
-std::unique_ptr<Step> prepare(const Request& r) {
-  return std::make_unique<RegionStep>(device_of(r), r, *region_of(r).region);
-}
+std::unique_ptr<Step> prepare(const Request& r) { return region_step(r, *region_of(r).region); }
 
 // Results without elements need no work, whatever the operator.
 Support accepts_nothing(const Request& r) {
@@ -128,6 +127,10 @@ std::unique_ptr<Step> prepare_nothing(const Request&) {
 }
 
 }  // namespace
+
+std::unique_ptr<Step> region_step(const Request& r, region::Region region) {
+  return std::make_unique<RegionStep>(device_of(r), r, std::move(region));
+}
 
 void add_regions(KernelTable& table) {
   table.add_general({"nothing", accepts_nothing, prepare_nothing});

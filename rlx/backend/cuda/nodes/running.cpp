@@ -1,4 +1,5 @@
 // Along one axis: running sums, products and extremes, recurrences, positions of extremes.
+#include "rlx/backend/cuda/kernels/complex.h"
 #include "rlx/backend/cuda/nodes/element_kernel.h"
 #include "rlx/ops/reduce/cumulative.h"
 #include "rlx/ops/reduce/extreme.h"
@@ -9,14 +10,14 @@ namespace {
 Support row_major_numbers(const Request& r) {
   for (size_t i = 0; i < r.in.size(); ++i) {
     if (!r.in[i].is_row_major()) return Support::no("operand ", i, " is strided");
-    if (is_complex(r.in[i].dtype()) || is_storage_only(r.in[i].dtype()))
-      return Support::no("operand ", i, " is ", r.in[i].dtype());
+    if (is_storage_only(r.in[i].dtype())) return Support::no("operand ", i, " is ", r.in[i].dtype());
   }
   return Support::yes();
 }
 
 // Running values are kept wide, as the reference rules do it: f64 for floats, i64 for integers.
-std::string_view wide_type(DType t) { return is_float(t) ? "f64" : "i64"; }
+std::string_view wide_type(DType t) { return is_complex(t) ? "c128" : is_float(t) ? "f64" : "i64"; }
+std::string_view element_type(DType t) { return is_complex(t) ? "c64" : memory_type(t); }
 std::string narrowed(DType t, const std::string& v) {
   return t == DType::f16 || t == DType::bf16 ? cat("f32(", v, ")") : v;
 }
@@ -28,7 +29,9 @@ Source walk(const std::string& name, const AxisView& v, bool reverse, const std:
   body += cat("  for (i64 step = 0; step < ", v.length,
               "; ++step) {\n    const i64 k = ", reverse ? cat(v.length - 1, " - step") : "step",
               ";\n    const i64 at = (i0 * ", v.length, " + k) * ", v.inner, " + i1;\n", each, "  }\n");
-  return element_kernel(name, {v.outer, v.inner}, parameters, body);
+  Source out = element_kernel(name, {v.outer, v.inner}, parameters, body);
+  if (parameters.find("c64*") != std::string::npos) out.text = kComplexNumbers + out.text;
+  return out;
 }
 
 template <class Op, bool Product>
@@ -36,7 +39,7 @@ std::unique_ptr<Step> prepare_cumulative(const Request& r) {
   const auto& a = r.node.as<Op>();
   const DType t = r.in[0].dtype();
   const AxisView v = axis_view(r.in[0].shape, a.axis);
-  const std::string_view wide = wide_type(t), type = memory_type(t);
+  const std::string_view wide = wide_type(t), type = element_type(t);
   const std::string keep = cat("put(y[at], ", narrowed(t, "total"), ");\n");
   const std::string next =
       cat("    total = ", Product ? "op_mul" : "op_add", "(total, as_", wide, "(x[at]));\n");
@@ -45,7 +48,7 @@ std::unique_ptr<Step> prepare_cumulative(const Request& r) {
                   : next + "    " + keep;
   const Source s =
       walk(Product ? "cumprod" : "cumsum", v, a.reverse, cat("const ", type, "* x, ", type, "* y"),
-           cat("  ", wide, " total = ", Product ? 1 : 0, ";\n"), each);
+           cat("  ", wide, " total = {", Product ? 1 : 0, "};\n"), each);
   return element_step(device_of(r), s, 1, 1, r.in[0].shape.elements() ? v.outer * v.inner : 0,
                       "a thread for each line");
 }
@@ -54,11 +57,13 @@ std::unique_ptr<Step> prepare_recurrence(const Request& r) {
   const auto& a = r.node.as<ops::LinearRecurrence>();
   const DType t = r.in[0].dtype();
   const AxisView v = axis_view(r.in[0].shape, a.axis);
-  const std::string_view type = memory_type(t);
+  const std::string_view wide = wide_type(t), type = element_type(t);
+  // Nothing times the first a: an infinite one does no harm.
   const Source s =
       walk("linear_recurrence", v, a.reverse, cat("const ", type, "* a, const ", type, "* b, ", type, "* y"),
-           "  f64 h = 0;\n",
-           cat("    h = as_f64(a[at]) * h + as_f64(b[at]);\n    put(y[at], ", narrowed(t, "h"), ");\n"));
+           cat("  ", wide, " h = {};\n"),
+           cat("    h = step == 0 ? as_", wide, "(b[at]) : as_", wide, "(a[at]) * h + as_", wide,
+               "(b[at]);\n    put(y[at], ", narrowed(t, "h"), ");\n"));
   return element_step(device_of(r), s, 2, 1, r.in[0].shape.elements() ? v.outer * v.inner : 0,
                       "a thread for each line");
 }
