@@ -34,6 +34,7 @@ Device::Device(std::string architecture, const Gpu* gpu)
   add_regions(kernels_);
   add_casts(kernels_);  // what regions refuse
   add_complex(kernels_);
+  add_resize(kernels_);
   add_rope(kernels_);
   add_rows_groups(kernels_);
   add_running(kernels_);

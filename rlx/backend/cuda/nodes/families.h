@@ -31,6 +31,7 @@ void add_products(KernelTable&);
 void add_random(KernelTable&);
 void add_recurrence(KernelTable&);
 void add_regions(KernelTable&);
+void add_resize(KernelTable&);
 void add_rope(KernelTable&);
 void add_rows_groups(KernelTable&);
 void add_running(KernelTable&);
