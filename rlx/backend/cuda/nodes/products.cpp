@@ -1,5 +1,6 @@
 // Matrix products of two operands with broadcast leading axes.
 #include "rlx/backend/batch_axes.h"
+#include "rlx/backend/control/body.h"
 #include "rlx/backend/cuda/driver/blas.h"
 #include "rlx/backend/cuda/kernels/product.h"
 #include "rlx/backend/cuda/nodes/families.h"
@@ -248,33 +249,77 @@ std::optional<Arg> matrices(const Arg& x, const std::vector<int>& batch, const s
   return out;
 }
 
-struct Contraction {
-  std::optional<Arg> a, b;
-  Arg c;
-};
-Contraction contraction_of(const Request& r) {
-  const auto& d = r.node.as<ops::DotGeneral>();
-  const Arg &x = r.in[0], &y = r.in[1];
-  Contraction out;
-  out.a = matrices(x, d.lhs_batch, free_axes(x, d.lhs_contracting, d.lhs_batch), d.lhs_contracting);
-  out.b = matrices(y, d.rhs_batch, d.rhs_contracting, free_axes(y, d.rhs_contracting, d.rhs_batch));
-  if (!out.a || !out.b) return out;
-  Dims dims(out.a->shape.dims().begin(), out.a->shape.dims().end() - 1);
-  dims.push_back(out.b->shape.dim(-1));
-  out.c.shape = Shape(r.out[0].dtype(), dims);
-  out.c.layout = backend::Layout::row_major(dims);
+/// The operand with its axes in this order.
+Arg ordered(const Arg& x, const std::vector<int>& axes) {
+  Dims dims;
+  Arg out;
+  for (const int axis : axes) {
+    dims.push_back(x.shape.dim(axis));
+    out.layout.strides.push_back(x.layout.strides[size_t(axis)]);
+  }
+  out.shape = Shape(x.dtype(), dims);
   return out;
 }
 
-Support accepts_dot_general(const Request& r) {
-  const Contraction c = contraction_of(r);
-  if (!c.a || !c.b) return Support::no("operand ", c.a ? 1 : 0, " has axes that no stride joins");
-  return accepts(*c.a, *c.b, c.c);
+/// An operand of a contraction as matrices; where no strides tell them, of a copy whose axes lie as they are needed.
+struct Factor {
+  Arg matrices;
+  std::shared_ptr<Step> copy;
+  size_t bytes = 0;  // of the copy
+};
+Factor factor_of(const Request& r, const Arg& x, const std::vector<int>& batch, const std::vector<int>& rows,
+                 const std::vector<int>& columns) {
+  if (auto found = matrices(x, batch, rows, columns)) return {*found, nullptr, 0};
+  std::vector<int> axes = batch;
+  axes.insert(axes.end(), rows.begin(), rows.end());
+  axes.insert(axes.end(), columns.begin(), columns.end());
+  const Arg from = ordered(x, axes);
+  Arg to = from;
+  to.layout = backend::Layout::row_major(to.shape.dims());
+  const auto range = [](size_t begin, size_t count) {
+    std::vector<int> out(count);
+    for (size_t i = 0; i < count; ++i) out[i] = int(begin + i);
+    return out;
+  };
+  return {*matrices(to, range(0, batch.size()), range(batch.size(), rows.size()),
+                    range(batch.size() + rows.size(), columns.size())),
+          prepare_gpu_copy(device_of(r), from, to), backend::aligned_size(size_t(to.shape.size_bytes()))};
 }
 
+Support accepts_dot_general(const Request& r) { return accepts(r.in[0], r.in[1], r.out[0]); }
+
 std::unique_ptr<Step> prepare_dot_general(const Request& r) {
-  const Contraction c = contraction_of(r);
-  return prepare(r, *c.a, *c.b, c.c);
+  const auto& d = r.node.as<ops::DotGeneral>();
+  const Arg &x = r.in[0], &y = r.in[1];
+  const Factor a =
+      factor_of(r, x, d.lhs_batch, free_axes(x, d.lhs_contracting, d.lhs_batch), d.lhs_contracting);
+  const Factor b =
+      factor_of(r, y, d.rhs_batch, d.rhs_contracting, free_axes(y, d.rhs_contracting, d.rhs_batch));
+  Dims dims(a.matrices.shape.dims().begin(), a.matrices.shape.dims().end() - 1);
+  dims.push_back(b.matrices.shape.dim(-1));
+  Arg c{.shape = Shape(r.out[0].dtype(), dims)};
+  c.layout = backend::Layout::row_major(dims);
+  std::unique_ptr<Step> product = prepare(r, a.matrices, b.matrices, c);
+  if (!a.copy && !b.copy) return product;
+  const std::shared_ptr<Step> inside = std::move(product);
+  return make_gpu_step(
+      cat(inside->note, ", of copies"),
+      [=](Stream&, const Launch& l) {
+        std::byte* places[] = {l.workspace, l.workspace + a.bytes};
+        std::byte* in[] = {l.in[0], l.in[1]};
+        const std::shared_ptr<Step> copies[] = {a.copy, b.copy};
+        for (size_t i = 0; i < 2; ++i) {
+          if (!copies[i]) continue;
+          Launch one = l;
+          one.in = l.in + i, one.out = places + i;
+          copies[i]->run(one);
+          in[i] = places[i];
+        }
+        Launch rest = l;
+        rest.in = in, rest.workspace = l.workspace + a.bytes + b.bytes;
+        inside->run(rest);
+      },
+      a.bytes + b.bytes + inside->workspace);
 }
 
 }  // namespace
