@@ -1,17 +1,18 @@
-// Lines of up to kSize elements in order, in shared memory: a bitonic network over (value, place). Places
+// Tiles of up to kSize elements of a line in order, in shared memory: a bitonic network over (value, place). Places
 // make all keys different, so that the order is the stable one. Before it stand X, Wide, WIDEN, kSize (a
-// power of two), kThreads and first(a, b): whether value a comes before b.
+// power of two), kThreads, kRuns (whether results lie line by line, for merges) and first(a, b): whether value a comes before b.
 #pragma once
 
 namespace rlx::cuda {
 
 inline constexpr char kSortKernel[] = R"cuda(
 extern "C" __global__ void __launch_bounds__(kThreads)
-sort(const X* x, X* y, i32* where, i64 length, i64 inner) {
+sort(const X* x, X* y, i32* where, i64 whole, i64 inner) {
   __shared__ Wide values[kSize];
   __shared__ i32 places[kSize];
-  const i64 line = blockIdx.x;
-  const i64 base = line / inner * length * inner + line % inner;
+  const i64 tiles = (whole + kSize - 1) / kSize, line = i64(blockIdx.x) / tiles, offset = i64(blockIdx.x) % tiles * kSize;
+  const i64 length = whole - offset < kSize ? whole - offset : kSize;
+  const i64 base = line / inner * whole * inner + line % inner + offset * inner;
   for (int k = threadIdx.x; k < kSize; k += kThreads) {
     values[k] = k < length ? WIDEN(x[base + k * inner]) : Wide(0);
     places[k] = k;
@@ -41,8 +42,9 @@ sort(const X* x, X* y, i32* where, i64 length, i64 inner) {
     }
   }
   for (int k = threadIdx.x; k < length; k += kThreads) {
-    y[base + k * inner] = x[base + places[k] * inner];
-    where[base + k * inner] = places[k];
+    const i64 to = kRuns ? line * whole + offset + k : base + k * inner;
+    y[to] = x[base + places[k] * inner];
+    where[to] = i32(offset) + places[k];
   }
 }
 )cuda";
