@@ -36,6 +36,40 @@ ir::Graph loop_graph(std::optional<int64_t> most) {
   return g;
 }
 
+// Of every step that a flag lets run: v = v 1.5 + x, and the sum of v before it. The flag is one of a sequence, or carried: v stays small.
+ir::Graph gated_graph(ops::ScanGate gate, bool reverse) {
+  constexpr int64_t kLength = 7;
+  const bool carried = gate == ops::ScanGate::carry;
+  const Shape vector(DType::f32, {5}), flag = Shape::scalar(DType::bool_);
+  ir::Graph body("body"), g("gated");
+  const auto leaf = [](ir::Graph& to, const char* name, const Shape& s) {
+    return Expr{&to, to.input(name, s)};
+  };
+  std::vector<Expr> operands;
+  if (carried) leaf(body, "go", flag), operands.push_back(leaf(g, "go", flag));
+  const Expr v = leaf(body, "v", vector);
+  operands.push_back(leaf(g, "v", vector));
+  if (!carried) leaf(body, "go", flag), operands.push_back(leaf(g, "go", Shape(DType::bool_, {kLength})));
+  const Expr x = leaf(body, "x", vector);
+  operands.push_back(leaf(g, "x", Shape(DType::f32, {kLength, 5})));
+  const Expr next = ops::add(ops::mul(v, ops::scalar_like(v, 1.5)), x), sum = ops::reduce_sum(v, {0});
+  if (carried) {
+    body.set_outputs({ops::less(ops::reduce_max(next, {0}), ops::scalar_like(next, 4)), next, sum});
+  } else {
+    body.set_outputs({next, sum});
+  }
+  ir::Values values(operands.begin(), operands.end());
+  const auto out = ops::make_all<ops::Scan>(g,
+                                            {.body = std::make_shared<const ir::Graph>(body),
+                                             .length = kLength,
+                                             .carries = carried ? 2 : 1,
+                                             .reverse = reverse,
+                                             .gate = gate},
+                                            values);
+  g.set_outputs({out[carried ? 1 : 0], out.back()}, {"v", "sums"});
+  return g;
+}
+
 TEST(CudaControl, loops_and_branches_need_no_host_where_the_driver_records_them) {
   for (const char* architecture : {"sm_90a", "sm_80"}) {
     const cuda::Device device(architecture, nullptr);
@@ -63,6 +97,25 @@ TEST_F(ControlOnDevice, recorded_loops_follow_their_data) {
       SCOPED_TRACE(cat("limit ", limit));
       const NamedLiterals want = ir::interpret(g, leaves);
       for (const auto& [name, value] : f.run(leaves)) test::expect_close(value, want.at(name), 1e-5);
+    }
+  }
+}
+
+// Steps that are left out leave no trace in what was recorded with others.
+TEST_F(ControlOnDevice, recorded_loops_leave_out_other_steps_each_time) {
+  for (const auto gate : {ops::ScanGate::carry, ops::ScanGate::sequence}) {
+    for (const bool reverse : {false, true}) {
+      const ir::Graph g = gated_graph(gate, reverse);
+      CompiledGraph f = compile(g, {}, {.device = "cuda"});
+      for (uint64_t seed = 1; seed < 7; ++seed) {
+        const NamedLiterals leaves = {
+            {"go", ir::sample_literal(gate == ops::ScanGate::carry ? "bool[]" : "bool[7]", seed)},
+            {"v", ir::sample_literal("f32[5]", seed)},
+            {"x", ir::sample_literal("f32[7,5]", seed + 9)}};
+        SCOPED_TRACE(cat("seed ", seed));
+        const NamedLiterals want = ir::interpret(g, leaves);
+        for (const auto& [name, value] : f.run(leaves)) test::expect_close(value, want.at(name), 1e-5);
+      }
     }
   }
 }

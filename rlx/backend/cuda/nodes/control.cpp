@@ -9,6 +9,7 @@
 #include "rlx/backend/cuda/conditional.h"
 #include "rlx/backend/cuda/nodes/families.h"
 #include "rlx/backend/cuda/region/printer.h"
+#include "rlx/ops/control/custom_fn.h"
 #include "rlx/ops/control/if.h"
 #include "rlx/ops/control/scan.h"
 #include "rlx/ops/control/while.h"
@@ -68,14 +69,10 @@ bool fetch_condition(const Launch& l, const Shape& type, const std::byte* at) {
 
 // ---- scan ----
 
-Support accepts_scan(const Request& r) {
-  if (r.node.as<ops::Scan>().gate != ops::ScanGate::none) return Support::no("steps that may be left out");
-  return row_major(r);
-}
-
-class ScanStep final : public Step {
+/// What loops of known length have in common.
+class Loop : public Step {
  public:
-  explicit ScanStep(const Request& r) : attrs_(r.node.as<ops::Scan>()), body_(r, *attrs_.body) {
+  explicit Loop(const Request& r) : attrs_(r.node.as<ops::Scan>()), body_(r, *attrs_.body) {
     length_ = attrs_.length.value();
     carries_ = size_t(attrs_.carries);
     for (size_t i = 0; i < r.out.size(); ++i) {
@@ -95,28 +92,47 @@ class ScanStep final : public Step {
 
   std::vector<backend::Plan> bodies() const override { return {body_.plan()}; }
 
+ protected:
+  int64_t slice_of(int64_t step) const { return attrs_.reverse ? length_ - 1 - step : step; }
+  void set_slices(const Launch& l, int64_t t, std::byte** leaves) const {
+    for (size_t i = fixed_; i < operands_; ++i) leaves[i] = l.in[i] + size_t(t) * slices_[i - fixed_];
+  }
+  /// Carries go to the results or beside them, other outputs to their slice.
+  void set_outputs(const Launch& l, int64_t t, bool to_results, std::byte** outputs) const {
+    for (size_t i = 0; i < carries_; ++i) outputs[i] = to_results ? l.out[i] : l.workspace + spare_[i];
+    for (size_t i = carries_; i < bytes_.size(); ++i) outputs[i] = l.out[i] + size_t(t) * bytes_[i];
+  }
+
+  ops::Scan::Attrs attrs_;
+  GpuBody body_;
+  int64_t length_ = 0;
+  size_t carries_ = 0, fixed_ = 0, operands_ = 0, spare_bytes_ = 0;
+  std::vector<size_t> bytes_, spare_, slices_;  // of one output of the body; places of carries; of one slice
+};
+
+Support accepts_scan(const Request& r) {
+  if (r.node.as<ops::Scan>().gate != ops::ScanGate::none) return Support::no("steps that may be left out");
+  return row_major(r);
+}
+
+class ScanStep final : public Loop {
+ public:
+  using Loop::Loop;
+
   // Carries alternate between the results and a second place, so that the last step writes where the
   // results belong.
   void run(const Launch& l) const override {
     std::vector<std::byte*> leaves(l.in, l.in + operands_), outputs(bytes_.size());
     bool to_results = length_ % 2 == 1;
     for (int64_t step = 0; step < length_; ++step, to_results = !to_results) {
-      const int64_t t = attrs_.reverse ? length_ - 1 - step : step;
-      for (size_t i = fixed_; i < operands_; ++i) leaves[i] = l.in[i] + size_t(t) * slices_[i - fixed_];
-      for (size_t i = 0; i < carries_; ++i) outputs[i] = to_results ? l.out[i] : l.workspace + spare_[i];
-      for (size_t i = carries_; i < bytes_.size(); ++i) outputs[i] = l.out[i] + size_t(t) * bytes_[i];
+      const int64_t t = slice_of(step);
+      set_slices(l, t, leaves.data());
+      set_outputs(l, t, to_results, outputs.data());
       body_.run(l, l.workspace + spare_bytes_, leaves.data(), outputs.data());
       for (size_t i = 0; i < carries_; ++i) leaves[i] = outputs[i];
     }
     for (size_t i = 0; i < carries_; ++i) queue_copy(l, l.out[i], leaves[i], bytes_[i]);
   }
-
- private:
-  ops::Scan::Attrs attrs_;
-  GpuBody body_;
-  int64_t length_ = 0;
-  size_t carries_ = 0, fixed_ = 0, operands_ = 0, spare_bytes_ = 0;
-  std::vector<size_t> bytes_, spare_, slices_;  // of one output of the body; places of carries; of one slice
 };
 
 // ---- conditions ----
@@ -166,11 +182,98 @@ class Condition {
   int64_t count_;
 };
 
+/// Copies that conditional nodes hold.
+class BytesCopy {
+ public:
+  explicit BytesCopy(const Device& device) : function_(device.functions().get({"copy_bytes", kCopyBytes})) {}
+  void run(const Stream& s, std::byte* to, const std::byte* from, size_t bytes) const {
+    constexpr int64_t kEach = 256 * 64, kMostBlocks = 1024;
+    (*function_)(s.handle, {std::min((int64_t(bytes) + kEach - 1) / kEach, kMostBlocks)}, {256}, 0, to, from,
+                 int64_t(bytes));
+  }
+
+ private:
+  FunctionRef function_;
+};
+
 Launch on_stream(const Launch& l, Stream& s) {
   Launch out = l;
   out.stream = &s;
   return out;
 }
+
+// ---- scan, steps of which may be left out ----
+
+Support accepts_gated(const Request& r) {
+  if (r.node.as<ops::Scan>().gate == ops::ScanGate::none) return Support::no("every step runs");
+  return row_major(r);
+}
+
+/// A flag, of the first carry or of a slice of the first sequence, lets a step run. Carries lie where the results belong, and a step writes
+/// beside them: without it they stay, and its outputs are zeros.
+class GatedScanStep final : public Loop {
+ public:
+  explicit GatedScanStep(const Request& r)
+      : Loop(r), condition_(r, Shape(DType::bool_, {})), copy_(device_of(r)) {
+    needs_host = needs_host || !condition_.is_recorded() || length_ > kMostRecorded;
+    note += cat(" that may be left out, ", needs_host ? "the host decides" : condition_.note());
+  }
+
+  void run(const Launch& l) const override {
+    Stream& s = stream_of(l);
+    for (size_t i = 0; i < carries_; ++i) queue_copy(l, l.out[i], l.in[i], bytes_[i]);
+    for (size_t i = carries_; i < bytes_.size(); ++i) {
+      const size_t bytes = bytes_[i] * size_t(length_);
+      if (bytes > 0) check(s.gpu.use().MemsetD8Async(device_pointer(l.out[i]), 0, bytes, s.handle), "a fill");
+    }
+    const bool recording = !needs_host && is_recording(s);
+    for (int64_t step = 0; step < length_; ++step) {
+      const int64_t t = slice_of(step);
+      const bool by_carry = attrs_.gate == ops::ScanGate::carry;
+      std::byte* const flag = by_carry ? l.out[0] : l.in[fixed_] + size_t(t) * slices_[0];
+      if (recording) {
+        const uint64_t word = new_condition(s);
+        condition_.set(s, word, nullptr, flag);
+        record_conditional(s, word, Repeat::once, [&](Stream& inside) { run_step(on_stream(l, inside), t); });
+      } else if (fetch_condition(l, Shape(DType::bool_, {}), flag)) {
+        run_step(l, t);
+      } else if (by_carry) {
+        break;
+      }
+    }
+  }
+
+ private:
+  void run_step(const Launch& l, int64_t t) const {
+    std::vector<std::byte*> leaves(l.in, l.in + operands_), outputs(bytes_.size());
+    for (size_t i = 0; i < carries_; ++i) leaves[i] = l.out[i];
+    set_slices(l, t, leaves.data());
+    set_outputs(l, t, false, outputs.data());
+    body_.run(l, l.workspace + spare_bytes_, leaves.data(), outputs.data());
+    for (size_t i = 0; i < carries_; ++i) copy_.run(stream_of(l), l.out[i], outputs[i], bytes_[i]);
+  }
+
+  // Every step is a node with a body of its own; a loop that may be far longer than what it runs is not worth them.
+  static constexpr int64_t kMostRecorded = 512;
+
+  Condition condition_;
+  BytesCopy copy_;
+};
+
+// ---- a function given as a graph ----
+
+class CallStep final : public Step {
+ public:
+  explicit CallStep(const Request& r) : body_(r, *r.node.as<ops::CustomFn>().fwd_body) {
+    workspace = body_.workspace();
+    needs_host = body_.needs_host();
+  }
+  std::vector<backend::Plan> bodies() const override { return {body_.plan()}; }
+  void run(const Launch& l) const override { body_.run(l, l.workspace, l.in, l.out); }
+
+ private:
+  GpuBody body_;
+};
 
 // ---- if ----
 
@@ -218,7 +321,7 @@ class WhileStep final : public Step {
         test_(r, *attrs_.cond),
         body_(r, *attrs_.body),
         condition_(r, test_.output(0)),
-        copy_(device_of(r).functions().get({"copy_bytes", kCopyBytes})) {
+        copy_(device_of(r)) {
     carries_ = size_t(attrs_.carries);
     operands_ = r.in.size();
     for (size_t i = 0; i < carries_; ++i) {
@@ -270,12 +373,7 @@ class WhileStep final : public Step {
     record_conditional(s, go_on, Repeat::as_long_as_it_holds, [&](Stream& inside) {
       const Launch at = on_stream(l, inside);
       body_.run(at, l.workspace + inside_, leaves.data(), outputs.data());
-      for (size_t i = 0; i < carries_; ++i) {
-        constexpr int64_t kEach = 256 * 64, kMostBlocks = 1024;
-        const auto bytes = int64_t(bytes_[i]);
-        (*copy_)(inside.handle, {std::min((bytes + kEach - 1) / kEach, kMostBlocks)}, {256}, 0, l.out[i],
-                 outputs[i], bytes);
-      }
+      for (size_t i = 0; i < carries_; ++i) copy_.run(inside, l.out[i], outputs[i], bytes_[i]);
       decide(at);
     });
   }
@@ -283,7 +381,7 @@ class WhileStep final : public Step {
   ops::While::Attrs attrs_;
   GpuBody test_, body_;
   Condition condition_;
-  FunctionRef copy_;
+  BytesCopy copy_;
   size_t carries_ = 0, operands_ = 0, place_bytes_ = 0, steps_ = 0, flags_ = 0, inside_ = 0;
   std::vector<size_t> bytes_, places_;
 };
@@ -297,6 +395,8 @@ std::unique_ptr<Step> prepare(const Request& r) {
 
 void add_control(KernelTable& table) {
   table.add<ops::Scan>({"scan", accepts_scan, prepare<ScanStep>});
+  table.add<ops::Scan>({"scan_gated", accepts_gated, prepare<GatedScanStep>});
+  table.add<ops::CustomFn>({"custom_fn", row_major, prepare<CallStep>});
   table.add<ops::While>({"while", row_major, prepare<WhileStep>});
   table.add<ops::If>({"if", row_major, prepare<IfStep>});
 }
