@@ -18,6 +18,7 @@ std::string architecture_of(const Gpu& gpu) {
 Device::Device(std::string architecture, const Gpu* gpu)
     : functions_(std::move(architecture), gpu), gpu_(gpu) {
   add_attention(kernels_);
+  add_cholesky(kernels_);
   add_scan_products(kernels_, functions_.architecture());
   add_control(kernels_);
   add_cross_entropy(kernels_);
@@ -39,6 +40,7 @@ Device::Device(std::string architecture, const Gpu* gpu)
   add_rows_groups(kernels_);
   add_running(kernels_);
   add_scatter(kernels_);
+  add_solve(kernels_);
   add_sort(kernels_);
   add_windows(kernels_);
   kernels_.add_last_resort(on_host_kernel());

@@ -17,6 +17,7 @@ using backend::Support;
 
 void add_attention(KernelTable&);
 void add_casts(KernelTable&);
+void add_cholesky(KernelTable&);
 void add_complex(KernelTable&);
 void add_control(KernelTable&);
 void add_cross_entropy(KernelTable&);
@@ -37,6 +38,7 @@ void add_rows_groups(KernelTable&);
 void add_running(KernelTable&);
 void add_scan_products(KernelTable&, const std::string& architecture);
 void add_scatter(KernelTable&);
+void add_solve(KernelTable&);
 void add_sort(KernelTable&);
 void add_windows(KernelTable&);
 
