@@ -1,0 +1,120 @@
+// QR by Householder reflections, in f64: x -> x - 2 v (v^T x) for unit normals v. Matrices are column by column, `rows` long,
+// at the scale of kernels/scaled_columns.h. Before it stand kThreads and kShared (columns go through shared memory).
+#pragma once
+
+namespace rlx::cuda {
+
+inline constexpr char kReflectionsText[] = R"cuda(
+// One column less its reflection, from row `from` on, by a warp. A lane keeps to its rows, whatever `from` is.
+inline void reflect(f64* column, const f64* normal, int from, int rows) {
+  const int lane = threadIdx.x % 32;
+  const int mine = from / 32 * 32 + lane, begin = mine < from ? mine + 32 : mine;
+  f64 dot = 0;
+  for (int i = begin; i < rows; i += 32) dot = fma(normal[i], column[i], dot);
+  dot = 2 * over_warp<Sum>(dot);
+  for (int i = begin; i < rows; i += 32) column[i] = fma(-dot, normal[i], column[i]);
+}
+)cuda";
+
+// Columns first .. first + columns of one matrix by one block: the normals of their reflections, and R above and on their
+// diagonal. What lies above row `first` is R already.
+inline constexpr char kReflectKernel[] = R"cuda(
+extern "C" __global__ void __launch_bounds__(kThreads)
+panel(f64* x, f64* normals, int rows, int count, int normal_count, int first, int columns) {
+  constexpr int kWarps = kThreads / 32;
+  extern __shared__ char memory[];
+  __shared__ f64 parts[32];
+  const i64 matrix = blockIdx.x;
+  const int warp = threadIdx.x / 32, height = rows - first;
+  x += (matrix * count + first) * rows + first;
+  normals += (matrix * normal_count + first) * rows + first;
+  f64* const p = kShared ? reinterpret_cast<f64*>(memory) : x;
+  const i64 stride = kShared ? height : rows;
+  if (kShared) {
+    for (int e = threadIdx.x; e < height * columns; e += kThreads) p[e] = x[i64(e / height) * rows + e % height];
+  }
+  const int last = normal_count - first < columns ? normal_count - first : columns;
+  for (int j = 0; j < last; ++j) {
+    __syncthreads();
+    f64* const column = p + j * stride;
+    f64* const normal = normals + i64(j) * rows;
+    f64 sum = 0;
+    for (int i = j + 1 + threadIdx.x; i < height; i += kThreads) sum = fma(column[i], column[i], sum);
+    sum = over_block<Sum, kWarps>(sum, parts);
+    const f64 head = column[j], norm = sqrt(fma(head, head, sum)), phase = head < 0 ? -1.0 : 1.0;
+    const f64 tip = head + norm * phase, length = sqrt(fma(tip, tip, sum));
+    __syncthreads();  // all have read the head
+    for (int i = j + threadIdx.x; i < height; i += kThreads) {
+      const f64 v = i == j ? tip : column[i];
+      normal[i] = length > 0 ? v / length : 0.0;
+      if (i == j) column[i] = length > 0 ? -norm * phase : head;
+    }
+    __syncthreads();
+    for (int c = j + 1 + warp; c < columns; c += kWarps) reflect(p + c * stride, normal, j, height);
+  }
+  __syncthreads();
+  if (kShared) {
+    for (int e = threadIdx.x; e < height * columns; e += kThreads) x[i64(e / height) * rows + e % height] = p[e];
+  }
+}
+)cuda";
+
+// The reflections of a panel on the columns behind it, a warp for each column.
+inline constexpr char kApplyKernel[] = R"cuda(
+extern "C" __global__ void __launch_bounds__(kThreads)
+apply(f64* x, const f64* normals, int rows, int count, int normal_count, int first, int columns, int rest, i64 total) {
+  extern __shared__ char memory[];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, height = rows - first;
+  const i64 at = i64(blockIdx.x) * (kThreads / 32) + warp;
+  if (at >= total) return;
+  const i64 matrix = at / rest;
+  f64* const from = x + (matrix * count + count - rest + at % rest) * rows + first;
+  f64* const column = kShared ? reinterpret_cast<f64*>(memory) + warp * height : from;
+  normals += (matrix * normal_count + first) * rows + first;
+  if (kShared) {
+    for (int i = lane; i < height; i += 32) column[i] = from[i];
+  }
+  for (int j = 0; j < columns; ++j) reflect(column, normals + i64(j) * rows, j, height);
+  if (kShared) {
+    for (int i = lane; i < height; i += 32) from[i] = column[i];
+  }
+}
+)cuda";
+
+// Columns of Q: all reflections on unit vectors, the last first, a warp for each. The phase of each diagonal element of R
+// goes to its column. work is room for the columns where they do not fit shared memory.
+inline constexpr char kFormKernel[] = R"cuda(
+extern "C" __global__ void __launch_bounds__(kThreads)
+form(const f64* x, const f64* normals, f64* work, int rows, int count, int normal_count, const i32* exponents, X* q, i64 total) {
+  extern __shared__ char memory[];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const i64 at = i64(blockIdx.x) * (kThreads / 32) + warp;
+  if (at >= total) return;
+  const i64 matrix = at / normal_count;
+  const int j = int(at % normal_count);
+  f64* const column = kShared ? reinterpret_cast<f64*>(memory) + warp * rows : work + at * rows;
+  for (int i = lane; i < rows; i += 32) column[i] = i == j ? 1.0 : 0.0;
+  // Those behind j have nothing of this unit vector.
+  for (int n = j; n >= 0; --n) reflect(column, normals + (matrix * normal_count + n) * rows, n, rows);
+  const bool none = exponents[matrix] == kNotFinite;
+  const f64 phase = x[(matrix * count + j) * rows + j] < 0 ? -1.0 : 1.0;
+  for (int i = lane; i < rows; i += 32)
+    narrowed(q[(matrix * rows + i) * normal_count + j], none ? not_a_number() : phase * column[i]);
+}
+)cuda";
+
+inline constexpr char kTriangleKernel[] = R"cuda(
+extern "C" __global__ void __launch_bounds__(256)
+triangle(const f64* x, int rows, int count, int normal_count, const i32* exponents, X* r, i64 total) {
+  const i64 e = i64(blockIdx.x) * 256 + threadIdx.x;
+  if (e >= total) return;
+  const int c = int(e % count), i = int(e / count % normal_count);
+  const i64 matrix = e / count / normal_count;
+  const int exponent = exponents[matrix];
+  const f64* const from = x + matrix * count * rows;
+  const f64 phase = from[i64(i) * rows + i] < 0 ? -1.0 : 1.0;
+  narrowed(r[e], exponent == kNotFinite ? not_a_number() : c < i ? 0.0 : ldexp(phase * from[i64(c) * rows + i], exponent));
+}
+)cuda";
+
+}  // namespace rlx::cuda

@@ -1,0 +1,56 @@
+// Matrices as columns of f64 whose largest element is between 1 and 2, so that squares of elements are numbers; the power of
+// two is kept. Before it stand the numbers of kernels/matrix_numbers.h, W being f64.
+#pragma once
+
+namespace rlx::cuda {
+
+inline constexpr char kScaledText[] = R"cuda(
+constexpr int kNotFinite = -(1 << 30);  // the power of two of a matrix with NaN or infinity: its factors are NaN
+inline f64 infinity() { return from_bits(0x7ff0000000000000ull); }
+inline f64 not_a_number() { return from_bits(0x7ff8000000000000ull); }
+)cuda";
+
+// The power of two of the largest element of each matrix, or kNotFinite; a block for each.
+inline constexpr char kScaleKernel[] = R"cuda(
+extern "C" __global__ void __launch_bounds__(256) scale(const X* a, i64 size, i32* exponents) {
+  __shared__ f64 parts[8];
+  a += i64(blockIdx.x) * size;
+  f64 largest = 0;
+  for (i64 e = threadIdx.x; e < size; e += 256) {
+    const f64 x = fabs(f64(widened(a[e])));
+    largest = x - x == 0 ? fmax(largest, x) : infinity();
+    if (!(x - x == 0)) break;
+  }
+  largest = over_block<Max, 8>(largest, parts);
+  int exponent;
+  frexp(largest, &exponent);
+  if (threadIdx.x == 0) exponents[blockIdx.x] = largest == infinity() ? kNotFinite : largest > 0 ? exponent - 1 : 0;
+}
+)cuda";
+
+// work[.., count, rows] from the elements of a[height, width], divided by the power of two; zero outside. kSymmetric: half
+// of it and half of its mirror image. Where they are asked for also the columns of the identity, and no rotation is told of.
+inline constexpr char kColumnsKernel[] = R"cuda(
+extern "C" __global__ void __launch_bounds__(256)
+columns(const X* a, Lies lies, int height, int width, int rows, int count, const i32* exponents, f64* work, f64* vectors, i32* turned, int sweeps, i64 total) {
+  const i64 e = i64(blockIdx.x) * 256 + threadIdx.x;
+  if (e >= total) return;
+  const int longer = rows > count ? rows : count, r = int(e % longer), c = int(e / longer % count);
+  const i64 matrix = e / longer / count;
+  const int exponent = exponents[matrix];
+  if (r < rows) {
+    f64 x = 0;
+    if (exponent != kNotFinite && r < height && c < width) {
+      x = f64(widened(a[matrix * lies.batch + r * lies.row + c * lies.column]));
+      if (kSymmetric) x = 0.5 * x + 0.5 * f64(widened(a[matrix * lies.batch + c * lies.row + r * lies.column]));
+      x = ldexp(x, -exponent);
+    }
+    work[(matrix * count + c) * rows + r] = x;
+  }
+  if (vectors == nullptr) return;
+  if (r < count) vectors[(matrix * count + c) * count + r] = r == c ? 1.0 : 0.0;
+  for (int i = 0; i < sweeps && r == 0 && c == 0; ++i) turned[matrix * sweeps + i] = 0;
+}
+)cuda";
+
+}  // namespace rlx::cuda
