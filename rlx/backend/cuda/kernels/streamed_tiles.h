@@ -3,7 +3,7 @@
 // Columns of w are the rows of the matrix units. Partial sums are added in the order of the warps.
 //   w [n, k]           rows of a place are columns of w, 128 bytes; piece c of 16 bytes of row r lies at piece c ^ (r % 8), as in the rows of a
 //   w [k, n] (kTurned) rows of a place are rows of w, 2 kTiles pieces; piece c of row r lies at piece c ^ (r kTiles / 4 % (2 kTiles)): eight rows meet all banks. kTiles is 1, 2 or 4
-// Before it stand T (f16 or bf16), kRows (m), kColumns (n), kDepth (k), kTiles, kTurned, kSlots (of a ring), kBlocks (of a processor), kEarly (no kernel before this one makes w),
+// After kMatrixFragments; before it stand T (f16 or bf16), kRows (m), kColumns (n), kDepth (k), kTiles, kTurned, kSlots (of a ring), kBlocks (of a processor), kEarly (no kernel before this one makes w),
 // kAligned (rows of a and w begin at multiples of 16 bytes), Params and
 //   void finish(p, row, column, const f32 (&sums)[1])
 #pragma once
@@ -28,21 +28,6 @@ inline void copy16(u32 to, const T* from, bool there) {
   }
   asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" :: "r"(to), "l"(from), "r"(there ? 16 : 0) : "memory");
 }
-inline void commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-inline void load4(u32 (&r)[4], u32 at) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
-}
-inline void load4_turned(u32 (&r)[4], u32 at) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
-}
-inline void load2(u32& a, u32& b, u32 at) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];" : "=r"(a), "=r"(b) : "r"(at) : "memory");
-}
-#define kMultiply(name) \
-  asm("mma.sync.aligned.m16n8k16.row.col.f32." name "." name ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};" \
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1))
-inline void multiply(f32 (&d)[4], const u32 (&a)[4], u32 b0, u32 b1, f16) { kMultiply("f16"); }
-inline void multiply(f32 (&d)[4], const u32 (&a)[4], u32 b0, u32 b1, bf16) { kMultiply("bf16"); }
 
 extern "C" __global__ void __launch_bounds__(kWarps * 32, kBlocks)
 streamed_tiles(Params p, const T* a, const T* w, i64 a_row, i64 w_row) {

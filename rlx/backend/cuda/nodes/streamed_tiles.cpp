@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "rlx/backend/cuda/kernels/matrix_fragments.h"
 #include "rlx/backend/cuda/kernels/streamed_tiles.h"
 #include "rlx/backend/cuda/region/printer.h"
 
@@ -83,7 +84,7 @@ std::optional<StreamedTiles> StreamedTiles::make(const Device& device, const Few
        cat("typedef ", memory_type(p.dtype), " T;\nconstexpr int kRows = ", p.m, ", kColumns = ", p.n,
            ", kDepth = ", p.k, ", kTiles = ", t->tiles, ", kSlots = ", t->slots, ", kBlocks = ", t->blocks,
            ";\nconstexpr bool kTurned = ", flag(t->turned), ", kEarly = ", flag(p.b_is_fixed),
-           ", kAligned = ", flag(aligned), ";\n", hooks, kStreamedTiles)});
+           ", kAligned = ", flag(aligned), ";\n", hooks, kMatrixFragments, kStreamedTiles)});
   return out;
 }
 
