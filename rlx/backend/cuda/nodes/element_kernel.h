@@ -12,6 +12,11 @@ inline std::string_view word_type(size_t bytes) {
   return bytes == 1 ? "u8" : bytes == 2 ? "u16" : bytes == 4 ? "u32" : "u64";
 }
 
+/// A parameter: the address of an operand, or of a result.
+inline std::string typed(const Arg& x, std::string_view name, bool result = false) {
+  return cat(result ? "" : "const ", memory_type(x.dtype()), "* ", name);
+}
+
 /// `parameters` without parentheses; `body` runs for element e at i0, i1, .. of `dims`.
 Source element_kernel(const std::string& name, const std::vector<int64_t>& dims,
                       const std::string& parameters, const std::string& body);

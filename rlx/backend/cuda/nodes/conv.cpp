@@ -1,0 +1,115 @@
+// Convolution: a product of matrices in tiles for most, a thread for a few results where groups have few channels, a thread for each result for what is left.
+#include "rlx/ops/conv/conv.h"
+
+#include "rlx/backend/cuda/kernels/conv_fma.h"
+#include "rlx/backend/cuda/kernels/conv_mma.h"
+#include "rlx/backend/cuda/kernels/conv_parts.h"
+#include "rlx/backend/cuda/kernels/matrix_fragments.h"
+#include "rlx/backend/cuda/nodes/conv_steps.h"
+#include "rlx/backend/cuda/nodes/conv_tiles.h"
+#include "rlx/backend/cuda/nodes/element_kernel.h"
+
+namespace rlx::cuda {
+namespace {
+
+// Whether eight terms in a row are neighbours in w that begin at a multiple of 16 bytes, from the first address on.
+bool is_direct(const ConvPart& p, const ConvTiling& t) {
+  if (!t.matrix_units || p.ws.outer % 8 != 0 || p.ws.offset % 8 != 0) return false;
+  if (!t.along) return p.taps() == 1 && p.inputs % 8 == 0 && p.ws.channel == 1;
+  const auto run = [&](size_t d) {
+    return p.w[d] == 1 || p.ws.axis[d] == (d == 2 ? 1 : p.w[2] * (d == 1 ? 1 : p.w[1]));
+  };
+  return p.taps() % 8 == 0 && p.ws.channel % 8 == 0 && run(0) && run(1) && run(2);
+}
+
+// Weights in the order of the tiles where those cannot read them as they lie, the products, and the sum of parts.
+ConvPlan plan_tiles(const Device& device, const ConvPart& p) {
+  const int64_t processors = device.gpu() ? device.gpu()->multiprocessors() : 132;
+  const ConvTiling t = tiling_of(p, processors);
+  const bool direct = is_direct(p, t);
+  const auto flag = [](bool b) { return b ? "true" : "false"; };
+  const std::string head = conv_head(
+      p, cat("constexpr bool kAlong = ", flag(t.along), ", kTurned = ", flag(!t.matrix_units),
+             ", kDirect = ", flag(direct), ";\nconstexpr int kSub = ", t.sub, ", kSlice = ", t.slice,
+             ", kSplits = ", t.splits, ";\nconstexpr u32 kRows = ", t.rows, ";\n"));
+  const std::string tile = cat("constexpr int kM = ", t.m, ", kN = ", t.n, ", kStages = ", t.stages,
+                               ", kWarpM = ", t.warp_m, ", kBlocks = ", t.blocks, ";\n", kMatrixFragments);
+  ConvPlan plan;
+  if (!direct) {
+    plan.packed = size_t(t.packed(p)) * dtype_size(p.dtype);
+    plan.launches.push_back({device.functions().get({"conv_pack", head + kConvPack}),
+                             {(t.slices * t.slice + 31) / 32, (t.rows + 31) / 32, p.groups},
+                             {256},
+                             0,
+                             {ConvArg::w, ConvArg::packed}});
+  }
+  plan.launches.push_back({t.matrix_units ? device.functions().get({"conv_mma", head + tile + kConvMma})
+                                          : device.functions().get({"conv_fma", head + tile + kConvFma}),
+                           {t.tiles(p), p.groups, t.splits},
+                           {t.threads},
+                           size_t(t.shared),
+                           {ConvArg::x, direct ? ConvArg::w : ConvArg::packed, ConvArg::y, ConvArg::sums}});
+  if (t.splits > 1) plan.launches.push_back(conv_sum(device, p, head));
+  plan.sums = conv_sum_bytes(p, t.splits);
+  plan.note =
+      cat(t.matrix_units ? "matrix units, " : "", "tiles of ", t.m, " x ", t.n,
+          t.along ? ", lanes along terms" : "", t.splits > 1 ? cat(", terms in ", t.splits, " parts") : "",
+          direct ? "" : ", packed weights");
+  return plan;
+}
+
+std::unique_ptr<Step> prepare_tiles(const Request& r) { return conv_step(r, plan_tiles); }
+
+// ---- a thread for each result ----
+
+Support accepts_direct(const Request& r) {
+  if (!is_float(r.in[0].dtype()) || is_storage_only(r.in[0].dtype()) || r.in[1].dtype() != r.in[0].dtype())
+    return Support::no("a convolution of ", r.in[0].dtype(), " and ", r.in[1].dtype());
+  return Support::yes();
+}
+
+// i input_dilation = o stride + k dilation - padding, absent where i is not whole or outside.
+std::unique_ptr<Step> prepare_direct(const Request& r) {
+  const auto& a = r.node.as<ops::Conv>();
+  const Arg &x = r.in[0], &w = r.in[1], &y = r.out[0];
+  const int axes = x.shape.rank() - 2;
+  const int64_t channels = w.shape.dim(1).value();
+  const int64_t per_group = y.shape.dim(1).value() / std::max<int64_t>(a.groups.value(), 1);
+  const std::string_view acc = x.dtype() == DType::f64 ? "f64" : "f32";
+  std::string body = cat("  ", acc, " sum = 0;\n  const i64 first = i1 / ", std::max<int64_t>(per_group, 1),
+                         " * ", channels, ";\n");
+  std::string indent = "  ", from = cat("i0 * i64(", x.layout.strides[0], ")"),
+              weight = cat("i1 * i64(", w.layout.strides[0], ")");
+  for (int d = 0; d < axes; ++d) {
+    const auto k = size_t(d);
+    body +=
+        cat(indent, "for (int k", d, " = 0; k", d, " < ", w.shape.dim(d + 2).value(), "; ++k", d, ") {\n");
+    indent += "  ";
+    body += cat(indent, "const i64 p", d, " = i", d + 2, " * i64(", a.stride[k], ") + k", d, " * i64(",
+                a.dilation[k], ") - i64(", a.padding[k], ");\n");
+    const int64_t step = a.input_dilation[k];
+    if (step != 1) body += cat(indent, "if (p", d, " % i64(", step, ") != 0) continue;\n");
+    body += cat(indent, "const i64 q", d, " = p", d, " / i64(", step, ");\n");
+    body += cat(indent, "if (q", d, " < 0 || q", d, " >= ", x.shape.dim(d + 2).value(), ") continue;\n");
+    from += cat(" + q", d, " * i64(", x.layout.strides[k + 2], ")");
+    weight += cat(" + k", d, " * i64(", w.layout.strides[k + 2], ")");
+  }
+  body += cat(indent, "for (int c = 0; c < ", channels, "; ++c) sum = op_fma(as_", acc, "(x[", from,
+              " + (first + c) * i64(", x.layout.strides[1], ")]), as_", acc, "(w[", weight, " + c * i64(",
+              w.layout.strides[1], ")]), sum);\n");
+  for (int d = 0; d < axes; ++d) body += "  }\n";
+  body += "  put(y[e], sum);\n";
+  const Source source = element_kernel(
+      "conv", sizes_of(y.shape), typed(x, "x") + ", " + typed(w, "w") + ", " + typed(y, "y", true), body);
+  return element_step(device_of(r), source, 2, 1, y.shape.elements(), "a thread for each result");
+}
+
+}  // namespace
+
+void add_conv(KernelTable& table) {
+  table.add<ops::Conv>({"conv_few", accepts_few, prepare_few});
+  table.add<ops::Conv>({"conv_tiles", accepts_conv_parts, prepare_tiles});
+  table.add<ops::Conv>({"conv_direct", accepts_direct, prepare_direct});
+}
+
+}  // namespace rlx::cuda

@@ -1,0 +1,100 @@
+#include "rlx/backend/cuda/nodes/conv_steps.h"
+
+#include <limits>
+
+#include "rlx/backend/cuda/kernels/conv_parts.h"
+#include "rlx/backend/cuda/kernels/conv_places.h"
+#include "rlx/backend/cuda/nodes/element_kernel.h"
+#include "rlx/ops/conv/conv.h"
+
+namespace rlx::cuda {
+namespace {
+
+constexpr size_t kAlignment = 256;  // rows of packed weights are copied 16 bytes at a time
+
+size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+class PartsStep final : public Step {
+ public:
+  PartsStep(const Request& r, ConvPlan (*plan)(const Device&, const ConvPart&))
+      : bytes_(size_t(r.out[0].shape.size_bytes())) {
+    for (const ConvPart& p : conv_parts(r)) {
+      if (p.inputs * p.taps() == 0) {
+        fills_ = true;
+        continue;
+      }
+      plans_.push_back(plan(device_of(r), p));
+      workspace = std::max(workspace, aligned(plans_.back().packed) + plans_.back().sums + kAlignment);
+    }
+    note = plans_.empty() ? "zeros" : plans_.front().note;
+    if (plans_.size() > 1) note += cat("; ", plans_.size(), " classes of results");
+  }
+
+  void run(const Launch& l) const override {
+    Stream& s = stream_of(l);
+    if (fills_) check(s.gpu.use().MemsetD8Async(device_pointer(l.out[0]), 0, bytes_, s.handle), "a fill");
+    const size_t over = reinterpret_cast<uintptr_t>(l.workspace) % kAlignment;
+    std::byte* const place = l.workspace + (over == 0 ? 0 : kAlignment - over);
+    for (const ConvPlan& p : plans_) {
+      std::byte* const places[] = {l.in[0], l.in[1], l.out[0], place, place + aligned(p.packed)};
+      for (const ConvLaunch& k : p.launches) {
+        std::vector<void*> parameters;
+        for (const ConvArg a : k.args) parameters.push_back(const_cast<std::byte**>(places + size_t(a)));
+        k.function->launch(s.handle, k.grid, k.block, k.shared, parameters.data());
+      }
+    }
+  }
+
+ private:
+  std::vector<ConvPlan> plans_;
+  size_t bytes_;
+  bool fills_ = false;
+};
+
+// Offsets and sizes in the kernels have 32 bits.
+bool is_small(const Arg& x) {
+  int64_t span = 1;
+  for (int i = 0; i < x.shape.rank(); ++i)
+    span += (x.shape.dim(i).value() - 1) * std::abs(x.layout.strides[size_t(i)]);
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max() / 2;
+  return span < kMost && x.shape.elements() < kMost;
+}
+
+}  // namespace
+
+std::unique_ptr<Step> conv_step(const Request& r, ConvPlan (*plan)(const Device&, const ConvPart&)) {
+  if (r.out[0].shape.elements() == 0) return make_gpu_step("empty", [](Stream&, const Launch&) {});
+  return std::make_unique<PartsStep>(r, plan);
+}
+
+std::string conv_head(const ConvPart& p, const std::string& constants) {
+  const char* const acc = p.dtype == DType::f64 ? "f64" : "f32";
+  return cat("typedef ", memory_type(p.dtype), " T;\ntypedef ", acc, " Acc;\n#define kRead as_", acc, "\n",
+             constants_of(p), constants, kConvPlaces);
+}
+
+ConvLaunch conv_sum(const Device& device, const ConvPart& p, const std::string& head) {
+  return {device.functions().get({"conv_sum", head + kConvSum}),
+          blocks_for(p.groups * p.outputs * p.positions()),
+          {256},
+          0,
+          {ConvArg::sums, ConvArg::y}};
+}
+
+Support accepts_conv_parts(const Request& r) {
+  const DType t = r.in[0].dtype();
+  if (!is_float(t) || is_storage_only(t) || r.in[1].dtype() != t)
+    return Support::no("a convolution of ", t, " and ", r.in[1].dtype());
+  constexpr int64_t kMostBlocks = 65535;  // along y
+  const int64_t channels = r.out[0].shape.dim(1).value();
+  if (channels > kMostBlocks) return Support::no(channels, " channels; at most ", kMostBlocks);
+  for (const Arg* x : {&r.in[0], &r.in[1], &r.out[0]}) {
+    if (!is_small(*x)) return Support::no(x->shape, " has more elements than 30 bits count");
+  }
+  constexpr size_t kMostParts = 64;  // each is a kernel or two
+  if (const size_t parts = conv_parts(r).size(); parts > kMostParts)
+    return Support::no(parts, " classes of results between gaps of the input; at most ", kMostParts);
+  return Support::yes();
+}
+
+}  // namespace rlx::cuda

@@ -1,0 +1,187 @@
+// Convolutions and their gradients: which kernels take them and that those compile; on a GPU, equal to the interpreter at odd sizes, steps of all kinds,
+// groups, one to three axes, all types.
+#include <gtest/gtest.h>
+
+#include "rlx/backend/builder.h"
+#include "rlx/ir/sample.h"
+#include "rlx/runtime/pipeline.h"
+#include "tests/backend/cuda/on_device.h"
+#include "tests/support/graphs.h"
+
+namespace rlx {
+namespace {
+
+struct ConvCase {
+  const char* name;
+  const char* operands;  // x, w; T is the type
+  const char* call;
+};
+
+// Tiles have 64 or 128 channels and positions, slices 16 or 64 terms: sizes lie below, at and above them.
+constexpr ConvCase kForward[] = {
+    {"borders", "x: T[2,64,14,14], w: T[64,64,3,3]", "conv2d(x, w, padding=[1,1])"},
+    {"many_channels", "x: T[1,130,9,7], w: T[150,130,3,3]", "conv2d(x, w, padding=[1,1])"},
+    {"three_channels", "x: T[2,3,31,29], w: T[24,3,7,7]", "conv2d(x, w, stride=[2,2], padding=[3,3])"},
+    {"one_channel", "x: T[3,1,12,12], w: T[17,1,5,5]", "conv2d(x, w)"},
+    {"one_output", "x: T[2,40,8,8], w: T[1,40,3,3]", "conv2d(x, w, padding=[1,1])"},
+    {"points", "x: T[2,48,10,11], w: T[80,48,1,1]", "conv2d(x, w)"},
+    {"points_with_strides", "x: T[2,48,10,11], w: T[80,48,1,1]", "conv2d(x, w, stride=[2,2])"},
+    {"odd_steps", "x: T[2,13,17,15], w: T[22,13,2,3]",
+     "conv2d(x, w, stride=[3,2], padding=[2,1], dilation=[2,3])"},
+    {"more_behind", "x: T[2,8,9,9], w: T[16,8,4,4]", "conv2d(x, w, padding=[1,1,2,2])"},
+    {"groups", "x: T[2,48,9,9], w: T[72,12,3,3]", "conv2d(x, w, padding=[1,1], groups=4)"},
+    {"few_in_groups", "x: T[2,32,13,13], w: T[32,4,3,3]", "conv2d(x, w, padding=[1,1], groups=8)"},
+    {"depthwise", "x: T[2,37,15,14], w: T[37,1,3,3]", "conv2d(x, w, padding=[1,1], groups=37)"},
+    {"depthwise_strides", "x: T[2,16,15,14], w: T[48,1,5,5]",
+     "conv2d(x, w, stride=[2,2], padding=[2,2], groups=16)"},
+    {"line", "x: T[3,20,50], w: T[33,20,7]", "conv1d(x, w, padding=[3])"},
+    {"line_dilated", "x: T[2,9,64], w: T[12,3,3]",
+     "conv1d(x, w, stride=[2], padding=[4], dilation=[4], groups=3)"},
+    {"depthwise_line", "x: T[2,70,40], w: T[70,1,4]", "conv1d(x, w, padding=[3], groups=70)"},
+    {"volume", "x: T[2,6,5,7,6], w: T[10,6,3,2,3]", "conv3d(x, w, stride=[1,2,1], padding=[1,0,1])"},
+    {"large_kernel", "x: T[2,5,20,20], w: T[6,5,18,18]", "conv2d(x, w)"},
+    {"large_kernel_borders", "x: T[2,5,9,9], w: T[6,5,11,11]", "conv2d(x, w, padding=[3,3])"},
+    {"empty_batch", "x: T[0,4,6,6], w: T[5,4,3,3]", "conv2d(x, w)"},
+    {"transposed", "x: T[2,20,7,9], w: T[20,24,3,3]",
+     "conv_transpose2d(x, w, stride=[2,2], padding=[1,1], output_padding=[1,1])"},
+    {"transposed_gaps", "x: T[2,10,5,5], w: T[10,12,2,2]", "conv_transpose2d(x, w, stride=[3,2])"},
+    {"transposed_groups", "x: T[2,12,6,6], w: T[12,5,4,4]",
+     "conv_transpose2d(x, w, stride=[2,2], padding=[1,1], groups=3)"},
+    {"transposed_dilated", "x: T[1,6,9], w: T[6,8,3]", "conv_transpose1d(x, w, stride=[2], dilation=[3])"},
+    {"transposed_volume", "x: T[1,4,3,4,3], w: T[4,6,3,3,3]",
+     "conv_transpose3d(x, w, stride=[2,1,2], padding=[1,1,1])"},
+};
+
+constexpr ConvCase kGradients[] = {
+    {"input", "x: T[2,70,14,14], w: T[70,33,3,3]",
+     "conv2d_backward_input(x, w, x_shape=(2,33,14,14), padding=[1,1])"},
+    {"input_strides", "x: T[2,40,7,7], w: T[40,24,3,3]",
+     "conv2d_backward_input(x, w, x_shape=(2,24,14,14), stride=[2,2], padding=[1,1])"},
+    {"input_first_layer", "x: T[2,16,8,8], w: T[16,3,7,7]",
+     "conv2d_backward_input(x, w, x_shape=(2,3,16,16), stride=[2,2], padding=[3,3])"},
+    {"input_points", "x: T[2,40,5,5], w: T[40,24,1,1]",
+     "conv2d_backward_input(x, w, x_shape=(2,24,9,9), stride=[2,2])"},
+    {"input_groups", "x: T[2,24,9,9], w: T[24,6,3,3]",
+     "conv2d_backward_input(x, w, x_shape=(2,24,9,9), padding=[1,1], groups=4)"},
+    {"input_depthwise", "x: T[2,24,8,8], w: T[24,1,3,3]",
+     "conv2d_backward_input(x, w, x_shape=(2,24,16,16), stride=[2,2], padding=[1,1], groups=24)"},
+    {"weight", "x: T[4,20,16,16], w: T[4,70,16,16]",
+     "conv2d_backward_weight(x, w, w_shape=(70,20,3,3), padding=[1,1])"},
+    {"weight_odd", "x: T[3,9,15,13], w: T[3,20,15,13]",
+     "conv2d_backward_weight(x, w, w_shape=(20,9,3,3), padding=[1,1])"},
+    {"weight_strides", "x: T[3,24,14,14], w: T[3,40,7,7]",
+     "conv2d_backward_weight(x, w, w_shape=(40,24,3,3), stride=[2,2], padding=[1,1])"},
+    {"weight_first_layer", "x: T[2,3,32,32], w: T[2,16,16,16]",
+     "conv2d_backward_weight(x, w, w_shape=(16,3,7,7), stride=[2,2], padding=[3,3])"},
+    {"weight_points", "x: T[3,24,12,12], w: T[3,40,12,12]",
+     "conv2d_backward_weight(x, w, w_shape=(40,24,1,1))"},
+    {"weight_groups", "x: T[2,24,9,9], w: T[2,24,9,9]",
+     "conv2d_backward_weight(x, w, w_shape=(24,6,3,3), padding=[1,1], groups=4)"},
+    {"weight_depthwise", "x: T[2,24,20,20], w: T[2,24,20,20]",
+     "conv2d_backward_weight(x, w, w_shape=(24,1,3,3), padding=[1,1], groups=24)"},
+    {"weight_few_images", "x: T[70,9,3,3], w: T[70,20,3,3]",
+     "conv2d_backward_weight(x, w, w_shape=(20,9,3,3), padding=[1,1])"},
+};
+
+std::string text_of(const ConvCase& c, const std::string& type) {
+  std::string operands = c.operands;
+  for (size_t at = 0; (at = operands.find(": T[", at)) != std::string::npos;)
+    operands.replace(at + 2, 1, type);
+  return cat("graph @f(", operands, ") { y = ", c.call, " return y }");
+}
+
+class ConvOnDevice : public test::OnDevice {
+ protected:
+  void compare(std::span<const ConvCase> cases, const std::string& type) {
+    for (const ConvCase& c : cases) {
+      SCOPED_TRACE(cat(c.name, ", ", type));
+      const ir::Graph g = test::graph(text_of(c, type));
+      // Sums of hundreds of products; what is rounded to 16 bits is the result alone.
+      test::expect_as_interpreted(g, test::named(g, test::sample_leaves(g)), type == "f32" ? 1e-4 : 1e-9);
+    }
+  }
+};
+
+TEST_F(ConvOnDevice, forward_f32) { compare(kForward, "f32"); }
+TEST_F(ConvOnDevice, forward_f64) { compare(kForward, "f64"); }
+TEST_F(ConvOnDevice, forward_f16) { compare(kForward, "f16"); }
+TEST_F(ConvOnDevice, forward_bf16) { compare(kForward, "bf16"); }
+TEST_F(ConvOnDevice, gradients_f32) { compare(kGradients, "f32"); }
+TEST_F(ConvOnDevice, gradients_f64) { compare(kGradients, "f64"); }
+TEST_F(ConvOnDevice, gradients_f16) { compare(kGradients, "f16"); }
+TEST_F(ConvOnDevice, gradients_bf16) { compare(kGradients, "bf16"); }
+
+// Parts of long sums are added in a fixed order.
+TEST_F(ConvOnDevice, equal_runs_give_equal_bits) {
+  for (const char* type : {"f32", "bf16"}) {
+    const ir::Graph g =
+        test::graph(cat("graph @f(x: ", type, "[8,32,28,28], dy: ", type, "[8,64,28,28]) {",
+                        " y = conv2d_backward_weight(x, dy, w_shape=(64,32,3,3), padding=[1,1]) return y }"));
+    const NamedLiterals leaves = test::named(g, test::sample_leaves(g));
+    CompiledGraph f = compile(g, {}, {.device = "cuda"});
+    const Literal first = f.run(leaves).at("y");
+    for (int i = 0; i < 5; ++i) {
+      const Literal again = f.run(leaves).at("y");
+      EXPECT_TRUE(std::ranges::equal(first.bytes(), again.bytes())) << type;
+    }
+  }
+}
+
+// ---- without a GPU ----
+
+struct Planned {
+  std::string kernels, notes;
+};
+
+Planned planned(const std::string& text, const char* architecture) {
+  const cuda::Device device(architecture, nullptr);
+  std::vector<passes::Remark> remarks;
+  const auto program =
+      backend::Builder(device, 1).build(runtime::specialise(test::graph(text), device, {}, remarks));
+  for (const std::string& wrong : backend::verify_plan(program->plan())) ADD_FAILURE() << wrong;
+  Planned out;
+  for (const auto& s : program->plan().steps) out.kernels += s.kernel + " ", out.notes += s.note + "; ";
+  if (cuda::compiler_problem().empty()) device.functions().compile_waiting();
+  return out;
+}
+
+TEST(ConvPlan, every_convolution_has_a_kernel_of_its_own) {
+  for (const auto& cases : {std::span<const ConvCase>(kForward), std::span<const ConvCase>(kGradients)}) {
+    for (size_t i = 0; i < cases.size(); i += 3) {
+      SCOPED_TRACE(cases[i].name);
+      // An architecture and a type for each: compiling all of them takes minutes.
+      const std::string kernels =
+          planned(text_of(cases[i], i % 2 == 0 ? "f32" : "bf16"), i % 4 < 2 ? "sm_90a" : "sm_80").kernels;
+      EXPECT_NE(kernels.find("conv_"), std::string::npos) << kernels;
+      EXPECT_EQ(kernels.find("conv_direct"), std::string::npos) << kernels;
+      EXPECT_EQ(kernels.find("on_host"), std::string::npos) << kernels;
+    }
+  }
+}
+
+TEST(ConvPlan, layers_of_resnet_fill_the_processors) {
+  const auto notes = [](const char* text) { return planned(text, "sm_90a").notes; };
+  // 392 tiles of 64 x 64 for 132 processors, 98 of 128 x 128.
+  EXPECT_NE(
+      notes(
+          "graph @f(x: bf16[32,256,14,14], w: bf16[256,256,3,3]) { y = conv2d(x, w, padding=[1,1]) return y }")
+          .find("matrix units, tiles of 64 x 64"),
+      std::string::npos);
+  // Weights of 9 taps and 64 x 64 channels are few results of long sums.
+  EXPECT_NE(
+      notes(
+          "graph @f(x: f32[32,64,56,56], dy: f32[32,64,56,56]) { y = conv2d_backward_weight(x, dy, w_shape=(64,64,3,3), "
+          "padding=[1,1]) return y }")
+          .find("lanes along terms, terms in"),
+      std::string::npos);
+  // The gradient in the input of a convolution with strides multiplies with no zeros: four classes of results.
+  EXPECT_NE(
+      notes(
+          "graph @f(dy: f32[8,128,28,28], w: f32[128,64,3,3]) { y = conv2d_backward_input(dy, w, x_shape=(8,64,56,56), "
+          "stride=[2,2], padding=[1,1]) return y }")
+          .find("4 classes of results"),
+      std::string::npos);
+}
+
+}  // namespace
+}  // namespace rlx
