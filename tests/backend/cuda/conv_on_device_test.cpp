@@ -161,11 +161,11 @@ TEST(ConvPlan, every_convolution_has_a_kernel_of_its_own) {
 
 TEST(ConvPlan, layers_of_resnet_fill_the_processors) {
   const auto notes = [](const char* text) { return planned(text, "sm_90a").notes; };
-  // 392 tiles of 64 x 64 for 132 processors, 98 of 128 x 128.
+  // 98 tiles for 132 processors; four times as many of 64 x 64 would read x twice as often for each product.
   EXPECT_NE(
       notes(
           "graph @f(x: bf16[32,256,14,14], w: bf16[256,256,3,3]) { y = conv2d(x, w, padding=[1,1]) return y }")
-          .find("matrix units, tiles of 64 x 64"),
+          .find("groups of warps, tiles of 128 x 128"),
       std::string::npos);
   // Weights of 9 taps and 64 x 64 channels are few results of long sums.
   EXPECT_NE(

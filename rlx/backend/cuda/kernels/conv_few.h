@@ -80,7 +80,7 @@ extern "C" __global__ void __launch_bounds__(256) conv_long(const T* x, const T*
     const T* const from = x + int(term.input) * kXsChannel + t.at;
     #pragma unroll
     for (u32 p = 0; p < kImage; ++p) {
-      const Place place = place_of(p);
+      const Place place = place_at(p);
       if (inside(place, t)) sums[p] = op_fma(kRead(from[place.at]), weight, sums[p]);
     }
   }

@@ -36,9 +36,9 @@ extern "C" __global__ void __launch_bounds__(kThreads) conv_fma(const T* x, cons
   w += i64(group) * kSlices * kSlice * kRows + m0;
   const u32 mine = tid % kN;
   const bool there = p0 + mine < kPositions;
-  const Place place = kAlong ? Place{} : place_of(there ? p0 + mine : 0);
+  const Place place = kAlong ? Place{} : place_at(there ? p0 + mine : 0);
   if (kAlong) {
-    for (u32 i = tid; i < kN; i += kThreads) places[i] = place_of(p0 + i < kPositions ? p0 + i : 0);
+    for (u32 i = tid; i < kN; i += kThreads) places[i] = place_at(p0 + i < kPositions ? p0 + i : 0);
     __syncthreads();
   }
 

@@ -19,7 +19,7 @@ constexpr u32 kDepth = kTaps * kPadded, kSlices = (kDepth + kSlice - 1) / kSlice
 // Of a position: where its term of tap 0 and channel 0 lies in x, and the coordinates of that; of a tap: what it adds to them.
 struct alignas(16) Place { i32 at, i0, i1, i2; };
 
-inline Place place_of(u32 p) {
+inline Place place_at(u32 p) {
   const int o2 = p % kY2, o1 = p / kY2 % kY1, o0 = p / (kY2 * kY1) % kY0, n = p / (kY2 * kY1 * kY0);
   const int i0 = o0 * kStride0 + kStart0, i1 = o1 * kStride1 + kStart1, i2 = o2 * kStride2 + kStart2;
   return {kXsFirst + n * kXsOuter + i0 * kXs0 + i1 * kXs1 + i2 * kXs2, i0, i1, i2};

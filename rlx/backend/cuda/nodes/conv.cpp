@@ -2,9 +2,12 @@
 #include "rlx/ops/conv/conv.h"
 
 #include "rlx/backend/cuda/kernels/conv_fma.h"
+#include "rlx/backend/cuda/kernels/conv_groups.h"
 #include "rlx/backend/cuda/kernels/conv_mma.h"
 #include "rlx/backend/cuda/kernels/conv_parts.h"
+#include "rlx/backend/cuda/kernels/conv_slices.h"
 #include "rlx/backend/cuda/kernels/matrix_fragments.h"
+#include "rlx/backend/cuda/kernels/matrix_groups.h"
 #include "rlx/backend/cuda/nodes/conv_steps.h"
 #include "rlx/backend/cuda/nodes/conv_tiles.h"
 #include "rlx/backend/cuda/nodes/element_kernel.h"
@@ -24,8 +27,7 @@ bool is_direct(const ConvPart& p, const ConvTiling& t) {
 
 // Weights in the order of the tiles where those cannot read them as they lie, the products, and the sum of parts.
 ConvPlan plan_tiles(const Device& device, const ConvPart& p) {
-  const int64_t processors = device.gpu() ? device.gpu()->multiprocessors() : 132;
-  const ConvTiling t = tiling_of(p, processors);
+  const ConvTiling t = tiling_of(p, conv_processors(device));
   const bool direct = is_direct(p, t);
   const auto flag = [](bool b) { return b ? "true" : "false"; };
   const std::string head = conv_head(
@@ -43,8 +45,11 @@ ConvPlan plan_tiles(const Device& device, const ConvPart& p) {
                              0,
                              {ConvArg::w, ConvArg::packed}});
   }
-  plan.launches.push_back({t.matrix_units ? device.functions().get({"conv_mma", head + tile + kConvMma})
-                                          : device.functions().get({"conv_fma", head + tile + kConvFma}),
+  const Source products = t.groups
+                              ? Source{"conv_groups", head + tile + kMatrixGroups + kConvSlices + kConvGroups}
+                          : t.matrix_units ? Source{"conv_mma", head + tile + kConvSlices + kConvMma}
+                                           : Source{"conv_fma", head + tile + kConvFma};
+  plan.launches.push_back({device.functions().get(products),
                            {t.tiles(p), p.groups, t.splits},
                            {t.threads},
                            size_t(t.shared),
@@ -52,9 +57,11 @@ ConvPlan plan_tiles(const Device& device, const ConvPart& p) {
   if (t.splits > 1) plan.launches.push_back(conv_sum(device, p, head));
   plan.sums = conv_sum_bytes(p, t.splits);
   plan.note =
-      cat(t.matrix_units ? "matrix units, " : "", "tiles of ", t.m, " x ", t.n,
-          t.along ? ", lanes along terms" : "", t.splits > 1 ? cat(", terms in ", t.splits, " parts") : "",
-          direct ? "" : ", packed weights");
+      cat(t.groups         ? "groups of warps, "
+          : t.matrix_units ? "matrix units, "
+                           : "",
+          "tiles of ", t.m, " x ", t.n, t.along ? ", lanes along terms" : "",
+          t.splits > 1 ? cat(", terms in ", t.splits, " parts") : "", direct ? "" : ", packed weights");
   return plan;
 }
 

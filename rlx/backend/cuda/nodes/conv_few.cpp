@@ -57,7 +57,7 @@ ConvPlan plan_few(const Device& device, const ConvPart& p) {
 
 // Parts of the terms until the processors have four blocks each; a thread has eight terms or more.
 ConvPlan plan_long(const Device& device, const ConvPart& p) {
-  const int64_t processors = device.gpu() ? device.gpu()->multiprocessors() : 132;
+  const int64_t processors = conv_processors(device).count;
   const int64_t blocks = p.batch * p.groups * p.outputs, terms = p.inputs * p.taps();
   const int64_t splits =
       std::max<int64_t>(1, std::min((4 * processors + blocks - 1) / blocks, terms / (8 * 256)));

@@ -12,13 +12,19 @@ constexpr double kBlockCycles =
     1500;  // from a block's launch to its first product, and its results behind the last one
 constexpr double kKernelCycles = 5000;  // one more kernel
 
-// Cycles of a processor for one slice of one tile. Products: matrix units make some 1,250 fused products a cycle through mma.sync (60 % of
-// 2,048, their peak), FMA units 128 in f32 and 64 in f64. Beside them 128 lanes a cycle read the numbers of x, some 2 instructions each along positions and 7
-// along terms (kernels/conv_mma.h); in f32 copies need 3 and 6.
+// Cycles of a processor for one slice of one tile: the units that are busy longest, and a sixth of that for what does not overlap.
+//   products   groups of warps make some 1,900 fused products a cycle, mma.sync some 1,250 (60 % of the peak, 2,048), FMA units 128 in f32 and 64 in f64
+//   threads    128 lanes a cycle; a number of x takes some 2 instructions along positions, 7 along terms; in f32 3 and 6
+//   the way to the first cache and to shared memory, 128 bytes or 32 lanes a cycle: numbers of x are read one by one (half of a line along terms) and rows of 128 bytes
+//   written once; mma.sync reads the rows of each warp again
 double cycles_of_slice(const ConvPart& p, const ConvTiling& t) {
   const double products = double(t.m * t.n * t.slice), numbers = double(t.n * t.slice);
-  if (t.matrix_units) return products / 1250 + numbers * (t.along ? 7 : 2) / 128 + double(t.m) / 4;
-  return products / (p.dtype == DType::f64 ? 64 : 128) + numbers * (t.along ? 6 : 3) / 128;
+  if (!t.matrix_units)
+    return products / (p.dtype == DType::f64 ? 64 : 128) + numbers * (t.along ? 6 : 3) / 128;
+  const double units = products / (t.groups ? 1900 : 1250), threads = numbers * (t.along ? 7 : 2) / 128;
+  const double again = t.groups ? 0 : double(t.threads) / 32 * double(t.warp_m + 32);
+  const double way = numbers / 32 * (t.along ? 1.5 : 1) + double(t.m + t.n) + again;
+  return std::max({units, threads, way}) * 7 / 6;
 }
 
 // Blocks of one processor share its units, so that its time is the sum of theirs; a processor with one block alone waits for memory and for its own
@@ -38,7 +44,7 @@ double cycles_of(const ConvPart& p, const ConvTiling& t, int64_t processors) {
 
 int64_t padded(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
 
-std::vector<ConvTiling> shapes_for(const ConvPart& p) {
+std::vector<ConvTiling> shapes_for(const ConvPart& p, bool hopper) {
   std::vector<ConvTiling> out;
   if (p.dtype == DType::f16 || p.dtype == DType::bf16) {
     // 64 x 32 of a tile for each warp: 6 loads for 16 products; small tiles have 32 x 32, 4 loads for 8. Two places in shared memory.
@@ -47,9 +53,11 @@ std::vector<ConvTiling> shapes_for(const ConvPart& p) {
            {.m = 64, .n = 64, .warp_m = 32, .blocks = 4}};
     for (ConvTiling& t : out) {
       t.matrix_units = true;
+      t.groups = hopper && t.n == 128;
       t.slice = kMatrixSlice;
       t.threads = t.m / t.warp_m * (t.n / 32) * 32;
-      t.shared = 2 * (t.m + t.n) * 128;
+      t.shared =
+          2 * (t.m + t.n) * 128 + (t.groups ? 1024 : 0);  // places of groups begin at multiples of 1024
     }
     return out;
   }
@@ -72,10 +80,16 @@ std::vector<ConvTiling> shapes_for(const ConvPart& p) {
 
 bool is_along(const ConvPart& p) { return p.taps() > product_of(p.y) && p.taps() >= 32; }
 
-ConvTiling tiling_of(const ConvPart& p, int64_t processors) {
+Processors conv_processors(const Device& device) {
+  Processors out{.hopper = device.functions().architecture() == "sm_90a"};
+  if (device.gpu()) out.count = device.gpu()->multiprocessors();
+  return out;
+}
+
+ConvTiling tiling_of(const ConvPart& p, const Processors& processors) {
   ConvTiling best;
   double least = -1;
-  for (ConvTiling t : shapes_for(p)) {
+  for (ConvTiling t : shapes_for(p, processors.hopper)) {
     t.along = is_along(p);
     const int64_t run = t.matrix_units ? 8 : t.slice * t.n / t.threads;  // neighbouring terms of a thread
     t.sub = 1;
@@ -89,7 +103,7 @@ ConvTiling tiling_of(const ConvPart& p, int64_t processors) {
       if (splits > 1 && part * splits > kMostParts) break;
       const int64_t each = (t.slices + splits - 1) / splits;
       t.splits = (t.slices + each - 1) / each;  // no part is empty
-      const double cycles = cycles_of(p, t, processors);
+      const double cycles = cycles_of(p, t, processors.count);
       if (least < 0 || cycles < least) best = t, least = cycles;
     }
   }

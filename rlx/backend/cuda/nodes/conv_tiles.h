@@ -6,7 +6,7 @@
 namespace rlx::cuda {
 
 struct ConvTiling {
-  bool matrix_units = false;
+  bool matrix_units = false, groups = false;  // groups: those of Hopper, for groups of warps
   bool along = false;      // neighbouring lanes take neighbouring terms (kernels/conv_places.h)
   int64_t sub = 1;         // terms with one tap
   int64_t slice = 16;      // terms in shared memory together
@@ -26,7 +26,14 @@ struct ConvTiling {
 /// Kernels larger than the image of results are walked along their terms: those are the runs, and the many.
 bool is_along(const ConvPart&);
 
-/// The tiling with the least time by the model; `processors` of the GPU.
-ConvTiling tiling_of(const ConvPart&, int64_t processors);
+/// Of the GPU, or of an H200 where programs are only compiled.
+struct Processors {
+  int64_t count = 132;
+  bool hopper = false;
+};
+Processors conv_processors(const Device&);
+
+/// The tiling with the least time by the model.
+ConvTiling tiling_of(const ConvPart&, const Processors&);
 
 }  // namespace rlx::cuda
