@@ -52,6 +52,27 @@ constexpr ConvCase kForward[] = {
      "conv_transpose3d(x, w, stride=[2,1,2], padding=[1,1,1])"},
 };
 
+constexpr ConvCase kViews[] = {
+    {"channels_last_weights", "x: T[2,24,9,8], w: T[40,3,3,24]",
+     "conv2d(x, transpose(w, perm=[0,3,1,2]), padding=[1,1])"},
+    {"channels_last_images", "x: T[2,9,8,24], w: T[40,24,3,3]",
+     "conv2d(transpose(x, perm=[0,3,1,2]), w, padding=[1,1])"},
+    {"channels_last_depthwise", "x: T[2,9,8,24], w: T[24,1,3,3]",
+     "conv2d(transpose(x, perm=[0,3,1,2]), w, padding=[1,1], groups=24)"},
+    {"part_of_an_image", "x: T[2,24,9,11], w: T[40,24,3,3]",
+     "conv2d(narrow(x, axis=3, start=1, len=9), w)"},
+};
+
+constexpr ConvCase kPools[] = {
+    {"max", "x: T[2,5,13,12]", "pool(x, kind=max, kernel_size=[3,3], stride=[2,2], padding=[1,1])"},
+    {"min_line", "x: T[4,33]", "pool(x, kind=min, kernel_size=[4])"},
+    {"mean_inside", "x: T[2,3,9,9]", "pool(x, kind=mean, kernel_size=[3,3], stride=[2,2], padding=[1,1])"},
+    {"mean_of_all", "x: T[2,3,9,9]",
+     "pool(x, kind=mean, kernel_size=[3,3], stride=[2,2], padding=[1,1], count_include_pad=true)"},
+    {"sum_volume", "x: T[2,4,5,6]", "pool(x, kind=sum, kernel_size=[2,3,2], stride=[1,1,2])"},
+    {"prod", "x: T[3,10]", "pool(x, kind=prod, kernel_size=[3], stride=[1], padding=[1])"},
+};
+
 constexpr ConvCase kGradients[] = {
     {"input", "x: T[2,70,14,14], w: T[70,33,3,3]",
      "conv2d_backward_input(x, w, x_shape=(2,33,14,14), padding=[1,1])"},
@@ -106,6 +127,12 @@ TEST_F(ConvOnDevice, forward_f32) { compare(kForward, "f32"); }
 TEST_F(ConvOnDevice, forward_f64) { compare(kForward, "f64"); }
 TEST_F(ConvOnDevice, forward_f16) { compare(kForward, "f16"); }
 TEST_F(ConvOnDevice, forward_bf16) { compare(kForward, "bf16"); }
+TEST_F(ConvOnDevice, views) {
+  for (const char* type : {"f32", "bf16"}) compare(kViews, type);
+}
+TEST_F(ConvOnDevice, pools) {
+  for (const char* type : {"f32", "f64", "f16", "bf16"}) compare(kPools, type);
+}
 TEST_F(ConvOnDevice, gradients_f32) { compare(kGradients, "f32"); }
 TEST_F(ConvOnDevice, gradients_f64) { compare(kGradients, "f64"); }
 TEST_F(ConvOnDevice, gradients_f16) { compare(kGradients, "f16"); }
@@ -157,6 +184,10 @@ TEST(ConvPlan, every_convolution_has_a_kernel_of_its_own) {
       EXPECT_EQ(kernels.find("on_host"), std::string::npos) << kernels;
     }
   }
+}
+
+TEST(ConvPlan, small_windows_are_not_written_down) {
+  for (const ConvCase& c : kPools) EXPECT_EQ(planned(text_of(c, "f32"), "sm_90a").kernels, "pool ") << c.name;
 }
 
 TEST(ConvPlan, layers_of_resnet_fill_the_processors) {

@@ -15,14 +15,16 @@
 namespace rlx::cuda {
 namespace {
 
-// Whether eight terms in a row are neighbours in w that begin at a multiple of 16 bytes, from the first address on.
+// Whether eight terms in a row are neighbours in w that begin at a multiple of 16 bytes, from the first address on: channels of a tap, or taps of a channel.
 bool is_direct(const ConvPart& p, const ConvTiling& t) {
   if (!t.matrix_units || p.ws.outer % 8 != 0 || p.ws.offset % 8 != 0) return false;
-  if (!t.along) return p.taps() == 1 && p.inputs % 8 == 0 && p.ws.channel == 1;
-  const auto run = [&](size_t d) {
-    return p.w[d] == 1 || p.ws.axis[d] == (d == 2 ? 1 : p.w[2] * (d == 1 ? 1 : p.w[1]));
-  };
-  return p.taps() % 8 == 0 && p.ws.channel % 8 == 0 && run(0) && run(1) && run(2);
+  if (!t.along) {
+    const auto whole = [&](size_t d) { return p.w[d] == 1 || p.ws.axis[d] % 8 == 0; };
+    return p.ws.channel == 1 && p.inputs % 8 == 0 && whole(0) && whole(1) && whole(2);
+  }
+  const Axes runs{p.w[1] * p.w[2], p.w[2], 1};
+  const auto run = [&](size_t d) { return p.w[d] == 1 || p.ws.axis[d] == runs[d]; };
+  return p.ws.channel % 8 == 0 && p.taps() % 8 == 0 && run(0) && run(1) && run(2);
 }
 
 // Weights in the order of the tiles where those cannot read them as they lie, the products, and the sum of parts.

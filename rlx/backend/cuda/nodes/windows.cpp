@@ -1,6 +1,8 @@
-// Sliding windows and their sums, as one thread for each result.
+// Sliding windows, their sums and pooling, as one thread for each result.
 #include "rlx/ops/conv/windows.h"
+
 #include "rlx/backend/cuda/nodes/element_kernel.h"
+#include "rlx/ops/conv/pool.h"
 
 namespace rlx::cuda {
 namespace {
@@ -60,9 +62,65 @@ std::unique_ptr<Step> prepare_windows_sum(const Request& r) {
   return element_step(device_of(r), source, 1, 1, y.shape.elements(), "a thread for each result");
 }
 
+// Windows of a whole image are rows of a reduction, which more threads share.
+constexpr int64_t kMostTaps = 64;
+
+Support accepts_pool(const Request& r) {
+  const DType t = r.in[0].dtype();
+  if (!is_float(t) || is_storage_only(t)) return Support::no("a pool of ", t);
+  int64_t taps = 1;
+  for (const int64_t k : r.node.as<ops::Pool>().kernel_size) taps *= k;
+  if (taps > kMostTaps) return Support::no("windows of ", taps, " elements; at most ", kMostTaps);
+  return Support::yes();
+}
+
+// x is read once and no window is written down. What lies outside takes no part.
+std::unique_ptr<Step> prepare_pool(const Request& r) {
+  const auto& a = r.node.as<ops::Pool>();
+  const Arg &x = r.in[0], &y = r.out[0];
+  const size_t n = a.kernel_size.size(), lead = size_t(x.shape.rank()) - n;
+  const std::string_view acc = sum_type(x.dtype());
+  const bool wide = x.dtype() == DType::f64, mean = a.kind == ops::ReduceOp::mean;
+  const std::string infinity = wide ? "from_bits(0x7ff0000000000000ull)" : "from_bits(0x7f800000u)";
+  const auto [op, first] = [&]() -> std::pair<const char*, std::string> {
+    switch (a.kind) {
+      case ops::ReduceOp::max:
+        return {"Max", "-" + infinity};
+      case ops::ReduceOp::min:
+        return {"Min", infinity};
+      case ops::ReduceOp::prod:
+        return {"Prod", "1"};
+      default:
+        return {"Sum", "0"};
+    }
+  }();
+  std::string body = cat("  ", acc, " all = ", first, ";\n  int count = 0;\n"), indent = "  ",
+              from = "i64(0)";
+  for (size_t d = 0; d < lead; ++d) from += cat(" + i", d, " * i64(", x.layout.strides[d], ")");
+  for (size_t k = 0; k < n; ++k) {
+    body += cat(indent, "#pragma unroll\n", indent, "for (int k", k, " = 0; k", k, " < ", a.kernel_size[k],
+                "; ++k", k, ") {\n");
+    indent += "  ";
+    body += cat(indent, "const i64 j", k, " = i", lead + k, " * i64(", a.stride[k], ") + k", k, " - i64(",
+                a.padding[k], ");\n", indent, "if (j", k, " < 0 || j", k,
+                " >= ", x.shape.dim(int(lead + k)).value(), ") continue;\n");
+    from += cat(" + j", k, " * i64(", x.layout.strides[lead + k], ")");
+  }
+  body += cat(indent, "all = ", op, "::of(all, as_", acc, "(x[", from, "]));\n", indent, "++count;\n");
+  for (size_t k = 0; k < n; ++k) body += "  }\n";
+  int64_t taps = 1;
+  for (const int64_t k : a.kernel_size) taps *= k;
+  body += cat("  put(y[e], ",
+              mean ? cat("all / ", acc, "(", a.count_include_pad ? cat(taps) : "count", ")") : "all", ");\n");
+  const Source source =
+      element_kernel("pool", sizes_of(y.shape), typed(x, "x") + ", " + typed(y, "y", true), body);
+  return element_step(device_of(r), source, 1, 1, y.shape.elements(), "a thread for each result");
+}
+
 }  // namespace
 
 void add_windows(KernelTable& table) {
+  table.add<ops::Pool>({"pool", accepts_pool, prepare_pool});
   table.add<ops::Windows>({"windows", accepts_any, prepare_windows});
   table.add<ops::WindowsSum>({"windows_sum", real_numbers, prepare_windows_sum});
 }
