@@ -4,6 +4,7 @@
 #include "rlx/backend/cuda/region/printer.h"
 #include "rlx/ops/all.h"
 #include "rlx/region/from_graph.h"
+#include "tests/backend/cuda/untried.h"
 #include "tests/support/graphs.h"
 
 namespace rlx::cuda {
@@ -104,11 +105,42 @@ TEST(Region, a_few_long_rows_are_shared_by_blocks) {
   }
 }
 
+// Sums over rows of a matrix: a thread has neighbouring columns of it, which are the rows of the region.
+TEST(Region, sums_over_the_first_axis_read_vectors) {
+  const test::Untried untried;
+  const auto vector_of = [](const char* text) {
+    const auto p = printed(region_of(text));
+    EXPECT_TRUE(p.schedule.threads_along_rows) << text;
+    EXPECT_EQ(p.kernels[0].source.text.find("load<") != std::string::npos, p.schedule.row_vector > 1);
+    expect_compiles(p);
+    return p.schedule.row_vector;
+  };
+  EXPECT_EQ(vector_of("graph @f(x: f32[64,5000]) { a = exp(x) y = reduce(a, kind=sum, axes=[0]) return y }"),
+            4);
+  EXPECT_EQ(
+      vector_of("graph @f(x: f32[65536,96]) { a = exp(x) y = reduce(a, kind=mean, axes=[0]) return y }"), 4);
+  EXPECT_EQ(vector_of("graph @f(x: bf16[4096,96]) { y = reduce(x, kind=max, axes=[0]) return y }"), 8);
+  EXPECT_EQ(vector_of("graph @f(x: bf16[4096,70]) { y = reduce(x, kind=sum, axes=[0]) return y }"), 2);
+  EXPECT_EQ(vector_of("graph @f(x: f32[4096,71]) { y = reduce(x, kind=sum, axes=[0]) return y }"), 1);
+  // Rows of two sizes, numbers for each row and column, elements written beside the sums.
+  EXPECT_EQ(
+      vector_of(
+          "graph @f(x: bf16[4096,96], z: f32[4096,96], a: f32[4096,1], g: f32[96]) { s = cast(x, to=f32) "
+          "t = mul(s, a) u = mul(t, g) v = add(u, z) w = cast(v, to=bf16) m = reduce(v, kind=max, axes=[0]) "
+          "y = reduce(v, kind=sum, axes=[0]) r = mul(y, g) return w, m=m, r=r }"),
+      4);
+}
+
 TEST(Region, text_for_other_addresses_has_no_vectors) {
   const region::Region r = region_of("graph @f(x: f32[128,4]) { a = exp(x) y = mul(a, x) return y }");
   const auto p = print_region(r, schedule_of(r, false));
   EXPECT_EQ(p.schedule.vector, 1);
   EXPECT_EQ(p.kernels[0].source.text.find("load<"), std::string::npos);
+  const test::Untried untried;
+  const region::Region columns =
+      region_of("graph @f(x: f32[640,64]) { y = reduce(x, kind=sum, axes=[0]) return y }");
+  EXPECT_EQ(schedule_of(columns, true).row_vector, 4);
+  EXPECT_EQ(schedule_of(columns, false).row_vector, 1);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "rlx/ops/all.h"
 #include "rlx/runtime/pipeline.h"
 #include "tests/backend/cuda/on_device.h"
+#include "tests/backend/cuda/untried.h"
 #include "tests/support/graphs.h"
 
 namespace rlx::cuda {
@@ -265,8 +266,20 @@ TEST_F(TrainingOnDevice, a_label_out_of_range_is_an_error) {
   }
 }
 
+class SumsOnDevice : public TrainingOnDevice {
+ protected:
+  static void compare() {
+    compare_numbers_of_rows();
+    compare_kinds();
+  }
+
+ private:
+  static void compare_numbers_of_rows();
+  static void compare_kinds();
+};
+
 // Numbers of rows beside elements whose neighbours are columns: threads go along the columns.
-TEST_F(TrainingOnDevice, sums_over_columns_beside_numbers_of_rows) {
+void SumsOnDevice::compare_numbers_of_rows() {
   for (const char* type : {"f32", "bf16"}) {
     for (const int64_t rows : {70, 3000}) {
       for (const int64_t width : {96, 70}) {
@@ -279,6 +292,34 @@ TEST_F(TrainingOnDevice, sums_over_columns_beside_numbers_of_rows) {
       }
     }
   }
+}
+
+// Several reductions of one pass with what follows from them, elements written beside them, one type and two, few rows and many, at even and odd places.
+void SumsOnDevice::compare_kinds() {
+  for (const int64_t rows : {3, 40, 5000}) {
+    for (const int64_t width : {640, 72, 37}) {
+      for (const char* type : {"f32", "bf16"}) {
+        for (const int64_t start : {0, 1}) {
+          const std::string x = cat(type, "[", rows, ",", width, "]");
+          const ir::Graph g = test::graph(
+              cat("graph @f(given: ", type, "[", rows * width + 1, "], z: f32[", rows, ",", width,
+                  "], g: f32[", width, "]) {\n  part = narrow(given, axis=0, start=", start,
+                  ", len=", rows * width, ") x = reshape(part, shape=(", rows, ", ", width,
+                  "))\n  s = cast(x, to=f32) t = mul(s, g) v = add(t, z) w = cast(v, to=", type,
+                  ")\n  a = reduce(v, kind=max, axes=[0]) b = reduce(v, kind=sum, axes=[0]) c = mul(b, g)\n"
+                  "  return w, a=a, c=c\n}"));
+          SCOPED_TRACE(cat(g));
+          test::expect_as_interpreted(g, leaves_of(g, {}), 1e-3);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(SumsOnDevice, sums_over_columns) { compare(); }
+TEST_F(SumsOnDevice, sums_over_columns_by_vectors) {
+  const test::Untried untried;
+  compare();
 }
 
 }  // namespace

@@ -149,12 +149,11 @@ class ManyRegions final : public Step {
   }
 
   bool fits(const Launch& l) const {
-    const int v = aligned_.schedule.vector;
-    for (size_t a = 0; v > 1 && a < region_.arguments.size(); ++a) {
+    for (size_t a = 0; a < region_.arguments.size(); ++a) {
       const region::Argument& x = region_.arguments[a];
-      if (!is_vector(region_, x, v)) continue;
+      const auto bytes = size_t(together(region_, x, aligned_.schedule)) * dtype_size(x.dtype);
       for (const Member& m : members_) {
-        if (address(l, m, a) % (size_t(v) * dtype_size(x.dtype)) != 0) return false;
+        if (address(l, m, a) % bytes != 0) return false;
       }
     }
     return true;

@@ -3,6 +3,7 @@
 
 #include <mutex>
 
+#include "rlx/backend/cuda/nodes/on_first_use.h"
 #include "rlx/backend/cuda/region/printer.h"
 #include "rlx/ops/control/fused.h"
 #include "rlx/ops/elementwise/cast.h"
@@ -42,7 +43,7 @@ class RegionStep final : public Step {
       : device_(device), region_(std::move(region)) {
     count_ = r.in.size() + r.out.size();
     aligned_ = load(true);
-    if (aligned_.printed.schedule.vector == 1) {
+    if (!has_vectors()) {
       workspace = aligned_.printed.workspace;
     } else {
       // Which one runs is known when the addresses are.
@@ -89,13 +90,15 @@ class RegionStep final : public Step {
     }
   }
 
+  bool has_vectors() const {
+    const Schedule& s = aligned_.printed.schedule;
+    return s.vector > 1 || s.row_vector > 1;
+  }
   bool fits(const Launch& l) const {
-    const int v = aligned_.printed.schedule.vector;
-    for (size_t i = 0; v > 1 && i < count_; ++i) {
+    for (size_t i = 0; has_vectors() && i < count_; ++i) {
       const region::Argument& a = region_.arguments[i];
-      if (is_vector(region_, a, v) &&
-          reinterpret_cast<uintptr_t>(l.in[i]) % (size_t(v) * dtype_size(a.dtype)) != 0)
-        return false;
+      const auto bytes = size_t(together(region_, a, aligned_.printed.schedule)) * dtype_size(a.dtype);
+      if (!is_aligned(l.in[i], bytes)) return false;
     }
     return true;
   }

@@ -150,7 +150,10 @@ class Printer {
 
   // ---- expressions ----
 
-  std::string value(int n) const { return cat("v", n); }
+  // Where a thread has several rows, w counts them: row values and what reductions gather are one number for each.
+  std::string of_row(std::string_view name, int n) const { return cat(name, n, wide_ > 1 ? "[w]" : ""); }
+  std::string value(int n) const { return at(n).per_row ? of_row("v", n) : cat("v", n); }
+  std::string gathered(int n) const { return of_row("r", n); }
 
   std::string expression(const Instruction& i) const {
     const auto operand = [&](int k) { return value(i.operands[size_t(k)]); };
@@ -205,7 +208,21 @@ class Printer {
 
   void line(const std::string& indent, const std::string& text) { text_ += indent + text + "\n"; }
   void define(const std::string& indent, int n, const std::string& e) {
-    line(indent, cat("const ", lane_type(at(n).lane), " ", value(n), " = ", e, ";"));
+    const bool declared = wide_ > 1 && at(n).per_row;
+    line(indent, declared ? cat(value(n), " = ", e, ";")
+                          : cat("const ", lane_type(at(n).lane), " ", value(n), " = ", e, ";"));
+  }
+  void declare_rows(std::string_view name, int n) {
+    line("  ", cat(lane_type(at(n).lane), " ", name, n, "[", wide_, "];"));
+  }
+  std::string indent_of_rows() const { return wide_ > 1 ? "    " : "  "; }
+  void begin_rows(const std::string& indent) {
+    if (wide_ == 1) return;
+    line(indent, "#pragma unroll");
+    line(indent, cat("for (int w = 0; w < ", wide_, "; ++w) {"));
+  }
+  void end_rows(const std::string& indent) {
+    if (wide_ > 1) line(indent, "}");
   }
 
   // ---- places ----
@@ -321,8 +338,20 @@ class Printer {
 
   std::string guard(size_t a) const { return a < once_.size() && once_[a] ? "if (blockIdx.x == 0) " : ""; }
 
+  bool in_pack(const Argument& x) const {
+    return wide_ > 1 ? is_row_vector(r_, x, wide_) : is_vector(r_, x, s_.vector);
+  }
+  std::string pack_place(std::string_view name, size_t a) const {
+    return cat(name, a, wide_ > 1 ? ".v[w]" : ".v[u]");
+  }
+  /// What is added to a place for row w of several.
+  std::string row_step(const Argument& x) const {
+    const int64_t stride = wide_ > 1 ? x.strides[size_t(r_.row_rank) - 1] : 0;
+    return stride == 0 ? "" : stride == 1 ? " + w" : cat(" + w * ", index_, "(", stride, ")");
+  }
   std::string element_place(const Argument& x, size_t a) const {
     if (a < values_.size() && values_[a]) return name_of(a);
+    if (wide_ > 1) return cat(name_of(a), "[o", a, row_step(x), "]");
     const int64_t stride = x.role == Role::scratch ? 1 : x.strides[r_.dims.size() - 1];
     const std::string step = s_.vector == 1 || stride == 0 ? ""
                              : stride == 1                 ? " + u"
@@ -340,22 +369,22 @@ class Printer {
       const Argument& x = argument(i);
       const bool kept = is_kept(a) && phase >= 0;
       if (kept && (phase > 0 || x.role == Role::scratch)) return define(indent, n, read(i, kept_place(a)));
-      const std::string from = is_vector(r_, x, s_.vector) ? cat("p", a, ".v[u]") : element_place(x, a);
+      const std::string from = in_pack(x) ? pack_place("p", a) : element_place(x, a);
       if (kept) line(indent, cat(kept_place(a), " = ", from, ";"));
       return define(indent, n, read(i, kept ? kept_place(a) : from));
     }
     if (i.op == Op::store) {
       const size_t a = size_t(i.argument);
       const Argument& x = argument(i);
-      const std::string to = is_kept(a) && phase >= 0      ? kept_place(a)
-                             : is_vector(r_, x, s_.vector) ? cat("q", a, ".v[u]")
-                                                           : element_place(x, a);
-      const bool in_memory = !(is_kept(a) && phase >= 0) && !is_vector(r_, x, s_.vector);
+      const std::string to = is_kept(a) && phase >= 0 ? kept_place(a)
+                             : in_pack(x)             ? pack_place("q", a)
+                                                      : element_place(x, a);
+      const bool in_memory = !(is_kept(a) && phase >= 0) && !in_pack(x);
       return line(indent, cat(in_memory ? guard(a) : "", "put(", to, ", ", value(i.operands[0]), ");"));
     }
     if (is_reduction(i.op)) {
-      return line(indent,
-                  cat("r", n, " = ", reduction_type(i.op), "::of(r", n, ", ", value(i.operands[0]), ");"));
+      return line(indent, cat(gathered(n), " = ", reduction_type(i.op), "::of(", gathered(n), ", ",
+                              value(i.operands[0]), ");"));
     }
     define(indent, n, expression(i));
   }
@@ -402,8 +431,8 @@ class Printer {
     if (stage == Stage::join || (!along_rows(stage) && s_.lanes == 32))
       return cat("over_warp<", op, ">(r", n, ")");
     if (along_rows(stage)) {
-      if (s_.lanes == 1) return cat("r", n);
-      return cat("over_y<", op, ", ", s_.lanes, ">(r", n, ", shared)");
+      if (s_.lanes == 1) return gathered(n);
+      return cat("over_y<", op, ", ", s_.lanes, ">(", gathered(n), ", shared)");
     }
     return cat("over_block<", op, ", ", s_.threads / 32, ">(r", n, ", shared)");
   }
@@ -411,9 +440,10 @@ class Printer {
   void print_row_start(Stage stage) {
     if (along_rows(stage)) {
       if (s_.lanes > 1) line("  ", cat("__shared__ f64 shared[", 32 * s_.lanes, "];"));
-      line("  ", cat("const ", index_, " place = ", index_, "(blockIdx.x) * 32 + threadIdx.x;"));
+      line("  ",
+           cat("const ", index_, " place = (", index_, "(blockIdx.x) * 32 + threadIdx.x) * ", wide_, ";"));
       line("  ", cat("const bool live = place < ", r_.rows(), ";"));
-      line("  ", cat("const ", index_, " row = live ? place : ", r_.rows() - 1, ";"));
+      line("  ", cat("const ", index_, " row = live ? place : ", r_.rows() - wide_, ";"));
       line("  ", "const int lane = threadIdx.y;");
     } else if (stage == Stage::join || s_.lanes == 32) {
       line("  ", cat("const ", index_, " row = ", index_, "(blockIdx.x) * 4 + threadIdx.x / 32;"));
@@ -454,17 +484,27 @@ class Printer {
   }
 
   void print_row_values(const Phase& phase) {
+    if (phase.rows.empty()) return;
+    for (const int n : phase.rows) {
+      if (wide_ > 1 && at(n).op != Op::store) declare_rows("v", n);
+    }
+    begin_rows("  ");
+    const std::string indent = indent_of_rows();
     for (const int n : phase.rows) {
       const Instruction& i = at(n);
+      const auto place = [&] {
+        return cat(name_of(size_t(i.argument)), "[b", i.argument, row_step(argument(i)), "]");
+      };
       if (i.op == Op::load) {
-        define("  ", n, read(i, cat(name_of(size_t(i.argument)), "[b", i.argument, "]")));
+        define(indent, n, read(i, place()));
       } else if (i.op == Op::store) {
-        line("  ", cat(guard(size_t(i.argument)), "if (live && lane == 0) put(", name_of(size_t(i.argument)),
-                       "[b", i.argument, "], ", value(i.operands[0]), ");"));
+        line(indent, cat(guard(size_t(i.argument)), "if (live && lane == 0) put(", place(), ", ",
+                         value(i.operands[0]), ");"));
       } else {
-        define("  ", n, expression(i));
+        define(indent, n, expression(i));
       }
     }
+    end_rows("  ");
   }
 
   void print_columns(const Phase& phase, int number, Stage stage) {
@@ -490,23 +530,47 @@ class Printer {
     if (!guarded) {
       print_body("      ", phase.elements, number);
     } else {
-      std::vector<int> values, stores;
-      for (const int n : phase.elements) (at(n).op == Op::store ? stores : values).push_back(n);
-      line("      ", "{");
-      for (const int n : values) print_instruction("        ", n, number);
-      for (const int n : stores) {
-        line("        ", "if (live) {");
-        print_instruction("          ", n, number);
-        line("        ", "}");
-      }
-      line("      ", "}");
+      print_guarded(phase, number);
     }
     line("    ", "}");
     line("  ", "}");
   }
 
+  void print_guarded(const Phase& phase, int number) {
+    std::vector<int> values, stores;
+    for (const int n : phase.elements) (at(n).op == Op::store ? stores : values).push_back(n);
+    std::vector<bool> packed(r_.arguments.size());
+    for (const int n : phase.elements) {
+      const Op op = at(n).op;
+      if ((op != Op::load && op != Op::store) || wide_ == 1 || !in_pack(argument(at(n)))) continue;
+      const size_t a = size_t(at(n).argument);
+      if (packed[a]) continue;
+      packed[a] = true;
+      line("      ", op == Op::load
+                         ? cat("const auto p", a, " = load<", wide_, ">(", name_of(a), " + o", a, ");")
+                         : cat("Pack<", memory_type(argument(at(n)).dtype), ", ", wide_, "> q", a, ";"));
+    }
+    if (wide_ > 1) {
+      begin_rows("      ");
+    } else {
+      line("      ", "{");
+    }
+    for (const int n : values) print_instruction("        ", n, number);
+    for (const int n : stores) {
+      line("        ", "if (live) {");
+      print_instruction("          ", n, number);
+      line("        ", "}");
+    }
+    line("      ", "}");
+    for (size_t a = 0; a < packed.size(); ++a) {
+      if (packed[a] && r_.arguments[a].role == Role::out)
+        line("      ", cat("if (live) store(", name_of(a), " + o", a, ", q", a, ");"));
+    }
+  }
+
   std::string part_place(int reduction, const std::string& part) const {
-    return cat("parts[(i64(", reduction, ") * ", s_.splits, " + ", part, ") * ", r_.rows(), " + row]");
+    return cat("parts[(i64(", reduction, ") * ", s_.splits, " + ", part, ") * ", r_.rows(), " + row",
+               wide_ > 1 ? " + w" : "", "]");
   }
 
   // The parts of a row that blocks found, read by the lanes of a warp.
@@ -518,6 +582,7 @@ class Printer {
   }
 
   std::string rows_kernel(const std::string& entry, Stage stage) {
+    wide_ = along_rows(stage) ? s_.row_vector : 1;
     text_ = signature(entry, stage == Stage::join ? 128 : s_.threads);
     print_row_start(stage);
     if (stage == Stage::whole) print_scratch();
@@ -538,23 +603,35 @@ class Printer {
       }
       if (phase.elements.empty()) continue;
       for (const int n : phase.elements) {
-        if (is_reduction(at(n).op))
-          line("  ", cat(lane_type(at(n).lane), " r", n, " = ", literal(at(n).lane, at(n).constant), ";"));
+        if (is_reduction(at(n).op)) print_gathering(n);
       }
       if (stage != Stage::join) print_columns(phase, int(p), stage);
       int reduction = 0;
       for (const int n : phase.elements) {
         if (!is_reduction(at(n).op)) continue;
         if (stage == Stage::join) print_parts_read(n, reduction);
-        define("  ", n, joined(stage, at(n), n));
+        if (wide_ > 1) declare_rows("v", n);
+        begin_rows("  ");
+        define(indent_of_rows(), n, joined(stage, at(n), n));
         if (stage == Stage::parts) {
-          line("  ", cat("if (live && lane == 0) reinterpret_cast<", lane_type(at(n).lane), "&>(",
-                         part_place(reduction, "blockIdx.y"), ") = ", value(n), ";"));
+          line(indent_of_rows(), cat("if (live && lane == 0) reinterpret_cast<", lane_type(at(n).lane), "&>(",
+                                     part_place(reduction, "blockIdx.y"), ") = ", value(n), ";"));
         }
+        end_rows("  ");
         ++reduction;
       }
       if (stage == Stage::parts) break;
     }
+  }
+
+  // What a reduction begins with.
+  void print_gathering(int n) {
+    const std::string first = literal(at(n).lane, at(n).constant);
+    if (wide_ == 1) return line("  ", cat(lane_type(at(n).lane), " r", n, " = ", first, ";"));
+    declare_rows("r", n);
+    begin_rows("  ");
+    line("    ", cat(gathered(n), " = ", first, ";"));
+    end_rows("  ");
   }
 
   void print_row_values_without_stores(const Phase& phase) {
@@ -570,6 +647,7 @@ class Printer {
   std::vector<Phase> phases_;
   std::vector<bool> once_, values_;  // of arguments, in functions
   std::string text_, index_;
+  int wide_ = 1;  // rows of a thread, in the kernel that is being printed
 };
 
 }  // namespace

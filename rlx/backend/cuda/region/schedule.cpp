@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "rlx/backend/cuda/nodes/untried.h"
 #include "rlx/base/text.h"
 
 namespace rlx::cuda {
@@ -71,6 +72,24 @@ bool rows_are_neighbours(const Region& r) {
   return along_columns == 0 && along_rows > 0;
 }
 
+// Elements that lie beside each other in neighbouring rows are read together, where one pass over the columns is all there is.
+int widest_row_vector(const Region& r) {
+  if (!one_pass(r)) return 1;
+  size_t size = 1;
+  for (const Argument& a : r.arguments) {
+    if (!r.is_per_row(a)) size = std::max(size, dtype_size(a.dtype));
+  }
+  for (int v = std::min<int>(8, int(16 / size)); v > 1; v /= 2) {
+    bool fits = r.dims[size_t(r.row_rank) - 1] % v == 0;
+    for (const Argument& a : r.arguments) {
+      const bool repeated = a.role == Role::in && a.strides[size_t(r.row_rank) - 1] == 0;
+      if (!r.is_per_row(a) && !repeated) fits = fits && is_row_vector(r, a, v);
+    }
+    if (fits) return v;
+  }
+  return 1;
+}
+
 void keep_in_registers(const Region& r, Schedule& s) {
   int64_t values = 0;
   for (size_t a = 0; a < r.arguments.size(); ++a) {
@@ -109,12 +128,30 @@ bool is_dense(const Region& r, const Argument& a) {
   return true;
 }
 
-bool is_vector(const Region& r, const Argument& a, int width) {
-  if (width == 1 || a.role == Role::scratch || a.strides[r.dims.size() - 1] != 1) return false;
-  for (size_t d = 0; d + 1 < r.dims.size(); ++d) {
-    if (r.dims[d] > 1 && a.strides[d] % width != 0) return false;
+namespace {
+
+// Neighbours along dimension `along`, beginning at multiples of `width` wherever the others are.
+bool are_neighbours(const Region& r, const Argument& a, int width, size_t along) {
+  if (width == 1 || a.role == Role::scratch || a.strides[along] != 1) return false;
+  for (size_t d = 0; d < r.dims.size(); ++d) {
+    if (d != along && r.dims[d] > 1 && a.strides[d] % width != 0) return false;
   }
   return true;
+}
+
+}  // namespace
+
+bool is_vector(const Region& r, const Argument& a, int width) {
+  return are_neighbours(r, a, width, r.dims.size() - 1);
+}
+
+bool is_row_vector(const Region& r, const Argument& a, int width) {
+  return r.row_rank > 0 && !r.is_per_row(a) && are_neighbours(r, a, width, size_t(r.row_rank) - 1);
+}
+
+int together(const Region& r, const Argument& a, const Schedule& s) {
+  if (s.row_vector > 1) return is_row_vector(r, a, s.row_vector) ? s.row_vector : 1;
+  return is_vector(r, a, s.vector) ? s.vector : 1;
 }
 
 Schedule schedule_of(const Region& r, bool aligned) {
@@ -126,7 +163,8 @@ Schedule schedule_of(const Region& r, bool aligned) {
     s.spread = Spread::columns;
     s.threads_along_rows = true;
     s.vector = 1;
-    s.rows_per_block = int(kWarp);
+    s.row_vector = aligned && takes_untried() ? widest_row_vector(r) : 1;
+    s.rows_per_block = int(kWarp) * s.row_vector;
     s.lanes = columns >= 64 ? 16 : columns >= 16 ? 8 : 1;
     s.threads = int(kWarp) * s.lanes;
   } else if (r.rows() <= kFewRows && columns > kWarp * s.vector) {
@@ -178,7 +216,8 @@ std::string Schedule::text() const {
     }
     return "";
   }();
-  return vector > 1 ? cat(name, ", vectors of ", vector) : name;
+  const int together = std::max(vector, row_vector);
+  return together > 1 ? cat(name, ", vectors of ", together) : name;
 }
 
 }  // namespace rlx::cuda

@@ -23,6 +23,7 @@ struct Schedule {
   int64_t splits = 1;               // blocks that share a row
   bool in_registers = false;        // scratch rows and inputs of several phases stay in registers
   int rows_per_block = 1;
+  int row_vector = 1;  // neighbouring rows that a thread handles together, where threads go along the rows
 
   std::string text() const;
 };
@@ -38,5 +39,9 @@ bool is_dense(const region::Region&, const region::Argument&);
 
 /// Whether an argument is read or written as vectors of `width` columns.
 bool is_vector(const region::Region&, const region::Argument&, int width);
+/// The same for vectors of `width` rows, at one column.
+bool is_row_vector(const region::Region&, const region::Argument&, int width);
+/// Elements of an argument that a thread reads or writes together: its address must be a multiple of their size.
+int together(const region::Region&, const region::Argument&, const Schedule&);
 
 }  // namespace rlx::cuda
