@@ -44,7 +44,14 @@ CompiledGraph::CompiledGraph(std::shared_ptr<runtime::Core> core)
   places_.resize(core_->outputs().size(), nullptr);
 }
 
-CompiledGraph::~CompiledGraph() = default;
+// Memory of runs that were started and not finished is given back when the queue has done with it.
+CompiledGraph::~CompiledGraph() {
+  if (!queue_ || starts_ == ends_) return;
+  try {
+    queue_->wait();
+  } catch (const Error&) {
+  }
+}
 CompiledGraph::CompiledGraph(CompiledGraph&&) noexcept = default;
 CompiledGraph& CompiledGraph::operator=(CompiledGraph&&) noexcept = default;
 
@@ -96,6 +103,7 @@ void CompiledGraph::set_param(const std::string& name, const Literal& value) {
 void CompiledGraph::set_params(const NamedLiterals& values) { core_->set_params(values); }
 
 TensorView CompiledGraph::state(std::string_view name) {
+  check_finished("state");
   std::vector<std::string> known;
   for (size_t i = 0; i < core_->states.size(); ++i) {
     const Port& p = core_->states[i];
@@ -211,6 +219,7 @@ void CompiledGraph::send_inputs(std::span<const Input> inputs) {
 }
 
 void CompiledGraph::use(std::shared_ptr<const Instance> instance) {
+  if (starts_ != ends_) queue_->wait();  // memory may be given back
   instance_ = std::move(instance);
   if (const size_t bytes = instance_->program->arena_bytes(); !arena_ || bytes > arena_.size()) {
     arena_ = {};
@@ -243,6 +252,11 @@ void CompiledGraph::use(std::shared_ptr<const Instance> instance) {
 
 // The host writes results where the caller wants them; a device into its own memory, from where they are fetched.
 void CompiledGraph::execute(std::span<const TensorView> results) {
+  queue_run(results);
+  if (!memory().on_host()) queue_->wait();
+}
+
+void CompiledGraph::queue_run(std::span<const TensorView> results) {
   const bool on_host = memory().on_host();
   for (size_t i = 0, k = 0; i < places_.size(); ++i) {
     if (core_->outputs()[i].state < 0) places_[i] = on_host ? results[k++].data : results_[i].get();
@@ -259,12 +273,12 @@ void CompiledGraph::execute(std::span<const TensorView> results) {
     queue_->download(results[k].data, results_[i].get(), results[k].bytes());
     ++k;
   }
-  queue_->wait();
 }
 
 Outputs CompiledGraph::run(std::span<const Input> inputs) {
   if (!handles_.empty() || active_rows_) [[unlikely]]
     return run_extended(inputs);
+  check_finished("run");
   prepare(inputs);
   execute(views_);
   return {core_->results, views_};
@@ -277,6 +291,7 @@ NamedLiterals CompiledGraph::run(const NamedLiterals& inputs) {
 }
 
 void CompiledGraph::run_into(std::span<const Input> inputs, std::span<const TensorView> results) {
+  check_finished("run_into");
   prepare(inputs);
   if (results.size() != views_.size())
     throw invalid("run_into: ", results.size(), " places for ", views_.size(), " outputs");

@@ -135,6 +135,15 @@ class CompiledGraph {
   /// Results of every set of inputs, in order.
   std::vector<NamedLiterals> run_pipelined(std::span<const NamedLiterals> sets);
 
+  // Runs ahead (ahead.cpp).
+
+  /// Queues a run and returns while a device works on it; inputs may change once the call returns. `finish` waits for the oldest run that was started and
+  /// gives its results, valid until as many more were started as may be on their way. Until all are finished nothing but these two may be called.
+  void start(std::span<const Input> inputs);
+  Outputs finish();
+  /// Runs that may be on their way.
+  static constexpr size_t kAhead = 2;
+
   /// The value of a state now, which may be written before the next run. On a device it is a copy, fetched by this
   /// call and sent back by the next run.
   TensorView state(std::string_view name);
@@ -169,6 +178,15 @@ class CompiledGraph {
   void execute(std::span<const TensorView> results);
   const backend::Memory& memory() const;
   Outputs run_extended(std::span<const Input> inputs);
+  void queue_run(std::span<const TensorView> results);
+  void check_finished(std::string_view where) const;
+
+  /// A run that was started: memory of its own for inputs and results.
+  struct Started {
+    std::vector<backend::Block> inputs, results;
+    std::vector<TensorView> views;
+    uint64_t mark = 0;
+  };
 
   std::shared_ptr<runtime::Core> core_;
   std::shared_ptr<const runtime::Instance> instance_;
@@ -186,6 +204,8 @@ class CompiledGraph {
   std::map<std::string, Literal, std::less<>> handles_;
   std::optional<std::pair<int64_t, int64_t>> active_rows_;
   std::shared_future<NamedLiterals> pending_;
+  std::vector<Started> started_;    // kAhead places, in turn
+  uint64_t starts_ = 0, ends_ = 0;  // runs that were started and finished
 };
 
 CompiledGraph compile(const ir::Graph& graph, const NamedLiterals& weights = {},

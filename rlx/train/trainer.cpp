@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 
 #include "rlx/base/error.h"
 #include "rlx/base/pool.h"
@@ -115,6 +116,17 @@ struct Trainer::Impl {
     for (const std::string& name : step.saved) inputs.push_back({name, first->view(name)});
   }
 
+  void read_results(StepResult& out) const {
+    out.loss = scalar_of((forward ? *first : *last)[size_t(loss_at)]);
+    if (norm_at >= 0) out.grad_norm = scalar_of((*last)[size_t(norm_at)]);
+    if (finite_at >= 0) out.skipped = scalar_of((*last)[size_t(finite_at)]) == 0;
+  }
+
+  struct Started {
+    StepResult result;
+    bool done = false;  // it was waited for
+  };
+
   TrainOptions options;
   StepGraph step;
   NamedLiterals frozen;
@@ -123,6 +135,7 @@ struct Trainer::Impl {
   int loss_at = -1, norm_at = -1, finite_at = -1;  // among the outputs; -1: not there
   std::vector<Input> inputs, first_inputs;
   std::optional<Outputs> first, last;
+  std::deque<Started> started;
   int64_t steps = 0;
 };
 
@@ -136,6 +149,9 @@ Trainer& Trainer::operator=(Trainer&&) noexcept = default;
 
 StepResult Trainer::step(std::span<const Input> batch) {
   Impl& t = *impl_;
+  if (!t.started.empty())
+    throw invalid("train: step: ", t.started.size(),
+                  " steps were started and not finished; finish them first");
   StepResult out{.step = t.steps, .rate = t.options.rate(t.steps)};
   if (t.finite_at >= 0) out.scale = scalar_of(t.program.state("train/scale"));
   t.inputs.assign(batch.begin(), batch.end());
@@ -143,9 +159,39 @@ StepResult Trainer::step(std::span<const Input> batch) {
   t.inputs.push_back({"train/rate", view(&out.rate, {})});
   t.last.emplace(t.program.run(std::span<const Input>(t.inputs)));
   ++t.steps;
-  out.loss = scalar_of((t.forward ? *t.first : *t.last)[size_t(t.loss_at)]);
-  if (t.norm_at >= 0) out.grad_norm = scalar_of((*t.last)[size_t(t.norm_at)]);
-  if (t.finite_at >= 0) out.skipped = scalar_of((*t.last)[size_t(t.finite_at)]) == 0;
+  t.read_results(out);
+  return out;
+}
+
+// What the scale is and what the forward part saved is known when a step has ended.
+void Trainer::start_step(std::span<const Input> batch) {
+  Impl& t = *impl_;
+  if (t.started.size() == CompiledGraph::kAhead)
+    throw invalid("train: start_step: ", t.started.size(), " steps are on their way; finish one first");
+  if (t.finite_at >= 0 || t.forward) {
+    if (!t.started.empty())
+      throw invalid(
+          "train: start_step: with a loss scale or an activation budget one step is on its way; finish it first");
+    const StepResult done = step(batch);
+    t.started.push_back({done, true});
+    return;
+  }
+  const StepResult begun{.step = t.steps, .rate = t.options.rate(t.steps)};
+  t.inputs.assign(batch.begin(), batch.end());
+  t.inputs.push_back({"train/rate", view(&begun.rate, {})});
+  t.program.start(t.inputs);
+  t.started.push_back({begun, false});
+  ++t.steps;
+}
+
+StepResult Trainer::finish_step() {
+  Impl& t = *impl_;
+  if (t.started.empty()) throw invalid("train: finish_step: no step was started");
+  auto [out, done] = t.started.front();
+  t.started.pop_front();
+  if (done) return out;
+  t.last.emplace(t.program.finish());
+  t.read_results(out);
   return out;
 }
 

@@ -36,7 +36,13 @@ class Trainer {
   StepResult step(std::span<const Input> batch);
   StepResult step(std::initializer_list<Input> batch) { return step(std::span(batch.begin(), batch.size())); }
   StepResult step(const NamedLiterals& batch);
-  /// An output of the loss graph in the last step, valid until the next.
+  /// Queues a step and returns while a device works on it, so that the next batch is on its way before the loss of this one is known; the batch may change once
+  /// the call returns. `finish_step` waits for the oldest step that was started. Until all are finished nothing but these two may be called, and at most
+  /// CompiledGraph::kAhead may be on their way. With a loss scale or an activation budget the call waits for the step.
+  void start_step(std::span<const Input> batch);
+  void start_step(std::initializer_list<Input> batch) { start_step(std::span(batch.begin(), batch.size())); }
+  StepResult finish_step();
+  /// An output of the loss graph in the last finished step, valid until the next.
   const TensorView& output(std::string_view name) const;
 
   /// Steps called so far; the schedule goes by it.

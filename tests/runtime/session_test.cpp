@@ -213,6 +213,41 @@ TEST(Background, runs_are_the_same_as_plain_ones) {
   EXPECT_EQ(all[2], expected);
 }
 
+TEST(Ahead, runs_are_the_same_as_plain_ones_in_their_order) {
+  const ir::Graph g = graph("graph @g(x: f32[2], s: f32[2]) { n = add(s, x) y = neg(n) return y, n }");
+  CompiledGraph f = compile(g, {}, {.states = {{"s", "n"}}});
+  float x[2] = {1, 2};
+  f.start(std::vector<Input>{{"x", view(x, {2})}});
+  x[0] = 10;
+  f.start(std::vector<Input>{{"x", view(x, {2})}});
+  EXPECT_EQ(error_of([&] { f.start(std::vector<Input>{{"x", view(x, {2})}}); }),
+            "start: 2 runs are on their way; finish one first");
+  EXPECT_EQ(error_of([&] { f.run({{"x", view(x, {2})}}); }),
+            "run: 2 runs were started and not finished; finish them first");
+  const Outputs first = f.finish();
+  const TensorView y = first[0];
+  EXPECT_EQ(y.as<float>()[0], -1);
+  const Outputs second = f.finish();
+  EXPECT_EQ(second[0].as<float>()[0], -11);
+  EXPECT_EQ(second[0].as<float>()[1], -4);
+  EXPECT_EQ(y.as<float>()[0], -1);  // of the one before, still there
+  EXPECT_EQ(error_of([&] { f.finish(); }), "finish: no run was started");
+  EXPECT_EQ(f.state("s").as<float>()[0], 11);
+  EXPECT_EQ(f.run({{"x", view(x, {2})}})[0].as<float>()[0], -21);
+}
+
+TEST(Ahead, sizes_may_change_from_run_to_run_and_errors_start_nothing) {
+  CompiledGraph f = compile(graph("graph @g(x: f32[n]) { y = neg(x) return y }"));
+  const float x[5] = {1, 2, 3, 4, 5};
+  f.start(std::vector<Input>{{"x", view(x, {2})}});
+  EXPECT_NE(error_of([&] { f.start({}); }).find("input 'x'"), std::string::npos);
+  f.start(std::vector<Input>{{"x", view(x, {5})}});
+  EXPECT_EQ(f.finish()[0].elements(), 2);
+  const Outputs last = f.finish();
+  EXPECT_EQ(last[0].elements(), 5);
+  EXPECT_EQ(last[0].as<float>()[4], -5);
+}
+
 TEST(Background, errors_come_where_results_are_asked_for) {
   CompiledGraph f = compile(linear(), {{"w", kW}});
   f.commit_no_wait({});

@@ -72,6 +72,43 @@ TEST(Trainer, makes_the_loss_small_at_any_number_of_rows) {
   EXPECT_EQ(t.output("error").shape(), parse_shape("f32[3,2]"));
 }
 
+TEST(Trainer, steps_that_are_queued_ahead_are_the_same_steps) {
+  const TrainOptions plain{.optimizer = adamw(), .rate = cosine(0.01, 10)};
+  TrainOptions scaled = plain;
+  scaled.loss_scale = LossScale();
+  for (const TrainOptions& options : {plain, scaled}) {
+    Trainer a(network(), weights(), options), b(network(), weights(), options);
+    const size_t ahead = options.loss_scale ? 1 : CompiledGraph::kAhead;
+    std::vector<StepResult> told;
+    for (uint64_t i = 0; i < 7; ++i) {
+      const NamedLiterals one = batch(5, i);
+      b.start_step({{"x", view(one.at("x"))}, {"t", view(one.at("t"))}});
+      if (i + 1 >= ahead) told.push_back(b.finish_step());
+    }
+    while (told.size() < 7) told.push_back(b.finish_step());
+    for (uint64_t i = 0; i < 7; ++i) {
+      const StepResult want = a.step(batch(5, i));
+      EXPECT_EQ(told[i].step, want.step);
+      EXPECT_EQ(told[i].loss, want.loss);
+      EXPECT_EQ(told[i].rate, want.rate);
+      EXPECT_EQ(told[i].scale, want.scale);
+    }
+    expect_same(a.weights(), b.weights());
+  }
+}
+
+TEST(Trainer, tells_of_steps_that_were_not_finished) {
+  Trainer t(network(), weights(), {.optimizer = adam(), .rate = constant(0.01)});
+  const NamedLiterals one = batch(5, 1);
+  EXPECT_EQ(test::error_of([&] { t.finish_step(); }), "train: finish_step: no step was started");
+  t.start_step({{"x", view(one.at("x"))}, {"t", view(one.at("t"))}});
+  EXPECT_EQ(test::error_of([&] { t.step(one); }),
+            "train: step: 1 steps were started and not finished; finish them first");
+  EXPECT_NE(test::error_of([&] { t.weights(); }).find("finish them first"), std::string::npos);
+  t.finish_step();
+  EXPECT_EQ(t.output("error").shape(), parse_shape("f32[5,2]"));
+}
+
 TEST(Trainer, changes_weights_in_their_place) {
   for (const Optimizer& optimizer : {sgd(), sgd({.momentum = 0.9}), adam(), adamw(), lion()}) {
     SCOPED_TRACE(optimizer.name);

@@ -9,6 +9,7 @@ namespace rlx::cuda {
 namespace {
 
 constexpr unsigned kNonBlocking = 1;  // CU_STREAM_NON_BLOCKING
+constexpr unsigned kWithoutTime = 2;  // CU_EVENT_DISABLE_TIMING
 // A branch that was not taken yet is loaded while it is recorded, which the stricter modes refuse.
 constexpr int kCaptureRelaxed = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED
 
@@ -41,6 +42,9 @@ GpuQueue::GpuQueue(const Gpu& gpu, Functions& functions)
 GpuQueue::~GpuQueue() {
   const Driver& d = stream_.gpu.use();
   for (Recording& r : recordings_) forget(r);
+  for (Event_* e : events_) {
+    if (e) d.EventDestroy(e);
+  }
   d.StreamSynchronize(stream_.handle);
   d.StreamDestroy(stream_.handle);
 }
@@ -59,6 +63,26 @@ void GpuQueue::download(std::byte* to, const std::byte* from, size_t n) {
 
 void GpuQueue::wait() {
   check(stream_.gpu.use().StreamSynchronize(stream_.handle), "queued work");
+  throw_fault();
+}
+
+uint64_t GpuQueue::mark() {
+  const Driver& d = stream_.gpu.use();
+  Event_*& event = events_[marks_ % kMarks];
+  if (!event) check(d.EventCreate(&event, kWithoutTime), "making an event");
+  check(d.EventRecord(event, stream_.handle), "marking a place among queued work");
+  return marks_++;
+}
+
+void GpuQueue::wait_for(uint64_t mark) {
+  const Driver& d = stream_.gpu.use();
+  if (!d.EventSynchronize) return wait();
+  RLX_CHECK(mark < marks_ && marks_ - mark <= kMarks, "mark ", mark, " of ", marks_);
+  check(d.EventSynchronize(events_[mark % kMarks]), "queued work");
+  throw_fault();
+}
+
+void GpuQueue::throw_fault() {
   if (const uint64_t fault = *stream_.fault; fault != 0) {
     *stream_.fault = 0;
     throw invalid(fault_text(fault));

@@ -5,6 +5,7 @@
 #include "rlx/backend/cuda/compile/function.h"
 #include "rlx/backend/cuda/driver/gpu.h"
 #include "rlx/backend/executable.h"
+#include "rlx/backend/marks.h"
 
 namespace rlx::cuda {
 
@@ -17,7 +18,7 @@ struct Stream {
 };
 inline Stream& stream_of(const backend::Launch& l) { return *static_cast<Stream*>(l.stream); }
 
-class GpuQueue final : public backend::Queue {
+class GpuQueue final : public backend::Queue, public backend::Marks {
  public:
   GpuQueue(const Gpu& gpu, Functions& functions);
   ~GpuQueue() override;
@@ -28,6 +29,8 @@ class GpuQueue final : public backend::Queue {
   void download(std::byte* to, const std::byte* from, size_t bytes) override;
   void run(const backend::Executable&, const backend::Frame&) override;
   void wait() override;
+  uint64_t mark() override;
+  void wait_for(uint64_t mark) override;
 
  private:
   /// A program on fixed addresses.
@@ -39,11 +42,13 @@ class GpuQueue final : public backend::Queue {
     uint64_t used = 0;
   };
   static constexpr size_t kRecordings = 32;
+  static constexpr size_t kMarks = 4;  // that are known
 
   Recording& recording_of(const backend::Executable&, const backend::Frame&, bool& known);
   GraphExec_* record(const backend::Executable&, const backend::Frame&);
   GraphExec_* record_as_it_is(const backend::Executable&, const backend::Frame&);
   void forget(Recording&);
+  void throw_fault();
 
   Stream stream_;
   Functions& functions_;
@@ -51,7 +56,8 @@ class GpuQueue final : public backend::Queue {
   std::vector<std::byte*> addresses_;
   std::vector<Recording> recordings_;
   std::vector<const void*> bases_;  // of the run in progress
-  uint64_t runs_ = 0;
+  uint64_t runs_ = 0, marks_ = 0;
+  Event_* events_[kMarks] = {};  // of the last marks
 };
 
 }  // namespace rlx::cuda

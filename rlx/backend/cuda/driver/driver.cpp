@@ -61,6 +61,7 @@ std::string load(Driver& d) {
   get(d.EventElapsedTime, "cuEventElapsedTime");
   std::vector<std::string> newer;
   const auto try_get = [&](auto& f, const char* name) { library.load(f, name, newer); };
+  try_get(d.EventSynchronize, "cuEventSynchronize");
   try_get(d.StreamGetCaptureInfo, "cuStreamGetCaptureInfo_v3");
   try_get(d.StreamUpdateCaptureDependencies, "cuStreamUpdateCaptureDependencies_v2");
   try_get(d.StreamBeginCaptureToGraph, "cuStreamBeginCaptureToGraph");

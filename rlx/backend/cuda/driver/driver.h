@@ -94,6 +94,8 @@ struct Driver {
   Result (*EventRecord)(Event_*, Stream_*);
   Result (*EventElapsedTime)(float* milliseconds, Event_* from, Event_* to);
 
+  Result (*EventSynchronize)(Event_*);  // may be null: then streams are waited for
+
   // Null where the driver is older than 12.4.
   Result (*StreamGetCaptureInfo)(Stream_*, int* status, uint64_t* id, Graph_**, Node_* const** last,
                                  const EdgeData**, size_t* count);
