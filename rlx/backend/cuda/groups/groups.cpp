@@ -36,7 +36,7 @@ std::optional<ir::Graph> with_groups(const ir::Graph& given, const ir::Target& t
   }
   const ir::Graph& g = changed ? *changed : given;
   std::vector<Group> groups;
-  for (const auto find : {product_groups, rows_groups, loss_groups, region_groups}) {
+  for (const auto find : {product_groups, rows_groups, loss_groups, region_groups, gradients_groups}) {
     for (Group& group : find(g)) groups.push_back(std::move(group));
   }
   if (auto joined = backend::with_groups(g, target, groups)) changed = std::move(joined);

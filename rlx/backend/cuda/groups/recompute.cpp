@@ -14,12 +14,15 @@ namespace {
 
 constexpr int64_t kLarge = 1 << 20;   // elements that are worth it
 constexpr size_t kMostOperators = 3;  // of a value that is made again
+constexpr int64_t kFewer = 64;  // so many times fewer numbers are kept rather than made again: those of rows
 
 /// How a result is made from operands of its node: nodes of the body, in order.
 struct Recipe {
   const ir::Node* maker;
   ir::Value value;  // in the body
   std::vector<const ir::Node*> nodes;
+  ir::ValueMap<ir::Value> kept = {};  // values of the body that the node gives too, and those results
+  ir::Values wanted = {};             // values of the body that the node should give
 };
 
 /// A node as `fused` one.
@@ -41,6 +44,50 @@ class Recomputer {
         if (auto recipe = recipe_of(*n, r)) recipes_.emplace(n->result(r), std::move(*recipe));
       }
     }
+  }
+
+  /// The graph in which nodes also give what recipes want of them; nothing where that is nothing.
+  std::optional<ir::Graph> with_what_is_wanted() const {
+    std::map<ir::NodeId, ir::Values> wanted;
+    for (const auto& [value, recipe] : recipes_) {
+      ir::Values& all = wanted[recipe.maker->id];
+      for (const ir::Value v : recipe.wanted) {
+        if (std::find(all.begin(), all.end(), v) == all.end()) all.push_back(v);
+      }
+    }
+    std::erase_if(wanted, [](const auto& w) { return w.second.empty(); });
+    if (wanted.empty()) return std::nullopt;
+    ir::Graph out(g_.name());
+    ir::Cloner copy(out);
+    for (const ir::NodeId id : g_.leaves()) copy.copy(g_.node(id));
+    for (const ir::Node* n : g_.nodes()) {
+      if (n->op->traits.leaf) continue;
+      const auto more = wanted.find(n->id);
+      if (more == wanted.end()) {
+        copy.copy(*n);
+        continue;
+      }
+      const ir::Graph& old = *n->as<ops::Fused>().body;  // a single operator has nothing inside
+      ir::Graph body("fused");
+      ir::Cloner inside(body);
+      for (const ir::NodeId leaf : old.leaves()) inside.copy(old.node(leaf));
+      for (const ir::Node* inner : old.nodes()) {
+        if (!inner->op->traits.leaf) inside.copy(*inner);
+      }
+      ir::Values results = inside.at(old.outputs());
+      for (const ir::Value v : more->second) results.push_back(inside.at(v));
+      body.set_outputs(results);
+      auto attrs = std::make_shared<ops::Fused::Attrs>(
+          ops::Fused::Attrs{std::make_shared<const ir::Graph>(std::move(body))});
+      copy.copy(*n, std::move(attrs));
+    }
+    copy.copy_outputs(g_);
+    return out;
+  }
+
+  /// Recipes that a region of the target cannot take are none.
+  void ask_the_target() {
+    std::erase_if(recipes_, [](const auto& r) { return !r.second.wanted.empty(); });
     while (drop_refused()) {
     }
   }
@@ -103,6 +150,11 @@ class Recomputer {
       return std::nullopt;
     const ir::Graph& body = body_of(n);
     Recipe out{&n, body.outputs()[r], {}};
+    for (const auto& [value, other] : recipes_) {  // one that needs this result
+      for (const auto& [inside, result] : other.kept) {
+        if (result == n.result(r)) return std::nullopt;
+      }
+    }
     std::set<ir::NodeId> wanted{out.value.node};
     int64_t bytes = 0;
     size_t operators = 0;
@@ -116,6 +168,18 @@ class Recomputer {
         bytes += g_.shape(from).size_bytes();
         continue;
       }
+      if (inner.id != out.value.node && !inner.is<ir::Full>()) {
+        if (const auto result = given(n, inner.result())) {
+          out.kept.emplace(inner.result(), *result);
+          bytes += inner.shapes[0].size_bytes();
+          continue;
+        }
+        if (inner.shapes[0].elements() * kFewer <= type.elements()) {
+          out.wanted.push_back(inner.result());
+          bytes += inner.shapes[0].size_bytes();
+          continue;
+        }
+      }
       const bool cheap = inner.op->traits.elementwise || inner.is<ops::Cast>();
       if (!cheap && !inner.is<ir::Full>()) return std::nullopt;
       operators += cheap;
@@ -124,6 +188,15 @@ class Recomputer {
     }
     if (operators == 0 || operators > kMostOperators || bytes >= type.size_bytes()) return std::nullopt;
     return out;
+  }
+
+  // The result of a node that is this value of its body and stays.
+  std::optional<ir::Value> given(const ir::Node& n, ir::Value inside) {
+    const auto& outputs = body_of(n).outputs();
+    const auto at = std::find(outputs.begin(), outputs.end(), inside);
+    if (at == outputs.end()) return std::nullopt;
+    const ir::Value result = n.result(uint32_t(at - outputs.begin()));
+    return recipes_.contains(result) ? std::nullopt : std::optional(result);
   }
 
   bool only_regions_read(const ir::Node& n, uint32_t r) const {
@@ -193,8 +266,12 @@ class Recomputer {
     const ir::Graph& from = body_of(*recipe.maker);
     for (const ir::Node* inner : recipe.nodes) {
       for (const ir::Value v : inner->inputs) {
-        if (from.node(v).is<ir::Input>() && !inside.has(v))
+        if (inside.has(v)) continue;
+        if (const auto kept = recipe.kept.find(v); kept != recipe.kept.end()) {
+          inside.set(v, operand(kept->second));
+        } else if (from.node(v).is<ir::Input>()) {
           inside.set(v, operand(operand_of(*recipe.maker, v.node)));
+        }
       }
       inside.copy(*inner);
     }
@@ -229,7 +306,10 @@ class Recomputer {
 }  // namespace
 
 std::optional<ir::Graph> with_recomputation(const ir::Graph& g, const ir::Target& target) {
-  return Recomputer(g, target).run();
+  const std::optional<ir::Graph> wider = Recomputer(g, target).with_what_is_wanted();
+  Recomputer recomputer(wider ? *wider : g, target);
+  recomputer.ask_the_target();
+  return recomputer.run();
 }
 
 }  // namespace rlx::cuda

@@ -1,12 +1,16 @@
 // All gradients of attention of f16 and bf16 heads. What is not taken here is taken apart into products.
 #include <algorithm>
 
+#include "rlx/backend/cuda/groups/groups.h"
 #include "rlx/backend/cuda/kernels/attention.h"
 #include "rlx/backend/cuda/kernels/attention_backward.h"
 #include "rlx/backend/cuda/kernels/attention_backward_pipeline.h"
 #include "rlx/backend/cuda/kernels/matrix_groups.h"
 #include "rlx/backend/cuda/nodes/head_maps.h"
 #include "rlx/backend/cuda/nodes/on_first_use.h"
+#include "rlx/backend/cuda/nodes/untried.h"
+#include "rlx/ops/control/fused.h"
+#include "rlx/ops/shape/concat.h"
 
 namespace rlx::cuda {
 namespace {
@@ -160,10 +164,85 @@ class BackwardStep final : public Step {
 
 std::unique_ptr<Step> prepare(const Request& r) { return std::make_unique<BackwardStep>(r); }
 
+/// Gradients that are written where they lie side by side (groups/groups.h).
+struct SideBySide {
+  const ir::Node* gradients = nullptr;
+  std::vector<Arg> in, out;      // as the kernel sees them
+  std::vector<int> operands;     // of the group
+  std::vector<int64_t> offsets;  // of dq, dk and dv, in bytes
+  std::string problem;
+};
+
+SideBySide read_group(const Request& r) {
+  const ir::Graph& body = *r.node.as<ops::Fused>().body;
+  SideBySide out;
+  const ir::Node* concat = nullptr;
+  for (const ir::Node* n : body.nodes()) {
+    if (n->is<ops::AttentionBackward>()) out.gradients = n;
+    if (n->is<ops::Concat>()) concat = n;
+  }
+  if (!out.gradients || !concat || r.out.size() != 1) {
+    out.problem = "no gradients side by side";
+    return out;
+  }
+  const auto leaves = body.leaves();
+  for (const ir::Value v : out.gradients->inputs) {
+    out.operands.push_back(int(std::find(leaves.begin(), leaves.end(), v.node) - leaves.begin()));
+    out.in.push_back(r.in[size_t(out.operands.back())]);
+  }
+  int axis = concat->as<ops::Concat>().axis;
+  normalize_axis(axis, concat->shapes[0].rank());
+  const Arg& whole = r.out[0];
+  const int64_t step = whole.layout.strides[size_t(axis)] * int64_t(dtype_size(whole.dtype()));
+  for (uint32_t k = 0; k < 3; ++k) {
+    int64_t before = 0;
+    size_t found = concat->inputs.size();
+    for (size_t i = 0; i < concat->inputs.size() && found == concat->inputs.size(); ++i) {
+      if (concat->inputs[i] == out.gradients->result(k)) {
+        found = i;
+      } else {
+        before += body.shape(concat->inputs[i]).dim(axis).value();
+      }
+    }
+    if (found == concat->inputs.size() || concat->inputs.size() != 3) {
+      out.problem = "other parts than the three gradients";
+      return out;
+    }
+    out.offsets.push_back(before * step);
+    out.out.push_back({.shape = out.gradients->shapes[k], .layout = whole.layout});
+  }
+  return out;
+}
+
+Support accepts_side_by_side(const Request& r) {
+  if (r.node.as<ops::Fused>().body->name() != kGradientsGroup) return Support::no("no group of gradients");
+  if (!takes_untried()) return Support::no(kUntried);
+  const SideBySide g = read_group(r);
+  if (!g.problem.empty()) return Support::no(g.problem);
+  return accepts({*g.gradients, g.in, g.out, r.threads, r.builder});
+}
+
+std::unique_ptr<Step> prepare_side_by_side(const Request& r) {
+  const SideBySide g = read_group(r);
+  const Request inside{*g.gradients, g.in, g.out, r.threads, r.builder};
+  const auto step = std::make_shared<const BackwardStep>(inside);
+  return make_gpu_step(step->note + ", side by side",
+                       [step, operands = g.operands, offsets = g.offsets](Stream&, const Launch& l) {
+                         std::vector<std::byte*> in, out;
+                         for (const int i : operands) in.push_back(l.in[i]);
+                         for (const int64_t o : offsets) out.push_back(l.out[0] + o);
+                         Launch one = l;
+                         one.in = in.data();
+                         one.out = out.data();
+                         step->run(one);
+                       });
+}
+
 }  // namespace
 
 void add_attention_backward(KernelTable& table) {
   table.add<ops::AttentionBackward>({"attention_backward", accepts, prepare});
+  table.add<ops::Fused>({"gradients_group", accepts_side_by_side, prepare_side_by_side});
 }
 
 }  // namespace rlx::cuda

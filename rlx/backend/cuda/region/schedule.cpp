@@ -75,16 +75,17 @@ bool rows_are_neighbours(const Region& r) {
 // Elements that lie beside each other in neighbouring rows are read together, where one pass over the columns is all there is.
 int widest_row_vector(const Region& r) {
   if (!one_pass(r)) return 1;
+  const auto along = size_t(r.row_rank) - 1;
+  const auto moves = [&](const Argument& a) {  // a number for all rows is read by itself
+    return !r.is_per_row(a) && (a.role != Role::in || a.strides[along] != 0);
+  };
   size_t size = 1;
   for (const Argument& a : r.arguments) {
-    if (!r.is_per_row(a)) size = std::max(size, dtype_size(a.dtype));
+    if (moves(a)) size = std::max(size, dtype_size(a.dtype));
   }
   for (int v = std::min<int>(8, int(16 / size)); v > 1; v /= 2) {
-    bool fits = r.dims[size_t(r.row_rank) - 1] % v == 0;
-    for (const Argument& a : r.arguments) {
-      const bool repeated = a.role == Role::in && a.strides[size_t(r.row_rank) - 1] == 0;
-      if (!r.is_per_row(a) && !repeated) fits = fits && is_row_vector(r, a, v);
-    }
+    bool fits = r.dims[along] % v == 0;
+    for (const Argument& a : r.arguments) fits = fits && (!moves(a) || is_row_vector(r, a, v));
     if (fits) return v;
   }
   return 1;
