@@ -37,6 +37,10 @@ GpuQueue::GpuQueue(const Gpu& gpu, Functions& functions)
   check(gpu.use().StreamCreate(&stream_.handle, kNonBlocking), "opening a stream");
   stream_.fault = reinterpret_cast<uint64_t*>(fault_.get());
   *stream_.fault = 0;
+  if (!makes_phases(functions)) return;
+  meeting_ = backend::Block(gpu.memory(), Chain::kMeetingBytes);
+  gpu.memory().clear(meeting_.get(), meeting_.size());
+  chain_ = std::make_unique<Chain>(functions, gpu.multiprocessors(), meeting_.get(), stream_.fault);
 }
 
 GpuQueue::~GpuQueue() {
@@ -85,6 +89,7 @@ void GpuQueue::wait_for(uint64_t mark) {
 void GpuQueue::throw_fault() {
   if (const uint64_t fault = *stream_.fault; fault != 0) {
     *stream_.fault = 0;
+    if (chain_) stream_.gpu.memory().clear(meeting_.get(), meeting_.size());
     throw invalid(fault_text(fault));
   }
 }
@@ -118,15 +123,22 @@ void GpuQueue::forget(Recording& r) {
   r.graph = nullptr;
 }
 
-// A driver that cannot record kernels that overlap gets them one behind the other, from then on.
+// A driver that takes no kernel for many steps gets the steps; one that cannot record kernels that overlap gets them one behind the other, from then on.
 GraphExec_* GpuQueue::record(const backend::Executable& program, const backend::Frame& f) {
-  if (!functions_.overlaps()) return record_as_it_is(program, f);
+  if (chain_ && chain_problem_.empty()) {
+    try {
+      return record_as_it_is(program, f, chain_.get());
+    } catch (const Error& e) {
+      chain_problem_ = e.message();
+    }
+  }
+  if (!functions_.overlaps()) return record_as_it_is(program, f, nullptr);
   try {
-    return record_as_it_is(program, f);
+    return record_as_it_is(program, f, nullptr);
   } catch (const Error&) {
     functions_.set_overlaps(false);
     try {
-      return record_as_it_is(program, f);
+      return record_as_it_is(program, f, nullptr);
     } catch (...) {
       functions_.set_overlaps(true);  // not their fault
       throw;
@@ -134,13 +146,19 @@ GraphExec_* GpuQueue::record(const backend::Executable& program, const backend::
   }
 }
 
-GraphExec_* GpuQueue::record_as_it_is(const backend::Executable& program, const backend::Frame& f) {
+GraphExec_* GpuQueue::record_as_it_is(const backend::Executable& program, const backend::Frame& f,
+                                      Chain* chain) {
   const Driver& d = stream_.gpu.use();
   check(d.StreamBeginCapture(stream_.handle, kCaptureRelaxed), "beginning to record");
   Graph_* graph = nullptr;
+  stream_.chain = chain;
   try {
     program.run(f);
+    if (chain) chain->end(stream_.handle);
+    stream_.chain = nullptr;
   } catch (...) {
+    stream_.chain = nullptr;
+    if (chain) chain->clear();
     d.StreamEndCapture(stream_.handle, &graph);
     if (graph) d.GraphDestroy(graph);
     throw;

@@ -2,7 +2,7 @@
 // repeated from then on.
 #pragma once
 
-#include "rlx/backend/cuda/compile/function.h"
+#include "rlx/backend/cuda/chain.h"
 #include "rlx/backend/cuda/driver/gpu.h"
 #include "rlx/backend/executable.h"
 #include "rlx/backend/marks.h"
@@ -15,8 +15,17 @@ struct Stream {
   Stream_* handle = nullptr;
   /// A word that kernels set when an operand is wrong: see fault.h. Memory of the host that the GPU writes.
   uint64_t* fault = nullptr;
+  /// While a program is recorded: steps that wait to become one kernel.
+  Chain* chain = nullptr;
 };
-inline Stream& stream_of(const backend::Launch& l) { return *static_cast<Stream*>(l.stream); }
+/// What waits is queued first.
+inline Stream& stream_of(const backend::Launch& l) {
+  Stream& s = *static_cast<Stream*>(l.stream);
+  if (s.chain) s.chain->end(s.handle);
+  return s;
+}
+/// Where a step that has a phase waits, or null.
+inline Chain* chain_of(const backend::Launch& l) { return static_cast<Stream*>(l.stream)->chain; }
 
 class GpuQueue final : public backend::Queue, public backend::Marks {
  public:
@@ -32,6 +41,10 @@ class GpuQueue final : public backend::Queue, public backend::Marks {
   uint64_t mark() override;
   void wait_for(uint64_t mark) override;
 
+  /// Steps that were recorded as parts of one kernel so far; why the driver took no such kernel, or nothing.
+  size_t chained() const { return chain_ ? chain_->chained() : 0; }
+  const std::string& chain_problem() const { return chain_problem_; }
+
  private:
   /// A program on fixed addresses.
   struct Recording {
@@ -46,13 +59,16 @@ class GpuQueue final : public backend::Queue, public backend::Marks {
 
   Recording& recording_of(const backend::Executable&, const backend::Frame&, bool& known);
   GraphExec_* record(const backend::Executable&, const backend::Frame&);
-  GraphExec_* record_as_it_is(const backend::Executable&, const backend::Frame&);
+  GraphExec_* record_as_it_is(const backend::Executable&, const backend::Frame&, Chain*);
   void forget(Recording&);
   void throw_fault();
 
   Stream stream_;
   Functions& functions_;
   backend::Block fault_;
+  backend::Block meeting_;
+  std::unique_ptr<Chain> chain_;
+  std::string chain_problem_;
   std::vector<std::byte*> addresses_;
   std::vector<Recording> recordings_;
   std::vector<const void*> bases_;  // of the run in progress

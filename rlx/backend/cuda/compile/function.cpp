@@ -13,6 +13,7 @@ namespace {
 
 constexpr int kMaxDynamicShared = 8;  // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 
+constexpr int kCooperative = 2;                // CU_LAUNCH_ATTRIBUTE_COOPERATIVE
 constexpr int kProgrammaticSerialization = 6;  // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 
 thread_local bool apart = false;
@@ -27,7 +28,8 @@ Functions::Functions(std::string architecture, const Gpu* gpu)
   overlaps_ = gpu_ != nullptr && gpu_->major() >= 9 && option("RLX_CUDA_OVERLAP").value_or("1") != "0";
 }
 
-void Function::launch(Stream_* stream, Grid grid, Grid block, size_t shared_bytes, void** parameters) const {
+void Function::launch(Stream_* stream, Grid grid, Grid block, size_t shared_bytes, void** parameters,
+                      Together together) const {
   if (grid.x <= 0 || grid.y <= 0 || grid.z <= 0) return;
   owner_.load(*this);
   const Driver& d = owner_.gpu_->use();
@@ -35,8 +37,8 @@ void Function::launch(Stream_* stream, Grid grid, Grid block, size_t shared_byte
     check(d.FuncSetAttribute(handle_, kMaxDynamicShared, int(shared_bytes)), "asking for shared memory");
     shared_bytes_ = shared_bytes;
   }
-  LaunchAttribute overlap{.id = kProgrammaticSerialization};
-  overlap.value[0] = 1;
+  LaunchAttribute how{.id = together == Together::yes ? kCooperative : kProgrammaticSerialization};
+  how.value[0] = 1;
   const LaunchConfig config{unsigned(grid.x),
                             unsigned(grid.y),
                             unsigned(grid.z),
@@ -45,8 +47,8 @@ void Function::launch(Stream_* stream, Grid grid, Grid block, size_t shared_byte
                             unsigned(block.z),
                             unsigned(shared_bytes),
                             stream,
-                            &overlap,
-                            owner_.overlaps() && !apart ? 1u : 0u};
+                            &how,
+                            together == Together::yes || (owner_.overlaps() && !apart) ? 1u : 0u};
   const Result r = d.LaunchKernelEx(&config, handle_, parameters, nullptr);
   if (r != 0) check(r, cat("the launch of ", source_.entry).c_str());
 }

@@ -19,13 +19,17 @@ struct Grid {
 
 class Functions;
 
+/// Whether all blocks of a launch must be on the processors at the same time, since they wait for each other.
+enum class Together : bool { no, yes };
+
 class Function {
  public:
   Function(Functions& owner, Source source) : owner_(owner), source_(std::move(source)) {}
   const Source& source() const { return source_; }
 
   /// Queues one run. Parameters are addresses of values, as the driver wants them. An empty grid is no work.
-  void launch(Stream_*, Grid grid, Grid block, size_t shared_bytes, void** parameters) const;
+  void launch(Stream_*, Grid grid, Grid block, size_t shared_bytes, void** parameters,
+              Together = Together::no) const;
   template <class... Values>
   void operator()(Stream_* stream, Grid grid, Grid block, size_t shared_bytes, Values... values) const {
     void* parameters[] = {static_cast<void*>(&values)..., nullptr};
