@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "rlx/backend/cuda/kernels/chain.h"
 #include "rlx/backend/cuda/kernels/few_rows.h"
 #include "rlx/backend/cuda/kernels/streamed_rows.h"
 #include "rlx/backend/cuda/region/printer.h"
@@ -76,6 +77,40 @@ ColumnProducts streamed_rows(const Device& device, const FewRows& p, const Colum
   return out;
 }
 
+std::vector<uint64_t> words_of(std::span<const std::byte* const> params) {
+  std::vector<uint64_t> out;
+  for (const std::byte* p : params) out.push_back(reinterpret_cast<uintptr_t>(p));
+  return out;
+}
+
+PhaseRef product_phase(const Device& device, const FewRows& p, const ColumnHooks& hooks,
+                       const std::string& text, int64_t row_bytes, int64_t chunk_bytes, size_t extra) {
+  if (!makes_phases(device.functions()) || !p.b_is_fixed || !hooks.wide) return nullptr;
+  const auto whole = [](size_t bytes) { return (bytes + 15) / 16 * 16; };
+  const size_t kept = hooks.kept ? whole(size_t(p.m * p.k) * dtype_size(p.dtype)) : 0;
+  const int64_t pieces = (row_bytes + chunk_bytes - 1) / chunk_bytes;
+  const int64_t processors = processors_of(device), columns = (p.n + processors - 1) / processors;
+  const size_t sums = size_t(columns * pieces * hooks.sides * p.m) * sizeof(float);
+  Phase out;
+  out.room = whole(extra) + kept + whole(sums);
+  if (out.room > size_t(kChainRoom)) return nullptr;
+  out.piece_bytes = chunk_bytes;
+  out.text = cat("constexpr int kSides = ", hooks.sides, ", kBlockThreads = ", kChainThreads,
+                 ", kWeightsRoom = ", whole(extra), ", kKeptRoom = ", kept, ";\n", text, kChainProduct);
+  return std::make_shared<const Phase>(std::move(out));
+}
+
+PhaseRef column_phase(const Device& device, const FewRows& p, const ColumnHooks& hooks) {
+  if (p.k * int64_t(dtype_size(p.dtype)) % 16 != 0) return nullptr;
+  const int64_t row = p.k * int64_t(dtype_size(p.dtype)), parts = (row + kChainPiece - 1) / kChainPiece;
+  const int64_t chunk = ((row + parts - 1) / parts + 15) / 16 * 16;
+  const size_t rows = hooks.kept ? 0 : size_t(p.m * row);
+  return product_phase(device, p, hooks,
+                       cat(sizes_text(p), "constexpr int kChunkBytes = ", chunk, ";\nconstexpr bool kKept = ",
+                           hooks.kept ? "true" : "false", ";\n", hooks.text, kPlainStream),
+                       row, chunk, rows);
+}
+
 ColumnProducts column_products(const Device& device, const FewRows& p, const ColumnHooks& hooks) {
   const int64_t processors = processors_of(device);
   const int64_t piece = 16 / int64_t(dtype_size(p.dtype));
@@ -110,6 +145,7 @@ std::optional<FewRowsKernel> FewRowsKernel::make(const Device& device, const Few
   out.p_ = p;
   if (p.b_row == 1 && p.b_column >= p.k && p.b_column % piece == 0) {
     out.kernel_ = column_products(device, p, {.text = plain_hooks(p)});
+    out.phase_ = column_phase(device, p, {.text = plain_hooks(p)});
     return out;
   }
   if (p.b_column == 1 && p.b_row >= p.n && p.b_row % piece == 0 && p.n % piece == 0) {
@@ -126,12 +162,19 @@ std::optional<FewRowsKernel> FewRowsKernel::make(const Device& device, const Few
   return std::nullopt;
 }
 
-void FewRowsKernel::run(const Stream& s, const void* a, const void* b, void* c) const {
-  struct {
+void FewRowsKernel::run(const Launch& l, const void* a, const void* b, void* c) const {
+  struct Params {
     const void *a, *b;
     void* c;
-  } const p{a, b, c};
-  (*kernel_.function)(s.handle, kernel_.grid, kernel_.block, kernel_.shared, p);
+  };
+  const auto launch = [kernel = kernel_, p = Params{a, b, c}](const Stream& s) {
+    (*kernel.function)(s.handle, kernel.grid, kernel.block, kernel.shared, p);
+  };
+  Chain* const chain = phase_ ? chain_of(l) : nullptr;
+  if (!chain) return launch(stream_of(l));
+  const auto word = [](const void* p) { return uint64_t(reinterpret_cast<uintptr_t>(p)); };
+  chain->add(phase_, {word(a), word(b), word(c)},
+             [launch, &s = *static_cast<Stream*>(l.stream)] { launch(s); });
 }
 
 }  // namespace rlx::cuda

@@ -17,6 +17,9 @@ struct FewRows {
       false;  // no kernel of the program makes it: it may be read before those in front have ended
 };
 
+/// Params of a launch as words of a phase.
+std::vector<uint64_t> words_of(std::span<const std::byte* const> params);
+
 /// How `column_products` (kernels/few_rows.h) gets at its operands.
 struct ColumnHooks {
   std::string text;  // Params, weights_of, row_of, make_rows, finish
@@ -40,6 +43,12 @@ ColumnProducts streamed_rows(const Device&, const FewRows&, const ColumnHooks&, 
                              int64_t chunk_bytes, size_t extra);
 /// Of `p` the type and the sizes count.
 ColumnProducts column_products(const Device&, const FewRows& p, const ColumnHooks&);
+/// Such products as a phase of a chain, or null where they are none: weights of `row_bytes` a column, in pieces of `chunk_bytes`. `text` and `extra` are meant as for streamed_rows, and make_rows
+/// is written for kChainThreads.
+PhaseRef product_phase(const Device&, const FewRows&, const ColumnHooks&, const std::string& text,
+                       int64_t row_bytes, int64_t chunk_bytes, size_t extra);
+/// The same for weights as they are.
+PhaseRef column_phase(const Device&, const FewRows&, const ColumnHooks&);
 /// Products of more rows are none of few.
 int64_t most_few_rows();
 
@@ -52,11 +61,13 @@ class FewRowsKernel {
   bool fits(const void* a, const void* b) const {
     return (reinterpret_cast<uintptr_t>(a) | reinterpret_cast<uintptr_t>(b)) % 16 == 0;
   }
-  void run(const Stream&, const void* a, const void* b, void* c) const;
+  /// Queues it, or lets it wait for the steps behind it.
+  void run(const Launch&, const void* a, const void* b, void* c) const;
 
  private:
   FewRows p_;
   ColumnProducts kernel_;
+  PhaseRef phase_;
 };
 
 }  // namespace rlx::cuda

@@ -99,14 +99,25 @@ int threads_for(const Device& device, const PackedProduct& p, int sides, bool wi
   return wide && fits ? packed_block_threads(device, row_bytes(p), p.n, sides) : 256;
 }
 
+// What stands before kernels whose weights stream.
+std::string stream_text(const PackedProduct& p, const ColumnHooks& hooks) {
+  return cat(rows_text(p, int(p.m), kBlockAlign, hooks),
+             "constexpr int kChunkStrips = ", chunk_strips(*p.format), ";\n", kPackedStream);
+}
+int64_t chunk_bytes(const quant::BlockFormat& f) { return chunk_strips(f) * kStrip / f.elements * f.bytes; }
+
+PhaseRef phase_of(const Device& device, const PackedProduct& p, const ColumnHooks& hooks) {
+  if (p.exact || p.experts > 0 || p.m > most_few_rows() || row_bytes(p) % 16 != 0) return nullptr;
+  const FewRows sizes{.dtype = p.type, .m = p.m, .n = p.n, .k = p.k, .b_is_fixed = p.is_fixed};
+  return product_phase(device, sizes, hooks, stream_text(p, hooks), row_bytes(p), chunk_bytes(*p.format),
+                       shared_bytes(p, int(p.m)));
+}
+
 // All rows of x in one launch, weights through shared memory.
 ColumnProducts streamed_product(const Device& device, const PackedProduct& p, const ColumnHooks& hooks) {
   const FewRows sizes{.dtype = p.type, .m = p.m, .n = p.n, .k = p.k, .b_is_fixed = p.is_fixed};
-  const int64_t strips = chunk_strips(*p.format);
-  return streamed_rows(device, sizes, hooks,
-                       cat(rows_text(p, int(p.m), kBlockAlign, hooks),
-                           "constexpr int kChunkStrips = ", strips, ";\n", kPackedStream),
-                       strips * kStrip / p.format->elements * p.format->bytes, shared_bytes(p, int(p.m)));
+  return streamed_rows(device, sizes, hooks, stream_text(p, hooks), chunk_bytes(*p.format),
+                       shared_bytes(p, int(p.m)));
 }
 
 // One matrix, rows of x where they lie.
@@ -145,12 +156,18 @@ Source tiles_source(const PackedProduct& p, const TileShape& t, int align) {
 constexpr int64_t kFewRows = 8;  // as many are read again from the cache rather than put on matrix units
 
 class PackedStep final : public Step {
+  struct Loaded {
+    FunctionRef function;
+    RowShape rows;
+  };
+
  public:
   PackedStep(const Device& device, const PackedProduct& p) : device_(device), p_(p) {
     multiprocessors_ = device.gpu() ? device.gpu()->multiprocessors() : 132;
     tiled_ = !p.exact && p.experts == 0 && p.m > kFewRows;
     aligned_ = load(kBlockAlign);
     if (threads_for(device, p, 1, true) > 256) stream_ = streamed_product(device, p, plain_hooks());
+    phase_ = phase_of(device, p, plain_hooks());
     if (tiled_) {
       rounding_ = device.functions().get({"packed_rounding", packed_text(p, kBlockAlign) + kPackedRounding});
       const size_t strips = size_t(p.m * p.k / kStrip);
@@ -167,6 +184,22 @@ class PackedStep final : public Step {
 
   void run(const Launch& l) const override {
     const Loaded& use = are_aligned({l.in[0], l.in[1]}) ? aligned_ : anywhere_.get([&] { return load(1); });
+    Chain* const chain = phase_ && &use == &aligned_ ? chain_of(l) : nullptr;
+    if (chain) {
+      const std::byte* const words[] = {l.in[0], l.in[1], l.out[0]};
+      chain->add(phase_, words_of(words), [this, &use, l, in = std::vector(l.in, l.in + 2), out = l.out[0]] {
+        Launch again = l;
+        std::byte* const to = out;
+        again.in = in.data(), again.out = &to;
+        queue(again, use);
+      });
+    } else {
+      queue(l, use);
+    }
+  }
+
+ private:
+  void queue(const Launch& l, const Loaded& use) const {
     if (tiled_) {
       run_tiles(l, use);
     } else if (stream_.function && &use == &aligned_) {
@@ -176,12 +209,6 @@ class PackedStep final : public Step {
       run_rows(l, use);
     }
   }
-
- private:
-  struct Loaded {
-    FunctionRef function;
-    RowShape rows;
-  };
 
   Loaded load(int align) const {
     const RowShape rows = row_shape(p_, multiprocessors_);
@@ -229,6 +256,7 @@ class PackedStep final : public Step {
   uint64_t fault_ = 0;
   Loaded aligned_;
   ColumnProducts stream_;  // null where another kernel is to be taken
+  PhaseRef phase_;
   FunctionRef rounding_;
   OnFirstUse<Loaded> anywhere_;
 };
@@ -418,6 +446,11 @@ ColumnProducts packed_rows(const Device& device, const ops::DequantMatmul::Attrs
   out.grid = {(groups + rounds - 1) / rounds};
   out.function = device.functions().get(rows_source(p, shape, hooks.wide ? kBlockAlign : 1, hooks));
   return out;
+}
+
+PhaseRef packed_phase(const Device& device, const ops::DequantMatmul::Attrs& a, const FewRows& sizes,
+                      const ColumnHooks& hooks) {
+  return phase_of(device, few_rows_of(a, sizes), hooks);
 }
 
 void run_packed_rows(const ColumnProducts& f, const Stream& s, int64_t rows, void* params) {

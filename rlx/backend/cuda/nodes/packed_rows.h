@@ -14,6 +14,9 @@ int packed_block_threads(const Device&, const ops::DequantMatmul::Attrs&, const 
 /// Of `sizes` the type and the sizes count; weights_of gives rows of blocks. For run_packed_rows.
 ColumnProducts packed_rows(const Device&, const ops::DequantMatmul::Attrs&, const FewRows& sizes,
                            const ColumnHooks&);
+/// The same as a phase of a chain, or null where it is none.
+PhaseRef packed_phase(const Device&, const ops::DequantMatmul::Attrs&, const FewRows& sizes,
+                      const ColumnHooks&);
 /// One launch; `params` points to Params.
 void run_packed_rows(const ColumnProducts&, const Stream&, int64_t rows, void* params);
 

@@ -122,6 +122,16 @@ std::string tiled_problem(const Reading& g, bool has_room) {
   return elements_problem(g);
 }
 
+// Whether what the region of rows keeps fits into the registers of so many threads.
+bool row_function_fits(const Reading& g, int threads) {
+  if (!g.rows) return true;
+  const region::Region r = *g.region_of(*g.rows).region;
+  for (const bool aligned : {true, false}) {
+    if (r.count(region::Role::scratch) > 0 && !block_schedule(r, threads, aligned).in_registers) return false;
+  }
+  return true;
+}
+
 std::string problem_of(const Reading& g) {
   const bool packed = g.products.front()->is<ops::DequantMatmul>();
   const int64_t piece = 16 / int64_t(dtype_size(g.dtype())), k = g.depth();
@@ -141,10 +151,7 @@ std::string problem_of(const Reading& g) {
     if (!built) return built.refusal;
     const region::Region& r = *built.region;
     if (!r.has_reduction() || r.rows() != g.row_count() || r.columns() != k) return "rows of another shape";
-    for (const bool aligned : {true, false}) {
-      if (r.count(region::Role::scratch) > 0 && !block_schedule(r, kThreads, aligned).in_registers)
-        return "rows too long for registers";
-    }
+    if (!row_function_fits(g, kThreads)) return "rows too long for registers";
   }
   return g.elements ? elements_problem(g) : std::string();
 }
@@ -294,6 +301,7 @@ class ProductGroupStep final : public Step {
     is_packed_ = g.products.front()->is<ops::DequantMatmul>();
     rows_ = g.row_count();
     wide_ = load(r, true);
+    load_phase(r);
     note = cat(g.rows ? "a region of rows, " : "", g.products.size(),
                g.products.size() == 1 ? " product" : " products", g.elements ? ", a region of elements" : "",
                ": ", g.row_count(), " x ", g.all_columns(), " x ", g.depth());
@@ -305,10 +313,13 @@ class ProductGroupStep final : public Step {
     const Loaded& use = aligned ? wide_ : anywhere_.get([&] { return load_anywhere(); });
     std::vector<const std::byte*> params;
     for (const int m : use.members) params.push_back(address(l, m));
-    if (is_packed_) return run_packed_rows(use.kernel, stream_of(l), rows_, params.data());
-    void* parameters[] = {params.data(), nullptr};
-    use.kernel.function->launch(stream_of(l).handle, use.kernel.grid, use.kernel.block, use.kernel.shared,
-                                parameters);
+    Chain* const chain = aligned && phase_ ? chain_of(l) : nullptr;
+    if (!chain) return launch(use.kernel, stream_of(l), params);
+    std::vector<const std::byte*> words;
+    for (const int m : phase_members_) words.push_back(address(l, m));
+    chain->add(phase_, words_of(words),
+               [this, &kernel = use.kernel, params = std::move(params),
+                &s = *static_cast<Stream*>(l.stream)] { launch(kernel, s, params); });
   }
 
  private:
@@ -317,25 +328,53 @@ class ProductGroupStep final : public Step {
     std::vector<int> members;
   };
 
+  void launch(const ColumnProducts& kernel, const Stream& s, std::vector<const std::byte*> params) const {
+    if (is_packed_) return run_packed_rows(kernel, s, rows_, params.data());
+    void* parameters[] = {params.data(), nullptr};
+    kernel.function->launch(s.handle, kernel.grid, kernel.block, kernel.shared, parameters);
+  }
+
   static std::byte* address(const Launch& l, int member) {
     return member >= 0 ? l.in[member] : l.out[-1 - member];
   }
 
-  Loaded load(const Request& r, bool wide) const {
-    const Reading g(r);
-    const int sides = g.elements ? int(g.products.size()) : 1;
-    const auto* packed = is_packed_ ? &g.products.front()->as<ops::DequantMatmul>() : nullptr;
+  static int sides_of(const Reading& g) { return g.elements ? int(g.products.size()) : 1; }
+  static FewRows sizes_of(const Reading& g) {
     const bool fixed = std::all_of(g.products.begin(), g.products.end(),
                                    [&](const ir::Node* p) { return g.arg(p->inputs[1]).fixed; });
-    const FewRows sizes{
+    return {
         .dtype = g.dtype(), .m = g.row_count(), .n = g.all_columns(), .k = g.depth(), .b_is_fixed = fixed};
-    const int threads = packed ? packed_block_threads(device_, *packed, sizes, sides, wide) : kThreads;
+  }
+  static ColumnHooks hooks_of(const Reading& g, const Hooks& hooks, bool wide, int threads) {
+    return {.text = hooks.text(),
+            .sides = sides_of(g),
+            .wide = wide,
+            .kept = g.rows != nullptr,
+            .threads = threads};
+  }
+
+  Loaded load(const Request& r, bool wide) const {
+    const Reading g(r);
+    const auto* packed = is_packed_ ? &g.products.front()->as<ops::DequantMatmul>() : nullptr;
+    const FewRows sizes = sizes_of(g);
+    const int threads = packed ? packed_block_threads(device_, *packed, sizes, sides_of(g), wide) : kThreads;
     const Hooks hooks(g, wide, threads);
-    const ColumnHooks how{
-        .text = hooks.text(), .sides = sides, .wide = wide, .kept = g.rows != nullptr, .threads = threads};
+    const ColumnHooks how = hooks_of(g, hooks, wide, threads);
     Loaded made{.kernel = {}, .members = hooks.members()};
     made.kernel = packed ? packed_rows(device_, *packed, sizes, how) : column_products(device_, sizes, how);
     return made;
+  }
+  // The same inside of a chain.
+  void load_phase(const Request& r) {
+    if (!makes_phases(device_.functions())) return;
+    const Reading g(r);
+    if (!row_function_fits(g, kChainThreads)) return;
+    const Hooks hooks(g, true, kChainThreads);
+    const ColumnHooks how = hooks_of(g, hooks, true, kChainThreads);
+    const auto* packed = is_packed_ ? &g.products.front()->as<ops::DequantMatmul>() : nullptr;
+    phase_ =
+        packed ? packed_phase(device_, *packed, sizes_of(g), how) : column_phase(device_, sizes_of(g), how);
+    phase_members_ = hooks.members();
   }
   Loaded load_anywhere() const {
     const backend::Builder builder(device_, 1);
@@ -351,6 +390,8 @@ class ProductGroupStep final : public Step {
   bool is_packed_ = false;
   int64_t rows_ = 1;
   Loaded wide_;
+  PhaseRef phase_;
+  std::vector<int> phase_members_;
   OnFirstUse<Loaded> anywhere_;
 };
 

@@ -160,9 +160,9 @@ class ProductStep final : public Step {
 
  private:
   void run_one(const Launch& l, std::byte* a, std::byte* b, std::byte* c) const {
+    if (few_ && few_->fits(a, b)) return few_->run(l, a, b, c);
     const Stream& s = stream_of(l);
     s.gpu.use();
-    if (few_ && few_->fits(a, b)) return few_->run(s, a, b, c);
     if (tiles_ && tiles_->fits(a, b)) return tiles_->run(s, a, b, c);
     if (blas_ && blas_->fits(a, b, c)) {
       const auto place =

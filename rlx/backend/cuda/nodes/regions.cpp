@@ -1,8 +1,10 @@
 // Fused regions, single elementwise operators and reductions as generated kernels.
 #include "rlx/backend/cuda/nodes/regions.h"
 
+#include <algorithm>
 #include <mutex>
 
+#include "rlx/backend/cuda/nodes/few_rows.h"
 #include "rlx/backend/cuda/nodes/on_first_use.h"
 #include "rlx/backend/cuda/region/printer.h"
 #include "rlx/ops/control/fused.h"
@@ -51,23 +53,51 @@ class RegionStep final : public Step {
           std::max(aligned_.printed.workspace, print_region(region_, schedule_of(region_, false)).workspace);
     }
     find_places();
+    load_phase();
     note = cat(aligned_.printed.schedule.text(), ", ", region_.code.size(), " operations");
   }
 
   void run(const Launch& l) const override {
     const Loaded& use = fits(l) ? aligned_ : unaligned();
-    std::byte* scratch = l.workspace;
-    std::vector<void*> parameters;
-    parameters.reserve(count_ + 1);
-    for (size_t i = 0; i < count_; ++i) parameters.push_back(const_cast<std::byte**>(l.in + i));
-    parameters.push_back(&scratch);
-    for (size_t k = 0; k < use.functions.size(); ++k) {
-      const auto& kernel = use.printed.kernels[k];
-      use.functions[k]->launch(stream_of(l).handle, kernel.grid, kernel.block, 0, parameters.data());
-    }
+    std::vector<std::byte*> addresses(l.in, l.in + count_);
+    addresses.push_back(l.workspace);
+    Chain* const chain = phase_ && std::all_of(l.in, l.in + count_, [](auto* p) { return is_aligned(p); })
+                             ? chain_of(l)
+                             : nullptr;
+    if (!chain) return launch(use, stream_of(l), addresses);
+    chain->add(phase_, words_of(std::span(addresses).first(count_)),
+               [this, &use, addresses, &s = *static_cast<Stream*>(l.stream)] { launch(use, s, addresses); });
   }
 
  private:
+  void launch(const Loaded& use, const Stream& s, std::vector<std::byte*> addresses) const {
+    std::vector<void*> parameters;
+    for (std::byte*& p : addresses) parameters.push_back(&p);
+    for (size_t k = 0; k < use.functions.size(); ++k) {
+      const auto& kernel = use.printed.kernels[k];
+      use.functions[k]->launch(s.handle, kernel.grid, kernel.block, 0, parameters.data());
+    }
+  }
+
+  // A few rows, a block for each.
+  void load_phase() {
+    if (!makes_phases(device_.functions()) || !region_.has_reduction() || region_.rows() > most_few_rows())
+      return;
+    const Schedule s = block_schedule(region_, kChainThreads, true);
+    if (region_.count(region::Role::scratch) > 0 && !s.in_registers) return;
+    std::string fields, call;
+    for (size_t i = 0; i < count_; ++i) {
+      const region::Argument& a = region_.arguments[i];
+      fields += cat(a.role == region::Role::in ? "const " : "", memory_type(a.dtype), "* m", i, "; ");
+      call += cat("p.m", i, ", ");
+    }
+    const std::vector<bool> by_all(region_.arguments.size(), false);
+    phase_ = std::make_shared<const Phase>(Phase{
+        .text = cat("struct Words { ", fields, "};\n", print_row_function(region_, s, "rows_region", by_all),
+                    "inline void run(const Words& p, Ring&, u8*) {\n  for (int row = blockIdx.x; row < ",
+                    region_.rows(), "; row += kBlocks) rows_region(", call, "row);\n}\n")});
+  }
+
   Loaded load(bool aligned) const {
     Loaded out{print_region(region_, schedule_of(region_, aligned)), {}};
     for (const auto& kernel : out.printed.kernels)
@@ -112,6 +142,7 @@ class RegionStep final : public Step {
   region::Region region_;
   size_t count_ = 0;
   Loaded aligned_;
+  PhaseRef phase_;
   mutable std::once_flag once_;
   mutable Loaded unaligned_;
 };
