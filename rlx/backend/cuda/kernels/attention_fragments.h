@@ -4,13 +4,13 @@
 //   S = Q K^T: thread (g, t) of a warp, g = lane / 4, t = lane % 4, reads 8 lanes of key g at 32 c + 8 t. The order of the sum over lanes is free, so that
 //     these are its parts of two products of depth 16, and it reads the same lanes of query g.
 //   O = P V: what a thread has of S is what it needs of P. It reads lanes 8 g .. 8 g + 7 of four values; lane 8 g + j is column g of product j.
-// After kAttentionShared and kAttentionParts; before it stand also kWarps, kCluster (blocks that join their parts; 1: a second kernel does, or there
-// is one part) and the macro kClusterShape.
+// kFragmentParts comes after kAttentionShared and kAttentionParts, with kWarps and kShares before it; kAttentionFragments, the kernel, after these, with kCluster (blocks that join their parts; 1: a second
+// kernel does, or there is one part) and the macro kClusterShape. kFragmentPhase and kJoinPhase are the same as phases of a chain (kernels/chain.h).
 #pragma once
 
 namespace rlx::cuda {
 
-inline constexpr char kAttentionFragments[] = R"cuda(
+inline constexpr char kFragmentParts[] = R"cuda(
 inline void multiply(f32 (&c)[4], u32 a0, u32 a2, u32 b0, u32 b1, f16) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a0), "r"(0), "r"(a2), "r"(0), "r"(b0), "r"(b1));
@@ -43,13 +43,12 @@ inline f32 in_block(const f32* own, u32) { return *own; }
 // Rows of queries r < 8: what was found of each by several warps or blocks.
 struct alignas(16) Found { f32 most[8], sum[8], out[8][kValueDim]; };
 
-extern "C" __global__ void kClusterShape __launch_bounds__(32 * kWarps) attention_fragments(Params p, f32* parts, int keys_each, int chunks) {
-  constexpr int kKeys = 16, kChunks = kDim / 32, kWide = kValueDim / 64;
-  __shared__ Found found[kWarps];
+// What one of kWarps warps finds of keys begin_key, .. below `stop`, for eight rows of queries from `first` on that share a head of keys: a share, of kShares, of the lanes of values.
+inline void find_part(const Params& p, i64 b, int kv, int first, int begin_key, int stop, int warp, int share, Found& own) {
+  constexpr int kKeys = 16, kChunks = kDim / 32, kWide = kValueDim / 64 / kShares;
   const f32 minus_infinity = -from_bits(0x7f800000u);
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
-  const i64 b = blockIdx.z;
-  const int kv = blockIdx.y / chunks, first = blockIdx.y % chunks * 8, group = p.q_heads / p.kv_heads, rows = group * p.q_len;
+  const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+  const int group = p.q_heads / p.kv_heads, rows = group * p.q_len;
   const auto head_of = [&](int r) { return kv * group + (first + r) / p.q_len; };
   const auto query_of = [&](int r) { return (first + r) % p.q_len; };
   const bool mine = first + g < rows;
@@ -58,10 +57,9 @@ extern "C" __global__ void kClusterShape __launch_bounds__(32 * kWarps) attentio
   #pragma unroll
   for (int c = 0; c < kChunks; ++c)
     q[c] = mine ? sixteen(p.q + b * p.qs.batch + head * p.qs.head + query * p.qs.row + c * 32 + t * 8) : uint4{};
-  const int begin_key = blockIdx.x * keys_each, stop = begin_key + keys_each;
   const int from = keys_from(p, 0), to = keys_to(p, p.q_len - 1), end = stop < to ? stop : to;
   const T* const keys = p.k + b * p.ks.batch + kv * p.ks.head;
-  const T* const values = p.v + b * p.vs.batch + kv * p.vs.head;
+  const T* const values = p.v + b * p.vs.batch + kv * p.vs.head + share * (kWide * 64);
   const auto inside = [&](int j) { return j < p.k_len ? j : p.k_len - 1; };
   f32 most = minus_infinity, sum = 0, out[kWide * 8][4] = {};
   for (int start = begin_key + warp * kKeys; start < end; start += kWarps * kKeys) {
@@ -124,34 +122,52 @@ extern "C" __global__ void kClusterShape __launch_bounds__(32 * kWarps) attentio
   }
   sum += __shfl_xor_sync(~0u, sum, 1);
   sum += __shfl_xor_sync(~0u, sum, 2);
-  Found& own = found[warp];
   if (t == 0) own.most[g] = most, own.sum[g] = sum;
   #pragma unroll
   for (int c = 0; c < kWide; ++c) {
     #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      f32* const to = &own.out[g][c * 64 + t * 16 + half * 8];
+      f32* const to = &own.out[g][share * (kWide * 64) + c * 64 + t * 16 + half * 8];
       #pragma unroll
       for (int j = 0; j < 8; ++j) to[j] = out[c * 8 + j][half];
     }
   }
+}
+
+// What the warps of a block found of lane d of row r, in order: the largest score, the sum of weights, the weighted value.
+inline void join_warps(const Found* found, int r, int d, f32& top, f32& total, f32& all) {
+  const f32 minus_infinity = -from_bits(0x7f800000u);
+  top = minus_infinity, total = 0, all = 0;
+  #pragma unroll
+  for (int w = 0; w < kWarps; ++w) top = op_max(top, found[w].most[r]);
+  const f32 base = top == minus_infinity ? 0.0f : top;
+  #pragma unroll
+  for (int w = 0; w < kWarps; ++w) {
+    const f32 weight = weight_of(found[w].most[r] - base);
+    total = fmaf(weight, found[w].sum[r], total);
+    all = fmaf(weight, found[w].out[r][d], all);
+  }
+}
+)cuda";
+
+inline constexpr char kAttentionFragments[] = R"cuda(
+extern "C" __global__ void kClusterShape __launch_bounds__(32 * kWarps) attention_fragments(Params p, f32* parts, int keys_each, int chunks) {
+  __shared__ Found found[kWarps];
+  const f32 minus_infinity = -from_bits(0x7f800000u);
+  const i64 b = blockIdx.z;
+  const int kv = blockIdx.y / chunks, first = blockIdx.y % chunks * 8, group = p.q_heads / p.kv_heads, rows = group * p.q_len;
+  const auto head_of = [&](int r) { return kv * group + (first + r) / p.q_len; };
+  const auto query_of = [&](int r) { return (first + r) % p.q_len; };
+  const int begin_key = blockIdx.x * keys_each;
+  find_part(p, b, kv, first, begin_key, begin_key + keys_each, threadIdx.x / 32, 0, found[threadIdx.x / 32]);
   __syncthreads();
-  // The warps of the block, in order; what they found together takes the place of the first.
+  // What the warps found together takes the place of the first.
   constexpr int kEach = (8 * kValueDim + 32 * kWarps - 1) / (32 * kWarps);
   f32 all[kEach], top[kEach], total[kEach];
   #pragma unroll
   for (int n = 0; n < kEach; ++n) {
     const int e = threadIdx.x + n * 32 * kWarps, r = e / kValueDim, d = e % kValueDim;
-    top[n] = minus_infinity, total[n] = 0, all[n] = 0;
-    #pragma unroll
-    for (int w = 0; w < kWarps; ++w) top[n] = op_max(top[n], found[w].most[r]);
-    const f32 base = top[n] == minus_infinity ? 0.0f : top[n];
-    #pragma unroll
-    for (int w = 0; w < kWarps; ++w) {
-      const f32 weight = weight_of(found[w].most[r] - base);
-      total[n] = fmaf(weight, found[w].sum[r], total[n]);
-      all[n] = fmaf(weight, found[w].out[r][d], all[n]);
-    }
+    join_warps(found, r, d, top[n], total[n], all[n]);
   }
   const auto finish = [&](int r, int d, f32 value, f32 largest, f32 weights) {
     if (first + r >= rows) return;
@@ -199,6 +215,42 @@ extern "C" __global__ void kClusterShape __launch_bounds__(32 * kWarps) attentio
     finish(r, d, value, largest, weights);
   }
   join_cluster();  // nobody leaves while others read
+}
+)cuda";
+
+// Before them stand struct Words and `Params params(const Words&)`, kSplits (of the keys), kKeysEach, kRowChunks (of eight rows that share a head of keys) and kBatch.
+inline constexpr char kFragmentPhase[] = R"cuda(
+inline void run(const Words& words, Ring&, u8* room) {
+  const Params p = params(words);
+  Found* const found = reinterpret_cast<Found*>(room);
+  const int warp = threadIdx.x / 32, group = p.q_heads / p.kv_heads, rows = group * p.q_len;
+  for (int unit = blockIdx.x; unit < kBatch * p.kv_heads * kRowChunks * kSplits; unit += kBlocks) {
+    const int split = unit % kSplits, over = unit / kSplits, first = over % kRowChunks * 8, kv = over / kRowChunks % p.kv_heads;
+    const i64 b = over / (kRowChunks * p.kv_heads);
+    if (warp < kWarps * kShares)
+      find_part(p, b, kv, first, split * kKeysEach, (split + 1) * kKeysEach, warp / kShares, warp % kShares, found[warp / kShares]);
+    __syncthreads();
+    for (int e = threadIdx.x; e < 8 * kValueDim; e += kChainThreads) {
+      const int r = e / kValueDim, d = e % kValueDim;
+      if (first + r >= rows) break;
+      f32 top, total, all;
+      join_warps(found, r, d, top, total, all);
+      const i64 row = (b * p.q_heads + kv * group + (first + r) / p.q_len) * p.q_len + (first + r) % p.q_len;
+      f32* const to = words.parts + (row * kSplits + split) * kPartFloats;
+      to[2 + d] = all;
+      if (d == 0) to[0] = top, to[1] = total;
+    }
+    __syncthreads();
+  }
+}
+)cuda";
+
+inline constexpr char kJoinPhase[] = R"cuda(
+inline void run(const Words& words, Ring&, u8*) {
+  const Params p = params(words);
+  const int warp = threadIdx.x / 32 * kBlocks + blockIdx.x;
+  for (int e = warp * 32 + threadIdx.x % 32; e < kBatch * p.q_heads * p.q_len * kValueDim; e += kBlocks * kChainThreads)
+    join_parts(p, words.parts, kSplits, e / kValueDim, e % kValueDim);
 }
 )cuda";
 

@@ -11,6 +11,25 @@ inline f32 weight_of(f32 x) { return sizeof(T) == 2 ? __expf(x) : expf(x); }
 
 // parts: for each row of queries and each split, the largest score, the sum of weights, and the weighted values.
 constexpr int kPartFloats = 2 + kValueDim;
+
+// Lane d of one row of queries from its parts.
+inline void join_parts(const Params& p, const f32* parts, int splits, i64 row, int d) {
+  const i64 i = row % p.q_len, h = row / p.q_len % p.q_heads, b = row / (i64(p.q_len) * p.q_heads);
+  parts += row * splits * kPartFloats;
+  const f32 minus_infinity = -from_bits(0x7f800000u);
+  f32 most = minus_infinity;
+  for (int s = 0; s < splits; ++s) most = op_max(most, parts[s * kPartFloats]);
+  const f32 base = most == minus_infinity ? 0.0f : most;
+  f32 total = 0, all = 0;
+  for (int s = 0; s < splits; ++s) {
+    const f32 weight = weight_of(parts[s * kPartFloats] - base);
+    total += weight * parts[s * kPartFloats + 1];
+    all = fmaf(weight, parts[s * kPartFloats + 2 + d], all);
+  }
+  const f32 inverse = total > 0 || total != total ? 1.0f / total : 0.0f;
+  put(p.o[b * p.os.batch + h * p.os.head + i * p.os.row + d], all * inverse);
+  if (d == 0) p.lse[row] = total == 0 ? minus_infinity : most + logf(total);
+}
 )cuda";
 
 // Rows of numbers: as many keys as are read together from lane d on, the values of a thread from `column` on. Lanes behind the last are 0.
@@ -154,21 +173,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) attention_split(Params p, f
 inline constexpr char kAttentionJoin[] = R"cuda(
 // A block for each row of queries.
 extern "C" __global__ void __launch_bounds__(128) attention_join(Params p, const f32* parts, int splits) {
-  const i64 row = blockIdx.x, i = row % p.q_len, h = row / p.q_len % p.q_heads, b = row / (i64(p.q_len) * p.q_heads);
-  parts += row * splits * kPartFloats;
-  const f32 minus_infinity = -from_bits(0x7f800000u);
-  f32 most = minus_infinity;
-  for (int s = 0; s < splits; ++s) most = op_max(most, parts[s * kPartFloats]);
-  const f32 base = most == minus_infinity ? 0.0f : most;
-  f32 total = 0;
-  for (int s = 0; s < splits; ++s) total += weight_of(parts[s * kPartFloats] - base) * parts[s * kPartFloats + 1];
-  const f32 inverse = total > 0 || total != total ? 1.0f / total : 0.0f;
-  for (int d = threadIdx.x; d < p.value_dim; d += 128) {
-    f32 all = 0;
-    for (int s = 0; s < splits; ++s) all = fmaf(weight_of(parts[s * kPartFloats] - base), parts[s * kPartFloats + 2 + d], all);
-    put(p.o[b * p.os.batch + h * p.os.head + i * p.os.row + d], all * inverse);
-  }
-  if (threadIdx.x == 0) p.lse[row] = total == 0 ? minus_infinity : most + logf(total);
+  for (int d = threadIdx.x; d < p.value_dim; d += 128) join_parts(p, parts, splits, blockIdx.x, d);
 }
 )cuda";
 

@@ -2,6 +2,7 @@
 #include "rlx/ops/attention/attention.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "rlx/backend/cuda/kernels/attention.h"
 #include "rlx/backend/cuda/kernels/attention_fragments.h"
@@ -9,6 +10,7 @@
 #include "rlx/backend/cuda/kernels/attention_pipeline.h"
 #include "rlx/backend/cuda/kernels/attention_split.h"
 #include "rlx/backend/cuda/kernels/matrix_groups.h"
+#include "rlx/backend/cuda/nodes/few_rows.h"
 #include "rlx/backend/cuda/nodes/head_maps.h"
 
 namespace rlx::cuda {
@@ -51,6 +53,7 @@ class AttentionStep final : public Step {
                           reinterpret_cast<uintptr_t>(p.v) | reinterpret_cast<uintptr_t>(p.o)) %
                              16 ==
                          0;
+    if (Chain* const chain = find_phase_ && aligned ? chain_of(l) : nullptr) return add_phases(*chain, l, p);
     if (splits_ > 0) return run_split(l, p, aligned);
     if (matrix_ && aligned) {
       return run_matrix(l, p);
@@ -161,6 +164,8 @@ class AttentionStep final : public Step {
     const bool fragments = whole && element_ == 2 && p_.head_dim % 32 == 0 && p_.value_dim % 64 == 0 &&
                            p_.head_dim <= 128 && p_.value_dim <= 128;
     if (fragments) prepare_fragments(r, a, tiles, blocks, wanted / 2);
+    if (fragments) prepare_phases(r, a, blocks);
+    workspace = phase_bytes_;
     const std::string shared = cat(text(r, a, 8), kAttentionShared, kAttentionParts);
     const auto source = [&](bool wide) {
       return Source{"attention_split", cat(shared, "constexpr int kQueries = ", std::min(rows, kSplitRows),
@@ -172,7 +177,8 @@ class AttentionStep final : public Step {
     if (splits_ == 1) return;
     join_ = device_of(r).functions().get({"attention_join", shared + kAttentionJoin});
     const int64_t padded_values = (p_.value_dim + 7) / 8 * 8;
-    workspace = size_t(batch_ * p_.q_heads * p_.q_len * splits_ * (2 + padded_values)) * sizeof(float);
+    workspace = std::max(
+        workspace, size_t(batch_ * p_.q_heads * p_.q_len * splits_ * (2 + padded_values)) * sizeof(float));
   }
 
   // Parts that a few blocks find are joined by these blocks; with more, or on older processors, by a second kernel.
@@ -187,9 +193,51 @@ class AttentionStep final : public Step {
     warps_ = p_.head_dim > 64 || p_.value_dim > 64 ? 4 : 8;
     const std::string shape = cluster_ > 1 ? cat("__cluster_dims__(", cluster_, ", 1, 1)") : "";
     fragments_ = device_of(r).functions().get(
-        {"attention_fragments", cat(text(r, a, 32), "constexpr int kWarps = ", warps_,
-                                    ", kCluster = ", cluster_, ";\n#define kClusterShape ", shape, "\n",
-                                    kAttentionShared, kAttentionParts, kAttentionFragments)});
+        {"attention_fragments",
+         cat(text(r, a, 32), "constexpr int kWarps = ", warps_, ", kShares = 1, kCluster = ", cluster_,
+             ";\n#define kClusterShape ", shape, "\n", kAttentionShared, kAttentionParts, kFragmentParts,
+             kAttentionFragments)});
+  }
+
+  // The same as two phases of a chain: parts of the keys, as many as there are processors, and what they found together.
+  void prepare_phases(const Request& r, const ops::AttentionAttrs& a, int64_t blocks) {
+    constexpr int64_t kMostParts = 16, kKeys = 16, kMostWarps = 8;
+    const Functions& functions = device_of(r).functions();
+    if (!makes_phases(functions)) return;
+    const Gpu* const gpu = device_of(r).gpu();
+    const int64_t processors = gpu ? gpu->multiprocessors() : 132;
+    const int64_t wanted = std::clamp<int64_t>(processors / blocks, 1, kMostParts);
+    const int64_t each = (p_.k_len + wanted * kKeys - 1) / (wanted * kKeys) * kKeys;
+    const int64_t parts = (p_.k_len + each - 1) / each, warps = std::min(kMostWarps, each / kKeys);
+    const auto strides = [](const char* name, const HeadStrides& s) {
+      return cat("  p.", name, " = {", s.batch, ", ", s.head, ", ", s.row, "};\n");
+    };
+    std::string text = cat(
+        this->text(r, a, 32), "constexpr int kWarps = ", warps, ", kShares = ", p_.value_dim / 64,
+        ", kSplits = ", parts, ", kKeysEach = ", each, ", kRowChunks = ", chunks_, ", kBatch = ", batch_,
+        ";\n", kAttentionShared, kAttentionParts,
+        "struct Words { const T *q, *k, *v; const Mask* mask; const Bias* bias; T* o; f32 *lse, *parts; };\n",
+        "inline Params params(const Words& w) {\n  Params p;\n  p.q = w.q, p.k = w.k, p.v = w.v, p.mask = w.mask, ",
+        "p.bias = w.bias, p.o = w.o, p.lse = w.lse;\n");
+    text += strides("qs", p_.qs) + strides("ks", p_.ks) + strides("vs", p_.vs) + strides("os", p_.os) +
+            strides("ms", p_.ms) + strides("bs", p_.bs);
+    text += cat("  p.window = ", p_.window, ", p.q_heads = ", p_.q_heads, ", p.kv_heads = ", p_.kv_heads,
+                ", p.q_len = ", p_.q_len, ", p.k_len = ", p_.k_len, ", p.head_dim = ", p_.head_dim,
+                ", p.value_dim = ", p_.value_dim, ";\n  p.scale = from_bits(", bits_of(p_.scale),
+                "u), p.softcap = from_bits(", bits_of(p_.softcap), "u);\n  return p;\n}\n");
+    const size_t found = size_t(warps * 8 * (2 + p_.value_dim)) * sizeof(float);
+    find_phase_ = std::make_shared<const Phase>(
+        Phase{.text = cat(text, kFragmentParts, kFragmentPhase), .room = found});
+    join_phase_ = std::make_shared<const Phase>(Phase{.text = text + kJoinPhase});
+    phase_bytes_ = size_t(batch_ * p_.q_heads * p_.q_len * parts * (2 + p_.value_dim)) * sizeof(float);
+  }
+  static uint32_t bits_of(float x) { return std::bit_cast<uint32_t>(x); }
+
+  void add_phases(Chain& chain, const Launch& l, const AttentionParameters& p) const {
+    const std::byte* const addresses[] = {p.q, p.k, p.v, p.mask, p.bias, p.o, p.lse, l.workspace};
+    const std::vector<uint64_t> words = words_of(addresses);
+    chain.add(find_phase_, words, [this, l, p] { run_split(l, p, true); });
+    chain.add(join_phase_, words, [] {});  // what stands for the first alone is the whole
   }
 
   void run_split(const Launch& l, const AttentionParameters& p, bool aligned) const {
@@ -224,6 +272,8 @@ class AttentionStep final : public Step {
   int64_t splits_ = 0;  // 0: one block for a tile of queries and all keys
   int keys_each_ = 0, chunks_ = 1, row_tiles_ = 1, cluster_ = 1, warps_ = 8;
   FunctionRef plain_, matrix_, mask_tiles_, split_, split_wide_, join_, fragments_;
+  PhaseRef find_phase_, join_phase_;
+  size_t phase_bytes_ = 0;
 };
 
 std::unique_ptr<Step> prepare(const Request& r) { return std::make_unique<AttentionStep>(r); }

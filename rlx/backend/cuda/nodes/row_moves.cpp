@@ -64,9 +64,10 @@ RowMoves::RowMoves(const Device& device, std::vector<RowMove> moves)
   }
   wide_ = load(true);
   narrow_ = load(false);
+  if (makes_phases(device.functions()) && !moves_.empty()) phase_ = load_phase();
 }
 
-RowMoves::Loaded RowMoves::load(bool wide) const {
+std::string RowMoves::function_text(bool wide, int64_t& threads) const {
   const auto name = [&](Member a) {
     return cat("p.m", std::find(members_.begin(), members_.end(), a) - members_.begin());
   };
@@ -75,7 +76,7 @@ RowMoves::Loaded RowMoves::load(bool wide) const {
   };
   std::string fields, body;
   for (size_t i = 0; i < members_.size(); ++i) fields += cat("  char* m", i, ";\n");
-  int64_t threads = 0;
+  threads = 0;
   for (const RowMove& m : moves_) {
     const int64_t v = width_of(m, wide), lanes = m.x.sizes[3], each = (m.turns ? lanes / 2 : lanes) / v;
     const int64_t count = m.rows() * each;
@@ -100,7 +101,7 @@ RowMoves::Loaded RowMoves::load(bool wide) const {
             cat("    const u32 which = ", m.positions_by_batch ? cat("batch * ", m.x.sizes[1], "u + ") : "",
                 "row;\n    const i64 place = i64(", pointer(m.positions, m.position_type),
                 "[which]);\n    if (place < 0 || place >= ", m.table_rows,
-                ") { *fault = (number << 40) + u64(which); return; }\n");
+                ") { *p.fault = (p.number << 40) + u64(which); return; }\n");
         place = "place";
       }
       const std::string at = cat(" + i64(", place, ") * ", m.table_columns, " + lane");
@@ -111,27 +112,50 @@ RowMoves::Loaded RowMoves::load(bool wide) const {
     }
     body += cat("    return;\n  }\n  e -= ", count, ";\n");
   }
-  const std::string text = cat(
-      "struct Params {\n", fields, "};\n", kRowMoves,
-      "extern \"C\" __global__ void __launch_bounds__(256) row_moves(Params p, u64* fault, u64 number) {\n",
-      "  u32 e = blockIdx.x * 256 + threadIdx.x;\n", body, "}\n");
+  return cat("struct Words {\n", fields, "  u64* fault;\n  u64 number;\n};\n", kRowMoves,
+             "inline void move_one(const Words& p, u32 e) {\n", body, "}\n");
+}
+
+RowMoves::Loaded RowMoves::load(bool wide) const {
+  int64_t threads = 0;
+  const std::string text = cat(function_text(wide, threads),
+                               "extern \"C\" __global__ void __launch_bounds__(256) row_moves(Words p) {\n",
+                               "  move_one(p, blockIdx.x * 256 + threadIdx.x);\n}\n");
   return {moves_.empty() ? nullptr : device_.functions().get({"row_moves", text}), blocks_for(threads)};
+}
+
+PhaseRef RowMoves::load_phase() const {
+  int64_t threads = 0;
+  Phase out{.text = function_text(true, threads)};
+  // Warps of all blocks before others of the same block.
+  out.text += cat("inline void run(const Words& p, Ring&, u8*) {\n  for (u32 e = (threadIdx.x / 32 * ",
+                  "kBlocks + blockIdx.x) * 32 + threadIdx.x % 32; e < ", threads,
+                  "; e += kBlocks * kChainThreads) move_one(p, e);\n}\n");
+  return std::make_shared<const Phase>(std::move(out));
 }
 
 void RowMoves::run(const Launch& l) const {
   if (moves_.empty()) return;
-  const Stream& s = stream_of(l);
-  std::vector<std::byte*> params;
-  uintptr_t all = 0;
+  const Stream& s = *static_cast<Stream*>(l.stream);
+  std::vector<uint64_t> words;
+  uint64_t all = 0;
   for (const Member m : members_) {
-    params.push_back(m >= 0 ? l.in[m] : l.out[-1 - m]);
-    all |= reinterpret_cast<uintptr_t>(params.back());
+    words.push_back(reinterpret_cast<uintptr_t>(m >= 0 ? l.in[m] : l.out[-1 - m]));
+    all |= words.back();
   }
+  words.push_back(reinterpret_cast<uintptr_t>(s.fault));
+  words.push_back(fault_);
   const Loaded& use = all % 16 == 0 ? wide_ : narrow_;
-  uint64_t* fault = s.fault;
-  uint64_t number = fault_;
-  void* parameters[] = {params.data(), &fault, &number, nullptr};
-  use.function->launch(s.handle, use.grid, {256}, 0, parameters);
+  const auto launch = [&use, params = words, &s] {
+    void* parameters[] = {const_cast<uint64_t*>(params.data()), nullptr};
+    use.function->launch(s.handle, use.grid, {256}, 0, parameters);
+  };
+  if (Chain* const chain = phase_ && &use == &wide_ ? chain_of(l) : nullptr) {
+    chain->add(phase_, std::move(words), launch);
+  } else {
+    stream_of(l);  // behind what waits
+    launch();
+  }
 }
 
 }  // namespace rlx::cuda

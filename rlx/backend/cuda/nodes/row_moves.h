@@ -49,6 +49,7 @@ std::string problem_of(const RowMove&);
 class RowMoves {
  public:
   RowMoves(const Device&, std::vector<RowMove>);
+  /// Queues them, or lets them wait for the steps behind them.
   void run(const Launch&) const;
 
  private:
@@ -56,13 +57,17 @@ class RowMoves {
     FunctionRef function;
     Grid grid;
   };
+  /// The moves as a function of one thread: struct Words, and move_one(p, e) for e below `threads`.
+  std::string function_text(bool wide, int64_t& threads) const;
   Loaded load(bool wide) const;
+  PhaseRef load_phase() const;
 
   const Device& device_;
   std::vector<RowMove> moves_;
   std::vector<Member> members_;
   uint64_t fault_ = 0;
   Loaded wide_, narrow_;
+  PhaseRef phase_;
 };
 
 }  // namespace rlx::cuda

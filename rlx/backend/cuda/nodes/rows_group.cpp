@@ -135,7 +135,7 @@ std::unique_ptr<Step> prepare(const Request& r) {
     copies.push_back({c, prepare_gpu_copy(device_of(r), r.in[size_t(c.operand)], r.out[size_t(c.result)])});
   auto moves = std::make_shared<const RowMoves>(device_of(r), reading.moves);
   // A cache is copied unless the result has taken its place.
-  auto step = make_gpu_step(cat(reading.moves.size(), " moves of rows"), [=](Stream&, const Launch& l) {
+  auto step = backend::make_step([=](const Launch& l) {
     for (const Copy& c : copies) {
       if (l.in[c.place.operand] == l.out[c.place.result]) continue;
       std::byte* const to = l.out[c.place.result];
@@ -146,6 +146,7 @@ std::unique_ptr<Step> prepare(const Request& r) {
     }
     moves->run(l);
   });
+  step->note = cat(reading.moves.size(), " moves of rows");
   step->in_place = reading.caches;
   return step;
 }
