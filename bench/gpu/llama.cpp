@@ -89,6 +89,7 @@ void language_model(const Size& s, const std::string& weights, int64_t batch, in
   report(cat(what, "_", s.name, "_", weights), rounded(double(batch * count) / seconds, "tokens/s"), p);
   std::printf("    %.3f ms a run, %.2f GB of weights: %.2f TB/s\n", seconds * 1e3, p.weight_bytes() / 1e9,
               p.weight_bytes() / seconds / 1e12);
+  if (const std::string chain = p.chain(); !chain.empty()) std::printf("    %s\n", chain.c_str());
   if (show_steps) p.print_steps();
 }
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "rlx/backend/cuda/queue.h"
 #include "rlx/ir/leaves.h"
 #include "rlx/ir/sample.h"
 #include "rlx/passes/prologue.h"
@@ -121,6 +122,13 @@ void Program::run(backend::Observer* observer) {
                           .outputs = out_.data(),
                           .arena = arena_.get(),
                           .observer = observer});
+}
+
+std::string Program::chain() const {
+  const auto* const queue = dynamic_cast<const cuda::GpuQueue*>(queue_.get());
+  if (!queue) return {};
+  if (!queue->chain_problem().empty()) return "no chain: " + queue->chain_problem();
+  return queue->chained() > 0 ? cat(queue->chained(), " phases in chains") : std::string();
 }
 
 size_t Program::steps() const { return program_->plan().steps.size(); }

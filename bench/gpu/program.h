@@ -28,6 +28,8 @@ class Program {
 
   void run(backend::Observer* observer = nullptr);
   void wait() { queue_->wait(); }
+  /// What became one kernel when the program was recorded (rlx/backend/cuda/chain.h), or why nothing did; empty where none was asked for.
+  std::string chain() const;
   double ready_seconds() const { return ready_seconds_; }
   size_t steps() const;
   int on_host() const { return on_host_; }
