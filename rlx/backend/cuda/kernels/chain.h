@@ -75,12 +75,13 @@ struct Ring {
 
 // meeting[0] counts arrivals, kBlocks at each meeting; meeting[1] says that a block did not come. Then all leave, and the run ends with a fault.
 inline u64 seen(const u64* p) { u64 x; asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(x) : "l"(p) : "memory"); return x; }
-inline bool meet(u64* meeting, u64* fault, u64 number) {
+// `wanted`, of the first thread, is the count behind the meeting.
+inline bool meet(u64* meeting, u64 wanted, u64* fault, u64 number) {
   __shared__ int gone;
   __syncthreads();
   if (threadIdx.x == 0) {
     __threadfence();
-    const u64 wanted = (atomicAdd(meeting, 1ull) / kBlocks + 1) * kBlocks;
+    atomicAdd(meeting, 1ull);
     const i64 since = clock64();
     gone = 0;
     for (u32 turn = 1; seen(meeting) < wanted; ++turn) {
@@ -91,7 +92,6 @@ inline bool meet(u64* meeting, u64* fault, u64 number) {
       gone = 1;
       break;
     }
-    __threadfence();
   }
   __syncthreads();
   return gone == 0;
@@ -200,7 +200,11 @@ extern "C" __global__ void __launch_bounds__(kChainThreads, 1) chain(const __gri
   u8* const rings = reinterpret_cast<u8*>(memory);
   begin_alone();
   __shared__ bool broken;
-  if (threadIdx.x == 0) broken = seen(meeting + 1) != 0;
+  u64 met = 0;
+  if (threadIdx.x == 0) {
+    broken = seen(meeting + 1) != 0;
+    met = seen(meeting) / kBlocks * kBlocks;  // others may have come already, but none goes on without this block
+  }
   __syncthreads();
   if (broken) return;
   Ring ring(table, rings);
@@ -209,7 +213,7 @@ extern "C" __global__ void __launch_bounds__(kChainThreads, 1) chain(const __gri
     // An item that takes no weights comes behind one that did.
     if (kAhead > 0 && pieces_of(table.items[i]) == 0 && (i == 0 || pieces_of(table.items[i - 1]) > 0)) ring.announce();
     run_item(table, table.items[i], ring, rings + kChainWarps * kSlots * kPlace);
-    if (i + 1 < kItems && !meet(meeting, fault, number)) return;
+    if (i + 1 < kItems && !meet(meeting, met += kBlocks, fault, number)) return;
   }
 }
 )cuda";
