@@ -42,6 +42,7 @@ Device::Device(std::string architecture, const Gpu* gpu)
   add_rows_groups(kernels_);
   add_running(kernels_);
   add_scatter(kernels_);
+  add_schemes(kernels_);
   add_solve(kernels_);
   add_sort(kernels_);
   add_windows(kernels_);

@@ -40,6 +40,7 @@ void add_rows_groups(KernelTable&);
 void add_running(KernelTable&);
 void add_scan_products(KernelTable&, const std::string& architecture);
 void add_scatter(KernelTable&);
+void add_schemes(KernelTable&);
 void add_solve(KernelTable&);
 void add_sort(KernelTable&);
 void add_windows(KernelTable&);

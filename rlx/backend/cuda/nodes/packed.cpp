@@ -294,13 +294,7 @@ PackedProduct product_of(const Request& r, const std::string& scheme, Activation
 }
 
 std::unique_ptr<Step> prepare_product(const Request& r, const PackedProduct& p) {
-  const auto bytes = size_t(r.out[0].shape.size_bytes());
-  if (bytes == 0) return make_gpu_step("empty", [](Stream&, const Launch&) {});
-  if (p.k == 0) {
-    return make_gpu_step("an empty sum", [bytes](Stream& s, const Launch& l) {
-      check(s.gpu.use().MemsetD8Async(device_pointer(l.out[0]), 0, bytes, s.handle), "a fill");
-    });
-  }
+  if (auto empty = prepare_empty_sum(r.out[0].shape, p.k)) return empty;
   return std::make_unique<PackedStep>(device_of(r), p);
 }
 
@@ -419,6 +413,15 @@ PackedProduct few_rows_of(const ops::DequantMatmul::Attrs& a, const FewRows& s) 
 }
 
 }  // namespace
+
+std::unique_ptr<Step> prepare_empty_sum(const Shape& result, int64_t depth) {
+  const auto bytes = size_t(result.size_bytes());
+  if (bytes == 0) return make_gpu_step("empty", [](Stream&, const Launch&) {});
+  if (depth > 0) return nullptr;
+  return make_gpu_step("an empty sum", [bytes](Stream& s, const Launch& l) {
+    check(s.gpu.use().MemsetD8Async(device_pointer(l.out[0]), 0, bytes, s.handle), "a fill");
+  });
+}
 
 std::string packed_rows_problem(const ops::DequantMatmul::Attrs& a, DType t, int64_t rows, int64_t depth) {
   if (const Support s = accepts_scheme(a.scheme, depth); !s) return s.reason();

@@ -19,5 +19,7 @@ PhaseRef packed_phase(const Device&, const ops::DequantMatmul::Attrs&, const Few
                       const ColumnHooks&);
 /// One launch; `params` points to Params.
 void run_packed_rows(const ColumnProducts&, const Stream&, int64_t rows, void* params);
+/// The step of a product with nothing to multiply: no result, or sums over no `depth`. Nothing for all others.
+std::unique_ptr<Step> prepare_empty_sum(const Shape& result, int64_t depth);
 
 }  // namespace rlx::cuda
