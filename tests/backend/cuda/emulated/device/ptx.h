@@ -97,6 +97,22 @@ inline void cvt_tf32_f32(D& d, float x) {
 }
 
 // ---- numbers ----
+template <class D>
+inline void fma_f16x2(D& d, unsigned a, unsigned b, unsigned c) {
+  const auto half = [&](int shift) {
+    const auto of = [&](unsigned x) { return half_to_float((unsigned short)(x >> shift)); };
+    return unsigned(float_to_half(float(double(of(a)) * of(b) + of(c)))) << shift;
+  };
+  put(d, half(0) | half(16));
+}
+template <class D>
+inline void fma_bf16x2(D& d, unsigned a, unsigned b, unsigned c) {
+  const auto half = [&](int shift) {
+    const auto of = [&](unsigned x) { return bfloat_to_float((unsigned short)(x >> shift)); };
+    return unsigned(float_to_bfloat(float(double(of(a)) * of(b) + of(c)))) << shift;
+  };
+  put(d, half(0) | half(16));
+}
 inline void ex2(float& d, float x) { d = exp2f(x); }
 inline void lg2(float& d, float x) { d = log2f(x); }
 inline void rcp(float& d, float x) { d = 1.0f / x; }
