@@ -196,6 +196,7 @@ std::vector<Case> cases() {
     out.push_back({"recurrence", [=] { tanh_rnn(64, 1024, 256, gradients); }});
   for (Case& c : conv_cases()) out.push_back(std::move(c));
   for (Case& c : training_cases()) out.push_back(std::move(c));
+  for (Case& c : scheme_cases()) out.push_back(std::move(c));
   for (Case& c : llama_cases()) out.push_back(std::move(c));
   return out;
 }

@@ -68,6 +68,8 @@ std::vector<Case> llama_cases();
 std::vector<Case> conv_cases();
 /// A training step of the shape of GPT-2 (train.cpp).
 std::vector<Case> training_cases();
+/// Products with weights whose scales lie beside their codes (schemes.cpp).
+std::vector<Case> scheme_cases();
 
 extern bool show_steps;  // --steps
 extern bool only_plans;  // --plan: nothing is run, plans are printed; needs no GPU
