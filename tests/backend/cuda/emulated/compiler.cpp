@@ -1,8 +1,8 @@
 // libnvrtc, as far as rlx/backend/cuda asks for it: g++ compiles the text for the host. A "cubin" is a shared library behind a head of 16
 // bytes. Whether a text that was compiled before is compiled again is the business of the caller's cache, for which the version says
 // what this compiler is made of.
+#include <stdlib.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -59,9 +59,11 @@ struct Folder {
 };
 
 bool run(const std::string& command, const fs::path& said, std::string& log) {
+  constexpr int kNotFound = 127;  // of the shell
   const int status = std::system((command + " 2> " + said.string()).c_str());
   if (status == 0) return true;
-  log += status == -1 ? "emulated: no process could be made for " + command : read(said);
+  const bool none = status == -1 || (WIFEXITED(status) && WEXITSTATUS(status) == kNotFound);
+  log += none ? "emulated: no compiler: " + command : read(said);
   return false;
 }
 

@@ -19,3 +19,18 @@ emulated_library(emulated_nvrtc nvrtc .so.13 ${here}/compiler.cpp ${here}/module
 target_compile_definitions(emulated_nvrtc PRIVATE EMULATED_CXX="${emulated_cxx}" EMULATED_HEADERS="${here}/device")
 emulated_library(emulated_blas cublasLt .so.13 ${here}/blas.cpp)
 add_custom_target(emulated_gpu DEPENDS emulated_cuda emulated_nvrtc emulated_blas)
+add_dependencies(test_backend_cuda emulated_gpu)
+
+# Of every family of kernels some; all that fits on a device runs by hand with `gpu` (README.md).
+set(operators add activation_backward argmax argsort attention batched_gather cast compare concat conv conv2d_backward_weight cumsum dequant_grouped_matmul
+    dynamic_update_slice einsum expand gated_delta_net gather gather_backward if iota layer_norm layer_norm_backward_gamma linear logsumexp maxpool2d_backward pad
+    paged_attention pool q_matmul random_normal reduce rope scan scatter_add selective_scan softmax softmax_cross_entropy_with_logits take_along top_k transpose
+    variance where while windows_sum)
+set(filter "Emulated.*:OnDevice.states*:OnDevice.an_index*:OnDevice.results*:ControlOnDevice.*:DlpackOnDevice.*")
+string(APPEND filter ":TrainingOnDevice.rows*:TrainingOnDevice.a_label*:GroupsOnDevice.long_rows*")
+foreach(operator ${operators})
+  string(APPEND filter ":*/EveryOperator.runs_on_the_gpu/${operator}")
+endforeach()
+add_test(NAME backend/cuda/emulated COMMAND test_backend_cuda --gtest_brief=1 --gtest_filter=${filter} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+set_tests_properties(backend/cuda/emulated PROPERTIES TIMEOUT 900 SKIP_REGULAR_EXPRESSION "emulated: no compiler"
+                     ENVIRONMENT "LD_LIBRARY_PATH=${emulated};RLX_CUDA_PATH=${emulated};RLX_CACHE=${emulated}/cache")
