@@ -57,6 +57,8 @@ struct Block {
   Index index{};
   std::vector<Thread*> threads;
   std::vector<unsigned> ready;  // threads of each warp that can go on
+  std::vector<unsigned> meets;  // and that wait for lanes
+  std::vector<unsigned> lanes;  // of each warp that have not ended, as a mask
   unsigned alive = 0;
   Barrier barriers[kBarriers];
   unsigned barriers_used = 0;        // the highest number
@@ -162,15 +164,15 @@ void Scheduler::finished(Thread& t) {
   t.state = State::done;
   Block& b = blocks_[t.block];
   --b.alive;
+  b.lanes[t.warp] &= ~(1u << t.lane);
   // Those who wait for all of a block, or for lanes of its warp, wait for one less.
   for (unsigned id = 0; b.barriers_used > id; ++id)
     if (b.barriers[id].arrived > 0) release(b, id);
   const unsigned first = t.warp * kWarp;
-  for (unsigned lane = 0; lane < kWarp && first + lane < b.threads.size(); ++lane) {
+  for (unsigned lane = 0; b.meets[t.warp] > 0 && lane < kWarp && first + lane < b.threads.size(); ++lane) {
     const Thread& other = *b.threads[first + lane];
     if (other.state == State::meets && (other.mask >> t.lane & 1)) {
       try_meeting(b, t.warp, other.mask);
-      break;
     }
   }
   turn_cluster();
@@ -184,6 +186,7 @@ void Scheduler::sleep(State s) {
 
 // All lanes of the mask that are still there have come with the same wish: the wish is met.
 void Scheduler::try_meeting(Block& b, unsigned warp, unsigned mask) {
+  if (b.meets[warp] < unsigned(__builtin_popcount(mask & b.lanes[warp]))) return;
   void* all[kWarp] = {};
   const unsigned first = warp * kWarp;
   void (*complete)(void* const*, unsigned) = nullptr;
@@ -198,6 +201,7 @@ void Scheduler::try_meeting(Block& b, unsigned warp, unsigned mask) {
     there |= 1u << lane;
   }
   if (!complete) return;
+  b.meets[warp] -= unsigned(__builtin_popcount(there));
   complete(all, there);
   ++moves_;
   for (unsigned lane = 0; lane < kWarp; ++lane)
@@ -209,6 +213,7 @@ void Scheduler::meet(unsigned mask, void* own, void (*complete)(void* const*, un
   if (!(mask >> t.lane & 1)) fail(std::string(what) + ": the mask does not name the lane itself");
   t.mask = mask, t.own = own, t.complete = complete, t.what = what;
   t.state = State::meets;
+  ++blocks_[t.block].meets[t.warp];
   try_meeting(blocks_[t.block], t.warp, mask);
   t.fibre->leave();
 }
@@ -384,6 +389,8 @@ void Scheduler::begin_block(Block& b, Index index, unsigned rank) {
   b.index = index;
   b.threads.resize(count);
   b.ready.assign(warps, 0);
+  b.meets.assign(warps, 0);
+  b.lanes.assign(warps, 0);
   b.alive = count;
   for (Barrier& at : b.barriers) at = {};
   b.barriers_used = 0;
@@ -396,6 +403,7 @@ void Scheduler::begin_block(Block& b, Index index, unsigned rank) {
     t.copies.clear();
     b.threads[i] = &t;
     t.fibre = nullptr;
+    b.lanes[t.warp] |= 1u << t.lane;
     wake(t);
   }
 }
