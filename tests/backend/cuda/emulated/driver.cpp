@@ -2,7 +2,6 @@
 // when it is queued, or when what was recorded is repeated.
 //   EMULATED_CAPABILITY (90: 9.0)   EMULATED_PROCESSORS   EMULATED_MEMORY (bytes)   EMULATED_SEED: the order of warps   EMULATED_TRACE=1: launches to stderr
 #include <dlfcn.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -10,7 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
+#include <filesystem>
 #include <string>
 
 #include "grid.h"
@@ -215,13 +214,14 @@ int cuModuleLoadData(void** module, const void* image) {
     return error(kNoImage, "a kernel that was not compiled for the emulated GPU");
   unsigned long long size = 0;
   std::memcpy(&size, bytes + 8, sizeof size);
-  const int file = memfd_create("kernel", 0);
-  if (file < 0 || write(file, bytes + 16, size) != ssize_t(size))
-    return error(kNoImage, "no file for a kernel");
-  *module = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(), RTLD_NOW | RTLD_LOCAL);
-  const char* const why = *module ? nullptr : dlerror();
-  // The file stays open: the loader knows libraries by the name of their file, and a number that is free again would be a name that is known.
-  return *module ? 0 : error(kNoImage, why ? why : "no library");
+  std::string path = (std::filesystem::temp_directory_path() / "emulated-kernel-XXXXXX").string();
+  const int file = mkstemp(path.data());
+  const bool written = file >= 0 && write(file, bytes + 16, size) == ssize_t(size);
+  if (file >= 0) close(file);
+  *module = written ? dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
+  const char* const why = written && !*module ? dlerror() : nullptr;
+  unlink(path.c_str());  // the loader has it
+  return *module ? 0 : error(kNoImage, why ? why : "no file for a kernel");
 }
 int cuModuleGetFunction(void** function, void* module, const char* name) {
   using Get = emulated::Kernel (*)();
