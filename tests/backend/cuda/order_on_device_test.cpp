@@ -1,4 +1,4 @@
-// Sorts of long lines, what is built of them, and scatters of many updates.
+// Sorts and running sums of long lines, what is built of them, and scatters of many updates.
 #include "tests/backend/cuda/texts.h"
 
 namespace rlx {
@@ -61,12 +61,29 @@ std::vector<TextCase> scatters() {
   return out;
 }
 
+std::vector<TextCase> running() {
+  std::vector<TextCase> out;
+  for (const char* type : {"f32", "f16", "f64", "i32", "c64"}) {
+    for (const char* how : {"", ", exclusive=true", ", reverse=true", ", exclusive=true, reverse=true"})
+      out.push_back(
+          {cat("graph @f(x: ", type, "[3,5000]) { y = cumsum(x, axis=1", how, ") return y }"), {}, 1e-4});
+    out.push_back(
+        {cat("graph @f(x: ", type, "[2,300,3]) { y = cumsum(x, axis=1, reverse=true) return y }"), {}, 1e-4});
+  }
+  out.push_back({"graph @f(x: f64[2,2500]) { y = cumprod(x, axis=1) return y }", {{"x", " unit"}}});
+  out.push_back(
+      {"graph @f(x: i32[2,2500]) { y = cumprod(x, axis=1, exclusive=true) return y }", {{"x", " <3"}}});
+  return out;
+}
+
 TEST(CudaOrder, has_kernels_for_long_lines_and_many_updates) {
-  for (const auto& cases : {sorts(), scatters()}) test::expect_kernels(cases);
+  for (const auto& cases : {sorts(), scatters(), running()}) test::expect_kernels(cases);
 }
 
 class SortsOnDevice : public test::OnDevice {};
 TEST_F(SortsOnDevice, long_lines) { test::expect_same_on_device(sorts()); }
+class RunningOnDevice : public test::OnDevice {};
+TEST_F(RunningOnDevice, long_lines) { test::expect_same_on_device(running()); }
 class ScattersOnDevice : public test::OnDevice {};
 TEST_F(ScattersOnDevice, many_updates) { test::expect_same_on_device(scatters()); }
 

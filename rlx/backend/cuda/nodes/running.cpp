@@ -1,4 +1,5 @@
 // Along one axis: running sums, products and extremes, recurrences, positions of extremes.
+#include "rlx/backend/cuda/kernels/running.h"
 #include "rlx/backend/cuda/kernels/complex.h"
 #include "rlx/backend/cuda/nodes/element_kernel.h"
 #include "rlx/ops/reduce/cumulative.h"
@@ -34,11 +35,32 @@ Source walk(const std::string& name, const AxisView& v, bool reverse, const std:
   return out;
 }
 
+// Lines below which a thread for each leaves most of the GPU without work, and the length from which a block for each pays.
+constexpr int64_t kFewLines = 8192, kLongLine = 256;
+
+std::unique_ptr<Step> prepare_blocks(const Request& r, const AxisView& v, const ops::CumulativeAttrs& a,
+                                     bool product) {
+  const DType t = r.in[0].dtype();
+  const std::string_view wide = wide_type(t);
+  const std::string text = cat(
+      is_complex(t) ? kComplexNumbers : "", "typedef ", element_type(t), " T;\ntypedef ", wide,
+      " Wide;\n#define WIDEN as_", wide, "\nconstexpr int kNothing = ", product ? 1 : 0,
+      ";\nconstexpr bool kReverse = ", a.reverse ? "true" : "false",
+      ", kExclusive = ", a.exclusive ? "true" : "false", ";\ninline Wide combined(Wide a, Wide b) { return ",
+      product ? "op_mul" : "op_add", "(a, b); }\ninline void write(T& to, Wide v) { put(to, ",
+      narrowed(t, "v"), "); }\n", kRunningKernel);
+  const FunctionRef f = device_of(r).functions().get({"running", text});
+  return make_gpu_step("a block for each line", [f, v](Stream& s, const Launch& l) {
+    (*f)(s.handle, {v.outer * v.inner}, {256}, 0, l.in[0], l.out[0], v.length, v.inner);
+  });
+}
+
 template <class Op, bool Product>
 std::unique_ptr<Step> prepare_cumulative(const Request& r) {
   const auto& a = r.node.as<Op>();
   const DType t = r.in[0].dtype();
   const AxisView v = axis_view(r.in[0].shape, a.axis);
+  if (v.length >= kLongLine && v.outer * v.inner < kFewLines) return prepare_blocks(r, v, a, Product);
   const std::string_view wide = wide_type(t), type = element_type(t);
   const std::string keep = cat("put(y[at], ", narrowed(t, "total"), ");\n");
   const std::string next =
