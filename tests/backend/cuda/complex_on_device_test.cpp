@@ -1,4 +1,6 @@
 // Complex numbers and casts between all types at sizes beyond one block.
+#include <limits>
+
 #include "tests/backend/cuda/texts.h"
 
 namespace rlx {
@@ -82,6 +84,27 @@ TEST(CudaComplex, has_kernels_for_elements_sums_and_casts) {
 class ComplexOnDevice : public test::OnDevice {};
 TEST_F(ComplexOnDevice, elements) { test::expect_same_on_device(elements()); }
 TEST_F(ComplexOnDevice, along_axes) { test::expect_same_on_device(along_axes()); }
+// Zeros of both signs, infinities and NaN in either part.
+TEST_F(ComplexOnDevice, special_numbers) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const std::vector<float> parts = {0.0f,      -0.0f,         1.0f,  -2.5f,  infinity,
+                                    -infinity, std::nanf(""), 1e30f, -1e-30f};
+  std::vector<float> re, im;
+  for (const float x : parts) {
+    for (const float y : parts) re.push_back(x), im.push_back(y);
+  }
+  const auto n = int64_t(re.size());
+  const NamedLiterals leaves = {{"re", Literal::of<float>({n}, re)}, {"im", Literal::of<float>({n}, im)}};
+  for (const char* op :
+       {"exp(z)", "log(z)", "sqrt(z)", "div(z, w)", "conjugate(z)", "neg(z)", "cast(z, to=bool)"}) {
+    const std::string text =
+        cat("graph @f(re: f32[", n, "], im: f32[", n, "]) { z = make_complex(re, im) w = reshape(z, shape=(",
+            n, ",1)) y = ", op, " return y }");
+    SCOPED_TRACE(text);
+    test::expect_as_interpreted(test::graph(text), leaves, 1e-5);
+  }
+}
+
 class CastsOnDevice : public test::OnDevice {};
 TEST_F(CastsOnDevice, between_all_types) { test::expect_same_on_device(casts()); }
 

@@ -45,6 +45,7 @@ scatter_sorted(const T* base, const T* updates, const i32* order, const i32* sta
   const T* const column_updates = updates + batch * kUpdates * kInner + column;
   const i64 first = starts[batch * (kRows + 1) + row], behind = starts[batch * (kRows + 1) + row + 1];
   Wide all = kStart;
+  #pragma unroll 4
   for (i64 k = first + lane; k < behind; k += kLanes) all = combined(all, read(column_updates[i64(places[k]) * kInner]));
   if (kLanes > 1) {
     parts[threadIdx.x] = all;
