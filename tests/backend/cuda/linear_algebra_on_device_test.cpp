@@ -253,6 +253,8 @@ TEST_P(LinearAlgebra, compiles_at_any_size) {
           ") { q:2 = qr(a) e:2 = eigh(a) s:3 = svd(a) return q=q, r=q#1, w=e, v=e#1, u=s, s=s#1, t=s#2 }"));
     }
   }
+  build(
+      "graph @f(a: f32[2,5,5]) { t = transpose(a, perm=[0,2,1]) y = inverse(t) q:2 = qr(t) return y=y, r=q#1 }");
   EXPECT_GT(device.functions().compile_waiting(), 20u);
 }
 

@@ -73,56 +73,124 @@ inline bool diagonalise(f64* s, f64* q, Turn* turns, int* any, bool positive, in
 
 // Column c of the pair (first, second) of blocks of columns.
 inline int column_of(int first, int second, int c) { return c < kHalf ? first * kHalf + c : second * kHalf + c - kHalf; }
+
+// Up to 64 rows of the columns of a pair, from row0 on, times q[kPair, kPair]; all threads of a block. `tile` is room for
+// them. Transposed, columns of a matrix whose rows are turned.
+template <int Threads>
+void turn_tile(f64* x, int height, bool transposed, int row0, int first, int second, f64* tile, const f64* q) {
+  const i64 row = transposed ? height : 1, column = transposed ? 1 : height;
+  const auto each = [&](auto visit) {
+    for (int e = threadIdx.x; e < 64 * kPair; e += Threads) {
+      const int r = transposed ? e / kPair : e % 64, c = transposed ? e % kPair : e / 64;
+      if (row0 + r < height) visit(x[(row0 + r) * row + column_of(first, second, c) * column], tile[r * kStride + c]);
+    }
+  };
+  each([](f64& from, f64& to) { to = from; });
+  __syncthreads();
+  constexpr int kTasks = 16 * (kPair / 4), kRounds = (kTasks + Threads - 1) / Threads;
+  f64 sum[kRounds][4][4] = {};
+  #pragma unroll
+  for (int k = 0; k < kRounds; ++k) {
+    const int task = int(threadIdx.x) + k * Threads, r0 = task % 16 * 4, c0 = task / 16 * 4;
+    if (task >= kTasks) break;
+    for (int d = 0; d < kPair; ++d) {
+      f64 a[4], b[4];
+      #pragma unroll
+      for (int i = 0; i < 4; ++i) a[i] = tile[(r0 + i) * kStride + d], b[i] = q[d * kStride + c0 + i];
+      #pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        #pragma unroll
+        for (int j = 0; j < 4; ++j) sum[k][i][j] = fma(a[i], b[j], sum[k][i][j]);
+      }
+    }
+  }
+  __syncthreads();
+  #pragma unroll
+  for (int k = 0; k < kRounds; ++k) {
+    const int task = int(threadIdx.x) + k * Threads, r0 = task % 16 * 4, c0 = task / 16 * 4;
+    if (task >= kTasks) break;
+    #pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      #pragma unroll
+      for (int j = 0; j < 4; ++j) tile[(r0 + i) * kStride + c0 + j] = sum[k][i][j];
+    }
+  }
+  __syncthreads();
+  each([](f64& to, f64& from) { to = from; });
+}
 )cuda";
 
 // The small problem of each pair in a round: its rotations as a matrix [kPair, kPair]. kGram: of the products of columns,
-// else of the rows of a symmetric matrix that these columns have. kWhole: there is one pair, and what it finds is all.
+// else of the rows of a symmetric matrix that these columns have. kWhole: there is one pair, and its block does all.
 inline constexpr char kRotationsKernel[] = R"cuda(
+// s = products of the columns of a pair, in tiles of 32 rows; a thread sums 2 x 4 products.
+inline void products(const f64* x, int rows, int first, int second, f64* s, f64* strip) {
+  constexpr int kAcross = kPair / 4, kTasks = kHalf * kAcross;
+  const int r0 = int(threadIdx.x) / kAcross * 2, c0 = int(threadIdx.x) % kAcross * 4;
+  f64 sum[2][4] = {};
+  for (int top = 0; top < rows; top += 32) {
+    for (int e = threadIdx.x; e < kPair * 32; e += kThreads) {
+      const int row = top + e % 32;
+      strip[e / 32 * 33 + e % 32] = row < rows ? x[i64(column_of(first, second, e / 32)) * rows + row] : 0.0;
+    }
+    __syncthreads();
+    if (threadIdx.x < kTasks) {
+      for (int d = 0; d < 32; ++d) {
+        const f64 a[2] = {strip[r0 * 33 + d], strip[(r0 + 1) * 33 + d]};
+        #pragma unroll
+        for (int c = 0; c < 4; ++c) {
+          const f64 b = strip[(c0 + c) * 33 + d];
+          sum[0][c] = fma(a[0], b, sum[0][c]), sum[1][c] = fma(a[1], b, sum[1][c]);
+        }
+      }
+    }
+    __syncthreads();
+  }
+  if (threadIdx.x < kTasks) {
+    for (int r = 0; r < 2; ++r) {
+      for (int c = 0; c < 4; ++c) s[(r0 + r) * kStride + c0 + c] = sum[r][c];
+    }
+  }
+}
+
+inline void identity(f64* q) {
+  for (int e = threadIdx.x; e < kPair * kPair; e += kThreads) q[e / kPair * kStride + e % kPair] = e / kPair == e % kPair ? 1.0 : 0.0;
+}
+
 extern "C" __global__ void __launch_bounds__(kThreads)
 rotations(f64* work, f64* vectors, int rows, int count, int round, int sweep, int sweeps, i32* turned, f64* found, i32* idle) {
   extern __shared__ char memory[];
   __shared__ Turn turns[32];
   __shared__ int any;
-  f64 *const s = reinterpret_cast<f64*>(memory), *const q = s + kPair * kStride;
+  // s has room for 64 rows, q for a strip of products.
+  f64 *const s = reinterpret_cast<f64*>(memory), *const q = s + 64 * kStride;
   const int pairs = count / kPair, pair = int(blockIdx.x % pairs);
   const i64 matrix = blockIdx.x / pairs;
   if (sweep > 0 && turned[matrix * sweeps + sweep - 1] == 0) return;
   int first, second;
   partners(2 * pairs, round, pair, first, second);
   f64* const x = work + matrix * count * rows;
+  if (kWhole && kGram) {
+    for (int i = 0; i < sweeps; ++i) {
+      products(x, rows, first, second, s, q);
+      __syncthreads();
+      identity(q);
+      __syncthreads();
+      if (!diagonalise(s, q, turns, &any, true, 8)) break;
+      for (int row0 = 0; row0 < rows; row0 += 64) turn_tile<kThreads>(x, rows, false, row0, first, second, s, q), __syncthreads();
+      turn_tile<kThreads>(vectors + matrix * kPair * kPair, kPair, false, 0, first, second, s, q);
+      __syncthreads();
+    }
+    return;
+  }
   if (kGram) {
-    // Tiles of 32 rows in the room of q; a thread sums 2 x 4 products.
-    constexpr int kAcross = kPair / 4, kTasks = kHalf * kAcross;
-    const int r0 = int(threadIdx.x) / kAcross * 2, c0 = int(threadIdx.x) % kAcross * 4;
-    f64 sum[2][4] = {};
-    for (int top = 0; top < rows; top += 32) {
-      for (int e = threadIdx.x; e < kPair * 32; e += kThreads) {
-        const int row = top + e % 32;
-        q[e / 32 * 33 + e % 32] = row < rows ? x[i64(column_of(first, second, e / 32)) * rows + row] : 0.0;
-      }
-      __syncthreads();
-      if (threadIdx.x < kTasks) {
-        for (int d = 0; d < 32; ++d) {
-          const f64 a[2] = {q[r0 * 33 + d], q[(r0 + 1) * 33 + d]};
-          #pragma unroll
-          for (int c = 0; c < 4; ++c) {
-            const f64 b = q[(c0 + c) * 33 + d];
-            sum[0][c] = fma(a[0], b, sum[0][c]), sum[1][c] = fma(a[1], b, sum[1][c]);
-          }
-        }
-      }
-      __syncthreads();
-    }
-    if (threadIdx.x < kTasks) {
-      for (int r = 0; r < 2; ++r) {
-        for (int c = 0; c < 4; ++c) s[(r0 + r) * kStride + c0 + c] = sum[r][c];
-      }
-    }
+    products(x, rows, first, second, s, q);
   } else {
     for (int e = threadIdx.x; e < kPair * kPair; e += kThreads)
       s[e / kPair * kStride + e % kPair] = x[i64(column_of(first, second, e / kPair)) * rows + column_of(first, second, e % kPair)];
   }
-  for (int e = threadIdx.x; e < kPair * kPair; e += kThreads) q[e / kPair * kStride + e % kPair] = e / kPair == e % kPair ? 1.0 : 0.0;
+  __syncthreads();
+  identity(q);
   __syncthreads();
   const bool some = diagonalise(s, q, turns, &any, kGram, kGram ? 8 : 24);
   if (kWhole) {
@@ -155,42 +223,12 @@ turn(f64* work, f64* vectors, int rows, int count, int transposed, int round, in
   if ((sweep > 0 && turned[matrix * sweeps + sweep - 1] == 0) || idle[matrix * pairs + pair] != 0) return;
   int first, second;
   partners(2 * pairs, round, pair, first, second);
-  const bool of_work = at < here;
-  const int height = of_work ? rows : count, row0 = (of_work ? at : at - here) * 64;
-  f64* const x = (of_work ? work : vectors) + matrix * count * height;
-  const i64 row = transposed ? height : 1, column = transposed ? 1 : height;
-  const auto each = [&](auto visit) {
-    for (int e = threadIdx.x; e < 64 * kPair; e += 256) {
-      const int r = transposed ? e / kPair : e % 64, c = transposed ? e % kPair : e / 64;
-      if (row0 + r < height) visit(x[(row0 + r) * row + column_of(first, second, c) * column], tile[r * kStride + c]);
-    }
-  };
-  each([](f64& from, f64& to) { to = from; });
   const f64* const rotation = found + (matrix * pairs + pair) * kPair * kPair;
   for (int e = threadIdx.x; e < kPair * kPair; e += 256) q[e / kPair * kStride + e % kPair] = rotation[e];
-  __syncthreads();
-  f64 sum[4][4] = {};
-  const int r0 = int(threadIdx.x) % 16 * 4, c0 = int(threadIdx.x) / 16 * 4;
-  if (c0 < kPair) {
-    for (int d = 0; d < kPair; ++d) {
-      f64 a[4], b[4];
-      #pragma unroll
-      for (int i = 0; i < 4; ++i) a[i] = tile[(r0 + i) * kStride + d], b[i] = q[d * kStride + c0 + i];
-      #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        #pragma unroll
-        for (int j = 0; j < 4; ++j) sum[i][j] = fma(a[i], b[j], sum[i][j]);
-      }
-    }
-  }
-  __syncthreads();
-  if (c0 < kPair) {
-    for (int i = 0; i < 4; ++i) {
-      for (int j = 0; j < 4; ++j) tile[(r0 + i) * kStride + c0 + j] = sum[i][j];
-    }
-  }
-  __syncthreads();
-  each([](f64& to, f64& from) { to = from; });
+  const bool of_work = at < here;
+  const int height = of_work ? rows : count;
+  f64* const x = (of_work ? work : vectors) + matrix * count * height;
+  turn_tile<256>(x, height, transposed != 0, (of_work ? at : at - here) * 64, first, second, tile, q);
 }
 )cuda";
 

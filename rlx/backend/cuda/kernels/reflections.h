@@ -1,5 +1,6 @@
 // QR by Householder reflections, in f64: x -> x - 2 v (v^T x) for unit normals v. Matrices are column by column, `rows` long,
-// at the scale of kernels/scaled_columns.h. Before it stand kThreads and kShared (columns go through shared memory).
+// at the scale of kernels/scaled_columns.h. Before it stand kThreads, kShared (columns go through shared memory)
+// and kMostNormals, of a panel.
 #pragma once
 
 namespace rlx::cuda {
@@ -23,7 +24,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
 panel(f64* x, f64* normals, int rows, int count, int normal_count, int first, int columns) {
   constexpr int kWarps = kThreads / 32;
   extern __shared__ char memory[];
-  __shared__ f64 parts[32];
+  __shared__ f64 parts[32], diagonal[kShared ? kMostNormals : 1];
   const i64 matrix = blockIdx.x;
   const int warp = threadIdx.x / 32, height = rows - first;
   x += (matrix * count + first) * rows + first;
@@ -44,17 +45,22 @@ panel(f64* x, f64* normals, int rows, int count, int normal_count, int first, in
     const f64 head = column[j], norm = sqrt(fma(head, head, sum)), phase = head < 0 ? -1.0 : 1.0;
     const f64 tip = head + norm * phase, length = sqrt(fma(tip, tip, sum));
     __syncthreads();  // all have read the head
+    const f64 kept = length > 0 ? -norm * phase : head;
     for (int i = j + threadIdx.x; i < height; i += kThreads) {
-      const f64 v = i == j ? tip : column[i];
-      normal[i] = length > 0 ? v / length : 0.0;
-      if (i == j) column[i] = length > 0 ? -norm * phase : head;
+      const f64 v = length > 0 ? (i == j ? tip : column[i]) / length : 0.0;
+      normal[i] = v;
+      if (kShared) column[i] = v;  // from where the columns behind it read it
+      if (i == j) (kShared ? diagonal[j] : column[i]) = kept;
     }
     __syncthreads();
-    for (int c = j + 1 + warp; c < columns; c += kWarps) reflect(p + c * stride, normal, j, height);
+    for (int c = j + 1 + warp; c < columns; c += kWarps) reflect(p + c * stride, kShared ? column : normal, j, height);
   }
   __syncthreads();
   if (kShared) {
-    for (int e = threadIdx.x; e < height * columns; e += kThreads) x[i64(e / height) * rows + e % height] = p[e];
+    for (int e = threadIdx.x; e < height * columns; e += kThreads) {
+      const int c = e / height, i = e % height;
+      x[i64(c) * rows + i] = i == c && c < last ? diagonal[c] : p[e];
+    }
   }
 }
 )cuda";

@@ -10,18 +10,18 @@ inline f64 infinity() { return from_bits(0x7ff0000000000000ull); }
 inline f64 not_a_number() { return from_bits(0x7ff8000000000000ull); }
 )cuda";
 
-// The power of two of the largest element of each matrix, or kNotFinite; a block for each.
+// The power of two of the largest element of each matrix, or kNotFinite; a block of kScaleThreads for each.
 inline constexpr char kScaleKernel[] = R"cuda(
-extern "C" __global__ void __launch_bounds__(256) scale(const X* a, i64 size, i32* exponents) {
-  __shared__ f64 parts[8];
+extern "C" __global__ void __launch_bounds__(kScaleThreads) scale(const X* a, i64 size, i32* exponents) {
+  __shared__ f64 parts[32];
   a += i64(blockIdx.x) * size;
   f64 largest = 0;
-  for (i64 e = threadIdx.x; e < size; e += 256) {
+  #pragma unroll 8
+  for (i64 e = threadIdx.x; e < size; e += kScaleThreads) {
     const f64 x = fabs(f64(widened(a[e])));
-    largest = x - x == 0 ? fmax(largest, x) : infinity();
-    if (!(x - x == 0)) break;
+    largest = fmax(largest, x - x == 0 ? x : infinity());
   }
-  largest = over_block<Max, 8>(largest, parts);
+  largest = over_block<Max, kScaleThreads / 32>(largest, parts);
   int exponent;
   frexp(largest, &exponent);
   if (threadIdx.x == 0) exponents[blockIdx.x] = largest == infinity() ? kNotFinite : largest > 0 ? exponent - 1 : 0;

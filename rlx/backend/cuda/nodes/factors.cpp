@@ -43,19 +43,22 @@ class ScaledColumns {
   };
   ScaledColumns(const Device& device, const std::string& numbers, const Sizes& sizes, bool symmetric)
       : p_(sizes) {
-    scale_ = device.functions().get({"scale", numbers + kScaleKernel});
+    scale_ = device.functions().get(
+        {"scale", numbers + constant("int", "kScaleThreads", scale_threads()) + kScaleKernel});
     columns_ =
         device.functions().get({"columns", numbers + constant("kSymmetric", symmetric) + kColumnsKernel});
   }
   void operator()(const Stream& s, const std::byte* a, std::byte* exponents, std::byte* work,
                   std::byte* vectors, std::byte* turned, int sweeps) const {
-    (*scale_)(s.handle, {p_.batch}, {256}, 0, a, p_.size, exponents);
+    (*scale_)(s.handle, {p_.batch}, {scale_threads()}, 0, a, p_.size, exponents);
     const int64_t total = p_.batch * p_.count * std::max(p_.rows, p_.count);
     (*columns_)(s.handle, blocks_for(total), {256}, 0, a, p_.lies, int(p_.height), int(p_.width),
                 int(p_.rows), int(p_.count), exponents, work, vectors, turned, sweeps, total);
   }
 
  private:
+  int scale_threads() const { return p_.size <= 1024 ? 32 : 1024; }
+
   Sizes p_;
   FunctionRef scale_, columns_;
 };
@@ -89,7 +92,8 @@ class Reflections {
     const std::string numbers = scaled_numbers(r.in[0].dtype()) + kReflectionsText;
     const auto get = [&](const char* name, const char* text, int64_t threads, bool shared) {
       return device_of(r).functions().get(
-          {name, numbers + constant("int", "kThreads", threads) + constant("kShared", shared) + text});
+          {name, numbers + constant("int", "kThreads", threads) + constant("kShared", shared) +
+                     constant("int", "kMostNormals", std::min(columns_, p.k)) + text});
     };
     panel_ = get("panel", kReflectKernel, threads_, panel_shared_);
     apply_ = get("apply", kApplyKernel, warps_ * 32, column_shared_);
@@ -150,7 +154,7 @@ class Jacobi {
         count_((columns + pair_ - 1) / pair_ * pair_),
         rows_(gram ? rows : count_),
         gram_(gram),
-        whole_(!gram && count_ == pair_) {
+        whole_(count_ == pair_) {
     const DType t = r.in[0].dtype();
     // A rotation is worth while where it moves more than rounding does.
     const double converged = t != DType::f64 ? 1e-12
@@ -190,8 +194,9 @@ class Jacobi {
   void rotate(const Stream& s, std::byte* w) const {
     const int rows = int(rows_), count = int(count_);
     const size_t square = size_t(pair_ * (pair_ + 1)), strip = size_t(pair_ * 33);
-    const size_t shared = (square + std::max(square, gram_ ? strip : 0)) * kDouble;
-    const size_t tile = (64 * size_t(pair_ + 1) + square) * kDouble;
+    const size_t rows_of_tile = 64 * size_t(pair_ + 1);
+    const size_t shared = (rows_of_tile + std::max(square, strip)) * kDouble,
+                 tile = (rows_of_tile + square) * kDouble;
     const int64_t tiles = (rows_ + 63) / 64, vector_tiles = (count_ + 63) / 64;
     for (int sweep = 0; sweep < (whole_ ? 1 : kSweeps); ++sweep) {
       for (int round = 0; round < 2 * pairs() - 1; ++round) {
