@@ -121,13 +121,13 @@ TEST_F(LinearAlgebraOnDevice, qr_of_dependent_columns_and_of_long_ones) {
           {{"a", test::f64({3, 3}, {0, 0, 3, 0, 0, 4, 0, 0, 0})}}, 1e-14);
   compare("graph @f(a: f64[3,2]) { y:2 = qr(a) return q=y, r=y#1 }",
           {{"a", test::f64({3, 2}, {0, 0, 0, 0, 0, 0})}}, 0);
-  // Neither a panel nor a column fits a block.
-  for (const int64_t m : {8000, 30000}) {
-    const NamedLiterals leaves = {{"a", sample(cat("f64[", m, ",5]"), 11)}};
+  // Two panels; one that does not fit a block; two of columns that do not.
+  for (const auto& [m, n] : {std::pair<int64_t, int64_t>{2000, 20}, {8000, 5}, {30000, 18}}) {
+    const NamedLiterals leaves = {{"a", sample(cat("f64[", m, ",", n, "]"), 11)}};
     const NamedLiterals got =
-        run(cat("graph @f(a: f64[", m, ",5]) { y:2 = qr(a) return q=y, r=y#1 }"), leaves);
+        run(cat("graph @f(a: f64[", m, ",", n, "]) { y:2 = qr(a) return q=y, r=y#1 }"), leaves);
     const Values A = leaves.at("a").to_reals(), Q = got.at("q").to_reals(), R = got.at("r").to_reals();
-    expect_qr({m, 5, A.data()}, {m, 5, Q.data()}, {5, 5, R.data()}, 1e-11);
+    expect_qr({m, n, A.data()}, {m, n, Q.data()}, {n, n, R.data()}, 1e-11);
   }
 }
 

@@ -82,6 +82,14 @@ TEST_F(LinearAlgebraOnDevice, determinants_and_complex_systems) {
   }
 }
 
+TEST_F(LinearAlgebraOnDevice, complex_matrices_in_panels) {
+  compare(
+      "graph @f(a: c64[180,180], b: c64[180,2]) { y = dense_solve(a, b) s:2 = slogdet(a) return y=y, s=s, l=s#1 }",
+      {{"a", sample("c64[180,180] solvable", 8)}, {"b", sample("c64[180,2]", 9)}}, 1e-3);
+  compare("graph @f(a: c64[180,180]) { y = cholesky(a) return y }", {{"a", sample("c64[180,180] spd", 5)}},
+          1e-3);
+}
+
 // Rows change places: the first of the largest is the pivot, as in the reference rule. Panels, too.
 TEST_F(LinearAlgebraOnDevice, elimination_exchanges_rows) {
   for (const int64_t n : {2, 31, 180, 320}) {
