@@ -22,6 +22,7 @@ Device::Device(std::string architecture, const Gpu* gpu)
   add_scan_products(kernels_, functions_.architecture());
   add_control(kernels_);
   add_conv(kernels_);
+  add_conv_groups(kernels_);
   add_cross_entropy(kernels_);
   add_factors(kernels_);
   add_fft(kernels_);

@@ -59,8 +59,20 @@ constexpr ConvCase kViews[] = {
      "conv2d(transpose(x, perm=[0,3,1,2]), w, padding=[1,1])"},
     {"channels_last_depthwise", "x: T[2,9,8,24], w: T[24,1,3,3]",
      "conv2d(transpose(x, perm=[0,3,1,2]), w, padding=[1,1], groups=24)"},
-    {"part_of_an_image", "x: T[2,24,9,11], w: T[40,24,3,3]",
-     "conv2d(narrow(x, axis=3, start=1, len=9), w)"},
+    {"part_of_an_image", "x: T[2,24,9,11], w: T[40,24,3,3]", "conv2d(narrow(x, axis=3, start=1, len=9), w)"},
+};
+
+constexpr ConvCase kBehind[] = {
+    {"bias_relu", "x: T[2,20,10,9], w: T[70,20,3,3], b: T[1,70,1,1]",
+     "relu(add(conv2d(x, w, padding=[1,1]), b))"},
+    {"residual", "x: T[2,24,8,8], w: T[24,24,3,3], s: T[1,24,1,1], b: T[1,24,1,1]",
+     "relu(add(add(mul(conv2d(x, w, padding=[1,1]), s), b), x))"},
+    {"parts_of_sums", "x: T[1,260,3,3], w: T[9,260,3,3], b: T[1,9,1,1]",
+     "tanh(add(conv2d(x, w, padding=[1,1]), b))"},
+    {"classes", "x: T[2,20,7,9], w: T[20,24,3,3], b: T[1,24,1,1]",
+     "relu(add(conv_transpose2d(x, w, stride=[2,2], padding=[1,1]), b))"},
+    {"depthwise", "x: T[2,24,9,9], w: T[24,1,3,3], b: T[1,24,1,1]",
+     "sigmoid(add(conv2d(x, w, padding=[1,1], groups=24), b))"},
 };
 
 constexpr ConvCase kPools[] = {
@@ -130,6 +142,9 @@ TEST_F(ConvOnDevice, forward_bf16) { compare(kForward, "bf16"); }
 TEST_F(ConvOnDevice, views) {
   for (const char* type : {"f32", "bf16"}) compare(kViews, type);
 }
+TEST_F(ConvOnDevice, elements_behind) {
+  for (const char* type : {"f32", "f64", "f16", "bf16"}) compare(kBehind, type);
+}
 TEST_F(ConvOnDevice, pools) {
   for (const char* type : {"f32", "f64", "f16", "bf16"}) compare(kPools, type);
 }
@@ -184,6 +199,20 @@ TEST(ConvPlan, every_convolution_has_a_kernel_of_its_own) {
       EXPECT_EQ(kernels.find("on_host"), std::string::npos) << kernels;
     }
   }
+}
+
+TEST(ConvPlan, elements_behind_are_part_of_the_kernel) {
+  for (const ConvCase& c : kBehind) {
+    const std::string kernels = planned(text_of(c, "bf16"), "sm_90a").kernels;
+    EXPECT_NE(kernels.find("conv_group "), std::string::npos) << c.name << ": " << kernels;
+    EXPECT_EQ(kernels.find("region"), std::string::npos) << c.name << ": " << kernels;
+  }
+  // A second reader wants the results of the convolution themselves, and so does the caller.
+  EXPECT_EQ(
+      planned("graph @f(x: f32[2,20,9,9], w: f32[70,20,3,3]) { c = conv2d(x, w) y = relu(c) return y, c=c }",
+              "sm_90a")
+          .kernels.find("conv_group"),
+      std::string::npos);
 }
 
 TEST(ConvPlan, small_windows_are_not_written_down) {

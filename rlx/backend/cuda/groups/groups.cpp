@@ -14,6 +14,35 @@ bool reduces(const ir::Node& fused) {
   return false;
 }
 
+std::vector<size_t> order_of(const ir::Graph& g) {
+  std::vector<size_t> order(g.next_id());
+  size_t i = 0;
+  for (const ir::Node* n : g.nodes()) order[n->id] = i++;
+  return order;
+}
+
+const ir::Node* elements_behind(const ir::Graph& g, const std::vector<size_t>& order, size_t first,
+                                const std::vector<const ir::Node*>& products) {
+  const ir::Node* reader = nullptr;
+  for (const ir::Node* p : products) {
+    if (p->shapes[0] != products.front()->shapes[0]) return nullptr;
+    for (const ir::Use& u : p->uses) {
+      if (u.user == ir::kNoNode || (reader && reader->id != u.user)) return nullptr;
+      reader = &g.node(u.user);
+    }
+  }
+  if (!reader || reader->shapes.size() != 1) return nullptr;
+  const bool region = reader->is<ops::Fused>() && !reduces(*reader);
+  if (!region && !reader->op->traits.elementwise) return nullptr;
+  if (reader->shapes[0].dims() != products.front()->shapes[0].dims()) return nullptr;
+  for (const ir::Value v : reader->inputs) {
+    const bool product =
+        std::any_of(products.begin(), products.end(), [&](auto* p) { return p->id == v.node; });
+    if (!product && !g.node(v).op->traits.leaf && order[v.node] > first) return nullptr;
+  }
+  return reader;
+}
+
 namespace {
 
 // Where groups wait for each other none can be made; then the largest is.
@@ -36,7 +65,8 @@ std::optional<ir::Graph> with_groups(const ir::Graph& given, const ir::Target& t
   }
   const ir::Graph& g = changed ? *changed : given;
   std::vector<Group> groups;
-  for (const auto find : {product_groups, rows_groups, loss_groups, region_groups, gradients_groups}) {
+  for (const auto find :
+       {product_groups, conv_groups, rows_groups, loss_groups, region_groups, gradients_groups}) {
     for (Group& group : find(g)) groups.push_back(std::move(group));
   }
   if (auto joined = backend::with_groups(g, target, groups)) changed = std::move(joined);

@@ -12,6 +12,8 @@ namespace rlx::cuda {
 
 /// Products of few rows with one input: the region of rows that makes the input, the products, the elementwise operator that takes all of them.
 inline constexpr std::string_view kProductGroup = "product_group";
+/// A convolution and the elementwise operator that takes it alone, such as a bias and a relu.
+inline constexpr std::string_view kConvGroup = "conv_group";
 /// Rotations and updates of states that wait for nobody: rope, and what puts rows into caches.
 inline constexpr std::string_view kRowsGroup = "rows_group";
 /// The cross entropy of rows and its gradient, with the casts of logits before and of the gradient behind them.
@@ -28,6 +30,7 @@ using backend::kRegionGroup;
 using Group = backend::NodeGroup;
 
 std::vector<Group> product_groups(const ir::Graph&);
+std::vector<Group> conv_groups(const ir::Graph&);
 std::vector<Group> rows_groups(const ir::Graph&);
 std::vector<Group> loss_groups(const ir::Graph&);
 std::vector<Group> region_groups(const ir::Graph&);
@@ -50,6 +53,12 @@ std::optional<ir::Graph> with_joined_sides(const ir::Graph&, const ir::Target&);
 
 /// The graph with those groups that the target takes; nothing where there are none.
 std::optional<ir::Graph> with_groups(const ir::Graph&, const ir::Target&);
+
+/// The place of each node, by its id, in the order of the graph.
+std::vector<size_t> order_of(const ir::Graph&);
+/// The one reader of all `products`, if it works element by element and waits for nothing that comes behind place `first`.
+const ir::Node* elements_behind(const ir::Graph&, const std::vector<size_t>& order, size_t first,
+                                const std::vector<const ir::Node*>& products);
 
 /// Whether the body of a `fused` node holds a reduction.
 bool reduces(const ir::Node& fused);

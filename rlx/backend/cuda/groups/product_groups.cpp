@@ -19,10 +19,7 @@ constexpr size_t kMostProducts = 4;
 
 class Finder {
  public:
-  explicit Finder(const ir::Graph& g) : g_(g), order_(g.next_id()) {
-    size_t i = 0;
-    for (const ir::Node* n : g.nodes()) order_[n->id] = i++;
-  }
+  explicit Finder(const ir::Graph& g) : g_(g), order_(order_of(g)) {}
 
   std::vector<Group> run() {
     std::map<std::tuple<ir::NodeId, uint16_t, std::string>, std::vector<const ir::Node*>> alike;
@@ -102,27 +99,8 @@ class Finder {
     return &n;
   }
 
-  // The one reader of all products, if it works element by element and waits for nothing that comes later.
   const ir::Node* elements_behind(const Group& group, const std::vector<const ir::Node*>& products) const {
-    const ir::Node* reader = nullptr;
-    for (const ir::Node* p : products) {
-      if (p->shapes[0] != products.front()->shapes[0]) return nullptr;
-      for (const ir::Use& u : p->uses) {
-        if (u.user == ir::kNoNode || (reader && reader->id != u.user)) return nullptr;
-        reader = &g_.node(u.user);
-      }
-    }
-    if (!reader || reader->shapes.size() != 1) return nullptr;
-    const bool region = reader->is<ops::Fused>() && !reduces(*reader);
-    if (!region && !reader->op->traits.elementwise) return nullptr;
-    if (reader->shapes[0].dims() != products.front()->shapes[0].dims()) return nullptr;
-    const size_t first = order_[group.nodes.front()->id];
-    for (const ir::Value v : reader->inputs) {
-      const bool product =
-          std::any_of(products.begin(), products.end(), [&](auto* p) { return p->id == v.node; });
-      if (!product && !g_.node(v).op->traits.leaf && order_[v.node] > first) return nullptr;
-    }
-    return reader;
+    return cuda::elements_behind(g_, order_, order_[group.nodes.front()->id], products);
   }
 
   const ir::Graph& g_;

@@ -14,7 +14,7 @@ constexpr int most(int a, int b) { return a > b ? a : b; }
 constexpr int kLow = least(0, (kEach - 1) * kStride1) + least(0, (kW1 - 1) * kDilation1);
 constexpr int kHigh = most(0, (kEach - 1) * kStride1) + most(0, (kW1 - 1) * kDilation1);
 
-extern "C" __global__ void __launch_bounds__(256) conv_few(const T* x, const T* w, T* y) {
+extern "C" __global__ void __launch_bounds__(256) conv_few(const T* x, const T* w, Params y) {
   __shared__ Acc weights[kTaps * kInputs * kOut];
   const u32 group = blockIdx.y / kChunks, first = blockIdx.y % kChunks * kOut;
   for (u32 e = threadIdx.x; e < kTaps * kInputs * kOut; e += 256) {
@@ -53,19 +53,19 @@ extern "C" __global__ void __launch_bounds__(256) conv_few(const T* x, const T* 
       }
     }
   }
-  y += kYsFirst + i64(n) * kYsOuter + i64(o0) * kYs0 + i64(o1) * kYs1 + i64(o2) * kYs2 + i64(group * kOutputs + first) * kYsChannel;
+  const i64 at = kYsFirst + i64(n) * kYsOuter + i64(o0) * kYs0 + i64(o1) * kYs1 + i64(o2) * kYs2 + i64(group * kOutputs + first) * kYsChannel;
   #pragma unroll
   for (int j = 0; j < kEach; ++j) {
     #pragma unroll
     for (int o = 0; o < kOut; ++o) {
-      if (o1 + j < kY1 && first + o < kOutputs) put(y[j * kYs1 + o * kYsChannel], sums[j][o]);
+      if (o1 + j < kY1 && first + o < kOutputs) finish(y, at + j * kYs1 + o * kYsChannel, sums[j][o]);
     }
   }
 }
 )cuda";
 
 inline constexpr char kConvLong[] = R"cuda(
-extern "C" __global__ void __launch_bounds__(256) conv_long(const T* x, const T* w, T* y, Acc* parts) {
+extern "C" __global__ void __launch_bounds__(256) conv_long(const T* x, const T* w, Params y, Acc* parts) {
   constexpr u32 kImage = kY0 * kY1 * kY2, kTerms = (kDepth + kSplits - 1) / kSplits;
   __shared__ Acc found[8];
   const u32 n = blockIdx.x, channel = blockIdx.y, group = channel / kOutputs;
@@ -90,7 +90,7 @@ extern "C" __global__ void __launch_bounds__(256) conv_long(const T* x, const T*
     if (threadIdx.x != 0) continue;
     const u32 at = n * kImage + p;
     if (kSplits > 1) parts[i64(blockIdx.z * kGroups * kOutputs + channel) * kPositions + at] = sum;
-    else put(y[result_at(at) + i64(channel) * kYsChannel], sum);
+    else finish(y, result_at(at) + i64(channel) * kYsChannel, sum);
   }
 }
 )cuda";

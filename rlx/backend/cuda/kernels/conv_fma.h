@@ -25,7 +25,7 @@ inline void copy16(u32 to, const T* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(to), "l"(from) : "memory");
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads) conv_fma(const T* x, const T* w, T* y, T* parts) {
+extern "C" __global__ void __launch_bounds__(kThreads) conv_fma(const T* x, const T* w, Params y, T* parts) {
   extern __shared__ uint4 shared[];
   __shared__ Place places[kAlong ? kN : 1];
   T* const ring = reinterpret_cast<T*>(shared);
@@ -111,7 +111,7 @@ extern "C" __global__ void __launch_bounds__(kThreads) conv_fma(const T* x, cons
   // Neighbours of a thread are neighbours in y where an image is a run whose size kVec divides.
   constexpr bool kRuns = kYs2 == 1 && (kY1 == 1 || kYs1 == kY2) && (kY0 == 1 || kYs0 == kY1 * kY2) && (kY0 * kY1 * kY2) % kVec == 0 &&
                          kYsFirst % kVec == 0 && kYsChannel % kVec == 0 && (kBatch == 1 || kYsOuter % kVec == 0);
-  const bool together = kSplits == 1 ? kRuns && reinterpret_cast<u64>(y) % 16 == 0 : kPositions % kVec == 0;
+  const bool together = kSplits == 1 ? kPlain && kRuns && reinterpret_cast<u64>(plain_results(y)) % 16 == 0 : kPositions % kVec == 0;
   #pragma unroll
   for (int h = 0; h < 2; ++h) {
     const u32 p = p0 + h * (kN / 2) + tx * kVec;
@@ -123,8 +123,8 @@ extern "C" __global__ void __launch_bounds__(kThreads) conv_fma(const T* x, cons
     for (int i = 0; i < kEach; ++i) {
       const u32 m = m0 + i / kVec * (kM / 2) + ty * kVec + i % kVec;
       if (m >= kOutputs) continue;
-      T* const row = kSplits == 1 ? y + i64(group * kOutputs + m) * kYsChannel
-                                  : parts + (i64(blockIdx.z * kGroups + group) * kOutputs + m) * kPositions;
+      const i64 channel = i64(group * kOutputs + m) * kYsChannel;
+      T* const row = kSplits == 1 ? plain_results(y) + channel : parts + (i64(blockIdx.z * kGroups + group) * kOutputs + m) * kPositions;
       if (together) {
         Pack<T, kVec> out;
         #pragma unroll
@@ -133,7 +133,9 @@ extern "C" __global__ void __launch_bounds__(kThreads) conv_fma(const T* x, cons
       } else {
         #pragma unroll
         for (int j = 0; j < kVec; ++j) {
-          if (p + j < kPositions) row[at[j]] = sums[i][h * kVec + j];
+          if (p + j >= kPositions) continue;
+          if (kSplits == 1) finish(y, channel + at[j], sums[i][h * kVec + j]);
+          else row[at[j]] = sums[i][h * kVec + j];
         }
       }
     }

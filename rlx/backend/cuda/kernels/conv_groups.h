@@ -5,7 +5,7 @@
 namespace rlx::cuda {
 
 inline constexpr char kConvGroups[] = R"cuda(
-extern "C" __global__ void __launch_bounds__(kThreads, kBlocks) conv_groups(const T* x, const T* w, T* y, f32* parts) {
+extern "C" __global__ void __launch_bounds__(kThreads, kBlocks) conv_groups(const T* x, const T* w, Params y, f32* parts) {
   extern __shared__ uint4 shared[];
   __shared__ Place places[kAlong ? kN : 1];
   const u32 base = (place_of(shared) + 1023) & ~1023u, team = threadIdx.x / 128;
@@ -38,7 +38,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks) conv_groups(cons
     hold(sums[0]);
     now ^= 1;
   }
-  slices.finish(sums, team * 64 + threadIdx.x / 32 % 4 * 16, 0, y, parts, shared);
+  slices.write(sums, team * 64 + threadIdx.x / 32 % 4 * 16, 0, y, parts, shared);
 }
 )cuda";
 

@@ -5,7 +5,7 @@
 namespace rlx::cuda {
 
 inline constexpr char kConvMma[] = R"cuda(
-extern "C" __global__ void __launch_bounds__(kThreads, kBlocks) conv_mma(const T* x, const T* w, T* y, f32* parts) {
+extern "C" __global__ void __launch_bounds__(kThreads, kBlocks) conv_mma(const T* x, const T* w, Params y, f32* parts) {
   extern __shared__ uint4 shared[];
   __shared__ Place places[kAlong ? kN : 1];
   const u32 base = u32(__cvta_generic_to_shared(shared)), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -48,7 +48,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks) conv_mma(const T
     }
     now ^= 1;
   }
-  slices.finish(sums, row0, column0, y, parts, shared);
+  slices.write(sums, row0, column0, y, parts, shared);
 }
 )cuda";
 

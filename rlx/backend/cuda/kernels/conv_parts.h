@@ -33,7 +33,7 @@ extern "C" __global__ void __launch_bounds__(256) conv_pack(const T* w, T* to) {
 
 // y from parts [kSplits][group][output][position], added in this order.
 inline constexpr char kConvSum[] = R"cuda(
-extern "C" __global__ void __launch_bounds__(256) conv_sum(const Acc* parts, T* y) {
+extern "C" __global__ void __launch_bounds__(256) conv_sum(const Acc* parts, Params y) {
   constexpr i64 kAll = i64(kGroups) * kOutputs * kPositions;
   const i64 e = i64(blockIdx.x) * 256 + threadIdx.x;
   if (e >= kAll) return;
@@ -41,7 +41,7 @@ extern "C" __global__ void __launch_bounds__(256) conv_sum(const Acc* parts, T* 
   #pragma unroll 8
   for (int s = 0; s < kSplits; ++s) sum += parts[s * kAll + e];
   const u32 channel = u32(e / kPositions), p = u32(e % kPositions);
-  put(y[result_at(p) + i64(channel) * kYsChannel], sum);
+  finish(y, result_at(p) + i64(channel) * kYsChannel, sum);
 }
 )cuda";
 

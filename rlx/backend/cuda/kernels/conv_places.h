@@ -6,7 +6,10 @@
 //            Otherwise terms are (tap, ci) and neighbouring lanes take neighbouring positions
 //   kSub     so many terms that begin at a multiple of it have one tap (1, 2, 4 or 8): the channels of a tap are filled up to a multiple
 //   kSlice   terms that are in shared memory together
-// All sizes are constants, so that quotients are products and shifts.
+// All sizes are constants, so that quotients are products and shifts. What happens to a result is said by nodes/conv_steps.cpp:
+//   Params                       where results go, and what the operators behind the convolution read
+//   kPlain, T* plain_results(p)  results are stored as they are, there
+//   void finish(p, at, sum)      one result, whose place in y is `at`
 #pragma once
 
 namespace rlx::cuda {

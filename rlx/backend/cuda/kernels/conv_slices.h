@@ -135,7 +135,7 @@ struct Slices {
   }
 
   // Sums of 16 Tall channels from row0 and 8 Wide positions from column0 on. Parts go out as they lie; results go through shared memory, so that neighbours are written together.
-  template <int Tall, int Wide> void finish(const f32 (&sums)[Tall][Wide][4], u32 row0, u32 column0, T* y, f32* parts, void* shared) const {
+  template <int Tall, int Wide> void write(const f32 (&sums)[Tall][Wide][4], u32 row0, u32 column0, const Params& y, f32* parts, void* shared) const {
     const u32 lane = tid % 32;
     if (kSplits > 1) {
       #pragma unroll
@@ -156,6 +156,7 @@ struct Slices {
     }
     __syncthreads();  // nobody reads slices any more
     constexpr u32 kLine = kN + 8;  // rows of 8 meet different banks
+    // Sums that are rounded here once are the results of the convolution, whatever is done to them.
     T* const tile = static_cast<T*>(shared);
     #pragma unroll
     for (u32 i = 0; i < Tall; ++i) {
@@ -170,19 +171,19 @@ struct Slices {
     // Two neighbours are one word where images are runs of even size.
     constexpr bool kRuns = kYs2 == 1 && (kY1 == 1 || kYs1 == kY2) && (kY0 == 1 || kYs0 == kY1 * kY2) && (kY0 * kY1 * kY2) % 2 == 0 &&
                            kYsFirst % 2 == 0 && kYsChannel % 2 == 0 && (kBatch == 1 || kYsOuter % 2 == 0);
-    if (kRuns && reinterpret_cast<u64>(y) % 4 == 0) {
+    if (kPlain && kRuns && reinterpret_cast<u64>(plain_results(y)) % 4 == 0) {
       const u32 column = tid % (kN / 2) * 2, p = p0 + column;
       if (p >= kPositions) return;
       const i64 at = result_at(p);
       #pragma unroll 4
       for (u32 row = tid / (kN / 2); row < kM && m0 + row < kOutputs; row += kThreads / (kN / 2))
-        *reinterpret_cast<u32*>(y + at + i64(group * kOutputs + m0 + row) * kYsChannel) = *reinterpret_cast<const u32*>(tile + row * kLine + column);
+        *reinterpret_cast<u32*>(plain_results(y) + at + i64(group * kOutputs + m0 + row) * kYsChannel) = *reinterpret_cast<const u32*>(tile + row * kLine + column);
       return;
     }
     if (!there) return;
     const i64 at = result_at(p0 + mine);
     #pragma unroll 4
-    for (u32 row = tid / kN; row < kM && m0 + row < kOutputs; row += kThreads / kN) y[at + i64(group * kOutputs + m0 + row) * kYsChannel] = tile[row * kLine + mine];
+    for (u32 row = tid / kN; row < kM && m0 + row < kOutputs; row += kThreads / kN) finish(y, at + i64(group * kOutputs + m0 + row) * kYsChannel, as_f32(tile[row * kLine + mine]));
   }
 };
 )cuda";

@@ -27,47 +27,8 @@ bool is_direct(const ConvPart& p, const ConvTiling& t) {
   return p.ws.channel % 8 == 0 && p.taps() % 8 == 0 && run(0) && run(1) && run(2);
 }
 
-// Weights in the order of the tiles where those cannot read them as they lie, the products, and the sum of parts.
-ConvPlan plan_tiles(const Device& device, const ConvPart& p) {
-  const ConvTiling t = tiling_of(p, conv_processors(device));
-  const bool direct = is_direct(p, t);
-  const auto flag = [](bool b) { return b ? "true" : "false"; };
-  const std::string head = conv_head(
-      p, cat("constexpr bool kAlong = ", flag(t.along), ", kTurned = ", flag(!t.matrix_units),
-             ", kDirect = ", flag(direct), ";\nconstexpr int kSub = ", t.sub, ", kSlice = ", t.slice,
-             ", kSplits = ", t.splits, ";\nconstexpr u32 kRows = ", t.rows, ";\n"));
-  const std::string tile = cat("constexpr int kM = ", t.m, ", kN = ", t.n, ", kStages = ", t.stages,
-                               ", kWarpM = ", t.warp_m, ", kBlocks = ", t.blocks, ";\n", kMatrixFragments);
-  ConvPlan plan;
-  if (!direct) {
-    plan.packed = size_t(t.packed(p)) * dtype_size(p.dtype);
-    plan.launches.push_back({device.functions().get({"conv_pack", head + kConvPack}),
-                             {(t.slices * t.slice + 31) / 32, (t.rows + 31) / 32, p.groups},
-                             {256},
-                             0,
-                             {ConvArg::w, ConvArg::packed}});
-  }
-  const Source products = t.groups
-                              ? Source{"conv_groups", head + tile + kMatrixGroups + kConvSlices + kConvGroups}
-                          : t.matrix_units ? Source{"conv_mma", head + tile + kConvSlices + kConvMma}
-                                           : Source{"conv_fma", head + tile + kConvFma};
-  plan.launches.push_back({device.functions().get(products),
-                           {t.tiles(p), p.groups, t.splits},
-                           {t.threads},
-                           size_t(t.shared),
-                           {ConvArg::x, direct ? ConvArg::w : ConvArg::packed, ConvArg::y, ConvArg::sums}});
-  if (t.splits > 1) plan.launches.push_back(conv_sum(device, p, head));
-  plan.sums = conv_sum_bytes(p, t.splits);
-  plan.note =
-      cat(t.groups         ? "groups of warps, "
-          : t.matrix_units ? "matrix units, "
-                           : "",
-          "tiles of ", t.m, " x ", t.n, t.along ? ", lanes along terms" : "",
-          t.splits > 1 ? cat(", terms in ", t.splits, " parts") : "", direct ? "" : ", packed weights");
-  return plan;
-}
-
-std::unique_ptr<Step> prepare_tiles(const Request& r) { return conv_step(r, plan_tiles); }
+std::unique_ptr<Step> prepare_tiles(const Request& r) { return conv_step(r, plain_conv(r), plan_conv_tiles); }
+std::unique_ptr<Step> prepare_few(const Request& r) { return conv_step(r, plain_conv(r), plan_conv_few); }
 
 // ---- a thread for each result ----
 
@@ -114,6 +75,47 @@ std::unique_ptr<Step> prepare_direct(const Request& r) {
 }
 
 }  // namespace
+
+// Weights in the order of the tiles where those cannot read them as they lie, the products, and the sum of parts.
+ConvPlan plan_conv_tiles(const Device& device, const ConvPart& p, const ConvResults& results) {
+  const ConvTiling t = tiling_of(p, conv_processors(device));
+  const bool direct = is_direct(p, t);
+  const auto flag = [](bool b) { return b ? "true" : "false"; };
+  const std::string head =
+      conv_head(p, results,
+                cat("constexpr bool kAlong = ", flag(t.along), ", kTurned = ", flag(!t.matrix_units),
+                    ", kDirect = ", flag(direct), ";\nconstexpr int kSub = ", t.sub, ", kSlice = ", t.slice,
+                    ", kSplits = ", t.splits, ";\nconstexpr u32 kRows = ", t.rows, ";\n"));
+  const std::string tile = cat("constexpr int kM = ", t.m, ", kN = ", t.n, ", kStages = ", t.stages,
+                               ", kWarpM = ", t.warp_m, ", kBlocks = ", t.blocks, ";\n", kMatrixFragments);
+  ConvPlan plan;
+  if (!direct) {
+    plan.packed = size_t(t.packed(p)) * dtype_size(p.dtype);
+    plan.launches.push_back({device.functions().get({"conv_pack", head + kConvPack}),
+                             {(t.slices * t.slice + 31) / 32, (t.rows + 31) / 32, p.groups},
+                             {256},
+                             0,
+                             {ConvArg::w, ConvArg::packed}});
+  }
+  const Source products = t.groups
+                              ? Source{"conv_groups", head + tile + kMatrixGroups + kConvSlices + kConvGroups}
+                          : t.matrix_units ? Source{"conv_mma", head + tile + kConvSlices + kConvMma}
+                                           : Source{"conv_fma", head + tile + kConvFma};
+  plan.launches.push_back({device.functions().get(products),
+                           {t.tiles(p), p.groups, t.splits},
+                           {t.threads},
+                           size_t(t.shared),
+                           {ConvArg::x, direct ? ConvArg::w : ConvArg::packed, ConvArg::y, ConvArg::sums}});
+  if (t.splits > 1) plan.launches.push_back(conv_sum(device, p, head));
+  plan.sums = conv_sum_bytes(p, t.splits);
+  plan.note =
+      cat(t.groups         ? "groups of warps, "
+          : t.matrix_units ? "matrix units, "
+                           : "",
+          "tiles of ", t.m, " x ", t.n, t.along ? ", lanes along terms" : "",
+          t.splits > 1 ? cat(", terms in ", t.splits, " parts") : "", direct ? "" : ", packed weights");
+  return plan;
+}
 
 void add_conv(KernelTable& table) {
   table.add<ops::Conv>({"conv_few", accepts_few, prepare_few});

@@ -39,11 +39,12 @@ bool suits_few(const ConvPart& p) {
 }
 bool suits_long(const ConvPart& p) { return is_few(p) && is_along(p) && product_of(p.y) <= kMostImage; }
 
-ConvPlan plan_few(const Device& device, const ConvPart& p) {
+ConvPlan plan_few(const Device& device, const ConvPart& p, const ConvResults& results) {
   const int64_t each = each_of(p), out = channels_of(p);
   const std::string head =
-      conv_head(p, cat("constexpr bool kAlong = false;\nconstexpr int kSub = 1, kSlice = 1, kEach = ", each,
-                       ", kOut = ", out, ";\n"));
+      conv_head(p, results,
+                cat("constexpr bool kAlong = false;\nconstexpr int kSub = 1, kSlice = 1, kEach = ", each,
+                    ", kOut = ", out, ";\n"));
   const int64_t threads = p.batch * p.y[0] * ((p.y[1] + each - 1) / each) * p.y[2];
   ConvPlan plan;
   plan.launches = {{device.functions().get({"conv_few", head + kConvFew}),
@@ -56,13 +57,14 @@ ConvPlan plan_few(const Device& device, const ConvPart& p) {
 }
 
 // Parts of the terms until the processors have four blocks each; a thread has eight terms or more.
-ConvPlan plan_long(const Device& device, const ConvPart& p) {
+ConvPlan plan_long(const Device& device, const ConvPart& p, const ConvResults& results) {
   const int64_t processors = conv_processors(device).count;
   const int64_t blocks = p.batch * p.groups * p.outputs, terms = p.inputs * p.taps();
   const int64_t splits =
       std::max<int64_t>(1, std::min((4 * processors + blocks - 1) / blocks, terms / (8 * 256)));
   const std::string head = conv_head(
-      p, cat("constexpr bool kAlong = true;\nconstexpr int kSub = 1, kSlice = 1, kSplits = ", splits, ";\n"));
+      p, results,
+      cat("constexpr bool kAlong = true;\nconstexpr int kSub = 1, kSlice = 1, kSplits = ", splits, ";\n"));
   ConvPlan plan;
   plan.launches = {{device.functions().get({"conv_long", head + kConvLong}),
                     {p.batch, p.groups * p.outputs, splits},
@@ -76,10 +78,6 @@ ConvPlan plan_long(const Device& device, const ConvPart& p) {
   return plan;
 }
 
-ConvPlan plan_few_channels(const Device& device, const ConvPart& p) {
-  return is_along(p) ? plan_long(device, p) : plan_few(device, p);
-}
-
 }  // namespace
 
 Support accepts_few(const Request& r) {
@@ -91,6 +89,8 @@ Support accepts_few(const Request& r) {
   return Support::yes();
 }
 
-std::unique_ptr<Step> prepare_few(const Request& r) { return conv_step(r, plan_few_channels); }
+ConvPlan plan_conv_few(const Device& device, const ConvPart& p, const ConvResults& results) {
+  return is_along(p) ? plan_long(device, p, results) : plan_few(device, p, results);
+}
 
 }  // namespace rlx::cuda

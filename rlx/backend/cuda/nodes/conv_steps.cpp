@@ -16,14 +16,14 @@ size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kA
 
 class PartsStep final : public Step {
  public:
-  PartsStep(const Request& r, ConvPlan (*plan)(const Device&, const ConvPart&))
-      : bytes_(size_t(r.out[0].shape.size_bytes())) {
+  PartsStep(const Request& r, const ConvNode& node, PlanConv plan)
+      : x_(node.x), w_(node.w), members_(node.results.members), bytes_(size_t(r.out[0].shape.size_bytes())) {
     for (const ConvPart& p : conv_parts(r)) {
       if (p.inputs * p.taps() == 0) {
         fills_ = true;
         continue;
       }
-      plans_.push_back(plan(device_of(r), p));
+      plans_.push_back(plan(device_of(r), p, node.results));
       workspace = std::max(workspace, aligned(plans_.back().packed) + plans_.back().sums + kAlignment);
     }
     note = plans_.empty() ? "zeros" : plans_.front().note;
@@ -35,17 +35,22 @@ class PartsStep final : public Step {
     if (fills_) check(s.gpu.use().MemsetD8Async(device_pointer(l.out[0]), 0, bytes_, s.handle), "a fill");
     const size_t over = reinterpret_cast<uintptr_t>(l.workspace) % kAlignment;
     std::byte* const place = l.workspace + (over == 0 ? 0 : kAlignment - over);
+    std::vector<std::byte*> results;  // Params
+    for (const int m : members_) results.push_back(m >= 0 ? l.in[m] : l.out[-1 - m]);
     for (const ConvPlan& p : plans_) {
-      std::byte* const places[] = {l.in[0], l.in[1], l.out[0], place, place + aligned(p.packed)};
+      std::byte* places[] = {l.in[x_], l.in[w_], nullptr, place, place + aligned(p.packed)};
       for (const ConvLaunch& k : p.launches) {
         std::vector<void*> parameters;
-        for (const ConvArg a : k.args) parameters.push_back(const_cast<std::byte**>(places + size_t(a)));
+        for (const ConvArg a : k.args)
+          parameters.push_back(a == ConvArg::y ? static_cast<void*>(results.data()) : places + size_t(a));
         k.function->launch(s.handle, k.grid, k.block, k.shared, parameters.data());
       }
     }
   }
 
  private:
+  int x_, w_;
+  std::vector<int> members_;
   std::vector<ConvPlan> plans_;
   size_t bytes_;
   bool fills_ = false;
@@ -62,15 +67,27 @@ bool is_small(const Arg& x) {
 
 }  // namespace
 
-std::unique_ptr<Step> conv_step(const Request& r, ConvPlan (*plan)(const Device&, const ConvPart&)) {
-  if (r.out[0].shape.elements() == 0) return make_gpu_step("empty", [](Stream&, const Launch&) {});
-  return std::make_unique<PartsStep>(r, plan);
+ConvNode plain_conv(const Request& r) {
+  const std::string type(memory_type(r.out[0].dtype()));
+  return {0,
+          1,
+          {cat("struct Params { ", type, "* y; };\nconstexpr bool kPlain = true;\ninline ", type,
+               "* plain_results(const Params& p) { return p.y; }\n"
+               "template <class V> void finish(const Params& p, i64 at, V sum) { put(p.y[at], sum); }\n"),
+           {-1}}};
 }
 
-std::string conv_head(const ConvPart& p, const std::string& constants) {
+std::unique_ptr<Step> conv_step(const Request& r, const ConvNode& node, PlanConv plan) {
+  if (r.out[0].shape.elements() == 0) return make_gpu_step("empty", [](Stream&, const Launch&) {});
+  return std::make_unique<PartsStep>(r, node, plan);
+}
+
+PlanConv conv_plan_for(const Request& r) { return accepts_few(r) ? plan_conv_few : plan_conv_tiles; }
+
+std::string conv_head(const ConvPart& p, const ConvResults& results, const std::string& constants) {
   const char* const acc = p.dtype == DType::f64 ? "f64" : "f32";
   return cat("typedef ", memory_type(p.dtype), " T;\ntypedef ", acc, " Acc;\n#define kRead as_", acc, "\n",
-             constants_of(p), constants, kConvPlaces);
+             constants_of(p), constants, results.text, kConvPlaces);
 }
 
 ConvLaunch conv_sum(const Device& device, const ConvPart& p, const std::string& head) {

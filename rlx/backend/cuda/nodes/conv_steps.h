@@ -22,11 +22,32 @@ struct ConvPlan {
   std::string note;
 };
 
-/// A step that runs the parts one after the other; those without terms are zeros.
-std::unique_ptr<Step> conv_step(const Request&, ConvPlan (*plan)(const Device&, const ConvPart&));
+/// What happens to results: the text of Params, kPlain, plain_results and finish (kernels/conv_places.h), and which operands of the node (0, 1, ..) or results
+/// (-1, -2, ..) the members of Params are.
+struct ConvResults {
+  std::string text;
+  std::vector<int> members;
+};
+
+using PlanConv = ConvPlan (*)(const Device&, const ConvPart&, const ConvResults&);
+
+/// A convolution inside of a node: its operands are operands x and w of the launches, which are those of the node.
+struct ConvNode {
+  int x = 0, w = 1;
+  ConvResults results;
+};
+/// Of a Conv node by itself.
+ConvNode plain_conv(const Request&);
+
+/// A step that runs the parts one after the other; those without terms are zeros. The request is that of the convolution.
+std::unique_ptr<Step> conv_step(const Request&, const ConvNode&, PlanConv);
+
+/// The kernel for a convolution that `accepts_conv_parts` takes.
+PlanConv conv_plan_for(const Request&);
+ConvPlan plan_conv_tiles(const Device&, const ConvPart&, const ConvResults&);
 
 /// The text that the kernels of a part begin with; `constants` are told besides those of the part.
-std::string conv_head(const ConvPart&, const std::string& constants);
+std::string conv_head(const ConvPart&, const ConvResults&, const std::string& constants);
 /// A launch that adds `splits` parts of sums in their order, after `head`.
 ConvLaunch conv_sum(const Device&, const ConvPart&, const std::string& head);
 inline size_t conv_sum_bytes(const ConvPart& p, int64_t splits) {
@@ -37,7 +58,7 @@ inline size_t conv_sum_bytes(const ConvPart& p, int64_t splits) {
 
 /// Groups of few output channels (conv_few.cpp).
 Support accepts_few(const Request&);
-std::unique_ptr<Step> prepare_few(const Request&);
+ConvPlan plan_conv_few(const Device&, const ConvPart&, const ConvResults&);
 
 /// Whether the kernels take the types and the sizes at all.
 Support accepts_conv_parts(const Request&);
