@@ -1,10 +1,10 @@
 // What the kernels of convolutions on matrix units share: slices of 64 terms in two places in shared memory, rows of 128 bytes, one for each of kM channels and then one for each of kN
 // positions; piece c of 16 bytes of row r lies at piece c ^ (r % 8), so that eight rows meet all banks. Weights are copied around registers. x cannot be: a tap moves it by two bytes.
-// While one slice is multiplied, a thread reads its part of the next one element by element, in kPhases turns of 16 numbers, and puts it into the other place:
+// While one slice is multiplied, a thread reads its part of the next one element by element, in kPhases turns of kNumbers, and puts it into the other place:
 //   along positions   a lane has one position and reads 8 channels of a tap, which are one piece; lanes of a warp are neighbours in memory, and one question for the borders does for all 8
 //   along terms       a warp has a position, a lane two neighbouring terms
 // An element of x costs some two instructions along positions, some seven along terms.
-// After kConvPlaces and kMatrixFragments; before it stand also T, kRows, kM, kN, kWarpM (kWarpM x 32 of a tile for each warp), kSplits (as in conv_fma.h), kBlocks (of a processor) and
+// After kConvPlaces and kMatrixFragments; before it stand also T, kRows, kM, kN, kWarpM (kWarpM x 32 of a tile for each warp), kNumbers (16 or 32), kSplits (as in conv_fma.h), kBlocks (of a processor) and
 //   kDirect   w is read where it lies: pieces of 8 terms are runs that begin at multiples of 8 elements. Otherwise it is packed, [group][kRows][64 kSlices]
 #pragma once
 
@@ -12,7 +12,9 @@ namespace rlx::cuda {
 
 inline constexpr char kConvSlices[] = R"cuda(
 constexpr int kWarps = kM / kWarpM * (kN / 32), kThreads = 32 * kWarps;
-constexpr int kPlaceBytes = (kM + kN) * 128, kPhases = kN * 64 / (kThreads * 16);
+constexpr int kPlaceBytes = (kM + kN) * 128, kPhases = kN * 64 / (kThreads * kNumbers);
+constexpr u32 kTurns = kAlong ? kNumbers / 2 : kNumbers / 8;  // rows or pieces of a turn
+constexpr bool kPaired = kAlong && kW2 % 2 == 0;              // two terms of a lane are neighbours on the last axis
 constexpr u32 kTilesM = kRows / kM, kEachSplit = (kSlices + kSplits - 1) / kSplits;
 
 // 16 bytes, or zeros.
@@ -41,7 +43,7 @@ struct Slices {
   const Place* places;
   Place terms[2];
   bool known[2];
-  u16 raw[16];
+  u16 raw[kNumbers];
 
   Slices(const T* x_, const T* w_, Place* all)
       : x(x_), w(w_), group(blockIdx.y), m0(blockIdx.x % kTilesM * kM), p0(blockIdx.x / kTilesM * kN), tid(threadIdx.x), mine(tid % kN),
@@ -81,10 +83,19 @@ struct Slices {
   }
   void read(u32 slice, u32 phase) {
     #pragma unroll
-    for (u32 j = 0; j < (kAlong ? 8 : 2); ++j) {
+    for (u32 j = 0; j < kTurns; ++j) {
       if (kAlong) {
-        const u32 row = (phase * 8 + j) * kWarps + tid / 32;
+        const u32 row = (phase * kTurns + j) * kWarps + tid / 32;
         const Place p = places[row];
+        if (kPaired) {
+          const bool ok = known[0] && p0 + row < kPositions && (kInside0 || u32(p.i0 + terms[0].i0) < u32(kX0)) && (kInside1 || u32(p.i1 + terms[0].i1) < u32(kX1));
+          const T* const from = x + (p.at + terms[0].at);
+          const int i2 = p.i2 + terms[0].i2;
+          raw[2 * j] = 0, raw[2 * j + 1] = 0;
+          if (ok && (kInside2 || u32(i2) < u32(kX2))) raw[2 * j] = from->bits;
+          if (ok && (kInside2 || u32(i2 + kDilation2) < u32(kX2))) raw[2 * j + 1] = from[kDilation2 * kXs2].bits;
+          continue;
+        }
         #pragma unroll
         for (u32 i = 0; i < 2; ++i) {
           raw[2 * j + i] = 0;
@@ -92,7 +103,7 @@ struct Slices {
         }
         continue;
       }
-      const u32 piece = (phase * 2 + j) * (kThreads / kN) + tid / kN;
+      const u32 piece = (phase * kTurns + j) * (kThreads / kN) + tid / kN;
       #pragma unroll
       for (u32 r = 0; r < 8; r += kSub) {
         const Term term = term_of(slice * 64 + piece * 8 + r);
@@ -110,16 +121,16 @@ struct Slices {
   // `to` is where the rows of positions begin.
   void keep(u32 to, u32 phase) const {
     #pragma unroll
-    for (u32 j = 0; j < (kAlong ? 8 : 2); ++j) {
+    for (u32 j = 0; j < kTurns; ++j) {
       if (kAlong) {
-        const u32 row = (phase * 8 + j) * kWarps + tid / 32;
+        const u32 row = (phase * kTurns + j) * kWarps + tid / 32;
         put4(to + piece_at(row, tid % 32 / 4) + tid % 4 * 4, raw[2 * j] | u32(raw[2 * j + 1]) << 16);
         continue;
       }
       u32 v[4];
       #pragma unroll
       for (u32 i = 0; i < 4; ++i) v[i] = raw[8 * j + 2 * i] | u32(raw[8 * j + 2 * i + 1]) << 16;
-      put16(to + piece_at(mine, (phase * 2 + j) * (kThreads / kN) + tid / kN), v);
+      put16(to + piece_at(mine, (phase * kTurns + j) * (kThreads / kN) + tid / kN), v);
     }
   }
   void bring_first(u32 base) {

@@ -86,8 +86,9 @@ ConvPlan plan_conv_tiles(const Device& device, const ConvPart& p, const ConvResu
                 cat("constexpr bool kAlong = ", flag(t.along), ", kTurned = ", flag(!t.matrix_units),
                     ", kDirect = ", flag(direct), ";\nconstexpr int kSub = ", t.sub, ", kSlice = ", t.slice,
                     ", kSplits = ", t.splits, ";\nconstexpr u32 kRows = ", t.rows, ";\n"));
-  const std::string tile = cat("constexpr int kM = ", t.m, ", kN = ", t.n, ", kStages = ", t.stages,
-                               ", kWarpM = ", t.warp_m, ", kBlocks = ", t.blocks, ";\n", kMatrixFragments);
+  const std::string tile =
+      cat("constexpr int kM = ", t.m, ", kN = ", t.n, ", kStages = ", t.stages, ", kWarpM = ", t.warp_m,
+          ", kBlocks = ", t.blocks, ", kNumbers = ", t.numbers, ";\n", kMatrixFragments);
   ConvPlan plan;
   if (!direct) {
     plan.packed = size_t(t.packed(p)) * dtype_size(p.dtype);

@@ -54,6 +54,8 @@ std::vector<ConvTiling> shapes_for(const ConvPart& p, bool hopper) {
     for (ConvTiling& t : out) {
       t.matrix_units = true;
       t.groups = hopper && t.n == 128;
+      // Nothing but other warps hides the way of numbers to groups: twelve warps of small tiles wait twice a slice, as sixteen of large ones do.
+      t.numbers = t.groups && t.m == 64 ? 32 : 16;
       t.slice = kMatrixSlice;
       t.threads = t.m / t.warp_m * (t.n / 32) * 32;
       t.shared =
