@@ -52,6 +52,13 @@ constexpr ConvCase kForward[] = {
      "conv_transpose3d(x, w, stride=[2,1,2], padding=[1,1,1])"},
 };
 
+// Enough tiles that the largest ones are chosen; the last has parts of sums besides.
+constexpr ConvCase kLarge[] = {
+    {"tiles", "x: T[8,64,28,28], w: T[256,64,3,3]", "conv2d(x, w, padding=[1,1])"},
+    {"more_tiles", "x: T[32,8,32,32], w: T[136,8,3,3]", "conv2d(x, w, padding=[1,1])"},
+    {"terms", "x: T[2,300,7,7], w: T[200,300,3,3]", "conv2d(x, w, padding=[1,1])"},
+};
+
 constexpr ConvCase kViews[] = {
     {"channels_last_weights", "x: T[2,24,9,8], w: T[40,3,3,24]",
      "conv2d(x, transpose(w, perm=[0,3,1,2]), padding=[1,1])"},
@@ -139,6 +146,9 @@ TEST_F(ConvOnDevice, forward_f32) { compare(kForward, "f32"); }
 TEST_F(ConvOnDevice, forward_f64) { compare(kForward, "f64"); }
 TEST_F(ConvOnDevice, forward_f16) { compare(kForward, "f16"); }
 TEST_F(ConvOnDevice, forward_bf16) { compare(kForward, "bf16"); }
+TEST_F(ConvOnDevice, large) {
+  for (const char* type : {"f32", "bf16"}) compare(kLarge, type);
+}
 TEST_F(ConvOnDevice, views) {
   for (const char* type : {"f32", "bf16"}) compare(kViews, type);
 }
