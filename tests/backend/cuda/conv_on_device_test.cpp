@@ -55,7 +55,7 @@ constexpr ConvCase kForward[] = {
 // Enough tiles that the largest ones are chosen; the last has parts of sums besides.
 constexpr ConvCase kLarge[] = {
     {"tiles", "x: T[8,64,28,28], w: T[256,64,3,3]", "conv2d(x, w, padding=[1,1])"},
-    {"more_tiles", "x: T[32,8,32,32], w: T[136,8,3,3]", "conv2d(x, w, padding=[1,1])"},
+    {"points", "x: T[16,8,56,56], w: T[256,8,1,1]", "conv2d(x, w)"},
     {"terms", "x: T[2,300,7,7], w: T[200,300,3,3]", "conv2d(x, w, padding=[1,1])"},
 };
 
