@@ -131,6 +131,21 @@ TEST_F(SchemesOnDevice, every_scheme_at_every_number_of_rows) {
   for (const Product& p : products()) compare(p);
 }
 
+// So many blocks that Hopper's matrix units of groups of warps are taken: rows, columns and k that are no whole number of tiles.
+TEST_F(SchemesOnDevice, many_rows) {
+  for (const auto& [scheme, zero] : {std::pair("int8/32", false),
+                                     {"int8a/4", true},
+                                     {"int8/6", false},
+                                     {"int4/32", true},
+                                     {"int4/64", false},
+                                     {"fp8e4m3", false},
+                                     {"fp8e5m2", false},
+                                     {"nvfp4/16", false}}) {
+    compare({scheme, 1100, 72, 2880, "bf16", zero});
+    compare({scheme, 264, 200, 8452, "f16", zero});
+  }
+}
+
 // NaN codes of E4M3 and infinities of E5M2 come out, NaN scales of nvfp4 count as 0.
 TEST_F(SchemesOnDevice, codes_that_are_no_numbers) {
   for (const char* type : {"f32", "f16", "bf16"}) {
@@ -196,6 +211,7 @@ TEST_P(SchemeKernels, are_one_step_that_compiles) {
                                               {3, 512, 128, "f32", "few rows in f32"},
                                               {30, 512, 128, "bf16", "tiles on matrix units"},
                                               {300, 500, 130, "f16", "tiles on matrix units"},
+                                              {2000, 520, 4096, "bf16", "tiles on matrix units"},
                                               {100, 512, 128, "f32", "tiles in f32"}}) {
       const std::string text = graph_of({scheme, m, k, n, type, zero});
       SCOPED_TRACE(text);

@@ -1,7 +1,9 @@
 // Products with weights whose scales lie beside their codes, decoded inside of the product.
 #include <algorithm>
 
+#include "rlx/backend/cuda/kernels/matrix_groups.h"
 #include "rlx/backend/cuda/kernels/scheme_decoders.h"
+#include "rlx/backend/cuda/kernels/scheme_groups.h"
 #include "rlx/backend/cuda/kernels/scheme_product.h"
 #include "rlx/backend/cuda/nodes/element_kernel.h"
 #include "rlx/backend/cuda/nodes/on_first_use.h"
@@ -31,7 +33,7 @@ constexpr int64_t kFewRows = 16, kFewWideRows = 32;  // in 16 bits, in f32
 constexpr int64_t kMostSplit = 8;                    // blocks of a cluster, of any processor that has them
 constexpr int kTileColumns = 128;
 
-enum class Way { rows, tiles, wide_tiles };
+enum class Way { rows, tiles, groups, wide_tiles };
 
 /// `lane` columns of a thread, `tiles` of eight rows of a block, or rows where threads have all of them.
 struct Spread {
@@ -51,9 +53,21 @@ int64_t split_for(const Device& device, int64_t blocks, int64_t wanted, int64_t 
   return split;
 }
 
-Spread spread_of(const Device& device, const SchemeProduct& p) {
+// On the matrix units of groups of warps, where there are blocks for most processors.
+bool takes_groups(const Device& device, const SchemeProduct& p, int64_t processors) {
+  const int64_t blocks = ceil_of(p.n, 256) * ceil_of(p.m, 128);
+  return device.functions().architecture() == "sm_90a" && is_narrow(p) && p.n % 4 == 0 && p.k % 8 == 0 &&
+         p.m > 64 && 4 * blocks >= 3 * processors;
+}
+
+// Addresses that are no multiples of 16 have kernels that take any.
+Spread spread_of(const Device& device, const SchemeProduct& p, bool aligned) {
   const int64_t processors = device.gpu() ? device.gpu()->multiprocessors() : 132;
   Spread s;
+  if (aligned && takes_groups(device, p, processors)) {
+    // Two tiles of weights, four of x, and room to begin at a multiple of 1024.
+    return {.way = Way::groups, .columns = 256, .rows = 128, .shared = (2 * 256 + 4 * 128) * 128 + 1024};
+  }
   if (p.m <= (is_narrow(p) ? kFewRows : kFewWideRows)) {
     if (is_narrow(p)) {
       s.tiles = int(ceil_of(p.m, 8));
@@ -114,7 +128,7 @@ Decoder decoder_of(SchemeKind kind) {
 Source source_of(const SchemeProduct& p, const Spread& s, bool aligned) {
   const Decoder d = decoder_of(p.scheme.kind);
   const auto flag = [](bool b) { return b ? "true" : "false"; };
-  const int64_t x_piece = s.way == Way::tiles ? 8 : 4;
+  const int64_t x_piece = s.way == Way::rows || s.way == Way::wide_tiles ? 4 : 8;
   std::string text = cat(
       "typedef ", memory_type(p.type), " T;\nconstexpr int kFeatures = ", p.k, ", kColumns = ", p.n,
       ", kRows = ", p.m, ", kGroup = ", p.scheme.block, ", kLane = ", s.lane, ", kRowTiles = ", s.tiles,
@@ -131,6 +145,8 @@ Source source_of(const SchemeProduct& p, const Spread& s, bool aligned) {
           cat(text, is_narrow(p) ? cat(kSchemeFragments, kSchemeNarrowSums) : kSchemeWideSums, kSchemeRows)};
     case Way::tiles:
       return {"scheme_tiles", cat(text, kSchemeFragments, kSchemeTiles)};
+    case Way::groups:
+      return {"scheme_groups", cat(text, kSchemeFragments, kMatrixGroups, kSchemeGroups)};
     case Way::wide_tiles:
       break;
   }
@@ -143,6 +159,8 @@ std::string_view name_of(const SchemeProduct& p, Way way) {
       return is_narrow(p) ? "few rows on matrix units" : "few rows in f32";
     case Way::tiles:
       return "tiles on matrix units";
+    case Way::groups:
+      return "tiles on matrix units of groups of warps";
     case Way::wide_tiles:
       break;
   }
@@ -153,22 +171,20 @@ std::string_view name_of(const SchemeProduct& p, Way way) {
 
 class SchemeStep final : public Step {
  public:
-  SchemeStep(const Device& device, const SchemeProduct& p)
-      : device_(device), p_(p), spread_(spread_of(device, p)) {
-    aligned_ = device.functions().get(source_of(p_, spread_, true));
-    note = cat(p.scheme, ", ", name_of(p, spread_.way), ", ", p.m, " x ", p.n, " x ", p.k,
-               spread_.split > 1 ? cat(", k in ", spread_.split, " parts") : "");
+  SchemeStep(const Device& device, const SchemeProduct& p) : device_(device), p_(p), aligned_(load(true)) {
+    const Spread& s = aligned_.spread;
+    note = cat(p.scheme, ", ", name_of(p, s.way), ", ", p.m, " x ", p.n, " x ", p.k,
+               s.split > 1 ? cat(", k in ", s.split, " parts") : "");
   }
 
   void run(const Launch& l) const override {
     const bool zero = p_.has_zero || p_.scheme.kind == SchemeKind::nvfp4_block;
     const Params params{l.in[0], l.in[1], l.in[2], zero ? l.in[3] : nullptr, l.out[0]};
     const bool aligned = are_aligned({params.x, params.codes, params.scale, params.zero, params.y});
-    const FunctionRef& f =
-        aligned ? aligned_
-                : anywhere_.get([&] { return device_.functions().get(source_of(p_, spread_, false)); });
-    const Grid grid{ceil_of(p_.n, spread_.columns) * spread_.split, ceil_of(p_.m, spread_.rows)};
-    (*f)(stream_of(l).handle, grid, {256}, spread_.shared, params);
+    const Loaded& use = aligned ? aligned_ : anywhere_.get([&] { return load(false); });
+    const Spread& s = use.spread;
+    const Grid grid{ceil_of(p_.n, s.columns) * s.split, ceil_of(p_.m, s.rows)};
+    (*use.function)(stream_of(l).handle, grid, {256}, s.shared, params);
   }
 
  private:
@@ -176,12 +192,20 @@ class SchemeStep final : public Step {
     const std::byte *x, *codes, *scale, *zero;
     std::byte* y;
   };
+  struct Loaded {
+    Spread spread;
+    FunctionRef function;
+  };
+
+  Loaded load(bool aligned) const {
+    const Spread s = spread_of(device_, p_, aligned);
+    return {s, device_.functions().get(source_of(p_, s, aligned))};
+  }
 
   const Device& device_;
   SchemeProduct p_;
-  Spread spread_;
-  FunctionRef aligned_;
-  OnFirstUse<FunctionRef> anywhere_;
+  Loaded aligned_;
+  OnFirstUse<Loaded> anywhere_;
 };
 
 // ---- nodes ----
