@@ -4,8 +4,8 @@
 // neighbours. On the matrix units columns of the weights are rows: the order of a sum is free, so that what a lane has read are its parts of kLane / 2 products
 // of 16 columns, 16 k and 8 rows of x, column 2 i of the lane as row g of product i and column 2 i + 1 as row g + 8.
 //
-// Before the kernels stand T (of x and y), Codes and Factors (for kLane columns), kFeatures (k), kColumns (n), kGroup, kHasZero, kWide, kLane, kRows (of x), kRowTiles (of eight rows), kSplit (blocks of a cluster
-// that share k; parts are added in their order), kWideX (rows of x begin at multiples of 16 bytes), kEarly (no kernel before this one makes the weights), kCodeUnit and the macro kClusterShape.
+// Before the kernels stand T (of x and y), Codes and Factors (for kLane columns), kFeatures (k), kColumns (n), kGroup, kHasZero, kWide, kLane, kRows (of x), kRowTiles (of eight rows, of a block; rows where lanes have all of them), kTileRows (of a block), kSplit (blocks of a cluster
+// that share k; parts are added in their order), kWideX (rows of x begin at multiples of 16 bytes), kEarly (no kernel before this one makes the weights), kOneScale (`zero` is one factor of all weights), kCodeUnit and the macro kClusterShape.
 #pragma once
 
 namespace rlx::cuda {
