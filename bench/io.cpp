@@ -118,12 +118,15 @@ int main(int argc, char** argv) {
   using namespace rlx;
   using namespace rlx::bench;
   if (wanted(argc, argv, "gguf_open 100GB"))
-    bench_open("gguf_open 100GB", gguf_header(0), io::GgufFile::open);
+    bench_open("gguf_open 100GB", gguf_header(0),
+               [](const std::string& path) { return io::GgufFile::open(path); });
   if (wanted(argc, argv, "gguf_open 100GB 128k tokens")) {
-    bench_open("gguf_open 100GB 128k tokens", gguf_header(128000), io::GgufFile::open);
+    bench_open("gguf_open 100GB 128k tokens", gguf_header(128000),
+               [](const std::string& path) { return io::GgufFile::open(path); });
   }
   if (wanted(argc, argv, "safetensors_open 100GB")) {
-    bench_open("safetensors_open 100GB", safetensors_header(), io::SafetensorsFile::open);
+    bench_open("safetensors_open 100GB", safetensors_header(),
+               [](const std::string& path) { return io::SafetensorsFile::open(path); });
   }
   for (const quant::BlockFormat& format : quant::formats()) {
     if (format.encode && !format.is_plain()) bench_format(format, argc, argv);

@@ -6,6 +6,7 @@ namespace rlx::cuda {
 
 inline constexpr char kConvGroups[] = R"cuda(
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocks) conv_groups(const T* x, const T* w, Params y, f32* parts) {
+  begin_alone();  // docs/performance/cuda.md: the next kernel must not meet the units of groups of warps
   extern __shared__ uint4 shared[];
   __shared__ Place places[kAlong ? kN : 1];
   const u32 base = (place_of(shared) + 1023) & ~1023u, team = threadIdx.x / 128;

@@ -55,9 +55,15 @@ inline void narrowed(f64& to, W x) { to = f64(x); }
 // Where the elements of the matrices of a batch lie.
 struct Lies { i64 row, column, batch; };
 
-// The first fault of a run stays: what follows a matrix that has no factor finds more.
+// The first kind of fault of a run stays, for what follows a matrix without a factor finds more; of that kind the first matrix, whichever block comes first.
 inline void tell(u64* fault, u64 number, u64 element) {
-  if (*static_cast<volatile u64*>(fault) == 0) *static_cast<volatile u64*>(fault) = (number << 40) + element;
+  const u64 word = (number << 40) + element;
+  u64 seen = *static_cast<volatile u64*>(fault);
+  while (seen == 0 || (seen >> 40 == number && seen > word)) {
+    const u64 found = atomicCAS(fault, seen, word);
+    if (found == seen) return;
+    seen = found;
+  }
 }
 )cuda";
 

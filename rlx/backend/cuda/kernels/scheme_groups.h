@@ -56,7 +56,7 @@ extern "C" __global__ void __launch_bounds__(256, 1) scheme_groups(Params p) {
     for (int s = 0; s < kSteps; ++s) fetch(0, s);
   };
   if (kEarly) fetch_first();
-  begin();
+  begin_alone();
   if (!kEarly) fetch_first();
   #pragma unroll
   for (int i = 0; i < kStages - 1; ++i) ask(i);
