@@ -180,6 +180,19 @@ TEST(CudaTraining, large_casts_are_made_again_and_not_kept) {
   EXPECT_EQ(wide, 0);  // normalised rows are made of sums in 16 bits, means and deviations
 }
 
+// One kernel reads a row once and gathers its columns: three sums over rows beside the gradient of the rows.
+TEST(CudaTraining, gradients_of_a_norm_are_one_step) {
+  const test::Untried untried;
+  const Device device("sm_90a", nullptr);
+  const backend::Plan plan = plan_of(device, norm_text(2048, 768));
+  std::vector<std::string> kernels;
+  for (const auto& s : plan.steps) kernels.push_back(s.kernel);
+  EXPECT_EQ(kernels, (std::vector<std::string>{"region", "sums_group"})) << plan.text();
+  EXPECT_NE(plan.steps.back().note.find("3 sums over rows"), std::string::npos) << plan.text();
+  for (const std::string& wrong : backend::verify_plan(plan)) ADD_FAILURE() << wrong;
+  if (compiler_problem().empty()) device.functions().compile_waiting();
+}
+
 class TrainingOnDevice : public test::OnDevice {
  protected:
   // Weights and gradients of the scores are rounded to 16 bits: sums stay small beside the tolerance.
@@ -230,8 +243,10 @@ TEST_F(TrainingOnDevice, values_that_are_made_again) {
   for (const bool vectors : {false, true}) {
     std::optional<test::Untried> untried;
     if (vectors) untried.emplace();
-    const ir::Graph g = test::graph(norm_text(2048, 768));
-    test::expect_as_interpreted(g, leaves_of(g, {}), 1e-9);
+    for (const int64_t width : {768, 37}) {
+      const ir::Graph g = test::graph(norm_text(2048, width));
+      test::expect_as_interpreted(g, leaves_of(g, {}), 1e-9);
+    }
   }
 }
 

@@ -65,11 +65,15 @@ std::optional<ir::Graph> with_groups(const ir::Graph& given, const ir::Target& t
   }
   const ir::Graph& g = changed ? *changed : given;
   std::vector<Group> groups;
-  for (const auto find :
-       {product_groups, conv_groups, rows_groups, loss_groups, region_groups, gradients_groups}) {
+  for (const auto find : {product_groups, conv_groups, rows_groups, loss_groups, gradients_groups}) {
     for (Group& group : find(g)) groups.push_back(std::move(group));
   }
   if (auto joined = backend::with_groups(g, target, groups)) changed = std::move(joined);
+  // Sums of one value are one region before they may be a part of the gradients of a norm.
+  for (const auto find : {region_groups, sums_groups}) {
+    const ir::Graph& now = changed ? *changed : given;
+    if (auto joined = backend::with_groups(now, target, find(now))) changed = std::move(joined);
+  }
   if (auto joined = with_many_regions(changed ? *changed : given, target)) changed = std::move(joined);
   return changed;
 }

@@ -21,6 +21,8 @@ inline constexpr std::string_view kLossGroup = "loss_group";
 
 /// The gradients of attention and what lays them side by side, as the gradient of one product for queries, keys and values is.
 inline constexpr std::string_view kGradientsGroup = "gradients_group";
+/// Sums of rows, the elements made with them, and sums over all rows of both: the gradients of a norm.
+inline constexpr std::string_view kSumsGroup = "sums_group";
 /// Regions of elements that do the same over other memory and wait for none of each other: the updates of all weights.
 inline constexpr std::string_view kManyRegions = "many_regions";
 
@@ -35,6 +37,7 @@ std::vector<Group> rows_groups(const ir::Graph&);
 std::vector<Group> loss_groups(const ir::Graph&);
 std::vector<Group> region_groups(const ir::Graph&);
 std::vector<Group> gradients_groups(const ir::Graph&);
+std::vector<Group> sums_groups(const ir::Graph&);
 
 /// Found last: members may be what the other groups made of a graph.
 std::vector<Group> many_groups(const ir::Graph&);

@@ -44,6 +44,7 @@ void add_scatter(KernelTable&);
 void add_schemes(KernelTable&);
 void add_solve(KernelTable&);
 void add_sort(KernelTable&);
+void add_sums_groups(KernelTable&);
 void add_windows(KernelTable&);
 
 /// Any node by its reference rule on the host: operands are fetched, results sent back. The last resort.

@@ -100,6 +100,28 @@ class Printer {
     return text_ + "}\n";
   }
 
+  std::string rows_with_sums(const std::string& name, const std::vector<bool>& summed, int64_t blocks) {
+    summed_ = summed;
+    const int warps = s_.threads / 32, each = s_.rounds * s_.vector;
+    text_ = signature(name, s_.threads);
+    line("  ", "const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;");
+    line("  ", "const bool live = true;");
+    for (size_t a = 0; a < summed.size(); ++a) {
+      if (!summed[a]) continue;
+      line("  ", cat("f32 s", a, "[", each, "];"));
+      line("  ", "#pragma unroll");
+      line("  ", cat("for (int i = 0; i < ", each, "; ++i) s", a, "[i] = 0.0f;"));
+    }
+    line("  ", cat("for (", index_, " row = ", index_, "(blockIdx.x) * ", warps, " + warp; row < ", r_.rows(),
+                   "; row += ", index_, "(", blocks * warps, ")) {"));
+    print_row_places();
+    print_scratch();
+    print_phases(Stage::whole);
+    line("  ", "}");
+    print_sums_of_block(warps, blocks);
+    return text_ + "}\n";
+  }
+
   PrintedRegion run() {
     PrintedRegion out;
     out.schedule = s_;
@@ -130,6 +152,31 @@ class Printer {
   struct Phase {
     std::vector<int> rows, elements;  // instructions, in order
   };
+
+  // What the warps of a block found, joined in their order, one summed argument after the other.
+  void print_sums_of_block(int warps, int64_t blocks) {
+    line("  ", cat("__shared__ f32 shared[", warps, "][", r_.columns(), "];"));
+    line("  ", "f32* const parts = reinterpret_cast<f32*>(workspace);");
+    int64_t number = 0;
+    for (size_t a = 0; a < summed_.size(); ++a) {
+      if (!is_summed(a)) continue;
+      line("  ", "__syncthreads();");
+      line("  ", "#pragma unroll");
+      line("  ", cat("for (int i = 0; i < ", s_.rounds * s_.vector, "; ++i) {"));
+      line("    ", cat("const int c = i / ", s_.vector, " * ", 32 * s_.vector, " + lane * ", s_.vector,
+                       " + i % ", s_.vector, ";"));
+      line("    ", cat("if (c < ", r_.columns(), ") shared[warp][c] = s", a, "[i];"));
+      line("  ", "}");
+      line("  ", "__syncthreads();");
+      line("  ", cat("for (int c = threadIdx.x; c < ", r_.columns(), "; c += ", s_.threads, ") {"));
+      line("    ", "f32 sum = shared[0][c];");
+      line("    ", cat("for (int w = 1; w < ", warps, "; ++w) sum = sum + shared[w][c];"));
+      line("    ",
+           cat("parts[(i64(", number++, ") * ", blocks, " + blockIdx.x) * ", r_.columns(), " + c] = sum;"));
+      line("  ", "}");
+    }
+  }
+  bool is_summed(size_t a) const { return a < summed_.size() && summed_[a]; }
 
   const Instruction& at(int n) const { return r_.code[size_t(n)]; }
   const Argument& argument(const Instruction& i) const { return r_.arguments[size_t(i.argument)]; }
@@ -258,7 +305,7 @@ class Printer {
     std::string out;
     for (size_t a = 0; a < r_.arguments.size(); ++a) {
       const Argument& x = r_.arguments[a];
-      if (x.role == Role::scratch) continue;
+      if (x.role == Role::scratch || is_summed(a)) continue;
       const bool value = a < values.size() && values[a];
       out += cat(x.role == Role::in ? "const " : "", memory_type(x.dtype),
                  value ? (x.role == Role::in ? " " : "& ") : "* ", name_of(a), ", ");
@@ -305,7 +352,7 @@ class Printer {
       const Instruction& i = at(n);
       if (i.op != Op::load && i.op != Op::store) continue;
       const size_t a = size_t(i.argument);
-      if (!is_vector(r_, r_.arguments[a], v)) continue;
+      if (!is_vector(r_, r_.arguments[a], v) || is_summed(a)) continue;
       if (i.op == Op::load && !loaded[a] && !(phase > 0 && is_kept(a))) {
         line(indent, cat("const auto p", a, " = load<", v, ">(", name_of(a), " + o", a, ");"));
         loaded[a] = true;
@@ -376,6 +423,11 @@ class Printer {
     if (i.op == Op::store) {
       const size_t a = size_t(i.argument);
       const Argument& x = argument(i);
+      if (is_summed(a)) {
+        const std::string sum =
+            cat("s", a, s_.vector == 1 ? "[round]" : cat("[round * ", s_.vector, " + u]"));
+        return line(indent, cat(sum, " = ", sum, " + ", value(i.operands[0]), ";"));
+      }
       const std::string to = is_kept(a) && phase >= 0 ? kept_place(a)
                              : in_pack(x)             ? pack_place("q", a)
                                                       : element_place(x, a);
@@ -396,7 +448,20 @@ class Printer {
   bool is_kept(size_t a) const {
     if (!s_.in_registers) return false;
     if (r_.arguments[a].role == Role::scratch) return true;
-    return loads_in_phase(0, a) && later_loads(a);
+    return (loads_in_phase(0, a) || !summed_.empty()) && later_loads(a);
+  }
+  /// Where rows follow each other, what later phases read is asked for in the first one too: no load may be moved in front of a store.
+  void print_loads_ahead() {
+    for (size_t a = 0; a < r_.arguments.size(); ++a) {
+      const Argument& x = r_.arguments[a];
+      if (x.role != Role::in || !is_kept(a) || loads_in_phase(0, a)) continue;
+      const bool vector = is_vector(r_, x, s_.vector);
+      if (vector)
+        line("      ", cat("const auto p", a, " = load<", s_.vector, ">(", name_of(a), " + o", a, ");"));
+      line("      ", "#pragma unroll");
+      line("      ", cat("for (int u = 0; u < ", s_.vector, "; ++u) ", kept_place(a), " = ",
+                         vector ? pack_place("p", a) : element_place(x, a), ";"));
+    }
   }
   bool loads_in_phase(size_t phase, size_t a) const {
     return std::any_of(phases_[phase].elements.begin(), phases_[phase].elements.end(),
@@ -513,7 +578,8 @@ class Printer {
     const std::string first = stage == Stage::parts ? cat(index_, "(blockIdx.y) * ",
                                                           int64_t(s_.lanes) * s_.vector * s_.rounds, " + ")
                                                     : "";
-    line("  ", s_.in_registers ? "#pragma unroll" : "#pragma unroll 4");
+    const bool whole = s_.in_registers || !summed_.empty();  // places in registers are known then
+    line("  ", whole ? "#pragma unroll" : "#pragma unroll 4");
     line("  ", cat("for (int round = 0; round < ", s_.rounds, "; ++round) {"));
     line("    ", cat("const ", index_, " c = ", first, "round * ", pass, " + lane * ", s_.vector, ";"));
     line("    ", cat("if (c < ", stop, ") {"));
@@ -526,6 +592,7 @@ class Printer {
       line("      ", cat("const ", index_, " o", a, " = ", at, ";"));
     }
     // A thread past the last row computes on a row that is there and writes nothing.
+    if (!summed_.empty() && number == 0) print_loads_ahead();
     const bool guarded = s_.threads_along_rows;
     if (!guarded) {
       print_body("      ", phase.elements, number);
@@ -646,6 +713,7 @@ class Printer {
   const Schedule& s_;
   std::vector<Phase> phases_;
   std::vector<bool> once_, values_;  // of arguments, in functions
+  std::vector<bool> summed_;         // arguments that are summed over all rows
   std::string text_, index_;
   int wide_ = 1;  // rows of a thread, in the kernel that is being printed
 };
@@ -653,6 +721,11 @@ class Printer {
 }  // namespace
 
 PrintedRegion print_region(const Region& r, const Schedule& s) { return Printer(r, s).run(); }
+
+Source print_rows_with_sums(const Region& r, const Schedule& s, const std::vector<bool>& summed,
+                            int64_t blocks) {
+  return {"rows_with_sums", Printer(r, s).rows_with_sums("rows_with_sums", summed, blocks)};
+}
 
 std::string print_row_function(const Region& r, const Schedule& s, const std::string& name,
                                const std::vector<bool>& once) {

@@ -33,6 +33,11 @@ std::string print_element_function(const region::Region&, const std::string& nam
 /// The same for as many neighbours, from e on, as the schedule has in a vector; all arguments are addresses.
 std::string print_vector_function(const region::Region&, const Schedule&, const std::string& name);
 
+/// A kernel whose warps go over all rows of a region in turn (warp_schedule), `blocks` to the grid. Arguments in `summed` are f32 results that are not parameters but summed over all rows: the
+/// workspace gets f32 [summed arguments, blocks, columns], what each block found.
+Source print_rows_with_sums(const region::Region&, const Schedule&, const std::vector<bool>& summed,
+                            int64_t blocks);
+
 /// The C++ type of elements in memory, as the prelude names it.
 std::string_view memory_type(DType);
 

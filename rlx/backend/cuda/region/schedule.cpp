@@ -201,6 +201,18 @@ Schedule block_schedule(const Region& r, int threads, bool aligned) {
   return s;
 }
 
+Schedule warp_schedule(const Region& r, int warps, bool aligned) {
+  Schedule s;
+  s.spread = Spread::warp;
+  s.vector = aligned ? widest_vector(r) : 1;
+  s.lanes = int(kWarp);
+  s.threads = warps * s.lanes;
+  s.rows_per_block = warps;
+  s.rounds = int(std::max<int64_t>(1, rounded_up(r.columns(), kWarp * s.vector)));
+  s.in_registers = true;
+  return s;
+}
+
 std::string Schedule::text() const {
   const auto name = [&]() -> std::string {
     switch (spread) {

@@ -34,6 +34,9 @@ Schedule schedule_of(const region::Region&, bool aligned);
 /// A block of so many threads for each row, wherever the region's elements lie.
 Schedule block_schedule(const region::Region&, int threads, bool aligned);
 
+/// A warp for each row, so many to a block; what several phases read stays in registers, however much it is.
+Schedule warp_schedule(const region::Region&, int warps, bool aligned);
+
 /// Whether element e of the box, counted row by row, is element e of the argument.
 bool is_dense(const region::Region&, const region::Argument&);
 
