@@ -180,6 +180,21 @@ TEST(CudaTraining, large_casts_are_made_again_and_not_kept) {
   EXPECT_EQ(wide, 0);  // normalised rows are made of sums in 16 bits, means and deviations
 }
 
+/// Sums over the lanes of each head of a product of two tensors in 16 bits, as the gradients of attention ask for.
+std::string head_sums_text(int64_t rows, int64_t heads, int64_t lanes) {
+  const std::string x = cat("bf16[2,", rows, ",", heads * lanes, "]");
+  return cat("graph @f(x: ", x, ", y: ", x,
+             ") {\n  a = cast(x, to=f32) b = cast(y, to=f32) p = mul(a, b)\n  r = reshape(p, shape=(2, ",
+             rows, ", ", heads, ", ", lanes,
+             "))\n  t = transpose(r, perm=[0,2,1,3]) s = reduce(t, kind=sum, axes=[3])\n  return s\n}");
+}
+
+TEST(CudaTraining, products_of_heads_are_summed_where_they_are_made) {
+  const Device device("sm_90a", nullptr);
+  EXPECT_EQ(kernels_of(device, head_sums_text(1024, 8, 64)), std::vector<std::string>{"region"});
+  if (compiler_problem().empty()) device.functions().compile_waiting();
+}
+
 // One kernel reads a row once and gathers its columns: three sums over rows beside the gradient of the rows.
 TEST(CudaTraining, gradients_of_a_norm_are_one_step) {
   const test::Untried untried;
@@ -237,6 +252,11 @@ TEST_F(TrainingOnDevice, gradients_of_attention_side_by_side) {
       test::expect_as_interpreted(g, leaves_of(g, ranges), 1e-9);
     }
   }
+}
+
+TEST_F(TrainingOnDevice, products_of_heads) {
+  const ir::Graph g = test::graph(head_sums_text(1024, 8, 64));
+  test::expect_as_interpreted(g, leaves_of(g, {}), 1e-9);
 }
 
 TEST_F(TrainingOnDevice, values_that_are_made_again) {

@@ -46,6 +46,10 @@ std::vector<Group> many_groups(const ir::Graph&);
 /// that reads them; nothing where there are none. The numbers are the same.
 std::optional<ir::Graph> with_recomputation(const ir::Graph&, const ir::Target&);
 
+/// The graph with large values of f32 that are made element by element and then turned or cut into other axes made in those axes at once, of views of their operands: whoever reads them
+/// may then make them again. The numbers are the same.
+std::optional<ir::Graph> with_views_in_front(const ir::Graph&, const ir::Target&);
+
 /// The graph with sums that loops carry although no step reads them, as the gradients of their constants are, made behind the loops: what is summed is
 /// stacked, and one product or sum goes over all steps. Sums are rounded in another order.
 std::optional<ir::Graph> with_sums_behind_loops(const ir::Graph&, const ir::Target&);

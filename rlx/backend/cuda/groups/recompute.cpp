@@ -146,8 +146,8 @@ class Recomputer {
 
   std::optional<Recipe> recipe_of(const ir::Node& n, uint32_t r) {
     const Shape& type = n.shapes[r];
-    if (type.dtype() != DType::f32 || type.elements() < kLarge || !only_regions_read(n, r))
-      return std::nullopt;
+    const int readers = readers_of(n, r);
+    if (type.dtype() != DType::f32 || type.elements() < kLarge || readers == 0) return std::nullopt;
     const ir::Graph& body = body_of(n);
     Recipe out{&n, body.outputs()[r], {}};
     for (const auto& [value, other] : recipes_) {  // one that needs this result
@@ -186,7 +186,9 @@ class Recomputer {
       out.nodes.insert(out.nodes.begin(), &inner);
       for (const ir::Value v : inner.inputs) wanted.insert(v.node);
     }
-    if (operators == 0 || operators > kMostOperators || bytes >= type.size_bytes()) return std::nullopt;
+    // One reader saves the writing, however many bytes it reads instead.
+    const bool is_less = readers == 1 ? bytes <= type.size_bytes() : bytes < type.size_bytes();
+    if (operators == 0 || operators > kMostOperators || !is_less) return std::nullopt;
     return out;
   }
 
@@ -199,19 +201,20 @@ class Recomputer {
     return recipes_.contains(result) ? std::nullopt : std::optional(result);
   }
 
-  bool only_regions_read(const ir::Node& n, uint32_t r) const {
+  // How many regions read a result; none where others do so too.
+  int readers_of(const ir::Node& n, uint32_t r) const {
     int readers = 0;
     for (const ir::Use& u : n.uses) {
       if (u.user == ir::kNoNode) {
-        if (g_.outputs()[u.operand].index == r) return false;
+        if (g_.outputs()[u.operand].index == r) return 0;
         continue;
       }
       const ir::Node& user = g_.node(u.user);
       if (user.inputs[u.operand].index != r) continue;
-      if (!is_region(user)) return false;
+      if (!is_region(user)) return 0;
       ++readers;
     }
-    return readers > 0;
+    return readers;
   }
 
   bool reads_recipe(const ir::Node& n) const {
