@@ -17,7 +17,7 @@ constexpr int64_t kStaticShared = 4 << 10;  // what the texts of phases may decl
 constexpr int64_t kMostSlots = 16, kLeastSlots = 2;
 constexpr int64_t kSharedMemory = 227 << 10;      // of a block on Hopper
 constexpr size_t kMostParameterBytes = 30 << 10;  // of 32,764
-constexpr size_t kLeastSteps = 4, kMostKinds = 250;
+constexpr size_t kLeastSteps = 4, kMostKinds = 128, kGoesOn = 128;
 
 std::string case_of(size_t kind, const std::string& action) {
   return cat("    case ", kind, ": ", action, "\n");
@@ -41,7 +41,7 @@ ChainText::ChainText(const std::vector<Part>& parts, int64_t processors, int64_t
     const Phase& phase = *part.phase;
     const auto [it, is_new] = kinds.try_emplace(phase.text, kinds.size());
     const size_t kind = it->second;
-    items.push_back(uint32_t(kind | words << 8));
+    items.push_back(uint32_t(kind | (part.meets ? 0 : kGoesOn) | words << 8));
     words += part.words;
     if (!is_new) continue;
     RLX_CHECK(kind < kMostKinds, "a chain of more than ", kMostKinds, " kinds of steps");
@@ -64,11 +64,11 @@ ChainText::ChainText(const std::vector<Part>& parts, int64_t processors, int64_t
                     ", kPlace = ", place, ", kAhead = ", ahead, ";\nstruct Table { u32 items[",
                     (items.size() + 1) / 2 * 2, "]; u64 words[", std::max<size_t>(words, 1), "]; };\n",
                     kChainParts, kFreshThreads, spaces,
-                    "#undef threadIdx\ninline int pieces_of(u32 item) {\n  switch (item & 255) {\n", pieces,
+                    "#undef threadIdx\ninline int pieces_of(u32 item) {\n  switch (item & 127) {\n", pieces,
                     "  }\n  return 0;\n}\ninline Span piece_of(const Table& table, u32 item, int index) {\n",
-                    "  switch (item & 255) {\n", piece, "  }\n  return {nullptr, 0};\n}\n",
+                    "  switch (item & 127) {\n", piece, "  }\n  return {nullptr, 0};\n}\n",
                     "inline void run_item(const Table& table, u32 item, Ring& ring, u8* room) {\n",
-                    "  switch (item & 255) {\n", run, "  }\n}\n", kChainKernel);
+                    "  switch (item & 127) {\n", run, "  }\n}\n", kChainKernel);
 }
 
 Chain::Chain(Functions& functions, int64_t processors, std::byte* meeting, uint64_t* fault)
@@ -78,8 +78,25 @@ Chain::Chain(Functions& functions, int64_t processors, std::byte* meeting, uint6
       fault_(fault),
       fault_number_(new_fault("cuda: blocks of one kernel waited for each other in vain")) {}
 
-void Chain::add(PhaseRef phase, std::vector<uint64_t> words, std::function<void()> alone) {
-  items_.push_back({std::move(phase), std::move(words), std::move(alone)});
+void Chain::add(PhaseRef phase, std::vector<uint64_t> words, std::function<void()> alone, Touched touched) {
+  items_.push_back({std::move(phase), std::move(words), std::move(alone), std::move(touched)});
+}
+
+// Behind a local phase blocks need not meet where what comes up to the next meeting writes nothing that others may still read or write.
+bool Chain::must_meet(std::span<const Item> items, size_t behind) {
+  if (!items[behind].phase->is_local) return true;
+  const Touched& own = items[behind].touched;
+  for (size_t i = behind + 1; i < items.size(); ++i) {
+    if (items[i].touched.writes.empty()) return true;
+    for (const Extent& to : items[i].touched.writes) {
+      const auto same = [&](const Extent& e) { return e.meets(to); };
+      if (std::any_of(own.reads.begin(), own.reads.end(), same) ||
+          std::any_of(own.writes.begin(), own.writes.end(), same))
+        return true;
+    }
+    if (!items[i].phase->is_local) return false;
+  }
+  return true;
 }
 
 void Chain::end(Stream_* stream) {
@@ -102,7 +119,8 @@ void Chain::end(Stream_* stream) {
 
 ChainText Chain::text_of(std::span<const Item> items) const {
   std::vector<ChainText::Part> parts;
-  for (const Item& item : items) parts.push_back({item.phase.get(), item.words.size()});
+  for (size_t i = 0; i < items.size(); ++i)
+    parts.push_back({items[i].phase.get(), items[i].words.size(), must_meet(items, i)});
   return ChainText(parts, processors_, kSharedMemory);
 }
 

@@ -18,8 +18,20 @@ struct Phase {
   std::string text;
   size_t room = 0;          // bytes of shared memory
   int64_t piece_bytes = 0;  // of weights; 0: none stream
+  /// Every block does all of it for itself, and all write the same: the next phase need not wait for other blocks.
+  bool is_local = false;
 };
 using PhaseRef = std::shared_ptr<const Phase>;
+
+/// Memory that a phase reads or writes.
+struct Extent {
+  uint64_t address = 0, bytes = 0;
+  bool meets(const Extent& o) const { return address < o.address + o.bytes && o.address < address + bytes; }
+};
+/// `reads` of a local phase and `writes` of any: blocks that are done with a local phase may be in the next one while others still read. Without a word of its writes a phase waits for all.
+struct Touched {
+  std::vector<Extent> reads, writes;
+};
 
 /// Threads of a block; how many bytes of weights are worth a place of a ring; what phases may take of shared memory.
 inline constexpr int kChainThreads = 512;
@@ -33,6 +45,7 @@ struct ChainText {
   struct Part {
     const Phase* phase;
     size_t words;
+    bool meets = true;  // blocks meet behind it
   };
   ChainText(const std::vector<Part>&, int64_t processors, int64_t shared_memory);
 
@@ -49,7 +62,7 @@ class Chain {
   static constexpr size_t kMeetingBytes = 2 * sizeof(uint64_t);
 
   /// The step that comes next. `alone` queues it by itself.
-  void add(PhaseRef, std::vector<uint64_t> words, std::function<void()> alone);
+  void add(PhaseRef, std::vector<uint64_t> words, std::function<void()> alone, Touched = {});
   /// Queues what was added, in its order: all as one kernel, or each by itself where they are few.
   void end(Stream_*);
   /// Forgets what was added.
@@ -64,7 +77,9 @@ class Chain {
     PhaseRef phase;
     std::vector<uint64_t> words;
     std::function<void()> alone;
+    Touched touched;
   };
+  static bool must_meet(std::span<const Item>, size_t behind);
   ChainText text_of(std::span<const Item>) const;
   void launch(std::span<const Item>, Stream_*);
 

@@ -164,7 +164,7 @@ class AttentionStep final : public Step {
     const bool fragments = whole && element_ == 2 && p_.head_dim % 32 == 0 && p_.value_dim % 64 == 0 &&
                            p_.head_dim <= 128 && p_.value_dim <= 128;
     if (fragments) prepare_fragments(r, a, tiles, blocks, wanted / 2);
-    if (fragments) prepare_phases(r, a, blocks);
+    if (fragments && r.out[0].is_row_major()) prepare_phases(r, a, blocks);
     workspace = phase_bytes_;
     const std::string shared = cat(text(r, a, 8), kAttentionShared, kAttentionParts);
     const auto source = [&](bool wide) {
@@ -228,7 +228,13 @@ class AttentionStep final : public Step {
     const size_t found = size_t(warps * 8 * (2 + p_.value_dim)) * sizeof(float);
     find_phase_ = std::make_shared<const Phase>(
         Phase{.text = cat(text, kFragmentParts, kFragmentPhase), .room = found});
-    join_phase_ = std::make_shared<const Phase>(Phase{.text = text + kJoinPhase});
+    // What is read fast enough by every block for itself.
+    constexpr size_t kReadByAll = 48 << 10;
+    const size_t read = size_t(batch_ * p_.q_heads * p_.q_len * parts * p_.value_dim) * sizeof(float);
+    Phase join{.text = cat(text, "constexpr bool kByAll = ", read <= kReadByAll ? "true" : "false", ";\n",
+                           kJoinPhase)};
+    join.is_local = read <= kReadByAll;
+    join_phase_ = std::make_shared<const Phase>(std::move(join));
     phase_bytes_ = size_t(batch_ * p_.q_heads * p_.q_len * parts * (2 + p_.value_dim)) * sizeof(float);
   }
   static uint32_t bits_of(float x) { return std::bit_cast<uint32_t>(x); }
@@ -236,8 +242,13 @@ class AttentionStep final : public Step {
   void add_phases(Chain& chain, const Launch& l, const AttentionParameters& p) const {
     const std::byte* const addresses[] = {p.q, p.k, p.v, p.mask, p.bias, p.o, p.lse, l.workspace};
     const std::vector<uint64_t> words = words_of(addresses);
-    chain.add(find_phase_, words, [this, l, p] { run_split(l, p, true); });
-    chain.add(join_phase_, words, [] {});  // what stands for the first alone is the whole
+    const Extent parts{words.back(), phase_bytes_};
+    const auto rows = uint64_t(batch_ * p_.q_heads * p_.q_len);
+    const Extent found{words[5], rows * uint64_t(p_.value_dim) * element_},
+        sums{words[6], rows * sizeof(float)};
+    chain.add(find_phase_, words, [this, l, p] { run_split(l, p, true); }, {.reads = {}, .writes = {parts}});
+    // What stands for the first alone is the whole.
+    chain.add(join_phase_, words, [] {}, {.reads = {parts}, .writes = {found, sums}});
   }
 
   void run_split(const Launch& l, const AttentionParameters& p, bool aligned) const {

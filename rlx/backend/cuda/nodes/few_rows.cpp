@@ -173,8 +173,10 @@ void FewRowsKernel::run(const Launch& l, const void* a, const void* b, void* c) 
   Chain* const chain = phase_ ? chain_of(l) : nullptr;
   if (!chain) return launch(stream_of(l));
   const auto word = [](const void* p) { return uint64_t(reinterpret_cast<uintptr_t>(p)); };
+  const auto bytes = uint64_t(((p_.m - 1) * p_.c_row + p_.n) * int64_t(dtype_size(p_.dtype)));
   chain->add(phase_, {word(a), word(b), word(c)},
-             [launch, &s = *static_cast<Stream*>(l.stream)] { launch(s); });
+             [launch, &s = *static_cast<Stream*>(l.stream)] { launch(s); },
+             {.reads = {}, .writes = {{word(c), bytes}}});
 }
 
 }  // namespace rlx::cuda
