@@ -71,10 +71,10 @@ ChainText::ChainText(const std::vector<Part>& parts, int64_t processors, int64_t
                     "  switch (item & 127) {\n", run, "  }\n}\n", kChainKernel);
 }
 
-Chain::Chain(Functions& functions, int64_t processors, std::byte* meeting, uint64_t* fault)
+Chain::Chain(Functions& functions, int64_t processors, std::byte* memory, uint64_t* fault)
     : functions_(functions),
       processors_(processors),
-      meeting_(meeting),
+      memory_(memory),
       fault_(fault),
       fault_number_(new_fault("cuda: blocks of one kernel waited for each other in vain")) {}
 
@@ -130,7 +130,7 @@ void Chain::launch(std::span<const Item> items, Stream_* stream) {
   std::copy(text.items.begin(), text.items.end(), reinterpret_cast<uint32_t*>(table.data()));
   for (const Item& item : items) table.insert(table.end(), item.words.begin(), item.words.end());
   const FunctionRef function = functions_.get(std::move(text.source));
-  void* parameters[] = {table.data(), &meeting_, &fault_, &fault_number_, nullptr};
+  void* parameters[] = {table.data(), &memory_, &fault_, &fault_number_, nullptr};
   function->launch(stream, {processors_}, {kChainThreads}, text.shared, parameters, Together::yes);
   chained_ += items.size();
 }

@@ -57,9 +57,11 @@ struct ChainText {
 
 class Chain {
  public:
-  /// `meeting` is memory of the GPU that holds kMeetingBytes zeros before the first kernel and after one that ended with a fault.
-  Chain(Functions&, int64_t processors, std::byte* meeting, uint64_t* fault);
-  static constexpr size_t kMeetingBytes = 2 * sizeof(uint64_t);
+  /// `memory` is kMeetingBytes of the GPU, zeros before the first kernel and after one that ended with a fault, and kScratchBytes behind them.
+  Chain(Functions&, int64_t processors, std::byte* memory, uint64_t* fault);
+  static constexpr size_t kMeetingBytes = 256, kScratchBytes = 1 << 20;
+  /// For what one phase leaves to the next. No buffer of a program shares this memory.
+  std::byte* scratch() const { return memory_ + kMeetingBytes; }
 
   /// The step that comes next. `alone` queues it by itself.
   void add(PhaseRef, std::vector<uint64_t> words, std::function<void()> alone, Touched = {});
@@ -85,7 +87,7 @@ class Chain {
 
   Functions& functions_;
   int64_t processors_;
-  std::byte* meeting_;
+  std::byte* memory_;
   uint64_t* fault_;
   uint64_t fault_number_;
   std::vector<Item> items_;

@@ -156,6 +156,10 @@ TEST(CudaChain, compiles_without_spills) {
     const Waiting w(net_text(n));
     const cuda::ChainText text = w.text();
     EXPECT_EQ(text.items.size(), size_t(7 * n.layers + 1)) << w.plan;
+    // Behind rotations nobody waits.
+    const auto goes_on =
+        std::count_if(text.items.begin(), text.items.end(), [](uint32_t item) { return item & 128; });
+    EXPECT_GE(goes_on, n.layers) << w.plan;
     const std::string report = cuda::resource_report(text.source, "sm_90a");
     EXPECT_NE(report.find("0 bytes spill stores"), std::string::npos) << report;
   }
