@@ -15,10 +15,7 @@
 namespace rlx {
 namespace {
 
-struct Untried {
-  Untried() { setenv("RLX_CUDA_UNTRIED", "1", 1); }
-  ~Untried() { unsetenv("RLX_CUDA_UNTRIED"); }
-};
+using test::Untried;
 
 struct Net {
   std::string type = "bf16", scheme;  // of packed weights, or none
@@ -227,6 +224,10 @@ TEST_F(ChainOnDevice, wide_heads_and_a_window) {
            .keys = 300,
            .mask = ", mask_kind=sliding_window, window=250"},
           kBf16, true);
+}
+
+TEST_F(ChainOnDevice, fewer_columns_than_processors) {
+  compare({.layers = 1, .width = 64, .inner = 40, .heads = 1, .kv_heads = 1, .vocab = 8}, kBf16, true);
 }
 
 TEST_F(ChainOnDevice, some_tokens) { compare({.layers = 1, .rows = 3}, kBf16, true); }
