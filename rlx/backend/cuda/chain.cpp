@@ -1,6 +1,7 @@
 #include "rlx/backend/cuda/chain.h"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 
 #include "rlx/backend/cuda/fault.h"
@@ -19,6 +20,8 @@ constexpr int64_t kSharedMemory = 227 << 10;      // of a block on Hopper
 constexpr size_t kMostParameterBytes = 30 << 10;  // of 32,764
 constexpr size_t kLeastSteps = 4, kMostKinds = 128, kGoesOn = 128;
 
+std::atomic<size_t> queued{0};
+
 std::string case_of(size_t kind, const std::string& action) {
   return cat("    case ", kind, ": ", action, "\n");
 }
@@ -27,6 +30,8 @@ std::string words_at(size_t kind) {
 }
 
 }  // namespace
+
+size_t chains_queued() { return queued; }
 
 bool makes_phases(const Functions& f) {
   return takes_untried() && f.architecture() == "sm_90a" && option("RLX_CUDA_CHAIN").value_or("1") != "0";
@@ -133,6 +138,7 @@ void Chain::launch(std::span<const Item> items, Stream_* stream) {
   void* parameters[] = {table.data(), &memory_, &fault_, &fault_number_, nullptr};
   function->launch(stream, {processors_}, {kChainThreads}, text.shared, parameters, Together::yes);
   chained_ += items.size();
+  ++queued;
 }
 
 }  // namespace rlx::cuda

@@ -55,6 +55,9 @@ struct ChainText {
   int64_t slots = 0;
 };
 
+/// Kernels of chains that this process has queued.
+size_t chains_queued();
+
 class Chain {
  public:
   /// `memory` is kMeetingBytes of the GPU, zeros before the first kernel and after one that ended with a fault, and kScratchBytes behind them.

@@ -26,7 +26,10 @@ using rlx::cuda::LaunchConfig;
 using rlx::cuda::NodeParams;
 using Pointer = unsigned long long;
 
-constexpr int kInvalidValue = 1, kOutOfMemory = 2, kNoImage = 200, kNotFound = 500, kLaunchFailed = 719;
+constexpr int kInvalidValue = 1, kOutOfMemory = 2, kNoImage = 200, kNotFound = 500, kLaunchFailed = 719,
+              kTooLargeTogether = 720;
+constexpr int kCooperative = 2;         // CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+constexpr unsigned kMostTogether = 16;  // blocks, whose threads all have stacks
 
 long setting(const char* name, long otherwise) {
   const char* const text = std::getenv(name);
@@ -243,13 +246,21 @@ int cuLaunchKernelEx(const LaunchConfig* c, void* function, void** parameters, v
     return error(kInvalidValue, "more shared memory than the function was allowed");
   if (c->grid_x == 0 || c->grid_y == 0 || c->grid_z == 0 || c->grid_y > 65535 || c->grid_z > 65535)
     return error(kInvalidValue, "a grid that no device has");
+  emulated::Kernel kernel = f.kernel;
+  for (unsigned i = 0; i < c->count; ++i) {
+    if (c->attributes[i].id != kCooperative) continue;
+    // Its blocks wait for each other: all of them are there at the same time, as those of a cluster are.
+    if (c->grid_x * c->grid_y * c->grid_z > kMostTogether)
+      return error(kTooLargeTogether, "a cooperative launch of too many blocks");
+    kernel.cluster = {c->grid_x, c->grid_y, c->grid_z};
+  }
   auto kept = std::make_shared<Parameters>(f.kernel, parameters);
   const LaunchConfig config = *c;
   return of(config.stream).queue([=, &f] {
     static const bool trace = setting("EMULATED_TRACE", 0) != 0;
     const auto from = std::chrono::steady_clock::now();
     const std::string problem = emulated::run({f.name,
-                                               f.kernel,
+                                               kernel,
                                                {config.grid_x, config.grid_y, config.grid_z},
                                                {config.block_x, config.block_y, config.block_z},
                                                config.shared_bytes,

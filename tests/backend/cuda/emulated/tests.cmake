@@ -34,3 +34,8 @@ endforeach()
 add_test(NAME backend/cuda/emulated COMMAND test_backend_cuda --gtest_brief=1 --gtest_filter=${filter} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 set_tests_properties(backend/cuda/emulated PROPERTIES TIMEOUT 900 SKIP_REGULAR_EXPRESSION "emulated: no compiler"
                      ENVIRONMENT "LD_LIBRARY_PATH=${emulated};RLX_CUDA_PATH=${emulated};RLX_CACHE=${emulated}/cache")
+
+# Blocks that wait for each other, with as many processors as the emulated GPU runs together.
+add_test(NAME backend/cuda/emulated_chains COMMAND test_backend_cuda --gtest_brief=1 --gtest_filter=ChainOnDevice.* WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+set_tests_properties(backend/cuda/emulated_chains PROPERTIES TIMEOUT 900 SKIP_REGULAR_EXPRESSION "emulated: no compiler"
+                     ENVIRONMENT "EMULATED_PROCESSORS=3;LD_LIBRARY_PATH=${emulated};RLX_CUDA_PATH=${emulated};RLX_CACHE=${emulated}/cache")
