@@ -16,7 +16,6 @@ struct AttentionCase {
   int64_t window = -1;
   float softcap = 0;
   KvFormat format = KvFormat::f32;
-  bool exact = true;
   bool packed = false;  // [batch, length, heads, dim] instead of [batch, heads, length, dim]
   bool bias_shares_batch = false, bias_shares_head = false, bias_shares_row = false;
 };
@@ -104,7 +103,6 @@ struct AttentionProblem {
             .q = q.data(),
             .q_strides = qs,
             .kv_format = c.format,
-            .exact = c.exact,
             .k = plain ? static_cast<const void*>(k.data()) : stored_k.data(),
             .k_strides = ks,
             .v = plain ? static_cast<const void*>(v.data()) : stored_v.data(),

@@ -27,10 +27,6 @@ struct Attention {
   const float* q = nullptr;
   HeadStrides q_strides;
   KvFormat kv_format = KvFormat::f32;
-  /// Scores of few queries with q8_0 keys: false lets a level with 8-bit dot products round each query to 8
-  /// bits a block of 32, which moves a score by at most the sum over blocks of largest |scale q| / 254 * sum
-  /// |k|.
-  bool exact = false;
   const void* k = nullptr;
   HeadStrides k_strides;
   const void* v = nullptr;

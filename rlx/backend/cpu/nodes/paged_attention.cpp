@@ -56,7 +56,6 @@ PagedAttention describe(const Request& r, const Attrs& a) {
   f.softcap = float(a.attn_logit_softcap.value_or(0));
   f.window = a.window > 0 ? a.window - 1 : -1;
   f.kv_format = *format_of(r.in[1], a);
-  f.exact = true;  // the operator promises decoded keys, at every level
   const auto packed = [&](int64_t heads, int64_t lanes) {
     return HeadStrides{f.q_len * heads * lanes, lanes, heads * lanes};
   };

@@ -3,8 +3,8 @@
 //   keys    four keys by R rows of partial sums in registers along head_dim; the four sums of a row are added
 //           within quads of lanes (four shuffles inside quads), then R rows across the quads
 //   values  R rows by four vectors of sums in registers while the keys of a tile go by
-// Narrow formats are widened as they are loaded, or once into a tile of f32 for more rows than that; q8_0
-// keys are multiplied as integers where there is an instruction (attention_q8.h). At AVX-512 and head_dim 64,
+// Narrow formats are widened as they are loaded, or once into a tile of f32 for more rows than that; q8_0 is
+// multiplied as integers where there is an instruction (attention_q8.h). At AVX-512 and head_dim 64,
 // four rows take 32 multiply-adds and about 18 other vector instructions a key, of 512 bytes in f32: memory
 // allows sixty cycles. Asking for rows in advance makes it slower. Bound: reading keys and values;
 // multiply-adds for narrow formats and many rows.
@@ -225,15 +225,14 @@ void softmax_row(const Group& g, int64_t r, int64_t begin, int64_t keys, float* 
   out[1] = reduce_add(total);
 }
 
-bool rounds_queries(const Attention& p) {
-  return kRoundsQueries && p.kv_format == KvFormat::q8_0 && !p.exact;
-}
+/// Whether q8_0 keys and values go through attention_q8.h.
+bool dots_codes(const Attention& p) { return kDotsCodes && p.kv_format == KvFormat::q8_0; }
 
 /// Scratch of one split.
 struct Scratch {
   int64_t q_stride, tile_stride;
   float *scores, *q, *tile;  // [rows][kAttentionSplit], [rows][q_stride], [kValueTile][tile_stride]
-  RoundedBlock* rounded;     // [rows / 4][blocks of a row]
+  QueryBlock* cut;           // [rows][blocks of a row]
   size_t bytes;
 
   Scratch(const Attention& p, int64_t rows, std::byte* memory)
@@ -242,7 +241,7 @@ struct Scratch {
     scores = all.take<float>(rows * kAttentionSplit);
     q = all.take<float>(rows * q_stride);
     tile = all.take<float>(kValueTile * tile_stride);
-    rounded = all.take<RoundedBlock>(rounds_queries(p) ? (rows + 3) / 4 * (p.head_dim / kQ8Elements) : 0);
+    cut = all.take<QueryBlock>(dots_codes(p) ? rows * (p.head_dim / kQ8Elements) : 0);
     bytes = all.bytes;
   }
 
@@ -302,19 +301,33 @@ RLX_INLINE void value_tile(const Group& g, int64_t from, P v, int64_t stride, in
   }
 }
 
-/// The scores of a tile of q8_0 keys by rounded queries.
-RLX_INLINE void score_q8_tile(const Group& g, Q8 k, int64_t stride, int64_t keys, const Scratch& x,
-                              float* scores) {
 #if defined(__AVX512VNNI__)
-  const int64_t blocks = g.p.head_dim / kQ8Elements;
-  for (int64_t r = 0; r < g.rows; r += 4) {
-    score_codes(q8_block(k), stride / kQ8Elements * kQ8Bytes, blocks, x.rounded + r / 4 * blocks,
-                least(4, g.rows - r), keys, scores + r * kAttentionSplit, kAttentionSplit);
+/// A whole split of q8_0 keys and values whose rows begin at k and v.
+void decode_codes(const Group& g, Q8 k, Q8 v, int64_t begin, int64_t keys, const Scratch& x, float* out) {
+  const Attention& p = g.p;
+  const int64_t blocks = p.head_dim / kQ8Elements, value_blocks = p.value_dim / kQ8Elements,
+                part = p.value_dim + 2;
+  const auto row_bytes = [](const HeadStrides& s) { return s.row / kQ8Elements * kQ8Bytes; };
+  const uint8_t *first = q8_block(k), *values = q8_block(v);
+  for (int64_t r = 0; r < g.rows; ++r) cut_query(x.q + r * x.q_stride, blocks, x.cut + r * blocks);
+  for (int64_t key = 0; key < keys; key += kValueTile) {
+    each_four(g.rows, [&]<int R>(int64_t r) __attribute__((always_inline)) {
+      score_codes<R>(first + key * row_bytes(p.k_strides), row_bytes(p.k_strides), blocks, x.cut + r * blocks,
+                     least(kValueTile, keys - key), x.scores + r * kAttentionSplit + key);
+    });
   }
-#else
-  (void)g, (void)k, (void)stride, (void)keys, (void)x, (void)scores;
-#endif
+  for (int64_t r = 0; r < g.rows; ++r) {
+    softmax_row(g, r, begin, keys, x.scores + r * kAttentionSplit, out + r * part);
+  }
+  for (int64_t key = 0; key < keys; key += kValueTile) {
+    each_four(g.rows, [&]<int R>(int64_t r) __attribute__((always_inline)) {
+      add_codes<R>(values + key * row_bytes(p.v_strides), row_bytes(p.v_strides), value_blocks,
+                   least(kValueTile, keys - key), x.scores + r * kAttentionSplit + key, out + r * part + 2,
+                   part);
+    });
+  }
 }
+#endif
 
 }  // namespace
 
@@ -343,9 +356,11 @@ void decode_split(const Attention& p, int64_t batch, int64_t kv_head, int64_t be
   if (keys <= 0) return;
 
 #if defined(__AVX512VNNI__)
-  for (int64_t r = 0; r < g.rows && rounds_queries(p); r += 4) {
-    const int64_t blocks = p.head_dim / kQ8Elements;
-    round_queries(x.q + r * x.q_stride, x.q_stride, least(4, g.rows - r), blocks, x.rounded + r / 4 * blocks);
+  if (dots_codes(p)) {
+    const auto from = [&](const void* data, const HeadStrides& s) {
+      return Q8{static_cast<const uint8_t*>(data), 0} + offset(s, batch, kv_head, begin);
+    };
+    return decode_codes(g, from(p.k, p.k_strides), from(p.v, p.v_strides), begin, keys, x, out);
   }
 #endif
 
@@ -358,10 +373,7 @@ void decode_split(const Attention& p, int64_t batch, int64_t kv_head, int64_t be
       }
     });
   };
-  each_tile(p.k, p.k_strides, [&]<class P>(P k, int64_t key, int64_t count) {
-    if constexpr (std::is_same_v<P, Q8>) {
-      if (rounds_queries(p)) return score_q8_tile(g, k, p.k_strides.row, count, x, x.scores + key);
-    }
+  each_tile(p.k, p.k_strides, [&](auto k, int64_t key, int64_t count) {
     const int64_t done =
         score_many(k, p.k_strides.row, p.head_dim, x.q, x.q_stride, g.rows, count, x.scores + key);
     if (done == g.rows) return;

@@ -173,23 +173,6 @@ RLX_INLINE void add_scaled_codes(const uint8_t* v, int64_t row_bytes, int64_t di
   }
 }
 
-/// body.operator()<R>(r) for all rows, four at a time.
-template <class F>
-RLX_INLINE void each_four(int64_t rows, F body) {
-  int64_t r = 0;
-  for (; r + 4 <= rows; r += 4) body.template operator()<4>(r);
-  switch (rows - r) {
-    case 3:
-      return body.template operator()<3>(r);
-    case 2:
-      return body.template operator()<2>(r);
-    case 1:
-      return body.template operator()<1>(r);
-    default:
-      return;
-  }
-}
-
 #endif
 
 }  // namespace rlx::cpu::RLX_ISA

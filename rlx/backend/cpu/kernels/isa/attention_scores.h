@@ -20,6 +20,23 @@ RLX_INLINE F32 weight_of(F32 s) {
   return none ? F32{} : e;
 }
 
+/// body.operator()<R>(r) for all rows, four at a time.
+template <class F>
+RLX_INLINE void each_four(int64_t rows, F body) {
+  int64_t r = 0;
+  for (; r + 4 <= rows; r += 4) body.template operator()<4>(r);
+  switch (rows - r) {
+    case 3:
+      return body.template operator()<3>(r);
+    case 2:
+      return body.template operator()<2>(r);
+    case 1:
+      return body.template operator()<1>(r);
+    default:
+      return;
+  }
+}
+
 /// Where element `at` of a run of q8_0 blocks lies: d (f16) | 32 codes (i8), value code * d.
 struct Q8 {
   const uint8_t* blocks;
