@@ -80,16 +80,20 @@ int mean(RegionWriter& w, int v, int64_t n) {
   return w.op(Op::mul, w.reduce(Op::reduce_sum, v, {0, 0}), w.number(kReal, 1.0 / double(n)));
 }
 
+Region layer_norm(int64_t rows, int64_t n) {
+  RegionWriter w({rows, n}, 1);
+  const int x = w.in(DType::f32, {n, 1}), g = w.in(DType::f32, {0, 1}), b = w.in(DType::f32, {0, 1});
+  const int y = w.out(DType::f32, {n, 1}), s = w.out(DType::f32, {1, 0});
+  const int v = w.load(x, kReal), d = w.op(Op::sub, v, mean(w, v, n));
+  const int r = w.op(Op::rsqrt, w.op(Op::add, mean(w, w.op(Op::mul, d, d), n), w.number(kReal, 1e-5)));
+  w.store(y, w.op(Op::add, w.op(Op::mul, w.op(Op::mul, d, r), w.load(g, kReal)), w.load(b, kReal)));
+  w.store(s, r);
+  return w.done();
+}
+
 TEST(VmWorkload, layer_norm_with_its_statistics) {
   for (const int64_t n : {5, 200, 10000}) {
-    RegionWriter w({37, n}, 1);
-    const int x = w.in(DType::f32, {n, 1}), g = w.in(DType::f32, {0, 1}), b = w.in(DType::f32, {0, 1});
-    const int y = w.out(DType::f32, {n, 1}), s = w.out(DType::f32, {1, 0});
-    const int v = w.load(x, kReal), d = w.op(Op::sub, v, mean(w, v, n));
-    const int r = w.op(Op::rsqrt, w.op(Op::add, mean(w, w.op(Op::mul, d, d), n), w.number(kReal, 1e-5)));
-    w.store(y, w.op(Op::add, w.op(Op::mul, w.op(Op::mul, d, r), w.load(g, kReal)), w.load(b, kReal)));
-    w.store(s, r);
-    const Region region = w.done();
+    const Region region = layer_norm(37, n);
     EXPECT_EQ(region.phases(), 3);
     Memory m(region);
     for (int i = 0; i < 3; ++i) fill(m, i, uint64_t(i));
@@ -116,6 +120,36 @@ TEST(VmWorkload, softmax_with_a_mask_along_rows_and_along_columns) {
     m.as<float>(0)[7] = -INFINITY, m.as<float>(0)[1000] = NAN;
     expect_judged(r, m, 1e-6);
     EXPECT_TRUE(RegionProgram(r).may_overwrite(0, 0));
+  }
+}
+
+// Large enough to be asked for in advance: in blocks of every width, in rows whose last pass is one instruction, in tails.
+TEST(VmWorkload, operands_that_no_cache_holds) {
+  for (const Region& r :
+       {adamw(300001), bias_gelu(2000, 530), layer_norm(1200, 900), softmax({1400, 777}, {777, 1}, {0, 1})}) {
+    Memory m(r);
+    for (int i = 0; i < r.count(Role::in); ++i) fill(m, i, uint64_t(i), 0, 1);
+    expect_judged(r, m, 2e-6);
+  }
+  for (const Lane lane : {Lane::f32, Lane::f64}) {
+    const int64_t n = 700003;
+    RegionWriter w({n}, 0);
+    const int a = w.in(DType::f32, {1}), b = w.in(DType::bf16, {1}), c = w.in(DType::i8, {1}),
+              d = w.in(DType::f64, {1}), mask = w.in(DType::bool_, {1}),
+              y = w.out(lane == Lane::f32 ? DType::bf16 : DType::f64, {1});
+    int sum = w.op(Op::add, w.load(a, lane), w.load(b, lane));
+    sum = w.op(Op::add, sum, w.op(Op::mul, w.load(c, lane), w.load(d, lane)));
+    w.store(y, w.op(Op::select, w.load(mask, Lane::mask), sum, w.load(a, lane)));
+    const Region r = w.done();
+    Memory m(r);
+    fill(m, 0, 1);
+    for (int64_t i = 0; i < n; ++i) {
+      m.as<uint16_t>(1)[i] = f32_to_bf16(m.as<float>(0)[n - 1 - i]);
+      m.as<int8_t>(2)[i] = int8_t(i % 13);
+      m.as<double>(3)[i] = m.as<float>(0)[i] * 0.5f;
+      m.as<uint8_t>(4)[i] = i % 3 == 0;
+    }
+    expect_judged(r, m, 0);
   }
 }
 

@@ -72,6 +72,12 @@ inline constexpr int kAffineForms = kDivided + 1;
 /// for yes, bit 1 for no), or the mask is memory and the accumulator yes (4; 5: no is one element) or no (6, 7).
 inline constexpr int kSelectForms = 8;
 
+/// By how much elements are narrower than lanes: half, equal, twice, four or eight times.
+inline constexpr int kAskForms = 5;
+constexpr int ask_index(int64_t element_bytes, int lane_bytes) {
+  return 1 + __builtin_ctzll(uint64_t(lane_bytes)) - __builtin_ctzll(uint64_t(element_bytes));
+}
+
 inline constexpr int kVectors = 8;
 inline constexpr int kUnaryOps = int(Op::bit_not) - int(Op::neg) + 1;
 inline constexpr int kBinaryOps = int(Op::ge) - int(Op::add) + 1;
@@ -90,12 +96,13 @@ struct Functions {
   Function narrow[kNarrowForms][2] = {};                            // [keeps]; lanes of f32
   Function affine[region::kLaneCount][kAffineForms] = {};           // the last instruction
   Function select[2][kSelectForms] = {};
-  Function load[2][region::kLaneCount][kDTypeCount] = {};            // memory -> acc
-  Function store[2][region::kLaneCount][kDTypeCount][2] = {};        // b: says whether to stream; [last]
-  Function keep[2] = {};                                             // a block as it is, to a place; [last]
-  Function fetch = nullptr;                                          // and from a place
-  Function spread[2] = {};                                           // one element for all -> acc
-  Function convert[2][region::kLaneCount][region::kLaneCount] = {};  // [from][to]
+  Function load[2][region::kLaneCount][kDTypeCount] = {};      // memory -> acc
+  Function store[2][region::kLaneCount][kDTypeCount][2] = {};  // b: says whether to stream; [last]
+  Function keep[2] = {};                                       // a block as it is, to a place; [last]
+  Function fetch = nullptr;                                    // and from a place
+  Function spread[2] = {};                                     // one element for all -> acc
+  Function ask[kAskForms] = {};  // the block at a, c bytes further on, into the second cache; [ask_index]
+  Function convert[2][region::kLaneCount][region::kLaneCount] = {};         // [from][to]
   Function reduce[region::kLaneCount][kReductions][kReducedForms][2] = {};  // into the vector at a; [last]
   Function end = nullptr;                                                   // the last of those without one
   /// Runs code over so many blocks, `turn` of them at a time. The first `moving` places move by so many bytes per block;

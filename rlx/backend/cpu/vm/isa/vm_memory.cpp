@@ -64,6 +64,20 @@ void fetch_step(RLX_STEP) {
   RLX_NEXT;
 }
 
+// Line by line of what is read later; see Planner::add_asks.
+template <int form>
+void ask_step(RLX_STEP) {
+  constexpr int64_t bytes = 2 * kBlockBytes >> form;
+  const char* p = address(at, m->a) + (2 * i >> form) + m->c;
+#pragma GCC unroll 16
+  for (int64_t k = 0; k < bytes; k += 64) __builtin_prefetch(p + k, 0, 2);
+  RLX_NEXT;
+}
+template <int... form>
+void set_asks(Function (&to)[kAskForms], Indices<form...>) {
+  ((to[form] = as_function(ask_step<form>)), ...);
+}
+
 template <class V>
 void spread_step(RLX_STEP) {
   const F32 x = (F32)read_one<V>(address(at, m->a));
@@ -222,6 +236,7 @@ void set_memory(Functions& to) {
     to.keep[last] = native[last];
   }
   to.fetch = as_function(fetch_step);
+  set_asks(to.ask, MakeIndices<kAskForms>());
   to.spread[0] = as_function(spread_step<I32>);
   to.spread[1] = as_function(spread_step<I64>);
   set_selects<I32>(to.select[0], MakeIndices<kSelectForms>());
