@@ -97,6 +97,18 @@ inline constexpr float kExpTail[] = {1.f / 2, 1.f / 6, 1.f / 24, 1.f / 120, 1.f 
 inline constexpr float kExp2Tail[] = {0.240226507f, 0.05550381014f, 0.009618103253f, 0.001338130254f,
                                       0.0001544488395f};
 
+// (2^r - 1) / r for |r| <= 1/2; 2e-9 of 2^r.
+inline constexpr float kExp2Slope[] = {0.6931472028f,   0.2402264792f,   0.05550332545f,
+                                       0.009618436392f, 0.001339885232f, 0.0001535359803f};
+
+/// 2^r, |r| <= 1/2.
+RLX_INLINE F32 exp2_fraction(F32 r) { return fma(polynomial(r, kExp2Slope), r, set1(1.0f)); }
+/// 2^u, rounded in u: for exponents whose error is made small by what follows.
+RLX_INLINE F32 exp2_of(F32 u) {
+  const F32 n = round_small(u);
+  return scale_by_power(exp2_fraction(u - n), n);
+}
+
 /// a * b + c with the product exact, at every level.
 RLX_INLINE F32 fma_exact(F32 a, F32 b, F32 c) {
   if constexpr (kHasFma) return fma(a, b, c);
@@ -126,9 +138,25 @@ RLX_INLINE ExpParts exp_parts(F32 x) {
   return {r + fma(polynomial(r, kExpTail) * r, r, lost), n};
 }
 
-RLX_INLINE F32 exp(F32 x) {
-  const ExpParts e = exp_parts(min(set1(89.0f), max(set1(-104.0f), x)));
+/// e^x = 2^n 2^r, |r| <= 1/2: the whole part goes before the product is rounded.
+RLX_INLINE F32 exp_fraction(F32 x, F32 n) {
+  return fma(x, set1(1.92596303e-08f), fma_exact(x, set1(kLog2e), -n));
+}
+/// For -104 <= x <= 89.
+RLX_INLINE F32 exp_in_range(F32 x) {
+  if constexpr (kHasFma) {
+    const F32 n = round_small(x * kLog2e);
+    return scale_by_power(exp2_fraction(exp_fraction(x, n)), n);
+  }
+  const ExpParts e = exp_parts(x);
   return scale_by_power(e.s + 1.0f, e.n);
+}
+/// Below half of the smallest number the result is 0 without computing it: one that underflows takes an Intel
+/// processor some 150 cycles, and behind a mask there are many.
+RLX_INLINE F32 exp(F32 x) {
+  const I32 none = x < -103.98f;
+  const F32 y = exp_in_range(min(set1(89.0f), none ? F32{} : x));
+  return none ? F32{} : y;
 }
 
 /// e^x - 1. With e^r = 1 + r + q, the result is (2^n - 1) + 2^n r + 2^n q: large terms first.
@@ -202,44 +230,48 @@ RLX_INLINE F32 minus_sigmoid_tail(F32 base, F32 w, ExpParts e) {
 
 RLX_INLINE F32 positive_part(F32 x) { return max(set1(-0.0f), x); }
 
+/// With E = e^-|x|: 1 / (1 + E), or E / (1 + E) below 0.
 RLX_INLINE F32 sigmoid(F32 x) {
-  const F32 base = x < 0.0f ? set1(0.0f) : set1(1.0f);
-  return minus_sigmoid_tail(base, 2.0f * base - 1.0f, exp_parts(-min(set1(110.0f), abs(x))));
+  const F32 e = exp_in_range(-min(set1(104.0f), abs(x))), d = e + 1.0f, top = x < 0.0f ? e : set1(1.0f);
+  const F32 d_error = e - (d - 1.0f), inverse = reciprocal_estimate(d), y = top * inverse;
+  return fma(fnma(y, d_error, fma_exact(-y, d, top)), inverse, y);
 }
 RLX_INLINE F32 silu(F32 x) {
   const F32 a = min(set1(110.0f), abs(x));
   return minus_sigmoid_tail(positive_part(x), a, exp_parts(-a));
 }
 
+/// 1 / d within an ulp, for numbers from 1 to 2^100.
+RLX_INLINE F32 inverse(F32 d) {
+#if defined(RLX_AVX512)
+  const F32 y = reciprocal_estimate(d);
+  return fma(fnma(d, y, set1(1.0f)), y, y);
+#else
+  return 1.0f / d;
+#endif
+}
+
 RLX_INLINE F32 tanh(F32 x) {
-  const F32 a = abs(x), z = x * x;
+  const F32 a = min(set1(10.0f), abs(x)), z = x * x;
   // |x| < 0.6: (tanh(x) / x - 1) / x^2 in x^2, 3e-9.
   const F32 p =
       polynomial(z, {-0.3333328283f, 0.1333167963f, -0.05376798351f, 0.02075134911f, -0.00584964391f});
   // Otherwise 1 - 2 / (e^2a + 1), where the fraction is at most 0.47 and its error shrinks with it.
-  const F32 large = 1.0f - 2.0f / (exp(2.0f * a) + 1.0f);
+  const F32 large = fma(inverse(exp2_of(a * 2.885390082f) + 1.0f), set1(-2.0f), set1(1.0f));
   return copy_sign(a < 0.6f ? fma(x * z, p, x) : large, x);
 }
 
-/// e^(a^2) erfc(a) for 0 <= a <= 11; (1 + 2a) erfcx(a) is smooth in t = (a - 3) / (a + 3); 4e-9.
-RLX_INLINE F32 erfcx_positive(F32 a) {
-  const F32 t = (a - 3.0f) / (a + 3.0f);
-  const F32 p = polynomial(
-      t, {1.253008059f, -0.1356211556f, -0.04756237295f, 0.1296468575f, -0.119270944f, 0.06829274811f,
-          -0.02380005901f, 0.00257290446f, 0.002009782327f, -0.000775897423f, -0.0002690068022f});
-  return p / fma(set1(2.0f), a, set1(1.0f));
-}
-
 RLX_INLINE F32 erf(F32 x) {
-  const F32 a = min(set1(4.5f), abs(x)), z = a * a;
+  const F32 a = min(set1(4.1f), abs(x)), z = a * a;
   // |x| < 1: erf(x) / x - 1 in x^2, 1e-9.
   const F32 small = fma(x,
                         polynomial(z, {0.128379166f, -0.3761262667f, 0.1128359472f, -0.02685421201f,
                                        0.005189087423f, -0.0008016864287f, 7.875875063e-5f}),
                         x);
-  const F32 large = copy_sign(1.0f - exp(-z) * erfcx_positive(a), x);
-  const F32 y = a < 1.0f ? small : large;
-  return x == x ? y : x;
+  // Otherwise 1 - erfc(a), which is at most 0.17 and whose logarithm to base 2 is nearly a polynomial; 1e-9 of erf.
+  const F32 u = polynomial(a, {-0.000422742079f, -1.626320534f, -0.9202083401f, -0.1491201107f,
+                               0.03167560904f, -0.004293469531f, 0.0002728990487f});
+  return a < 1.0f ? small : copy_sign(1.0f - exp2_of(u), x);
 }
 
 /// Of e^u for an f64 argument: reduced in f64, the rest in f32.

@@ -75,13 +75,13 @@ void forward(const Attention& p, int64_t batch, int64_t head, int64_t first, con
     F32 factor[2], shift[2];
     for (int h = 0; h < 2; ++h) {
       shift[h] = high[h] == -kInfinity ? F32{} : high[h];  // nothing seen yet: exp(-inf - 0) = 0
-      factor[h] = weight_of(top[h] - shift[h]);
+      factor[h] = exp(top[h] - shift[h]);
       top[h] = high[h];
       total[h] = total[h] * factor[h];
     }
     for (int64_t k = 0; k < keys; ++k) {
       float* s = scores + k * kQueries;
-      const F32 e0 = weight_of(load(s) - shift[0]), e1 = weight_of(load(s + kLanes) - shift[1]);
+      const F32 e0 = exp(load(s) - shift[0]), e1 = exp(load(s + kLanes) - shift[1]);
       store(s, e0);
       store(s + kLanes, e1);
       total[0] += e0;

@@ -166,19 +166,17 @@ RLX_INLINE void exp_four(F32 (&x)[4]) {
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) n[i] = round_small(x[i] * kLog2e);
 #pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) r[i] = fma(x[i], set1(1.92596303e-08f), fma_exact(x[i], set1(kLog2e), -n[i]));
-  constexpr int terms = int(std::size(kExp2Tail));
+  for (int i = 0; i < 4; ++i) r[i] = exp_fraction(x[i], n[i]);
+  constexpr int terms = int(std::size(kExp2Slope));
 #pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) p[i] = set1(kExp2Tail[terms - 1]);
+  for (int i = 0; i < 4; ++i) p[i] = set1(kExp2Slope[terms - 1]);
 #pragma GCC unroll 8
   for (int t = terms - 2; t >= 0; --t) {
 #pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) p[i] = fma(p[i], r[i], set1(kExp2Tail[t]));
+    for (int i = 0; i < 4; ++i) p[i] = fma(p[i], r[i], set1(kExp2Slope[t]));
   }
 #pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) p[i] = fma(r[i], set1(0.6931471825f), p[i] * r[i] * r[i]);
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) x[i] = scale_by_power(p[i] + 1.0f, n[i]);
+  for (int i = 0; i < 4; ++i) x[i] = scale_by_power(fma(p[i], r[i], set1(1.0f)), n[i]);
 }
 
 /// Scores of row r into weights exp(s - top), in place; keys [begin, begin + keys).

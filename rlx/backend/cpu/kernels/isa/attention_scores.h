@@ -12,14 +12,6 @@ inline constexpr int64_t kQueries = kTileColumns;
 inline constexpr int64_t kKeyTile = kTileRows;
 inline constexpr float kInfinity = __builtin_inff();
 
-/// exp(s). A weight too small for any number is 0 without computing it: a result that underflows takes an Intel processor
-/// some 150 cycles, and behind a mask there are many.
-RLX_INLINE F32 weight_of(F32 s) {
-  const I32 none = s < -103.98f;  // below half of the smallest number
-  const F32 e = exp(none ? F32{} : s);
-  return none ? F32{} : e;
-}
-
 /// body.operator()<R>(r) for all rows, four at a time.
 template <class F>
 RLX_INLINE void each_four(int64_t rows, F body) {
