@@ -26,7 +26,7 @@ cholesky(const A* a, Y* y, int n, Lies lies, int first, int whole, u64* fault, u
   for (int j = 0; j < n; ++j) {
     const Real pivot = real_of(m[j * stride + j]);
     if (!(pivot > Real(0))) {  // also NaN
-      if (threadIdx.x == 0) tell(fault, number, u64(matrix) * (whole + 1) + first + j + 1);
+      if (threadIdx.x == 0) tell(fault, number, u64(matrix), u64(whole + 1), u64(first + j + 1));
       return;
     }
     const Real root = op_sqrt(pivot);

@@ -160,7 +160,7 @@ eliminate(const X* a, const X* b, X* x, Logarithm* logarithm, int n, int k, int 
     return;
   }
   if (none >= 0) {
-    if (threadIdx.x == 0) tell(fault, number, u64(matrix) * n + none);
+    if (threadIdx.x == 0) tell(fault, number, u64(matrix), u64(n), u64(none));
     return;
   }
   for (int j = n - 1; j >= 0; --j) {
@@ -276,7 +276,7 @@ determinant(const W* work, const i32* pivots, const i32* zero, X* y, Logarithm* 
 inline constexpr char kSingularKernel[] = R"cuda(
 extern "C" __global__ void __launch_bounds__(32) singular(const i32* zero, int n, int batch, u64* fault, u64 number) {
   const int matrix = blockIdx.x * 32 + threadIdx.x;
-  if (matrix < batch && zero[matrix] >= 0) tell(fault, number, u64(matrix) * n + zero[matrix]);
+  if (matrix < batch && zero[matrix] >= 0) tell(fault, number, u64(matrix), u64(n), u64(zero[matrix]));
 }
 )cuda";
 

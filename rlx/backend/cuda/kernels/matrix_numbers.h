@@ -55,11 +55,13 @@ inline void narrowed(f64& to, W x) { to = f64(x); }
 // Where the elements of the matrices of a batch lie.
 struct Lies { i64 row, column, batch; };
 
-// The first kind of fault of a run stays, for what follows a matrix without a factor finds more; of that kind the first matrix, whichever block comes first.
-inline void tell(u64* fault, u64 number, u64 element) {
-  const u64 word = (number << 40) + element;
+// Of a matrix the first that is told stays, for what follows finds more; of several matrices the first one, whichever block comes first. A
+// fault of another kind, of an earlier step, stays.
+inline void tell(u64* fault, u64 number, u64 matrix, u64 per, u64 what) {
+  constexpr u64 kElements = (u64(1) << 40) - 1;
+  const u64 word = (number << 40) + matrix * per + what;
   u64 seen = *static_cast<volatile u64*>(fault);
-  while (seen == 0 || (seen >> 40 == number && seen > word)) {
+  while (seen == 0 || (seen >> 40 == number && (seen & kElements) / per > matrix)) {
     const u64 found = atomicCAS(fault, seen, word);
     if (found == seen) return;
     seen = found;

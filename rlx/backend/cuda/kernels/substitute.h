@@ -55,8 +55,9 @@ substitute(const A* a, const B* b, W* x, X* y, int n, int k, Lies al, Lies bl, L
     #pragma unroll
     for (int r = 0; r < 4; ++r) right[warp * 4 + r][lane] = sum[r];
     __syncthreads();
-    if (!kUnit && column0 == 0 && warp == 0 && lane < rows && modulus(left[lane][lane]) == Real(0))
-      tell(fault, number, u64(matrix) * n + u64(backwards ? n - 1 - row0 - lane : row0 + lane));
+    // 0: a zero was told by whoever made the triangle.
+    if (!kUnit && number != 0 && column0 == 0 && warp == 0 && lane < rows && modulus(left[lane][lane]) == Real(0))
+      tell(fault, number, u64(matrix), u64(n), u64(backwards ? n - 1 - row0 - lane : row0 + lane));
     W v[4];
     #pragma unroll
     for (int c = 0; c < 4; ++c) v[c] = right[lane][warp * 4 + c];

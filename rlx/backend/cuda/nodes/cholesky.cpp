@@ -59,7 +59,7 @@ class InPanels {
               .b_lies = columns,
               .x = at(next, j),
               .x_lies = columns},
-             false, fault_);
+             false, 0);
       subtract_(s, rest, rest, size, p_.batch, {at(next, j), rows}, {at(next, j), columns},
                 {at(next, next), rows});
     }

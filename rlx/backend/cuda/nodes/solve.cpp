@@ -168,7 +168,7 @@ class InPanels {
            .x_lies = right,
            .y = l.out[0] + (n - 1) * p_.k * out_bytes_,
            .y_lies = out},
-          true, fault_);
+          true, 0);
   }
 
  private:
