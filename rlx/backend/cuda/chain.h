@@ -18,26 +18,15 @@ struct Phase {
   std::string text;
   size_t room = 0;          // bytes of shared memory
   int64_t piece_bytes = 0;  // of weights; 0: none stream
-  /// Every block does all of it for itself, and all write the same: the next phase need not wait for other blocks.
-  bool is_local = false;
+  int64_t plain_bytes = 0;  // of weights that need no decoding
 };
 using PhaseRef = std::shared_ptr<const Phase>;
-
-/// Memory that a phase reads or writes.
-struct Extent {
-  uint64_t address = 0, bytes = 0;
-  bool meets(const Extent& o) const { return address < o.address + o.bytes && o.address < address + bytes; }
-};
-/// `reads` of a local phase and `writes` of any: blocks that are done with a local phase may be in the next one while others still read. Without a word of its writes a phase waits for all.
-struct Touched {
-  std::vector<Extent> reads, writes;
-};
 
 /// Threads of a block; how many bytes of weights are worth a place of a ring; what phases may take of shared memory.
 inline constexpr int kChainThreads = 512;
 inline constexpr int64_t kChainPiece = 2048, kChainRoom = 96 << 10;
 
-/// Whether phases are to be made for this device: RLX_CUDA_CHAIN=0 makes none.
+/// Whether phases are to be made for this device: RLX_CUDA_CHAIN=0 makes none, 1 chains whatever can be, otherwise those where it gains.
 bool makes_phases(const Functions&);
 
 /// The text of the kernel for phases in this order, each with so many words, and what it takes.
@@ -45,7 +34,6 @@ struct ChainText {
   struct Part {
     const Phase* phase;
     size_t words;
-    bool meets = true;  // blocks meet behind it
   };
   ChainText(const std::vector<Part>&, int64_t processors, int64_t shared_memory);
 
@@ -60,15 +48,13 @@ size_t chains_queued();
 
 class Chain {
  public:
-  /// `memory` is kMeetingBytes of the GPU, zeros before the first kernel and after one that ended with a fault, and kScratchBytes behind them.
-  Chain(Functions&, int64_t processors, std::byte* memory, uint64_t* fault);
-  static constexpr size_t kMeetingBytes = 256, kScratchBytes = 1 << 20;
-  /// For what one phase leaves to the next. No buffer of a program shares this memory.
-  std::byte* scratch() const { return memory_ + kMeetingBytes; }
+  /// `meeting` is memory of the GPU that holds kMeetingBytes zeros before the first kernel and after one that ended with a fault.
+  Chain(Functions&, int64_t processors, std::byte* meeting, uint64_t* fault);
+  static constexpr size_t kMeetingBytes = 2 * sizeof(uint64_t);
 
   /// The step that comes next. `alone` queues it by itself.
-  void add(PhaseRef, std::vector<uint64_t> words, std::function<void()> alone, Touched = {});
-  /// Queues what was added, in its order: all as one kernel, or each by itself where they are few.
+  void add(PhaseRef, std::vector<uint64_t> words, std::function<void()> alone);
+  /// Queues what was added, in its order: all as one kernel, or each by itself where that is faster.
   void end(Stream_*);
   /// Forgets what was added.
   void clear() { items_.clear(); }
@@ -82,15 +68,14 @@ class Chain {
     PhaseRef phase;
     std::vector<uint64_t> words;
     std::function<void()> alone;
-    Touched touched;
   };
-  static bool must_meet(std::span<const Item>, size_t behind);
+  static bool gains(std::span<const Item>);
   ChainText text_of(std::span<const Item>) const;
   void launch(std::span<const Item>, Stream_*);
 
   Functions& functions_;
   int64_t processors_;
-  std::byte* memory_;
+  std::byte* meeting_;
   uint64_t* fault_;
   uint64_t fault_number_;
   std::vector<Item> items_;

@@ -38,9 +38,9 @@ GpuQueue::GpuQueue(const Gpu& gpu, Functions& functions)
   stream_.fault = reinterpret_cast<uint64_t*>(fault_.get());
   *stream_.fault = 0;
   if (!makes_phases(functions)) return;
-  chain_memory_ = backend::Block(gpu.memory(), Chain::kMeetingBytes + Chain::kScratchBytes);
-  gpu.memory().clear(chain_memory_.get(), Chain::kMeetingBytes);
-  chain_ = std::make_unique<Chain>(functions, gpu.multiprocessors(), chain_memory_.get(), stream_.fault);
+  meeting_ = backend::Block(gpu.memory(), Chain::kMeetingBytes);
+  gpu.memory().clear(meeting_.get(), meeting_.size());
+  chain_ = std::make_unique<Chain>(functions, gpu.multiprocessors(), meeting_.get(), stream_.fault);
 }
 
 GpuQueue::~GpuQueue() {
@@ -89,7 +89,7 @@ void GpuQueue::wait_for(uint64_t mark) {
 void GpuQueue::throw_fault() {
   if (const uint64_t fault = *stream_.fault; fault != 0) {
     *stream_.fault = 0;
-    if (chain_) stream_.gpu.memory().clear(chain_memory_.get(), Chain::kMeetingBytes);
+    if (chain_) stream_.gpu.memory().clear(meeting_.get(), meeting_.size());
     throw invalid(fault_text(fault));
   }
 }

@@ -66,7 +66,7 @@ class GpuQueue final : public backend::Queue, public backend::Marks {
   Stream stream_;
   Functions& functions_;
   backend::Block fault_;
-  backend::Block chain_memory_;
+  backend::Block meeting_;
   std::unique_ptr<Chain> chain_;
   std::string chain_problem_;
   std::vector<std::byte*> addresses_;

@@ -15,8 +15,6 @@
 namespace rlx {
 namespace {
 
-using test::Untried;
-
 struct Net {
   std::string type = "bf16", scheme;  // of packed weights, or none
   int64_t layers = 2, rows = 1, width = 128, inner = 256, heads = 4, kv_heads = 2, lanes = 64, keys = 40,
@@ -131,7 +129,6 @@ class Waiting {
 };
 
 TEST(CudaChain, compiles_without_spills) {
-  const Untried untried;
   if (const std::string why = cuda::compiler_problem(); !why.empty()) GTEST_SKIP() << why;
   for (const Net& n :
        {Net{.width = 576, .inner = 1536, .heads = 9, .kv_heads = 3, .keys = 1024, .vocab = 49152},
@@ -153,10 +150,6 @@ TEST(CudaChain, compiles_without_spills) {
     const Waiting w(net_text(n));
     const cuda::ChainText text = w.text();
     EXPECT_EQ(text.items.size(), size_t(7 * n.layers + 1)) << w.plan;
-    // Behind rotations nobody waits.
-    const auto goes_on =
-        std::count_if(text.items.begin(), text.items.end(), [](uint32_t item) { return item & 128; });
-    EXPECT_GE(goes_on, n.layers) << w.plan;
     const std::string report = cuda::resource_report(text.source, "sm_90a");
     EXPECT_NE(report.find("0 bytes spill stores"), std::string::npos) << report;
   }
@@ -166,7 +159,7 @@ class ChainOnDevice : public test::OnDevice {
  protected:
   // Three runs: the first launches, the second records, the third repeats. `states`: caches are written in place, else copies of them cut the chain.
   void compare(const Net& n, double least, bool states) {
-    const Untried untried;
+    setenv("RLX_CUDA_CHAIN", "1", 1);  // however small
     const ir::Graph g = test::graph(net_text(n));
     NamedLiterals leaves, inputs, weights;
     CompileOptions options{.device = "cuda"};

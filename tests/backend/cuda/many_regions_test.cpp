@@ -8,7 +8,6 @@
 #include "rlx/ir/sample.h"
 #include "rlx/runtime/pipeline.h"
 #include "tests/backend/cuda/on_device.h"
-#include "tests/backend/cuda/untried.h"
 #include "tests/support/graphs.h"
 
 namespace rlx {
@@ -45,7 +44,6 @@ std::vector<std::string> kernels_of(const backend::Plan& plan) {
 }
 
 TEST(ManyRegions, updates_of_weights_are_one_step) {
-  const test::Untried untried;
   for (const char* architecture : {"sm_90a", "sm_80"}) {
     const cuda::Device device(architecture, nullptr);
     const auto program = build(device, updates_text({"[7]", "[40,3]", "[1000]"}));
@@ -60,7 +58,6 @@ TEST(ManyRegions, updates_of_weights_are_one_step) {
 
 // One element has no order: its region is another one, and two of them are joined again.
 TEST(ManyRegions, single_elements_are_a_group_of_their_own) {
-  const test::Untried untried;
   const cuda::Device device("sm_90a", nullptr);
   const auto kernels = kernels_of(build(device, updates_text({"[7]", "[1]", "[40,3]", "[1,1]"}))->plan());
   EXPECT_EQ(kernels, (std::vector<std::string>{"many_regions", "many_regions"}));
@@ -69,7 +66,6 @@ TEST(ManyRegions, single_elements_are_a_group_of_their_own) {
 
 // More members than parameters hold are several launches.
 TEST(ManyRegions, many_members_are_several_launches) {
-  const test::Untried untried;
   const cuda::Device device("sm_90a", nullptr);
   const auto program = build(device, updates_text(std::vector<std::string>(100, "[12]")));
   ASSERT_EQ(program->plan().steps.size(), 1u);
@@ -77,15 +73,16 @@ TEST(ManyRegions, many_members_are_several_launches) {
       << program->plan().steps[0].note;
 }
 
-TEST(ManyRegions, without_a_request_regions_stay_apart) {
+TEST(ManyRegions, regions_stay_apart_where_asked_to) {
+  setenv("RLX_CUDA_JOIN", "0", 1);
   const cuda::Device device("sm_90a", nullptr);
   EXPECT_EQ(kernels_of(build(device, updates_text({"[7]", "[40,3]"}))->plan()),
             (std::vector<std::string>{"region", "region"}));
+  unsetenv("RLX_CUDA_JOIN");
 }
 
 // Equal regions of which each waits for the one before, through a product.
 TEST(ManyRegions, a_chain_is_no_group) {
-  const test::Untried untried;
   const cuda::Device device("sm_90a", nullptr);
   const auto kernels = kernels_of(
       build(
@@ -98,7 +95,6 @@ TEST(ManyRegions, a_chain_is_no_group) {
 
 // Two kinds of regions, each of which waits for one of the other kind: not both can be groups.
 TEST(ManyRegions, groups_that_would_wait_for_each_other_are_not_made) {
-  const test::Untried untried;
   const cuda::Device device("sm_90a", nullptr);
   const auto kernels = kernels_of(
       build(device,
@@ -112,7 +108,6 @@ TEST(ManyRegions, groups_that_would_wait_for_each_other_are_not_made) {
 
 // Large activations do not wait for each other: they would be kept until the last of them is there.
 TEST(ManyRegions, large_activations_stay_apart) {
-  const test::Untried untried;
   const cuda::Device device("sm_90a", nullptr);
   const auto kernels = kernels_of(
       build(device,
@@ -124,7 +119,6 @@ TEST(ManyRegions, large_activations_stay_apart) {
 
 // States are written where they lie, as by regions of their own: nothing is copied.
 TEST(ManyRegions, states_are_written_in_place) {
-  const test::Untried untried;
   const cuda::Device device("sm_90a", nullptr);
   backend::Interface interface;
   // Leaves: r, then w, m, g of each weight; results: n, v, b of each.
@@ -148,8 +142,9 @@ class ManyRegionsOnDevice : public test::OnDevice {
     SCOPED_TRACE(text.substr(0, 300));
     const ir::Graph g = test::graph(text);
     const NamedLiterals leaves = leaves_of(g);
+    setenv("RLX_CUDA_JOIN", "0", 1);
     const NamedLiterals apart = compile(g, {}, {.device = "cuda"}).run(leaves);
-    const test::Untried untried;
+    unsetenv("RLX_CUDA_JOIN");
     CompiledGraph joined = compile(g, {}, {.device = "cuda"});
     const auto kernels = kernels_of(joined.plan());
     EXPECT_GE(std::count(kernels.begin(), kernels.end(), "many_regions"), 1) << joined.plan().text();
@@ -185,7 +180,6 @@ TEST_F(ManyRegionsOnDevice, states_change_in_place) {
     options.states.push_back({cat("w", i), cat("v", i)});
     options.states.push_back({cat("m", i), cat("n", i)});
   }
-  const test::Untried untried;
   CompiledGraph f = compile(g, {}, options);
   NamedLiterals want = leaves, inputs = leaves, states;
   for (const StatePair& s : options.states) {

@@ -33,13 +33,6 @@ inline NamedLiterals named(const ir::Graph& g, const Literals& leaves) {
   return out;
 }
 
-/// While it lives, kernels that no GPU has run yet may be chosen.
-class Untried {
- public:
-  Untried() { setenv("RLX_CUDA_UNTRIED", "1", 1); }
-  ~Untried() { unsetenv("RLX_CUDA_UNTRIED"); }
-};
-
 class OnDevice : public testing::Test {
  protected:
   void SetUp() override {

@@ -4,7 +4,6 @@
 #include "rlx/backend/cuda/region/printer.h"
 #include "rlx/ops/all.h"
 #include "rlx/region/from_graph.h"
-#include "tests/backend/cuda/untried.h"
 #include "tests/support/graphs.h"
 
 namespace rlx::cuda {
@@ -107,7 +106,6 @@ TEST(Region, a_few_long_rows_are_shared_by_blocks) {
 
 // Sums over rows of a matrix: a thread has neighbouring columns of it, which are the rows of the region.
 TEST(Region, sums_over_the_first_axis_read_vectors) {
-  const test::Untried untried;
   const auto vector_of = [](const char* text) {
     const auto p = printed(region_of(text));
     EXPECT_TRUE(p.schedule.threads_along_rows) << text;
@@ -136,7 +134,6 @@ TEST(Region, text_for_other_addresses_has_no_vectors) {
   const auto p = print_region(r, schedule_of(r, false));
   EXPECT_EQ(p.schedule.vector, 1);
   EXPECT_EQ(p.kernels[0].source.text.find("load<"), std::string::npos);
-  const test::Untried untried;
   const region::Region columns =
       region_of("graph @f(x: f32[640,64]) { y = reduce(x, kind=sum, axes=[0]) return y }");
   EXPECT_EQ(schedule_of(columns, true).row_vector, 4);

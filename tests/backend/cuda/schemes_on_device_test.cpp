@@ -108,15 +108,8 @@ std::vector<Product> products() {
   return out;
 }
 
-// The kernels are chosen on request until a GPU has run them.
-struct Untried {
-  Untried() { setenv("RLX_CUDA_UNTRIED", "1", 1); }
-  ~Untried() { unsetenv("RLX_CUDA_UNTRIED"); }
-};
-
 class SchemesOnDevice : public test::OnDevice {
  protected:
-  Untried untried_;
   void compare(const std::string& text, const NamedLiterals& leaves, double least) {
     SCOPED_TRACE(text);
     test::expect_as_interpreted(test::graph(text), leaves, least);
@@ -196,7 +189,6 @@ TEST_F(SchemesOnDevice, nothing_to_multiply) {
 // Decoded in the product: one step, of the kernel that is named, and no copy of the weights; for processors with clusters and without.
 class SchemeKernels : public testing::TestWithParam<const char*> {
  protected:
-  Untried untried_;
 };
 INSTANTIATE_TEST_SUITE_P(Cuda, SchemeKernels, testing::Values("sm_90a", "sm_80"));
 

@@ -7,7 +7,6 @@
 #include "rlx/ops/all.h"
 #include "rlx/runtime/pipeline.h"
 #include "tests/backend/cuda/on_device.h"
-#include "tests/backend/cuda/untried.h"
 #include "tests/support/graphs.h"
 
 namespace rlx::cuda {
@@ -160,7 +159,6 @@ std::string beside_text(int64_t rows, int64_t heads, int64_t lanes, const std::s
 }
 
 TEST(CudaTraining, gradients_of_attention_are_written_side_by_side) {
-  const test::Untried untried;
   const Device device("sm_90a", nullptr);
   for (const char* order : {"d, d#1, d#2", "d#2, d, d#1"})
     EXPECT_EQ(kernels_of(device, beside_text(256, 1, 64, order)),
@@ -197,7 +195,6 @@ TEST(CudaTraining, products_of_heads_are_summed_where_they_are_made) {
 
 // One kernel reads a row once and gathers its columns: three sums over rows beside the gradient of the rows.
 TEST(CudaTraining, gradients_of_a_norm_are_one_step) {
-  const test::Untried untried;
   const Device device("sm_90a", nullptr);
   const backend::Plan plan = plan_of(device, norm_text(2048, 768));
   std::vector<std::string> kernels;
@@ -244,7 +241,6 @@ TEST_F(TrainingOnDevice, gradients_of_attention) {
 }
 
 TEST_F(TrainingOnDevice, gradients_of_attention_side_by_side) {
-  const test::Untried untried;
   for (const auto& [rows, lanes] : {std::pair(70, 32), {40, 24}, {256, 64}}) {
     for (const char* order : {"d, d#1, d#2", "d#2, d, d#1"}) {
       const ir::Graph g = test::graph(beside_text(rows, 2, lanes, order));
@@ -260,13 +256,9 @@ TEST_F(TrainingOnDevice, products_of_heads) {
 }
 
 TEST_F(TrainingOnDevice, values_that_are_made_again) {
-  for (const bool vectors : {false, true}) {
-    std::optional<test::Untried> untried;
-    if (vectors) untried.emplace();
-    for (const int64_t width : {768, 37}) {
-      const ir::Graph g = test::graph(norm_text(2048, width));
-      test::expect_as_interpreted(g, leaves_of(g, {}), 1e-9);
-    }
+  for (const int64_t width : {768, 37}) {
+    const ir::Graph g = test::graph(norm_text(2048, width));
+    test::expect_as_interpreted(g, leaves_of(g, {}), 1e-9);
   }
 }
 
@@ -406,10 +398,7 @@ void SumsOnDevice::compare_kinds() {
 }
 
 TEST_F(SumsOnDevice, sums_over_columns) { compare(); }
-TEST_F(SumsOnDevice, sums_over_columns_by_vectors) {
-  const test::Untried untried;
-  compare();
-}
+TEST_F(SumsOnDevice, sums_over_columns_by_vectors) { compare(); }
 
 }  // namespace
 }  // namespace rlx::cuda

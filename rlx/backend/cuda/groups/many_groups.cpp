@@ -3,7 +3,7 @@
 
 #include "rlx/backend/cuda/groups/groups.h"
 #include "rlx/backend/cuda/nodes/flat_region.h"
-#include "rlx/backend/cuda/nodes/untried.h"
+#include "rlx/base/options.h"
 #include "rlx/ops/control/fused.h"
 #include "rlx/ops/elementwise/cast.h"
 
@@ -116,7 +116,7 @@ class Finder {
 }  // namespace
 
 std::vector<Group> many_groups(const ir::Graph& g) {
-  if (!takes_untried()) return {};
+  if (option("RLX_CUDA_JOIN").value_or("1") == "0") return {};
   return Finder(g).run();
 }
 

@@ -218,7 +218,7 @@ extern "C" __global__ void kClusterShape __launch_bounds__(32 * kWarps) attentio
 }
 )cuda";
 
-// Before them stand struct Words and `Params params(const Words&)`, kSplits (of the keys), kKeysEach, kRowChunks (of eight rows that share a head of keys) and kBatch; before the second also kByAll (every block joins all parts).
+// Before them stand struct Words and `Params params(const Words&)`, kSplits (of the keys), kKeysEach, kRowChunks (of eight rows that share a head of keys) and kBatch.
 inline constexpr char kFragmentPhase[] = R"cuda(
 inline void run(const Words& words, Ring&, u8* room) {
   const Params p = params(words);
@@ -248,8 +248,8 @@ inline void run(const Words& words, Ring&, u8* room) {
 inline constexpr char kJoinPhase[] = R"cuda(
 inline void run(const Words& words, Ring&, u8*) {
   const Params p = params(words);
-  const int warp = kByAll ? threadIdx.x / 32 : threadIdx.x / 32 * kBlocks + blockIdx.x;
-  for (int e = warp * 32 + threadIdx.x % 32; e < kBatch * p.q_heads * p.q_len * kValueDim; e += (kByAll ? 1 : kBlocks) * kChainThreads)
+  const int warp = threadIdx.x / 32 * kBlocks + blockIdx.x;
+  for (int e = warp * 32 + threadIdx.x % 32; e < kBatch * p.q_heads * p.q_len * kValueDim; e += kBlocks * kChainThreads)
     join_parts(p, words.parts, kSplits, e / kValueDim, e % kValueDim);
 }
 )cuda";

@@ -1,7 +1,7 @@
 // Several steps as one kernel whose blocks stay, one on each processor (chain.h, docs/design/019). A step is an item of a table: its kind, which is a namespace of this text, and the
 // words of its parameters. All blocks work on one item at a time and meet behind it. Weights are the same in every run, so that nothing but places in shared memory holds them back: each
 // warp has a ring of places and asks for the pieces that it will need, those of later items too, while blocks wait for each other.
-// Before kChainParts stand kBlocks, kItems, kSlots (of a ring), kPlace (bytes of a slot), kAhead (pieces of a warp that `announce` asks for) and struct Table { u32 items[]; u64 words[]; }, where an item is its kind + 128 if blocks do not meet behind it + 256 times the place of its words.
+// Before kChainParts stand kBlocks, kItems, kSlots (of a ring), kPlace (bytes of a slot), kAhead (pieces of a warp that `announce` asks for) and struct Table { u32 items[]; u64 words[]; }, where an item is its kind + 256 times the place of its words.
 #pragma once
 
 namespace rlx::cuda {
@@ -213,11 +213,7 @@ extern "C" __global__ void __launch_bounds__(kChainThreads, 1) chain(const __gri
     // An item that takes no weights comes behind one that did.
     if (kAhead > 0 && pieces_of(table.items[i]) == 0 && (i == 0 || pieces_of(table.items[i - 1]) > 0)) ring.announce();
     run_item(table, table.items[i], ring, rings + kChainWarps * kSlots * kPlace);
-    if (table.items[i] & 128) {
-      __syncthreads();
-    } else if (i + 1 < kItems && !meet(meeting, met += kBlocks, fault, number)) {
-      return;
-    }
+    if (i + 1 < kItems && !meet(meeting, met += kBlocks, fault, number)) return;
   }
 }
 )cuda";

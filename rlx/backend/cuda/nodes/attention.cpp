@@ -164,7 +164,8 @@ class AttentionStep final : public Step {
     const bool fragments = whole && element_ == 2 && p_.head_dim % 32 == 0 && p_.value_dim % 64 == 0 &&
                            p_.head_dim <= 128 && p_.value_dim <= 128;
     if (fragments) prepare_fragments(r, a, tiles, blocks, wanted / 2);
-    if (fragments && r.out[0].is_row_major()) prepare_phases(r, a, blocks);
+    if (fragments) prepare_phases(r, a, blocks);
+    workspace = phase_bytes_;
     const std::string shared = cat(text(r, a, 8), kAttentionShared, kAttentionParts);
     const auto source = [&](bool wide) {
       return Source{"attention_split", cat(shared, "constexpr int kQueries = ", std::min(rows, kSplitRows),
@@ -176,7 +177,8 @@ class AttentionStep final : public Step {
     if (splits_ == 1) return;
     join_ = device_of(r).functions().get({"attention_join", shared + kAttentionJoin});
     const int64_t padded_values = (p_.value_dim + 7) / 8 * 8;
-    workspace = size_t(batch_ * p_.q_heads * p_.q_len * splits_ * (2 + padded_values)) * sizeof(float);
+    workspace = std::max(
+        workspace, size_t(batch_ * p_.q_heads * p_.q_len * splits_ * (2 + padded_values)) * sizeof(float));
   }
 
   // Parts that a few blocks find are joined by these blocks; with more, or on older processors, by a second kernel.
@@ -207,8 +209,6 @@ class AttentionStep final : public Step {
     const int64_t wanted = std::clamp<int64_t>(processors / blocks, 1, kMostParts);
     const int64_t each = (p_.k_len + wanted * kKeys - 1) / (wanted * kKeys) * kKeys;
     const int64_t parts = (p_.k_len + each - 1) / each, warps = std::min(kMostWarps, each / kKeys);
-    phase_bytes_ = size_t(batch_ * p_.q_heads * p_.q_len * parts * (2 + p_.value_dim)) * sizeof(float);
-    if (phase_bytes_ > Chain::kScratchBytes) return;
     const auto strides = [](const char* name, const HeadStrides& s) {
       return cat("  p.", name, " = {", s.batch, ", ", s.head, ", ", s.row, "};\n");
     };
@@ -228,26 +228,16 @@ class AttentionStep final : public Step {
     const size_t found = size_t(warps * 8 * (2 + p_.value_dim)) * sizeof(float);
     find_phase_ = std::make_shared<const Phase>(
         Phase{.text = cat(text, kFragmentParts, kFragmentPhase), .room = found});
-    // What is read fast enough by every block for itself.
-    constexpr size_t kReadByAll = 48 << 10;
-    const size_t read = size_t(batch_ * p_.q_heads * p_.q_len * parts * p_.value_dim) * sizeof(float);
-    Phase join{.text = cat(text, "constexpr bool kByAll = ", read <= kReadByAll ? "true" : "false", ";\n",
-                           kJoinPhase)};
-    join.is_local = read <= kReadByAll;
-    join_phase_ = std::make_shared<const Phase>(std::move(join));
+    join_phase_ = std::make_shared<const Phase>(Phase{.text = text + kJoinPhase});
+    phase_bytes_ = size_t(batch_ * p_.q_heads * p_.q_len * parts * (2 + p_.value_dim)) * sizeof(float);
   }
   static uint32_t bits_of(float x) { return std::bit_cast<uint32_t>(x); }
 
   void add_phases(Chain& chain, const Launch& l, const AttentionParameters& p) const {
-    const std::byte* const addresses[] = {p.q, p.k, p.v, p.mask, p.bias, p.o, p.lse, chain.scratch()};
+    const std::byte* const addresses[] = {p.q, p.k, p.v, p.mask, p.bias, p.o, p.lse, l.workspace};
     const std::vector<uint64_t> words = words_of(addresses);
-    const Extent parts{words.back(), phase_bytes_};
-    const auto rows = uint64_t(batch_ * p_.q_heads * p_.q_len);
-    const Extent found{words[5], rows * uint64_t(p_.value_dim) * element_},
-        sums{words[6], rows * sizeof(float)};
-    chain.add(find_phase_, words, [this, l, p] { run_split(l, p, true); }, {.reads = {}, .writes = {parts}});
-    // What stands for the first alone is the whole.
-    chain.add(join_phase_, words, [] {}, {.reads = {parts}, .writes = {found, sums}});
+    chain.add(find_phase_, words, [this, l, p] { run_split(l, p, true); });
+    chain.add(join_phase_, words, [] {});  // what stands for the first alone is the whole
   }
 
   void run_split(const Launch& l, const AttentionParameters& p, bool aligned) const {

@@ -8,7 +8,6 @@
 #include "rlx/backend/cuda/kernels/matrix_groups.h"
 #include "rlx/backend/cuda/nodes/head_maps.h"
 #include "rlx/backend/cuda/nodes/on_first_use.h"
-#include "rlx/backend/cuda/nodes/untried.h"
 #include "rlx/ops/control/fused.h"
 #include "rlx/ops/shape/concat.h"
 
@@ -216,7 +215,6 @@ SideBySide read_group(const Request& r) {
 
 Support accepts_side_by_side(const Request& r) {
   if (r.node.as<ops::Fused>().body->name() != kGradientsGroup) return Support::no("no group of gradients");
-  if (!takes_untried()) return Support::no(kUntried);
   const SideBySide g = read_group(r);
   if (!g.problem.empty()) return Support::no(g.problem);
   return accepts({*g.gradients, g.in, g.out, r.threads, r.builder});

@@ -105,10 +105,15 @@ PhaseRef column_phase(const Device& device, const FewRows& p, const ColumnHooks&
   const int64_t row = p.k * int64_t(dtype_size(p.dtype)), parts = (row + kChainPiece - 1) / kChainPiece;
   const int64_t chunk = ((row + parts - 1) / parts + 15) / 16 * 16;
   const size_t rows = hooks.kept ? 0 : size_t(p.m * row);
-  return product_phase(device, p, hooks,
-                       cat(sizes_text(p), "constexpr int kChunkBytes = ", chunk, ";\nconstexpr bool kKept = ",
-                           hooks.kept ? "true" : "false", ";\n", hooks.text, kPlainStream),
-                       row, chunk, rows);
+  const PhaseRef made = product_phase(
+      device, p, hooks,
+      cat(sizes_text(p), "constexpr int kChunkBytes = ", chunk,
+          ";\nconstexpr bool kKept = ", hooks.kept ? "true" : "false", ";\n", hooks.text, kPlainStream),
+      row, chunk, rows);
+  if (!made) return nullptr;
+  Phase out = *made;
+  out.plain_bytes = p.n * row * hooks.sides;
+  return std::make_shared<const Phase>(std::move(out));
 }
 
 ColumnProducts column_products(const Device& device, const FewRows& p, const ColumnHooks& hooks) {
@@ -173,10 +178,8 @@ void FewRowsKernel::run(const Launch& l, const void* a, const void* b, void* c) 
   Chain* const chain = phase_ ? chain_of(l) : nullptr;
   if (!chain) return launch(stream_of(l));
   const auto word = [](const void* p) { return uint64_t(reinterpret_cast<uintptr_t>(p)); };
-  const auto bytes = uint64_t(((p_.m - 1) * p_.c_row + p_.n) * int64_t(dtype_size(p_.dtype)));
   chain->add(phase_, {word(a), word(b), word(c)},
-             [launch, &s = *static_cast<Stream*>(l.stream)] { launch(s); },
-             {.reads = {}, .writes = {{word(c), bytes}}});
+             [launch, &s = *static_cast<Stream*>(l.stream)] { launch(s); });
 }
 
 }  // namespace rlx::cuda

@@ -187,14 +187,12 @@ class PackedStep final : public Step {
     Chain* const chain = phase_ && &use == &aligned_ ? chain_of(l) : nullptr;
     if (chain) {
       const std::byte* const words[] = {l.in[0], l.in[1], l.out[0]};
-      const auto alone = [this, &use, l, in = std::vector(l.in, l.in + 2), out = l.out[0]] {
+      chain->add(phase_, words_of(words), [this, &use, l, in = std::vector(l.in, l.in + 2), out = l.out[0]] {
         Launch again = l;
         std::byte* const to = out;
         again.in = in.data(), again.out = &to;
         queue(again, use);
-      };
-      const auto bytes = uint64_t(p_.m * p_.n) * dtype_size(p_.type);
-      chain->add(phase_, words_of(words), alone, {.reads = {}, .writes = {{words_of(words)[2], bytes}}});
+      });
     } else {
       queue(l, use);
     }

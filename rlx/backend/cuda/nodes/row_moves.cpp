@@ -127,37 +127,11 @@ RowMoves::Loaded RowMoves::load(bool wide) const {
 PhaseRef RowMoves::load_phase() const {
   int64_t threads = 0;
   Phase out{.text = function_text(true, threads)};
-  constexpr int64_t kRounds = 2;  // that are sooner done than waited for
-  out.is_local = threads <= kRounds * kChainThreads;
-  // Else warps of all blocks before others of the same block.
-  out.text += cat(
-      "inline void run(const Words& p, Ring&, u8*) {\n  for (u32 e = ",
-      out.is_local ? "threadIdx.x" : "(threadIdx.x / 32 * kBlocks + blockIdx.x) * 32 + threadIdx.x % 32",
-      "; e < ", threads, "; e += ", out.is_local ? "" : "kBlocks * ", "kChainThreads) move_one(p, e);\n}\n");
+  // Warps of all blocks before others of the same block.
+  out.text += cat("inline void run(const Words& p, Ring&, u8*) {\n  for (u32 e = (threadIdx.x / 32 * ",
+                  "kBlocks + blockIdx.x) * 32 + threadIdx.x % 32; e < ", threads,
+                  "; e += kBlocks * kChainThreads) move_one(p, e);\n}\n");
   return std::make_shared<const Phase>(std::move(out));
-}
-
-Touched RowMoves::touched(const Launch& l) const {
-  Touched out;
-  const auto add = [&](std::vector<Extent>& to, Member a, int64_t elements, DType t) {
-    if (a == kNoMember) return;
-    const std::byte* const p = a >= 0 ? l.in[a] : l.out[-1 - a];
-    to.push_back({reinterpret_cast<uintptr_t>(p), uint64_t(elements) * dtype_size(t)});
-  };
-  const auto span = [](const std::vector<int64_t>& sizes, const std::vector<int64_t>& strides) {
-    int64_t last = sizes[3];  // lanes are neighbours
-    for (size_t i = 0; i < 3; ++i) last += (sizes[i] - 1) * strides[i];
-    return last;
-  };
-  for (const RowMove& m : moves_) {
-    add(out.reads, m.from, span(m.x.sizes, m.x.strides), m.dtype);
-    add(out.reads, m.cosines, m.table_rows * m.table_columns, m.table_type);
-    add(out.reads, m.sines, m.table_rows * m.table_columns, m.table_type);
-    add(out.reads, m.positions, m.x.sizes[0] * m.x.sizes[1], m.position_type);
-    add(out.reads, m.starts, 3, m.starts_type);
-    add(out.writes, m.to, span(m.x.sizes, m.to_strides) + m.room * m.to_strides[1], m.dtype);
-  }
-  return out;
 }
 
 void RowMoves::run(const Launch& l) const {
@@ -177,7 +151,7 @@ void RowMoves::run(const Launch& l) const {
     use.function->launch(s.handle, use.grid, {256}, 0, parameters);
   };
   if (Chain* const chain = phase_ && &use == &wide_ ? chain_of(l) : nullptr) {
-    chain->add(phase_, std::move(words), launch, touched(l));
+    chain->add(phase_, std::move(words), launch);
   } else {
     stream_of(l);  // behind what waits
     launch();

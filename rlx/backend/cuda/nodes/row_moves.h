@@ -61,7 +61,6 @@ class RowMoves {
   std::string function_text(bool wide, int64_t& threads) const;
   Loaded load(bool wide) const;
   PhaseRef load_phase() const;
-  Touched touched(const Launch&) const;
 
   const Device& device_;
   std::vector<RowMove> moves_;

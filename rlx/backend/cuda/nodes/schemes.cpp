@@ -8,7 +8,6 @@
 #include "rlx/backend/cuda/nodes/element_kernel.h"
 #include "rlx/backend/cuda/nodes/on_first_use.h"
 #include "rlx/backend/cuda/nodes/packed_rows.h"
-#include "rlx/backend/cuda/nodes/untried.h"
 #include "rlx/base/error.h"
 #include "rlx/ops/quant/dequant_matmul.h"
 #include "rlx/quant/scheme.h"
@@ -228,7 +227,6 @@ SchemeProduct product_of(const Request& r) {
 Support accepts_product(const Request& r) {
   const auto& a = r.node.as<ops::DequantMatmul>();
   if (quant::scheme_from_text(a.scheme)->is_gguf()) return Support::no("blocks: ", a.scheme);
-  if (!takes_untried()) return Support::no(kUntried);
   const DType t = r.in[0].dtype();
   if (t != DType::f32 && t != DType::f16 && t != DType::bf16) return Support::no("activations of ", t);
   for (size_t i = 0; i < r.in.size(); ++i) {

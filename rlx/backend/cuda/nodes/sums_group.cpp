@@ -8,7 +8,6 @@
 #include "rlx/backend/cuda/groups/groups.h"
 #include "rlx/backend/cuda/nodes/families.h"
 #include "rlx/backend/cuda/nodes/on_first_use.h"
-#include "rlx/backend/cuda/nodes/untried.h"
 #include "rlx/backend/cuda/region/printer.h"
 #include "rlx/ir/clone.h"
 #include "rlx/ir/inline.h"
@@ -208,7 +207,6 @@ class SumsStep final : public Step {
 
 Support accepts(const Request& r) {
   if (r.node.as<ops::Fused>().body->name() != kSumsGroup) return Support::no("no group of rows and sums");
-  if (!takes_untried()) return Support::no(kUntried);
   const Reading reading = Reader(r).run();
   return reading.problem.empty() ? Support::yes() : Support::no(reading.problem);
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "rlx/backend/cuda/nodes/untried.h"
 #include "rlx/base/text.h"
 
 namespace rlx::cuda {
@@ -164,7 +163,7 @@ Schedule schedule_of(const Region& r, bool aligned) {
     s.spread = Spread::columns;
     s.threads_along_rows = true;
     s.vector = 1;
-    s.row_vector = aligned && takes_untried() ? widest_row_vector(r) : 1;
+    s.row_vector = aligned ? widest_row_vector(r) : 1;
     s.rows_per_block = int(kWarp) * s.row_vector;
     s.lanes = columns >= 64 ? 16 : columns >= 16 ? 8 : 1;
     s.threads = int(kWarp) * s.lanes;
