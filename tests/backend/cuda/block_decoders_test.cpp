@@ -8,40 +8,14 @@
 
 #include "rlx/quant/grid.h"
 #include "rlx/quant/half.h"
+#include "tests/backend/cuda/host_prelude.h"
 
-// What the prelude and the compiler give to kernels.
+// What these decoders need besides.
 namespace rlx::cuda {
 namespace {
 
-using u8 = uint8_t;
-using i8 = int8_t;
-using u16 = uint16_t;
-using u32 = uint32_t;
-using i32 = int32_t;
-using u64 = uint64_t;
-using f32 = float;
-struct f16 {
-  u16 bits;
-};
-inline f32 as_f32(f16 x) { return f16_to_f32(x.bits); }
-inline f32 from_bits(u32 x) { return std::bit_cast<f32>(x); }
-template <class T, int N>
-struct Pack {
-  T v[N];
-};
-template <int N, class T>
-Pack<T, N> load(const T* p) {
-  Pack<T, N> out;
-  std::memcpy(&out, p, sizeof out);
-  return out;
-}
 inline u32 __funnelshift_r(u32 low, u32 high, u32 shift) {
   return u32((u64(high) << 32 | low) >> (shift & 31));
-}
-inline u32 __byte_perm(u32 x, u32 y, u32 pick) {
-  u32 out = 0;
-  for (int i = 0; i < 4; ++i) out |= u32((u64(y) << 32 | x) >> (8 * (pick >> (4 * i) & 7)) & 255) << (8 * i);
-  return out;
 }
 inline int __popc(u32 x) { return std::popcount(x); }
 constexpr int kAlign = 16;

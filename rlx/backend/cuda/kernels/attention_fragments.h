@@ -4,7 +4,7 @@
 //   S = Q K^T: thread (g, t) of a warp, g = lane / 4, t = lane % 4, reads 8 lanes of key g at 32 c + 8 t. The order of the sum over lanes is free, so that
 //     these are its parts of two products of depth 16, and it reads the same lanes of query g.
 //   O = P V: what a thread has of S is what it needs of P. It reads lanes 8 g .. 8 g + 7 of four values; lane 8 g + j is column g of product j.
-// kFragmentParts comes after kAttentionShared and kAttentionParts, with kWarps and kShares before it; kAttentionFragments, the kernel, after these, with kCluster (blocks that join their parts; 1: a second
+// kFragmentParts comes after kAttentionShared, kAttentionParts and kClusterBlocks, with kWarps and kShares before it; kAttentionFragments, the kernel, after these, with kCluster (blocks that join their parts; 1: a second
 // kernel does, or there is one part) and the macro kClusterShape. kFragmentPhase and kJoinPhase are the same as phases of a chain (kernels/chain.h).
 #pragma once
 
@@ -22,23 +22,6 @@ inline void multiply(f32 (&c)[4], u32 a0, u32 a2, u32 b0, u32 b1, bf16) {
 inline u32 pair_of(f32 x, f32 y) { T a, b; put(a, x); put(b, y); return u32(a.bits) | u32(b.bits) << 16; }
 inline u32 word(const uint4& x, int i) { return i == 0 ? x.x : i == 1 ? x.y : i == 2 ? x.z : x.w; }
 inline uint4 sixteen(const T* p) { return *reinterpret_cast<const uint4*>(p); }
-#if __CUDA_ARCH__ >= 900
-inline u32 rank_in_cluster() { u32 x; asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(x)); return x; }
-inline void join_cluster() {
-  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
-}
-inline f32 in_block(const f32* own, u32 rank) {
-  u32 place;
-  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(place) : "r"(u32(__cvta_generic_to_shared(own))), "r"(rank));
-  f32 x;
-  asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(x) : "r"(place));
-  return x;
-}
-#else
-inline u32 rank_in_cluster() { return 0; }
-inline void join_cluster() {}
-inline f32 in_block(const f32* own, u32) { return *own; }
-#endif
 
 // Rows of queries r < 8: what was found of each by several warps or blocks.
 struct alignas(16) Found { f32 most[8], sum[8], out[8][kValueDim]; };

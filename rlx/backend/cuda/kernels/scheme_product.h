@@ -20,22 +20,6 @@ inline u32 pair_product(u32 a, u32 b, bf16) { u32 r; asm("fma.rn.bf16x2 %0, %1, 
 )cuda";
 
 inline constexpr char kSchemeShared[] = R"cuda(
-#if __CUDA_ARCH__ >= 900
-inline void join_cluster() {
-  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
-}
-inline f32 in_block(const f32* own, u32 rank) {
-  u32 place;
-  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(place) : "r"(u32(__cvta_generic_to_shared(own))), "r"(rank));
-  f32 x;
-  asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(x) : "r"(place));
-  return x;
-}
-#else
-inline void join_cluster() {}
-inline f32 in_block(const f32* own, u32) { return *own; }
-#endif
-
 struct Params { const T* x; Weights w; T* y; };
 
 // As many rows of weights share factors, of those that a lane or a warp has: 1: one; 4: those of a lane; 16 or 32: those of a warp.

@@ -9,6 +9,7 @@
 #include "rlx/backend/cuda/kernels/attention_groups.h"
 #include "rlx/backend/cuda/kernels/attention_pipeline.h"
 #include "rlx/backend/cuda/kernels/attention_split.h"
+#include "rlx/backend/cuda/kernels/cluster_blocks.h"
 #include "rlx/backend/cuda/kernels/matrix_groups.h"
 #include "rlx/backend/cuda/nodes/few_rows.h"
 #include "rlx/backend/cuda/nodes/head_maps.h"
@@ -195,8 +196,8 @@ class AttentionStep final : public Step {
     fragments_ = device_of(r).functions().get(
         {"attention_fragments",
          cat(text(r, a, 32), "constexpr int kWarps = ", warps_, ", kShares = 1, kCluster = ", cluster_,
-             ";\n#define kClusterShape ", shape, "\n", kAttentionShared, kAttentionParts, kFragmentParts,
-             kAttentionFragments)});
+             ";\n#define kClusterShape ", shape, "\n", kAttentionShared, kAttentionParts, kClusterBlocks,
+             kFragmentParts, kAttentionFragments)});
   }
 
   // The same as two phases of a chain: parts of the keys, as many as there are processors, and what they found together.
@@ -227,7 +228,7 @@ class AttentionStep final : public Step {
                 "u), p.softcap = from_bits(", bits_of(p_.softcap), "u);\n  return p;\n}\n");
     const size_t found = size_t(warps * 8 * (2 + p_.value_dim)) * sizeof(float);
     find_phase_ = std::make_shared<const Phase>(
-        Phase{.text = cat(text, kFragmentParts, kFragmentPhase), .room = found});
+        Phase{.text = cat(text, kClusterBlocks, kFragmentParts, kFragmentPhase), .room = found});
     join_phase_ = std::make_shared<const Phase>(Phase{.text = text + kJoinPhase});
     phase_bytes_ = size_t(batch_ * p_.q_heads * p_.q_len * parts * (2 + p_.value_dim)) * sizeof(float);
   }

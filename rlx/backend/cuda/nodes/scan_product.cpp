@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "rlx/backend/cuda/groups/groups.h"
+#include "rlx/backend/cuda/kernels/cluster_blocks.h"
 #include "rlx/backend/cuda/kernels/scan_between.h"
 #include "rlx/backend/cuda/kernels/scan_cluster.h"
 #include "rlx/backend/cuda/kernels/scan_product.h"
@@ -214,8 +215,10 @@ std::string hooks_between(const Request& r, const Reading& reading) {
 std::unique_ptr<Step> prepare(const Request& r) {
   const Reading reading = read(r.node.as<ops::Scan>());
   const bool plain = !reading.front && !reading.turned;
-  Source source = plain ? Source{"scan_product", cat(hooks_behind(r, reading), kScanCluster, kScanProduct)}
-                        : Source{"scan_between", cat(hooks_between(r, reading), kScanCluster, kScanBetween)};
+  Source source = plain ? Source{"scan_product",
+                                 cat(hooks_behind(r, reading), kClusterBlocks, kScanCluster, kScanProduct)}
+                        : Source{"scan_between",
+                                 cat(hooks_between(r, reading), kClusterBlocks, kScanCluster, kScanBetween)};
   return loop_step(
       r, cat(r.node.as<ops::Scan>().length.value(), " steps in one kernel, two blocks for each row"),
       device_of(r).functions().get(std::move(source)));

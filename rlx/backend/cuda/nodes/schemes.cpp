@@ -1,6 +1,7 @@
 // Products with weights whose scales lie beside their codes, decoded inside of the product.
 #include <algorithm>
 
+#include "rlx/backend/cuda/kernels/cluster_blocks.h"
 #include "rlx/backend/cuda/kernels/matrix_groups.h"
 #include "rlx/backend/cuda/kernels/scheme_decoders.h"
 #include "rlx/backend/cuda/kernels/scheme_groups.h"
@@ -136,7 +137,7 @@ Source source_of(const SchemeProduct& p, const Spread& s, bool aligned) {
       ", kEarly = ", flag(p.is_fixed), ", kOneScale = ", flag(p.scheme.kind == SchemeKind::nvfp4_block),
       ";\nconstexpr f32 kCodeUnit = ", d.unit, ";\n#define kClusterShape ",
       s.split > 1 ? cat("__cluster_dims__(", s.split, ", 1, 1)") : "", "\n", kSchemePairs, kSchemeDecoders,
-      "typedef ", d.codes, " Codes;\ntypedef ", d.factors, " Factors;\n", kSchemeShared);
+      "typedef ", d.codes, " Codes;\ntypedef ", d.factors, " Factors;\n", kClusterBlocks, kSchemeShared);
   switch (s.way) {
     case Way::rows:
       return {

@@ -5,6 +5,7 @@
 
 #include "rlx/backend/cuda/compile/function.h"
 #include "rlx/backend/cuda/region/schedule.h"
+#include "rlx/backend/cuda/region/words.h"
 
 namespace rlx::cuda {
 
@@ -37,8 +38,5 @@ std::string print_vector_function(const region::Region&, const Schedule&, const 
 /// workspace gets f32 [summed arguments, blocks, columns], what each block found.
 Source print_rows_with_sums(const region::Region&, const Schedule&, const std::vector<bool>& summed,
                             int64_t blocks);
-
-/// The C++ type of elements in memory, as the prelude names it.
-std::string_view memory_type(DType);
 
 }  // namespace rlx::cuda
