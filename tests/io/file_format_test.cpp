@@ -1,6 +1,8 @@
 // A format of one's own: its record is all that recognising, opening, describing and converting need.
 #include "rlx/io/file_format.h"
 
+#include <gtest/gtest.h>
+
 #include "rlx/base/file.h"
 #include "rlx/base/json.h"
 #include "rlx/base/output_file.h"

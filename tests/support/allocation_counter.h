@@ -10,12 +10,13 @@ namespace rlx::test {
 inline std::atomic<int64_t> allocations{0};
 }
 
-void* operator new(size_t bytes) {
+// Not inlined: the compiler would see malloc on one side and operator delete on the other, and warn.
+[[gnu::noinline]] void* operator new(size_t bytes) {
   rlx::test::allocations.fetch_add(1, std::memory_order_relaxed);
   if (void* p = std::malloc(bytes > 0 ? bytes : 1)) return p;
   throw std::bad_alloc();
 }
-void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+[[gnu::noinline]] void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
   rlx::test::allocations.fetch_add(1, std::memory_order_relaxed);
   return std::malloc(bytes > 0 ? bytes : 1);
 }
