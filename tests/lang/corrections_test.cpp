@@ -1,4 +1,5 @@
 // What blocks and modules mean where an earlier system computed something else; see docs/corrections.md.
+#include "rlx/ir/build_def.h"
 #include "rlx/lang/module.h"
 #include "rlx/transform/transform.h"
 #include "tests/lang/plain.h"

@@ -1,5 +1,6 @@
 // Lowering: blocks give way wherever they are, and the stage of a graph is told by its content.
 #include "rlx/ir/bodies.h"
+#include "rlx/ir/build_def.h"
 #include "rlx/lang/inspect.h"
 #include "rlx/lang/module.h"
 #include "rlx/ops/all.h"
