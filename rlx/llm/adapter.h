@@ -48,7 +48,6 @@ class Adapter {
   using Parts = std::map<std::string, Part>;
   const Parts& parts() const { return parts_; }
   const std::string& path() const { return path_; }
-  bool for_gguf() const { return for_gguf_; }
 
   /// Puts the adapter into a graph while it is built; its weights are those of `weights()`. The adapter must outlive the hook.
   models::LinearHook hook() const;

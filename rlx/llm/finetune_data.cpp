@@ -13,12 +13,6 @@ namespace rlx::llm {
 using text::TokenId;
 using text::Value;
 
-int64_t TrainingTexts::learnt_tokens() const {
-  int64_t out = 0;
-  for (const TrainingText& t : texts) out += std::count(t.learnt.begin(), t.learnt.end(), uint8_t(1));
-  return out;
-}
-
 int64_t TrainingTexts::longest() const {
   size_t out = 0;
   for (const TrainingText& t : texts) out = std::max(out, t.ids.size());

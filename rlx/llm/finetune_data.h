@@ -20,7 +20,6 @@ struct TrainingTexts {
   std::vector<TrainingText> texts;
   int64_t cut = 0;  // texts that were longer than `length`
 
-  int64_t learnt_tokens() const;
   int64_t longest() const;
 };
 

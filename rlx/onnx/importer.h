@@ -63,10 +63,8 @@ class Importer {
   Items run_body(const file::Graph& body, const Items& arguments);
   void note(const std::string& text) { notes_.insert(text); }
   file::Contents& contents() { return contents_; }
-  bool is_folding() const { return folding_; }
 
  private:
-  void add_input(const file::ValueInfo& input, Scope& scope);
   Item input_item(const file::ValueInfo& input);
   Dim input_dim(const std::string& input, size_t axis, const file::Dimension& d, const Literal* value);
   void add_initializers(const file::Graph& g, Scope& scope);

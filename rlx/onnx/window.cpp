@@ -16,8 +16,6 @@ bool WindowSpec::is_extended() const {
          std::any_of(after.begin(), after.end(), is_some);
 }
 
-bool WindowSpec::is_symmetric() const { return low == high; }
-
 namespace {
 
 // How much a is above b, or 0; no part of it is negative.

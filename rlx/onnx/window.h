@@ -16,7 +16,6 @@ struct WindowSpec {
 
   bool is_dilated() const;
   bool is_extended() const;   // before or after are not 0
-  bool is_symmetric() const;  // low = high
 };
 
 /// Attributes strides, dilations, pads, auto_pad and ceil_mode for an input [N, C, ..].

@@ -79,6 +79,9 @@ TEST(Dim, binding_replaces_known_symbols_only) {
   EXPECT_EQ(bind(d, {{"batch", 2}, {"seq", 5}, {"past_seq", 1}}), Dim(11));
   EXPECT_EQ(bind(parse("seq-3"), {{"seq", 3}}), Dim(0));
   EXPECT_EQ(DimBinding::batch_seq(1, 5).get("rows"), 5);
+  const DimBinding decode = DimBinding::batch_past_seq(2, 7);
+  EXPECT_EQ(decode.get("batch"), 2);
+  EXPECT_EQ(decode.get("past_seq"), 7);
 }
 
 TEST(Dim, refuses_nonsense_with_a_reason) {

@@ -27,6 +27,10 @@ class Convert : public testing::Test {
     writer.add_bool("a.bool", true);
     const std::string_view words[] = {"x", "\"y\"\n", ""};
     writer.add_strings("a.words", words);
+    const int32_t whole[] = {-1, INT32_MAX};
+    writer.add_i32s("a.i32s", whole);
+    const float reals[] = {0.1f, -std::numeric_limits<float>::infinity(), 1e-40f};
+    writer.add_f32s("a.f32s", reals);
     writer.add_u64("a.u64", UINT64_MAX);
     writer.add_f32("a.nan", std::numeric_limits<float>::quiet_NaN());
     writer.add_tensor(

@@ -72,6 +72,10 @@ TEST(Session, honours_its_policy_in_compile_with) {
   EXPECT_TRUE(stores_halves(halves.compile_with(linear(), {{"w", kW}}, {.threads = 1})));
   EXPECT_FALSE(stores_halves(halves.compile_with(linear(), {{"w", kW}}, {.precision = PrecisionPolicy{}})));
   EXPECT_FALSE(stores_halves(Session("cpu").compile(linear(), {{"w", kW}})));
+  Session changed("cpu");
+  EXPECT_EQ(&changed.with_policy(PrecisionPolicy::all(DType::bf16)), &changed);
+  EXPECT_TRUE(stores_halves(changed.compile(linear(), {{"w", kW}})));
+  EXPECT_FALSE(stores_halves(changed.with_policy({}).compile(linear(), {{"w", kW}})));
   const Literal y = halves.compile(linear(), {{"w", kW}}).run({{"x", kX}}).at("y");
   EXPECT_EQ(y.dtype(), DType::f32);
   test::expect_close(y, Literal::of<float>({2, 2}, {1, 2, 3, 4}), 1e-2);

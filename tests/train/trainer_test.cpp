@@ -253,6 +253,8 @@ TEST(Trainer, computes_again_what_does_not_fit_the_budget) {
     }());
     Trainer some(fixed, weights(), options), reference(fixed, weights(), plain);
     EXPECT_LE(some.saved_bytes(), budget);
+    EXPECT_NE(some.forward_program(), nullptr);
+    EXPECT_EQ(reference.forward_program(), nullptr);
     for (uint64_t i = 0; i < 4; ++i)
       EXPECT_NEAR(some.step(batch(5, i)).loss, reference.step(batch(5, i)).loss, 1e-6);
     EXPECT_EQ(some.output("error").shape(), parse_shape("f32[5,2]"));

@@ -24,7 +24,6 @@ std::string load(Driver& d) {
   get(d.DeviceGet, "cuDeviceGet");
   get(d.DeviceGetName, "cuDeviceGetName");
   get(d.DeviceGetAttribute, "cuDeviceGetAttribute");
-  get(d.DeviceTotalMem, "cuDeviceTotalMem_v2");
   get(d.DevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain");
   get(d.CtxSetCurrent, "cuCtxSetCurrent");
   get(d.CtxSynchronize, "cuCtxSynchronize");

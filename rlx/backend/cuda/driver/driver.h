@@ -56,7 +56,6 @@ struct Driver {
   Result (*DeviceGet)(DeviceNumber*, int ordinal);
   Result (*DeviceGetName)(char* name, int length, DeviceNumber);
   Result (*DeviceGetAttribute)(int* value, int attribute, DeviceNumber);
-  Result (*DeviceTotalMem)(size_t* bytes, DeviceNumber);
   Result (*DevicePrimaryCtxRetain)(Context_**, DeviceNumber);
   Result (*CtxSetCurrent)(Context_*);
   Result (*CtxSynchronize)();

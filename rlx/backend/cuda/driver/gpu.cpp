@@ -96,7 +96,6 @@ Gpu::Gpu() : driver_(driver()) {
   check(driver_.DeviceGetAttribute(&major_, kMajor, number), "asking for a capability");
   check(driver_.DeviceGetAttribute(&minor_, kMinor, number), "asking for a capability");
   check(driver_.DeviceGetAttribute(&multiprocessors_, kMultiprocessorCount, number), "asking for processors");
-  check(driver_.DeviceTotalMem(&memory_bytes_, number), "asking for memory");
   check(driver_.DriverGetVersion(&driver_version_), "asking for a version");
   if (major_ < kOldestMajor)
     throw environment_error("cuda: no CUDA device: ", name_, " has compute capability ", major_, ".", minor_,

@@ -15,7 +15,6 @@ class Gpu {
   int major() const { return major_; }
   int minor() const { return minor_; }
   int multiprocessors() const { return multiprocessors_; }
-  size_t memory_bytes() const { return memory_bytes_; }
   int driver_version() const { return driver_version_; }  // 13000: 13.0
   /// Makes its context the one of the calling thread. Every way into the driver begins with it.
   const Driver& use() const;
@@ -28,7 +27,6 @@ class Gpu {
   const Driver& driver_;
   std::string name_;
   int major_ = 0, minor_ = 0, multiprocessors_ = 0, driver_version_ = 0;
-  size_t memory_bytes_ = 0;
   Context_* context_ = nullptr;
   std::unique_ptr<backend::Memory> memory_, staging_;
 };

@@ -91,7 +91,6 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
                              : int(setting("EMULATED_PROCESSORS", 132));
   return 0;
 }
-int cuDeviceTotalMem_v2(size_t* bytes, int) { return *bytes = emulated::memory_total(), 0; }
 int cuDevicePrimaryCtxRetain(void** context, int) { return *context = &default_stream, 0; }
 int cuCtxSetCurrent(void*) { return 0; }
 int cuCtxSynchronize() { return 0; }

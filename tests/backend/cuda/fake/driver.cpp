@@ -53,7 +53,6 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
   *value = attribute == 75 ? capability / 10 : attribute == 76 ? capability % 10 : 4;
   return 0;
 }
-int cuDeviceTotalMem_v2(size_t* bytes, int) { return *bytes = total(), 0; }
 int cuDevicePrimaryCtxRetain(void** context, int) { return *context = &used, 0; }
 int cuCtxSetCurrent(void*) { return 0; }
 int cuCtxSynchronize() { return 0; }
