@@ -12,11 +12,12 @@ CHAPTERS = [
     ("Graphs and tensors", ["rlx/lang/trace.h", "rlx/lang/tensor.h", "rlx/lang/operators.h", "rlx/lang/functions.h",
                             "rlx/lang/control.h", "rlx/lang/apply.h", "rlx/lang/graph.h", "rlx/lang/builders"]),
     ("Programs, modules and files", ["rlx/lang/program.h", "rlx/lang/module.h", "rlx/lang/plan.h",
-                                     "rlx/lang/graph_file.h", "rlx/lang/inspect.h"]),
+                                     "rlx/lang/graph_file.h", "rlx/lang/inspect.h", "rlx/lang/picture.h"]),
     ("Compiling and running", ["rlx/runtime/compiled_graph.h", "rlx/runtime/options.h", "rlx/runtime/view.h", "rlx/runtime/devices.h",
-                               "rlx/runtime/session.h", "rlx/runtime/attempt.h", "rlx/runtime/compile_cache.h", "rlx/runtime/calibrate.h",
+                               "rlx/runtime/session.h", "rlx/runtime/attempt.h", "rlx/runtime/named_weights.h", "rlx/runtime/compile_cache.h",
+                               "rlx/runtime/archive.h", "rlx/runtime/calibrate.h",
                                "rlx/runtime/dlpack.h", "rlx/runtime/stages.h", "rlx/runtime/report.h", "rlx/runtime/profile.h",
-                               "rlx/runtime/page.h", "rlx/runtime/lockstep.h", "rlx/runtime/reduce.h"]),
+                               "rlx/runtime/page.h", "rlx/runtime/finite_check.h", "rlx/runtime/lockstep.h", "rlx/runtime/reduce.h"]),
     ("Training", ["rlx/train/trainer.h", "rlx/train/optimizer.h", "rlx/train/schedule.h", "rlx/train/gradients.h", "rlx/train/init.h",
                   "rlx/train/batches.h", "rlx/train/checkpoint.h", "rlx/train/settings.h", "rlx/train/catalogue.h"]),
     ("Models", ["rlx/models/model.h", "rlx/models/config.h", "rlx/models/architecture.h", "rlx/models/rope.h", "rlx/models/trainable.h"]),
@@ -40,7 +41,7 @@ CHAPTERS = [
                                        "rlx/text/value.h", "rlx/text/vocab_spec.h"]),
 ]
 # Parts of the readers of rlx/io that no program calls.
-INTERNAL = {"byte_reader.h", "gguf_layout.h", "json_document.h", "name_index.h", "utf8.h", "zip.h", "output_file.h"}
+INTERNAL = {"byte_reader.h", "gguf_layout.h", "name_index.h", "zip.h"}
 
 
 def headers(entry):

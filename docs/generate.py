@@ -46,13 +46,22 @@ def refreshed(build, text):
     return re.sub(r"```console\n(.*?)\n```", block, text, flags=re.S)
 
 
+def tests_by_name():
+    """{(suite, test): (path, text)}; a row made by a macro, RLX_.._ROW(name, ..), is a test of GraphRow."""
+    found = {}
+    for path in sorted(ROOT.glob("tests/**/*.cpp")):
+        for part in re.split(r"^(?=TEST|RLX_\w+_ROW)", path.read_text(), flags=re.M):
+            if head := re.match(r"TEST\w*\((\w+),\s*(\w+)\)", part):
+                found[head.groups()] = path.relative_to(ROOT), part
+            elif head := re.match(r"RLX_\w+_ROW\((\w+)", part):
+                found["GraphRow", head[1]] = path.relative_to(ROOT), part
+    return found
+
+
 def tested_rows():
     """Every row of the public surface (tests/lang/rows.txt) with the test that calls it and checks a value."""
     suites = {"Graph": "GraphRow", "GraphModule": "ModuleRow", "Tracing": "TraceRow"}
-    tests = {}
-    for path in sorted(ROOT.glob("tests/**/*.cpp")):
-        for suite, row in re.findall(r"(?:TEST|RLX_\w+_ROW)\((?:(GraphRow|ModuleRow|TraceRow), )?(\w+)[,)]", path.read_text()):
-            tests[suite or "GraphRow", row] = path.relative_to(ROOT)
+    tests = tests_by_name()
     out, missing = ["# Names and the tests that check a value of each", ""], 0
     for line in (ROOT / "tests/lang/rows.txt").read_text().splitlines():
         if line.startswith("#") or not line:
@@ -61,9 +70,13 @@ def tested_rows():
         section = section.rstrip(":")
         out += [f"## {section}", "", "| row | test |", "|---|---|"]
         for row in rows:
-            path = tests.get((suites[section], row))
+            row, _, elsewhere = row.partition("=")
+            suite, name = elsewhere.split(".") if elsewhere else (suites[section], row)
+            path, text = tests.get((suite, name), (None, ""))
+            if elsewhere and not re.search(rf"\b{row}\b", text):
+                path = None
             missing += path is None
-            out.append(f"| {row} | {f'{suites[section]}.{row}, `{path}`' if path else 'none yet'} |")
+            out.append(f"| {row} | {f'{suite}.{name}, `{path}`' if path else 'none yet'} |")
         out.append("")
     return "\n".join(out) + f"\n{missing} rows have no test yet.\n"
 

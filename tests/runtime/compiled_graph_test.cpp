@@ -59,6 +59,9 @@ TEST(CompiledGraph, keeps_states_between_runs_and_clones_take_copies) {
   CompiledGraph f = compile(g, {}, {.states = {{"s", "n"}}});
   ASSERT_EQ(f.inputs().size(), 1u);
   ASSERT_EQ(f.outputs().size(), 1u);
+  ASSERT_EQ(f.states().size(), 1u);
+  EXPECT_EQ(f.states()[0].name, "s");
+  EXPECT_EQ(f.states()[0].shape, parse_shape("f32[2]"));
   const float x[] = {1, 2};
   f.run({{"x", view(x, {2})}});
   CompiledGraph other = f.clone();
