@@ -25,11 +25,13 @@ std::vector<TokenId> find_end_tokens(const models::Model& model,
   return ends;
 }
 
-std::optional<text::Tokenizer> find_tokenizer(const models::Model& model) {
+// A model may be one of ids alone; what is wrong with its tokenizer is told when somebody asks for text.
+std::optional<text::Tokenizer> find_tokenizer(const models::Model& model, std::string& why_none) {
   try {
     return model.file().tokenizer();
-  } catch (const Error&) {
-    return std::nullopt;  // a model of ids alone; asking for text says so
+  } catch (const Error& e) {
+    why_none = e.message();
+    return std::nullopt;
   }
 }
 
@@ -66,7 +68,7 @@ LanguageModel::LanguageModel(std::shared_ptr<const models::Model> model, ModelOp
     : state_(new State) {
   state_->model = std::move(model);
   state_->options = std::move(options);
-  state_->tokenizer = find_tokenizer(*state_->model);
+  state_->tokenizer = find_tokenizer(*state_->model, state_->why_no_tokenizer);
   state_->end_tokens = find_end_tokens(*state_->model, state_->tokenizer);
 }
 LanguageModel::~LanguageModel() = default;
@@ -75,7 +77,9 @@ LanguageModel::LanguageModel(LanguageModel&&) noexcept = default;
 const models::Model& LanguageModel::model() const { return *state_->model; }
 
 const text::Tokenizer& LanguageModel::tokenizer() const {
-  if (!state_->tokenizer) throw invalid("model '", model().file().path, "' has no tokenizer; give it ids");
+  if (!state_->tokenizer)
+    throw invalid("model '", model().file().path, "' has no tokenizer for texts: ", state_->why_no_tokenizer,
+                  "; give it ids");
   return *state_->tokenizer;
 }
 

@@ -23,6 +23,7 @@ struct LanguageModel::State {
   std::shared_ptr<const models::Model> model;
   ModelOptions options;
   std::optional<text::Tokenizer> tokenizer;
+  std::string why_no_tokenizer;
   std::vector<TokenId> end_tokens;
   std::shared_ptr<const TokenTrie> trie;
   std::optional<Chat> chat;

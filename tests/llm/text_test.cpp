@@ -48,6 +48,18 @@ TEST(Text, PiecesAddUpAndStopTextsEnd) {
   EXPECT_EQ(stopped.text, g.text.substr(0, g.text.find(stop)));
 }
 
+// The vocabulary of this file lacks what its merges make.
+TEST(Text, ATokenizerThatCannotBeReadIsToldWhenTextIsAskedFor) {
+  RLX_REQUIRE_DATA("gguf/llama-Q4_K_M.gguf");
+  const std::string path = test::data_path("gguf/llama-Q4_K_M.gguf");
+  LanguageModel model = LanguageModel::open(path, {.context = 16});
+  EXPECT_EQ(test::message_of([&] { model.generate("the", {.max_tokens = 1}); }),
+            cat("model '", path, "' has no tokenizer for texts: ", path,
+                ": merge 0 't o': token 'to' is not in the vocabulary; give it ids"));
+  const std::vector<TokenId> ids = {1, 2};
+  EXPECT_EQ(model.generate_ids(ids, {.max_tokens = 1}).tokens.size(), 1u);
+}
+
 TEST(Text, AnswersKeepToAGrammar) {
   RLX_REQUIRE_DATA(kModel);
   LanguageModel model = LanguageModel::open(test::data_path(kModel), {.context = 128});
