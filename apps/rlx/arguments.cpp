@@ -3,7 +3,23 @@
 #include <CLI/CLI.hpp>
 #include <optional>
 
+#include "rlx/base/text.h"
+
 namespace rlx::cli {
+namespace {
+
+// The checks of CLI11 itself tell their bounds as numbers of 300 digits. `name` stands in help.
+template <class Number, class Holds>
+CLI::Validator check_number(const std::string& name, const std::string& wanted, Holds holds) {
+  const auto check = [wanted, holds](const std::string& text) {
+    Number value{};
+    const bool fits = CLI::detail::lexical_cast(text, value) && holds(value);
+    return fits ? std::string() : cat("'", text, "' is not ", wanted);
+  };
+  return CLI::Validator(check, name);
+}
+
+}  // namespace
 
 Argument Argument::required() const {
   option_->required();
@@ -11,17 +27,20 @@ Argument Argument::required() const {
 }
 
 Argument Argument::positive() const {
-  option_->check(CLI::PositiveNumber);
+  option_->check(check_number<double>("POSITIVE", "a number above 0", [](double v) { return v > 0; }));
   return *this;
 }
 
 Argument Argument::not_negative() const {
-  option_->check(CLI::NonNegativeNumber);
+  option_->check(
+      check_number<double>("NONNEGATIVE", "a number of 0 or more", [](double v) { return v >= 0; }));
   return *this;
 }
 
 Argument Argument::between(int64_t least, int64_t most) const {
-  option_->check(CLI::Range(least, most));
+  const std::string bounds = cat("INT in [", least, " - ", most, "]");
+  option_->check(check_number<int64_t>(bounds, cat("a whole number from ", least, " to ", most),
+                                       [=](int64_t v) { return v >= least && v <= most; }));
   return *this;
 }
 

@@ -1,5 +1,5 @@
 // What a command takes, as the commands declare it. CLI11 parses behind it; its header takes longer to compile than a
-// command does, so arguments.cpp, definitions.cpp and main.cpp alone open it.
+// command does, so arguments.cpp, definitions.cpp, wrong_call.cpp and main.cpp alone open it.
 #pragma once
 
 #include <cstdint>

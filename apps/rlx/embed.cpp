@@ -78,8 +78,8 @@ void run(const EmbedArguments& a) {
 void add_embed(Command app) {
   const auto a = std::make_shared<EmbedArguments>();
   Command command = app.add_subcommand("embed", "turn texts into vectors with an embedding model");
-  command.add_option("model", a->model, "GGUF file, folder, or a name that 'rlx models' lists").required();
-  command.add_option("text", a->texts, "texts; without any, one a line from standard input");
+  command.add_option("MODEL", a->model, "GGUF file, folder, or a name that 'rlx models' lists").required();
+  command.add_option("TEXT", a->texts, "texts; without any, one a line from standard input");
   command.add_option("-f,--file", a->file, "file with a text in each line");
   command.add_flag("--json", a->json, "a JSON array of arrays");
   command.add_option("--npy", a->npy, "write a matrix [texts, dimensions] to this file").excludes("--json");

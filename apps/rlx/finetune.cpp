@@ -132,7 +132,7 @@ void add_method(Command command, const std::shared_ptr<Arguments>& a) {
 void add_finetune(Command app) {
   const auto a = std::make_shared<Arguments>();
   Command command = app.add_subcommand("finetune", "train a LoRA adapter for a language model");
-  command.add_option("model", a->model, "GGUF file, folder, or a name that 'rlx models' lists").required();
+  command.add_option("MODEL", a->model, "GGUF file, folder, or a name that 'rlx models' lists").required();
   command
       .add_option(
           "data", a->data,

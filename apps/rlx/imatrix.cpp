@@ -40,8 +40,8 @@ void add_imatrix(Command app) {
   const auto a = std::make_shared<Arguments>();
   Command command =
       app.add_subcommand("imatrix", "measure which columns of a model's weights matter, for 'rlx quantize'");
-  command.add_option("model", a->model, "GGUF file, folder, or a name that 'rlx models' lists").required();
-  command.add_option("text", a->text, "the text to run it on; - for standard input").required();
+  command.add_option("MODEL", a->model, "GGUF file, folder, or a name that 'rlx models' lists").required();
+  command.add_option("TEXT", a->text, "the text to run it on; - for standard input").required();
   command.add_option("-o,--output", a->out, "file to write; .dat takes the older form of llama.cpp")
       .required();
   command.add_option("-c,--chunk", a->chunk, "tokens read together").positive();

@@ -10,6 +10,7 @@
 #include "apps/rlx/definitions.h"
 #include "apps/rlx/output.h"
 #include "apps/rlx/usage_error.h"
+#include "apps/rlx/wrong_call.h"
 #include "rlx/base/error.h"
 #include "rlx/base/file.h"
 #include "rlx/base/output_file.h"
@@ -59,9 +60,7 @@ void parse_and_run(CLI::App& app, int argc, char** argv) {
     const auto chosen = app.get_subcommands();
     print(chosen.empty() ? app.help() : chosen[0]->help("rlx"));
   } catch (const CLI::ParseError& e) {
-    const auto chosen = app.get_subcommands();
-    throw UsageError(
-        cat(e.what(), "; see 'rlx help", chosen.empty() ? "" : " " + chosen[0]->get_name(), "'"));
+    throw UsageError(wrong_call(app, e));
   }
   check_mapped_files();
   flush_output();

@@ -73,7 +73,7 @@ void add_activations(Command command, std::string& activations) {
 }
 
 void RunArguments::add(Command command) {
-  command.add_option("model", model, "GGUF file, folder, or a name that 'rlx models' lists").required();
+  command.add_option("MODEL", model, "GGUF file, folder, or a name that 'rlx models' lists").required();
   command.add_option("-c,--context", context, "tokens of prompt and answer together").positive();
   command.add_option("-t,--threads", threads, "threads; 0: all cores").not_negative();
   command.add_option("--kv,--kv-type", cache_type, "storage of keys and values: f32, f16, bf16 or q8_0");

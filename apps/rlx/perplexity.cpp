@@ -45,7 +45,7 @@ void add_perplexity(Command app) {
   const auto a = std::make_shared<PerplexityArguments>();
   Command command = app.add_subcommand("perplexity", "how well a language model predicts a text");
   a->run.add(command);
-  command.add_option("file", a->file, "the text; - for standard input").required();
+  command.add_option("FILE", a->file, "the text; - for standard input").required();
   command
       .add_option("-w,--window", a->window,
                   "tokens read together, 512 or what the model was made for; windows overlap by half")

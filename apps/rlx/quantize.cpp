@@ -38,9 +38,9 @@ void add_quantize(Command app) {
   for (const llm::QuantMix& m : llm::quant_mixes())
     names += (names.empty() ? "" : ", ") + std::string(m.name);
   Command command = app.add_subcommand("quantize", "store a GGUF model in fewer bits");
-  command.add_option("in", a->in, "GGUF file in f32, f16 or bf16").required();
-  command.add_option("out", a->out, "GGUF file to write").required();
-  command.add_option("type", a->type, names).required();
+  command.add_option("IN", a->in, "GGUF file in f32, f16 or bf16").required();
+  command.add_option("OUT", a->out, "GGUF file to write").required();
+  command.add_option("TYPE", a->type, names).required();
   command.add_option("--imatrix", a->importance,
                      "file of 'rlx imatrix' or llama.cpp: errors count by the activations they meet");
   command.add_option("--progress", a->progress, "how far it is, on standard error")

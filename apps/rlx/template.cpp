@@ -43,7 +43,7 @@ void add_template(Command app) {
   const auto a = std::make_shared<TemplateArguments>();
   Command command = app.add_subcommand(
       "template", "render the chat template of a model over messages (JSON) from standard input");
-  command.add_option("model", a->model, "GGUF file, model folder or a file with the template itself")
+  command.add_option("MODEL", a->model, "GGUF file, model folder or a file with the template itself")
       .required();
   command.add_option("--name", a->name, "one of several templates, such as tool_use");
   command.add_flag("--no-generation-prompt", a->no_generation_prompt,

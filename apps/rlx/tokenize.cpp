@@ -154,7 +154,7 @@ void add_tokenize(Command app) {
   Command command =
       app.add_subcommand("tokenize", "turn lines of text from standard input into token ids, or back");
   command
-      .add_option("model", a->model,
+      .add_option("MODEL", a->model,
                   "GGUF file, model folder, tokenizer.json, SentencePiece model, tekken.json, vocab.json, "
                   "vocab.txt or tiktoken ranks")
       .required();

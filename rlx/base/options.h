@@ -1,5 +1,5 @@
-// Every environment variable the library reads, in one table. Explicit arguments come before the
-// environment; nothing outside this file calls getenv.
+// Every environment variable of the library's own, in one table. Explicit arguments come before the environment. Those of the system
+// (HOME, XDG_CACHE_HOME) are read where a cache is looked for.
 #pragma once
 
 #include <cstdint>

@@ -70,7 +70,22 @@ def test_unknown_commands():
     expect(rlx("nosuchthing"), 2, "^rlx: unknown command 'nosuchthing'; see 'rlx help'\n$")
     expect(rlx(), 2, "a command is required")
     expect(rlx("convert", "a"), 2, "OUT is required; see 'rlx help convert'")
-    expect(rlx("ops", "--nosuch"), 2, "--nosuch")
+
+
+def test_wrong_calls():
+    for arguments, message in (
+            ("ops --nosuch", "there is no option '--nosuch'; see 'rlx help ops'"),
+            ("run a --devise=cpu", "there is no option '--devise'; did you mean '--device'; see 'rlx help run'"),
+            ("verify a b", "'b' is one argument too many; see 'rlx help verify'"),
+            ("generate", "MODEL is required; see 'rlx help generate'"),
+            ("generate m -p", "--prompt: its value is missing; see 'rlx help generate'"),
+            ("generate m -p a -n x", "--tokens: 'x' is not a number of 0 or more; see 'rlx help generate'"),
+            ("generate m -p a -n -1", "--tokens: '-1' is not a number of 0 or more; see 'rlx help generate'"),
+            ("generate m -p a -c 0", "--context: '0' is not a number above 0; see 'rlx help generate'"),
+            ("train a --data b --lr x", "--lr: 'x' is not a number; see 'rlx help train'"),
+            ("train a --data b --steps 1.5", "--steps: '1.5' is not a whole number; see 'rlx help train'"),
+            ("completion tcsh", "SHELL: tcsh not in {bash,zsh,fish}; see 'rlx help completion'")):
+        expect(rlx(*arguments.split()), 2, f"^rlx: {re.escape(message)}\n$")
 
 
 def test_completion():
