@@ -33,7 +33,7 @@ TEST(Precision, casts_operands_once_and_outputs_back) {
                      1e-2);
 }
 
-// reference/compile.md 5.5: token ids up to 200k survive; bool, int and f64 are untouched; declared types are kept.
+// Token ids up to 200,000 would not survive as halves.
 TEST(Precision, leaves_indices_integers_booleans_and_f64_alone) {
   const ir::Graph g =
       graph(R"(graph @g(ids: f32[3], table: f32[200001,2], p: bool[3,2], d: f64[2], k: i32[2]) {

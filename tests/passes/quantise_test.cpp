@@ -25,7 +25,7 @@ TEST(TensorCode, covers_the_range_and_has_a_code_for_zero) {
   }
 }
 
-// reference/compile.md 5.5: shared taps and outputs read the rounded value.
+// Shared taps and outputs read the rounded value too.
 TEST(InsertRounding, gives_everybody_the_rounded_value) {
   const ir::Graph g = graph("graph @g(x: f32[4]) { y = relu(x) z = add(y, y) return z, y }");
   const ir::Graph after = insert_rounding(g, {{"y", {.scales = {0.5}, .zero_points = {3}}}});

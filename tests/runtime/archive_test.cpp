@@ -37,7 +37,6 @@ NamedLiterals weights() {
           {"b", ir::sample_literal("f32[16]", 3)}};
 }
 
-// reference/runtime.md 10.1, 14: reload on the same machine is bit-identical.
 TEST(Archive, gives_the_same_bits_after_loading) {
   const test::Scratch scratch;
   CompiledGraph f = compile(model(), weights());

@@ -51,7 +51,7 @@ TEST(CompileCache, compiles_a_key_once_and_keeps_the_last_used) {
   EXPECT_EQ(cache.misses(), 3u);
 }
 
-// reference/runtime.md 10.1, 7: least recently used by bytes.
+// The least recently used goes first.
 TEST(CompileCache, keeps_within_its_bytes_and_always_the_last) {
   CompileCache cache({.bytes = 1 << 20});
   const auto get = [&](uint64_t key) {

@@ -97,7 +97,6 @@ TEST(Session, gives_errors_as_values) {
 
 TEST(PickDevice, takes_one_whose_kernels_run_everything) { EXPECT_NE(pick_device(linear()), "ref"); }
 
-// reference/runtime.md 10.1, 5: wrong length, unknown name, wrong dtype are errors and memory is untouched.
 TEST(TypedValues, of_wrong_length_name_or_type_are_refused_and_nothing_changes) {
   CompiledGraph f = compile(linear(), {{"w", kW}});
   const std::vector<float> five(5), six = {7, 7, 7, 7, 7, 7};
