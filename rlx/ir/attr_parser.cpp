@@ -35,13 +35,13 @@ AttrValue GraphParser::plain_value(const FieldInfo& f) {
     case AttrKind::dtype:
       return dtype();
     case AttrKind::integers:
-      return list("[", "]", [&] { return integer(); });
+      return list(f, "[", "]", [&] { return integer(); });
     case AttrKind::reals:
-      return list("[", "]", [&] { return real(); });
+      return list(f, "[", "]", [&] { return real(); });
     case AttrKind::dim:
       return dim();
     case AttrKind::dims:
-      return Dims(list("(", ")", [&] { return dim(); }));
+      return Dims(list(f, "(", ")", [&] { return dim(); }));
     case AttrKind::shape:
       return in_.read([](auto t, auto& p) { return parse_shape(t, p); });
     case AttrKind::literal:
@@ -65,7 +65,7 @@ DType GraphParser::dtype() {
   const size_t start = in_.pos();
   const std::string word = in_.name("a dtype");
   if (const auto t = dtype_from_name(word)) return *t;
-  in_.fail_at(start, cat("'", word, "' is not a dtype"));
+  in_.fail_at(start, cat("'", word, "' is not a dtype; expected one like f32 or i64"));
 }
 
 std::optional<AttrValue> GraphParser::body() {

@@ -104,10 +104,12 @@ class GraphParser {
   Dim dim();
   int64_t integer();
   double real();
+  /// Sizes stand in (2,n), numbers in [2,3].
   template <class Item>
-  auto list(std::string_view open, std::string_view close, Item item) {
+  auto list(const FieldInfo& f, std::string_view open, std::string_view close, Item item) {
     std::vector<decltype(item())> out;
-    in_.expect(open);
+    if (!in_.accept(open))
+      in_.fail(cat("attribute '", f.name, "' is a list, written ", open, "2,3", close, "; found ", in_.found()));
     while (!in_.accept(close)) {
       if (!out.empty()) in_.expect(",");
       out.push_back(item());
