@@ -1,6 +1,5 @@
 // rlx build: a compiled graph as C++ sources with a C interface.
 #include <cctype>
-#include <filesystem>
 
 #include "apps/rlx/bound_graph.h"
 #include "apps/rlx/command.h"
@@ -165,7 +164,7 @@ void run(const BuildArguments& a) {
   const std::string name = program_name(a, bound.graph);
   CompiledGraph f = compile(bound.graph, bound.weights, {.threads = a.threads});
   f.plan();  // so that the file has the program
-  std::filesystem::create_directories(a.folder);
+  make_folders(a.folder);
   save_compiled(f, cat(a.folder, "/", name, ".rlxp"));
   const auto write = [&](std::string_view file, std::string_view text) {
     std::string out =
@@ -188,7 +187,7 @@ void add_build(Command app) {
   command.add_option("--output-dir,-o", a->folder, "the folder to write to").required();
   command.add_option("--name", a->name,
                      "what functions and files are called; default: the name of the graph");
-  command.add_option("--threads", a->threads, "threads to compile for; all by default");
+  command.add_option("--threads", a->threads, "threads to compile for; 0: all cores").not_negative();
   command.callback([a] { run(*a); });
 }
 

@@ -1,5 +1,4 @@
 // rlx diff: two devices on one graph, to the first node whose numbers part.
-#include <filesystem>
 
 #include "apps/rlx/bound_graph.h"
 #include "apps/rlx/command.h"
@@ -23,7 +22,7 @@ struct DiffArguments {
 
 // A graph and its values, so that `rlx run DIR/parting.rlx --input DIR/parting.npz` shows the case.
 void write_case(const std::string& folder, const Parting& p) {
-  std::filesystem::create_directories(folder);
+  make_folders(folder);
   write_file(folder + "/parting.rlx", ir::to_text(p.graph));
   std::vector<io::TensorView> tensors;
   for (const auto& [name, value] : p.values) tensors.push_back(io::to_view(name, value));

@@ -163,7 +163,7 @@ void add_logits(Command app) {
       .positive();
   add_activations(command, o->activations);
   command.add_option("--device", o->device, "where to run: cpu, or ref (the reference interpreter)");
-  command.add_option("--threads,-t", o->threads, "0: all that the process may use");
+  command.add_option("--threads,-t", o->threads, "threads; 0: all cores").not_negative();
   command.callback([o] { run(*o); });
 }
 

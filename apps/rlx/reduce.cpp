@@ -24,7 +24,7 @@ struct ReduceArguments {
 };
 
 void write_graph(const std::string& folder, const ir::Graph& g, const NamedLiterals& values) {
-  std::filesystem::create_directories(folder);
+  make_folders(folder);
   write_file(folder + "/reduced.rlx", ir::to_text(g));
   std::vector<io::TensorView> tensors;
   for (const auto& [name, value] : values) tensors.push_back(io::to_view(name, value));

@@ -1,5 +1,4 @@
 // rlx run: a graph on arrays from files.
-#include <filesystem>
 
 #include "apps/rlx/bound_graph.h"
 #include "apps/rlx/command.h"
@@ -28,7 +27,7 @@ struct RunArguments {
 };
 
 void print_outputs(const NamedLiterals& results, const std::vector<Port>& outputs, const RunArguments& a) {
-  if (!a.output_dir.empty()) std::filesystem::create_directories(a.output_dir);
+  if (!a.output_dir.empty()) make_folders(a.output_dir);
   for (const Port& port : outputs) {
     const Literal& y = results.at(port.name);
     if (!a.json) print(cat(port.name, ": ", y.elements() <= kMaxPrinted ? cat(y) : cat(y.shape()), "\n"));
@@ -80,7 +79,7 @@ void add_run(Command app) {
   command.add_option("--device", a->device,
                      "where to run: cpu, or ref (the reference interpreter); see 'rlx devices'");
   add_precision(command, a->precision);
-  command.add_option("--threads", a->threads, "threads to use; all by default");
+  command.add_option("--threads", a->threads, "threads; 0: all cores").not_negative();
   command.add_option("--output-dir", a->output_dir, "write each output as NAME.npy into this folder");
   command.add_flag("--report", a->report,
                    "print kernels with times, kernels that declined, fusion, memory over time");

@@ -232,7 +232,7 @@ void add_train(Command app) {
   command.add_option("--save", o->save, "write the weights to this safetensors file");
   command.add_option("--save-average", o->averaged, "write the averaged weights to this safetensors file");
   command.add_option("--device", o->device, "where to run: cpu, or ref (the reference interpreter)");
-  command.add_option("--threads", o->threads, "threads to use (default: all)");
+  command.add_option("--threads", o->threads, "threads; 0: all cores").not_negative();
   command.add_option("--progress", o->progress, "auto, bar, lines or none");
   command.add_flag("--json", o->json, "losses and rates of all steps as JSON");
   command.callback([o] { run(*o); });

@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 #include "rlx/base/mapping_watch.h"
 #include "rlx/base/output_file.h"
@@ -105,6 +106,12 @@ void write_file(const std::string& path, std::span<const std::byte> data) {
 
 void write_file(const std::string& path, std::string_view data) {
   write_file(path, std::as_bytes(std::span(data.data(), data.size())));
+}
+
+void make_folders(const std::string& path) {
+  std::error_code why;
+  std::filesystem::create_directories(path, why);
+  if (why) throw environment_error("file: cannot make the folder '", path, "': ", why.message());
 }
 
 }  // namespace rlx

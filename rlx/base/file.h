@@ -57,6 +57,9 @@ std::string read_file(const std::string& path, uint64_t limit = uint64_t(1) << 4
 void write_file(const std::string& path, std::span<const std::byte> data);
 void write_file(const std::string& path, std::string_view data);
 
+/// With the folders above it; one that is there already stays as it is.
+void make_folders(const std::string& path);
+
 /// "file: cannot ACTION 'PATH': REASON", with the reason of errno.
 [[nodiscard]] Error file_error(const std::string& path, std::string_view action);
 

@@ -1,7 +1,6 @@
 // Adapters made here: their starting values, and the files of PEFT.
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <set>
 
 #include "rlx/base/error.h"
@@ -99,7 +98,7 @@ Adapter Adapter::create(const models::Model& model, const NewAdapter& options) {
 
 void Adapter::write(const std::string& folder, const std::string& base) const {
   if (for_gguf_) throw invalid("adapter '", path_, "' has the names of GGUF; PEFT needs those of a folder");
-  std::filesystem::create_directories(folder);
+  make_folders(folder);
   const Parts parts = by_expert(parts_);
   const Part& first = parts.begin()->second;
   const int64_t rank = first.rank();

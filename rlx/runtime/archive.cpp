@@ -1,6 +1,5 @@
 #include "rlx/runtime/archive.h"
 
-#include <filesystem>
 #include <map>
 
 #include "rlx/backend/cpu/isa.h"
@@ -226,7 +225,7 @@ CompiledGraph AotCache::compile(const ir::Graph& graph, const NamedLiterals& wei
   }
   CompiledGraph f(graph, weights, options);
   ++compiled_;
-  std::filesystem::create_directories(folder_);
+  make_folders(folder_);
   save_compiled(f, path);
   return f;
 }

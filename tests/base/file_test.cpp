@@ -215,6 +215,17 @@ TEST(OutputFile, a_pipe_is_written_directly) {
   EXPECT_EQ(std::string(got), "through");
 }
 
+TEST(File, makes_folders_with_those_above_them) {
+  const Scratch folder;
+  const std::string path = folder.path("a/b/c");
+  make_folders(path);
+  make_folders(path);
+  EXPECT_EQ(path_kind(path), PathKind::folder);
+  write_file(folder.path("x"), "");
+  EXPECT_EQ(message_of([&] { make_folders(folder.path("x/y")); }),
+            "file: cannot make the folder '" + folder.path("x/y") + "': Not a directory");
+}
+
 TEST(File, reads_up_to_a_limit) {
   const Scratch folder;
   write_file(folder.path("x"), "12345");
