@@ -100,6 +100,11 @@ TEST(CompiledGraph, runs_in_many_threads_as_clones) {
   for (size_t t = 0; t < got.size(); ++t) EXPECT_EQ(got[t], 2 * float(t));
 }
 
+TEST(CompiledGraph, refuses_fewer_threads_than_none) {
+  EXPECT_EQ(error_of([] { compile(linear(), {{"w", kWeights}}, {.threads = -2}); }),
+            "compile: -2 threads; 1 or more expected, or 0 for all that the process may use");
+}
+
 TEST(CompiledGraph, refuses_an_unknown_device_and_a_graph_without_outputs) {
   EXPECT_EQ(error_of([] { compile(linear(), {}, {.device = "tpu"}); }),
             "device: unknown device 'tpu'; known: cpu, cuda, ref");
