@@ -1,6 +1,7 @@
 """Runs every benchmark program in a build folder and prints their lines as a table, or as JSON lines.
 
-usage: run.py FOLDER [NAME...] [--json]    NAME selects the results whose name contains it
+usage: run.py FOLDER [NAME...] [--json]    NAME is a program (graph, workloads, conv for bench_cpu_conv), or selects the
+                                           results whose name contains it
 """
 import glob
 import json
@@ -15,14 +16,28 @@ if unknown:
 as_json = "--json" in sys.argv[2:]
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+programs = [p for p in sorted(glob.glob(os.path.join(folder, "bench_*"))) if os.access(p, os.X_OK) and not os.path.isdir(p)]
+
+
+def called(program):
+    """The names that ask for all of a program."""
+    own = os.path.basename(program).removeprefix("bench_")
+    return {own, own.removeprefix("cpu_")}
+
+
+parts = [n for n in names if not any(n in called(p) for p in programs)]  # names of results
 
 
 def lines_of(program):
     """What a program prints, a line at a time; whole workloads go through bench/peers, beside other systems."""
     global failed
-    commands = [[program, *names]]
+    whole = not called(program).isdisjoint(names)
+    if names and not whole and not parts:
+        return
+    wanted = [] if whole else parts
+    commands = [[program, *wanted]]
     if os.path.basename(program) == "bench_workloads":
-        commands = [[program, "--alone", *names], [sys.executable, os.path.join(HERE, "peers/compare.py"), program, *names]]
+        commands = [[program, "--alone", *wanted], [sys.executable, os.path.join(HERE, "peers/compare.py"), program, *wanted]]
     for command in commands:
         run = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         yield from run.stdout
@@ -35,9 +50,7 @@ head = f"{'name':34} {'ours':>9} {'unit':8} {'of limit':>8}  {'peer':>9} {'ratio
 if not as_json:
     print(head)
 seen = failed = 0
-for program in sorted(glob.glob(os.path.join(folder, "bench_*"))):
-    if not os.access(program, os.X_OK) or os.path.isdir(program):
-        continue
+for program in programs:
     for line in lines_of(program):
         seen += 1
         if as_json:
