@@ -40,11 +40,13 @@ std::vector<TensorView> plan_types(const ModelFile& in, const FileFormat& to, co
   if (options.type) wanted = wanted_type(*options.type, to);
   std::vector<TensorView> plan;
   std::vector<std::string> refused;
-  int64_t kept = 0, decoded = 0;
+  int64_t kept = 0, stayed = 0, decoded = 0;
   for (const TensorView& t : in.tensors) {
     TensorView planned{t.name, t.type, t.dims, {}, nullptr};
     if (wanted && is_real(t.type)) {
-      if (rows_fit(t, *wanted)) {
+      if (wanted->dtype != DType::f32 && to.stays && to.stays(in, t)) {
+        stayed += !(t.type == *wanted);
+      } else if (rows_fit(t, *wanted)) {
         planned.type = *wanted;
       } else if (!(t.type == *wanted)) {
         ++kept;
@@ -65,6 +67,10 @@ std::vector<TensorView> plan_types(const ModelFile& in, const FileFormat& to, co
     throw invalid("convert: ", to.name, " files cannot hold, or nothing decodes: ", join(refused));
   }
   if (decoded) report.notes.push_back(cat(decoded, " tensors in block formats were decoded to f32"));
+  if (stayed) {
+    report.notes.push_back(cat(stayed, " float tensors kept their type: in a ", to.name,
+                               " model only weights of products are stored as ", wanted->name));
+  }
   if (kept) {
     report.notes.push_back(cat(kept, " float tensors kept their type: rows of ", wanted->name,
                                " are multiples of ", wanted->elements, " in two dimensions or more"));

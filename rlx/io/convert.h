@@ -14,7 +14,7 @@ namespace rlx::io {
 struct ConvertOptions {
   /// Storage type for float tensors: f32, f16, bf16, or for GGUF any block format with an encoder. Block
   /// formats go to tensors of two dimensions and more whose rows are whole blocks; the others keep their
-  /// type.
+  /// type, and so do norms, biases and tables of a GGUF model unless f32 is asked for (FileFormat::stays).
   std::optional<std::string> type;
   bool deflate = false;  // npz only
   /// Called before each tensor and at the end, with the bytes written so far and in all.

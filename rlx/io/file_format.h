@@ -38,6 +38,8 @@ struct FileFormat {
   /// Whether a tensor of this type can be written; `write` is empty for formats that are only read.
   bool (*can_hold)(const StorageType&) = nullptr;
   void (*write)(const std::string& path, const WriteJob&) = nullptr;
+  /// Whether readers of the format want this tensor of the input as it is, whatever type others are stored in; empty: none.
+  bool (*stays)(const ModelFile& in, const TensorView&) = nullptr;
   bool deflates = false;  // understands WriteJob::deflate
 };
 

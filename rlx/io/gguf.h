@@ -146,6 +146,10 @@ class GgufWriter {
   std::vector<TensorView> tensors_;
 };
 
+/// Whether a model's tensor is the weight of a product, by its name in GGUF. Norms, biases, routers, convolutions, states and
+/// tables of positions are small and stay in f32, which is what llama.cpp reads them in.
+bool is_product_weight(const TensorView&);
+
 /// Copies metadata and tensors of an open file into a writer: the plain round trip.
 GgufWriter gguf_copy(const GgufFile&);
 

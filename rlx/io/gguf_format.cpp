@@ -36,6 +36,13 @@ void add_metadata(GgufWriter& writer, const ModelFile& in) {
   }
 }
 
+// Of a model under the names of GGUF; of any other file every tensor may change.
+bool stays(const ModelFile& in, const TensorView& t) {
+  bool named = in.gguf.has_value();
+  for (const auto& [key, value] : in.metadata) named |= key == kGgufMetadata;
+  return named && !is_product_weight(t);
+}
+
 void write(const std::string& path, const WriteJob& job) {
   GgufWriter writer(job.in.gguf ? job.in.gguf->alignment() : 32);
   add_metadata(writer, job.in);
@@ -45,6 +52,14 @@ void write(const std::string& path, const WriteJob& job) {
 
 }  // namespace
 
+bool is_product_weight(const TensorView& t) {
+  if (t.dims.size() < 2 || !t.name.ends_with("weight")) return false;
+  for (const char* part :
+       {"_norm", "ffn_gate_inp", "position_embd", "token_types", "ssm_conv1d", "time_mix", "rel_b"})
+    if (t.name.find(part) != t.name.npos) return false;
+  return true;
+}
+
 extern const FileFormat kGgufFormat{
     .name = "gguf",
     .ending = ".gguf",
@@ -53,6 +68,7 @@ extern const FileFormat kGgufFormat{
     .open = open,
     .can_hold = [](const StorageType& type) { return type.format != nullptr; },
     .write = write,
+    .stays = stays,
 };
 
 }  // namespace rlx::io

@@ -39,16 +39,6 @@ const QuantMix& quant_mix_named(std::string_view name) {
 
 namespace {
 
-// Weights of products, which are what quantising is for. Norms, biases, routers, convolutions and tables of positions are
-// small and stay.
-bool is_quantised(const io::TensorView& t) {
-  if (t.dims.size() < 2 || !t.name.ends_with("weight")) return false;
-  for (const char* part :
-       {"_norm", "ffn_gate_inp", "position_embd", "token_types", "ssm_conv1d", "time_mix", "rel_b"})
-    if (t.name.find(part) != t.name.npos) return false;
-  return true;
-}
-
 int64_t layer_of(std::string_view name) {
   int64_t layer = -1;
   if (name.starts_with("blk.")) std::from_chars(name.data() + 4, name.data() + name.size(), layer);
@@ -105,7 +95,7 @@ std::string_view finer_format(std::string_view name) {
 
 const quant::BlockFormat& chosen_format(const io::TensorView& t, const QuantMix& mix,
                                         const io::GgufFile& file) {
-  if (!is_quantised(t)) return *t.type.format;
+  if (!io::is_product_weight(t)) return *t.type.format;
   const quant::BlockFormat* format = quant::find_format(mixed_format(t, mix, file));
   RLX_CHECK(format != nullptr, "no format for ", t.name);
   while (t.dims.back() % format->elements != 0) format = quant::find_format(finer_format(format->name));

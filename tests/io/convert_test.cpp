@@ -34,7 +34,7 @@ class Convert : public testing::Test {
     writer.add_u64("a.u64", UINT64_MAX);
     writer.add_f32("a.nan", std::numeric_limits<float>::quiet_NaN());
     writer.add_tensor(
-        {"w", StorageType::of(DType::f32), {2, 256}, std::as_bytes(std::span(values)), nullptr});
+        {"w.weight", StorageType::of(DType::f32), {2, 256}, std::as_bytes(std::span(values)), nullptr});
     writer.add_tensor(
         {"norm", StorageType::of(DType::f32), {256}, std::as_bytes(std::span(values)).first(1024), nullptr});
     writer.add_tensor(
@@ -81,14 +81,39 @@ TEST_F(Convert, quantises_matrices_and_keeps_the_rest) {
   const ConvertReport report = convert_file(folder.path("a.gguf"), folder.path("q.gguf"), {.type = "q8_0"});
   EXPECT_EQ(report.changed, 1);
   ASSERT_EQ(report.notes.size(), 1u);
-  EXPECT_EQ(report.notes[0].substr(0, 37), "1 float tensors kept their type: rows");
+  EXPECT_EQ(report.notes[0],
+            "1 float tensors kept their type: in a gguf model only weights of products are stored as q8_0");
   const GgufFile file = GgufFile::open(folder.path("q.gguf"));
-  EXPECT_EQ(file.tensor("w").type.name, "q8_0");
+  EXPECT_EQ(file.tensor("w.weight").type.name, "q8_0");
   EXPECT_EQ(file.tensor("norm").type.name, "f32");
   EXPECT_EQ(file.tensor("ids").type.name, "i32");
-  const std::vector<float> back = to_f32(file.tensor("w"));
+  const std::vector<float> back = to_f32(file.tensor("w.weight"));
   for (size_t i = 0; i < back.size(); ++i) EXPECT_NEAR(back[i], values[i], 0.08);
   EXPECT_EQ(report.bytes_out, 512 / 32 * 34 + 1024 + 16);
+}
+
+// llama.cpp multiplies with norms in f32 only, and refuses a file that has them in 16 bits.
+TEST_F(Convert, norms_of_a_gguf_model_stay_in_f32) {
+  write_gguf("a.gguf");
+  convert_file(folder.path("a.gguf"), folder.path("a.safetensors"));
+  for (const char* in : {"a.gguf", "a.safetensors"}) {
+    for (const char* type : {"f16", "bf16"}) {
+      const ConvertReport report = convert_file(folder.path(in), folder.path("h.gguf"), {.type = type});
+      EXPECT_EQ(report.changed, 1) << in;
+      const GgufFile file = GgufFile::open(folder.path("h.gguf"));
+      EXPECT_EQ(file.tensor("w.weight").type.name, type) << in;
+      EXPECT_EQ(file.tensor("norm").type.name, "f32") << in;
+    }
+  }
+  convert_file(folder.path("a.gguf"), folder.path("h.safetensors"), {.type = "f16"});
+  convert_file(folder.path("h.safetensors"), folder.path("s.gguf"), {.type = "f32"});
+  EXPECT_EQ(GgufFile::open(folder.path("s.gguf")).tensor("norm").type.name, "f32");
+  // A file of tensors that is no model has no such names: every tensor changes.
+  const TensorView t{
+      "norm", StorageType::of(DType::f32), {256}, std::as_bytes(std::span(values)).first(1024), nullptr};
+  write_safetensors(folder.path("t.safetensors"), std::span(&t, 1));
+  convert_file(folder.path("t.safetensors"), folder.path("t.gguf"), {.type = "f16"});
+  EXPECT_EQ(GgufFile::open(folder.path("t.gguf")).tensor("norm").type.name, "f16");
 }
 
 TEST_F(Convert, plain_types_apply_to_every_float_tensor) {
