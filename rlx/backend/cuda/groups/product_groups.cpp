@@ -40,14 +40,13 @@ class Finder {
       if (const ir::Node* elements = elements_behind(group, *products)) group.nodes.push_back(elements);
       if (group.nodes.size() > 1) out.push_back(std::move(group));
     }
+    std::vector<Group> single;  // stand behind the pairs: they are taken where a pair is not
     for (const ir::Node* n : g_.nodes()) {
       if (!is_tiled(*n)) continue;
-      Group group{kProductGroup, {n}};
-      const ir::Node* const elements = elements_behind(group, {n});
-      if (!elements) continue;
-      group.nodes.push_back(elements);
-      out.push_back(std::move(group));
+      if (const ir::Node* const other = other_side(*n)) add_tiled(out, {n, other});
+      add_tiled(single, {n});
     }
+    out.insert(out.end(), single.begin(), single.end());
     return out;
   }
 
@@ -61,8 +60,26 @@ class Finder {
   bool is_tiled(const ir::Node& n) const {
     if (!n.is<ops::Matmul>() || g_.shape(n.inputs[1]).rank() != 2) return false;
     const DType t = n.shapes[0].dtype();
-    constexpr int64_t kMostRows = 32;
+    constexpr int64_t kMostRows = 64;
     return (t == DType::f16 || t == DType::bf16) && rows_of(n) > most_few_rows() && rows_of(n) <= kMostRows;
+  }
+
+  void add_tiled(std::vector<Group>& out, const std::vector<const ir::Node*>& products) const {
+    Group group{kProductGroup, products};
+    const ir::Node* const elements = elements_behind(group, products);
+    if (!elements) return;
+    group.nodes.push_back(elements);
+    out.push_back(std::move(group));
+  }
+
+  // The product behind this one with the same input and the same reader, as gate and up are.
+  const ir::Node* other_side(const ir::Node& n) const {
+    if (n.uses.size() != 1 || n.uses[0].user == ir::kNoNode) return nullptr;
+    for (const ir::Value v : g_.node(n.uses[0].user).inputs) {
+      const ir::Node& other = g_.node(v);
+      if (order_[other.id] > order_[n.id] && is_tiled(other) && other.inputs[0] == n.inputs[0]) return &other;
+    }
+    return nullptr;
   }
 
   // Products of one kind can be one kernel; empty for what is no product of few rows.

@@ -7,8 +7,11 @@ namespace rlx::cuda {
 inline constexpr char kClusterBlocks[] = R"cuda(
 #if __CUDA_ARCH__ >= 900
 inline u32 rank_in_cluster() { u32 x; asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(x)); return x; }
+inline void arrive_in_cluster() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
+inline void wait_for_cluster() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
 inline void join_cluster() {
-  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+  arrive_in_cluster();
+  wait_for_cluster();
 }
 inline f32 in_block(const f32* own, u32 rank) {
   u32 place;
@@ -24,6 +27,8 @@ inline void store_in_block(f32* own, u32 rank, f32 x) {
 }
 #else
 inline u32 rank_in_cluster() { return 0; }
+inline void arrive_in_cluster() {}
+inline void wait_for_cluster() {}
 inline void join_cluster() {}
 inline f32 in_block(const f32* own, u32) { return *own; }
 inline void store_in_block(f32* own, u32, f32 x) { *own = x; }

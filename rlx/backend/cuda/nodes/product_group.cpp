@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "rlx/backend/cuda/groups/groups.h"
+#include "rlx/backend/cuda/nodes/copied_tiles.h"
 #include "rlx/backend/cuda/nodes/few_rows.h"
 #include "rlx/backend/cuda/nodes/on_first_use.h"
 #include "rlx/backend/cuda/nodes/packed_rows.h"
@@ -82,13 +83,16 @@ class Reading {
   std::map<ir::NodeId, int> operand_of_;
 };
 
-/// A product of more rows than few, with a region of elements behind it (kernels/streamed_tiles.h).
+/// One or two products of more rows than few, with a region of elements behind them (kernels/streamed_tiles.h, kernels/copied_tiles.h).
 bool is_tiled(const Reading& g) {
-  return g.elements && !g.rows && g.products.size() == 1 && g.row_count() > most_few_rows();
+  return g.elements && !g.rows && g.products.size() <= CopiedTiles::kMostSides &&
+         g.row_count() > most_few_rows();
 }
 
 FewRows tiled_sizes(const Reading& g) {
   const Arg& w = g.arg(g.products.front()->inputs[1]);
+  const bool fixed = std::all_of(g.products.begin(), g.products.end(),
+                                 [&](const ir::Node* p) { return g.arg(p->inputs[1]).fixed; });
   return {.dtype = g.dtype(),
           .m = g.row_count(),
           .n = g.all_columns(),
@@ -97,7 +101,7 @@ FewRows tiled_sizes(const Reading& g) {
           .c_row = g.all_columns(),
           .b_row = w.layout.strides[0],
           .b_column = w.layout.strides[1],
-          .b_is_fixed = w.fixed};
+          .b_is_fixed = fixed};
 }
 
 std::string elements_problem(const Reading& g) {
@@ -114,11 +118,20 @@ std::string elements_problem(const Reading& g) {
   return {};
 }
 
-std::string tiled_problem(const Reading& g, bool has_room) {
-  if (!has_room) return "too little shared memory";
-  if (!g.products.front()->is<ops::Matmul>()) return "packed weights of many rows";
+/// What a processor has for products of more rows than few.
+enum class Means : uint8_t { none, shared_memory, copy_engine };
+
+std::string tiled_problem(const Reading& g, Means means) {
+  if (means == Means::none) return "too little shared memory";
+  for (const ir::Node* p : g.products) {
+    if (!p->is<ops::Matmul>()) return "packed weights of many rows";
+    if (g.arg(p->inputs[1]).layout.strides != g.arg(g.products.front()->inputs[1]).layout.strides)
+      return "weights of different layouts";
+  }
   if (!g.arg(g.input()).is_row_major()) return "the input is strided";
-  if (!StreamedTiles::suits(tiled_sizes(g))) return "another kernel is faster";
+  const auto sides = int64_t(g.products.size());
+  const bool copied = means == Means::copy_engine && CopiedTiles::suits(tiled_sizes(g), sides);
+  if (!copied && (sides > 1 || !StreamedTiles::suits(tiled_sizes(g)))) return "another kernel is faster";
   return elements_problem(g);
 }
 
@@ -156,14 +169,14 @@ std::string problem_of(const Reading& g) {
   return g.elements ? elements_problem(g) : std::string();
 }
 
-template <bool kTiles>
+template <Means kMeans>
 Support accepts(const Request& r) {
   if (r.node.as<ops::Fused>().body->name() != kProductGroup) return Support::no("no group of products");
   for (const Arg& a : r.in) {
     if (!a.is_row_major() && a.shape.rank() != 2) return Support::no("an operand is strided");
   }
   const Reading g(r);
-  const std::string why = is_tiled(g) ? tiled_problem(g, kTiles) : problem_of(g);
+  const std::string why = is_tiled(g) ? tiled_problem(g, kMeans) : problem_of(g);
   return why.empty() ? Support::yes() : Support::no(why);
 }
 
@@ -292,6 +305,12 @@ class Hooks {
   std::string functions_, text_;
 };
 
+std::vector<std::byte*> addresses(const Launch& l, const std::vector<int>& members) {
+  std::vector<std::byte*> out;
+  for (const int m : members) out.push_back(m >= 0 ? l.in[m] : l.out[-1 - m]);
+  return out;
+}
+
 class ProductGroupStep final : public Step {
  public:
   explicit ProductGroupStep(const Request& r)
@@ -409,8 +428,7 @@ class TiledGroupStep final : public Step {
   }
 
   void run(const Launch& l) const override {
-    std::vector<std::byte*> params;
-    for (const int m : members_) params.push_back(m >= 0 ? l.in[m] : l.out[-1 - m]);
+    std::vector<std::byte*> params = addresses(l, members_);
     const bool fits = StreamedTiles::fits(l.in[a_], l.in[b_]);
     const auto& use =
         fits ? aligned_ : anywhere_.get([&] { return StreamedTiles::make(device_, sizes_, text_, false); });
@@ -427,16 +445,59 @@ class TiledGroupStep final : public Step {
   OnFirstUse<std::optional<StreamedTiles>> anywhere_;
 };
 
+/// One or two products of five to 64 rows with large weights and what happens to their elements.
+class CopiedGroupStep final : public Step {
+ public:
+  explicit CopiedGroupStep(const Request& r) : device_(device_of(r)) {
+    const Reading g(r);
+    sizes_ = tiled_sizes(g);
+    a_ = g.operand(g.input());
+    for (const ir::Node* p : g.products) b_.push_back(g.operand(p->inputs[1]));
+    const Hooks hooks(g, true, kThreads);
+    members_ = hooks.members(), text_ = hooks.text();
+    aligned_ = CopiedTiles::make(device_, sizes_, int64_t(b_.size()), text_);
+    note = cat("weights by the copy engine, ", aligned_->tiling().text(), ", ", b_.size(),
+               b_.size() == 1 ? " product" : " products", ", a region of elements: ", sizes_.m, " x ",
+               sizes_.n, " x ", sizes_.k);
+  }
+
+  void run(const Launch& l) const override {
+    std::vector<std::byte*> params = addresses(l, members_);
+    const std::array<const void*, CopiedTiles::kMostSides> b{l.in[b_.front()], l.in[b_.back()]};
+    Stream_* const stream = stream_of(l).handle;
+    if (CopiedTiles::fits(l.in[a_], b[0]) && CopiedTiles::fits(l.in[a_], b[1]))
+      return aligned_->run_with(stream, params.data(), l.in[a_], b);
+    anywhere_.get([&] { return PlainColumns(device_, sizes_, int64_t(b_.size()), text_); })
+        .run_with(stream, params.data(), l.in[a_], b);
+  }
+
+ private:
+  const Device& device_;
+  FewRows sizes_;
+  int a_ = 0;
+  std::vector<int> b_, members_;
+  std::string text_;
+  std::optional<CopiedTiles> aligned_;
+  OnFirstUse<PlainColumns> anywhere_;
+};
+
 std::unique_ptr<Step> prepare(const Request& r) {
-  if (is_tiled(Reading(r))) return std::make_unique<TiledGroupStep>(r);
-  return std::make_unique<ProductGroupStep>(r);
+  const Reading g(r);
+  if (!is_tiled(g)) return std::make_unique<ProductGroupStep>(r);
+  if (g.products.size() == 1 && StreamedTiles::suits(tiled_sizes(g)))
+    return std::make_unique<TiledGroupStep>(r);
+  return std::make_unique<CopiedGroupStep>(r);
 }
 
 }  // namespace
 
 void add_product_groups(KernelTable& table, const std::string& architecture) {
   const bool tiles = shared_memory_of(architecture) >= StreamedTiles::kLeastShared;
-  table.add<ops::Fused>({"product_group", tiles ? accepts<true> : accepts<false>, prepare});
+  table.add<ops::Fused>({"product_group",
+                         architecture == CopiedTiles::kArchitecture ? accepts<Means::copy_engine>
+                         : tiles                                    ? accepts<Means::shared_memory>
+                                                                    : accepts<Means::none>,
+                         prepare});
 }
 
 }  // namespace rlx::cuda

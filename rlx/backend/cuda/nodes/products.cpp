@@ -3,6 +3,7 @@
 #include "rlx/backend/control/body.h"
 #include "rlx/backend/cuda/driver/blas.h"
 #include "rlx/backend/cuda/kernels/product.h"
+#include "rlx/backend/cuda/nodes/copied_tiles.h"
 #include "rlx/backend/cuda/nodes/families.h"
 #include "rlx/backend/cuda/nodes/few_rows.h"
 #include "rlx/backend/cuda/nodes/streamed_tiles.h"
@@ -78,20 +79,22 @@ std::shared_ptr<const BlasPlan> blas_plan(const Device& device, const Product& p
 }
 
 // One matrix whose rows on the left and in the result are runs.
-template <class Kernel>
-std::optional<Kernel> rows_kernel(const Device& device, const Product& p) {
+template <class Kernel, class... Others>
+std::optional<Kernel> rows_kernel(const Device& device, const Product& p, const Others&... others) {
   const bool runs = (p.k == 1 || p.a.column == 1) && (p.n == 1 || p.c.column == 1);
   if (p.b_type != p.a_type || p.c_type != p.a_type || p.batch != 1 || p.places() != 1 || !runs)
     return std::nullopt;
-  return Kernel::make(device, {.dtype = p.a_type,
-                               .m = p.m,
-                               .n = p.n,
-                               .k = p.k,
-                               .a_row = p.m == 1 ? 0 : p.a.row,
-                               .c_row = p.c.row,
-                               .b_row = p.b.row,
-                               .b_column = p.b.column,
-                               .b_is_fixed = p.b_is_fixed});
+  return Kernel::make(device,
+                      {.dtype = p.a_type,
+                       .m = p.m,
+                       .n = p.n,
+                       .k = p.k,
+                       .a_row = p.m == 1 ? 0 : p.a.row,
+                       .c_row = p.c.row,
+                       .b_row = p.b.row,
+                       .b_column = p.b.column,
+                       .b_is_fixed = p.b_is_fixed},
+                      others...);
 }
 
 Source tiled_source(const Product& p) {
@@ -134,13 +137,15 @@ class ProductStep final : public Step {
       : p_(p),
         few_(rows_kernel<FewRowsKernel>(device, p)),
         tiles_(rows_kernel<StreamedTiles>(device, p)),
-        blas_(blas_plan(device, p)) {
+        blas_(blas_plan(device, p)),
+        copied_(rows_kernel<CopiedTiles>(device, p, blas_.get())) {
     if (blas_ && blas_->workspace() > 0) workspace = blas_->workspace() + kWorkspaceAlignment;
     tiled_ = device.functions().get(tiled_source(p));
-    note = cat(few_     ? "few rows"
-               : tiles_ ? "weights that stream"
-               : blas_  ? "cuBLASLt"
-                        : "tiles of 64 x 64",
+    note = cat(few_      ? "few rows"
+               : tiles_  ? "weights that stream"
+               : copied_ ? "weights by the copy engine, " + copied_->tiling().text()
+               : blas_   ? "cuBLASLt"
+                         : "tiles of 64 x 64",
                ", ", p.m, " x ", p.n, " x ", p.k,
                p.batch * p.places() > 1 ? cat(", ", p.batch * p.places(), " times") : "");
   }
@@ -164,6 +169,7 @@ class ProductStep final : public Step {
     const Stream& s = stream_of(l);
     s.gpu.use();
     if (tiles_ && tiles_->fits(a, b)) return tiles_->run(s, a, b, c);
+    if (copied_ && copied_->fits(a, b)) return copied_->run(s.handle, a, {b, b}, c);
     if (blas_ && blas_->fits(a, b, c)) {
       const auto place =
           (reinterpret_cast<uintptr_t>(l.workspace) + kWorkspaceAlignment - 1) / kWorkspaceAlignment;
@@ -185,6 +191,7 @@ class ProductStep final : public Step {
   std::optional<FewRowsKernel> few_;
   std::optional<StreamedTiles> tiles_;
   std::shared_ptr<const BlasPlan> blas_;
+  std::optional<CopiedTiles> copied_;
   FunctionRef tiled_;
 };
 

@@ -1,0 +1,179 @@
+// Products of 5 to 64 rows with large weights, c [m, n] = a [m, k] w for one w or, as sides, for two w of equal shape, as fast as w can be read: the copy engine of Hopper brings it, some tiles ahead of the
+// products, beginning before the kernel in front has ended. Columns of w are the rows of the matrix units.
+//
+// A unit is kTile columns of w, kTile / kSides of each side. The blocks of a cluster share k and take units in turn; slices of 64 along k come through a ring of kPlaces places. A place holds
+//   w [n, k]           kTile rows of 128 bytes, columns of w
+//   w [k, n] (kTurned) for every 64 columns 64 rows of 128 bytes, rows of w
+// and behind it the slice of a, kTexts rows of 128 bytes, unless all slices of a are kept behind the ring (kKept), which pays where a block has several units. Piece c of 16 bytes of row r lies at piece c ^ (r % 8).
+// kGroups groups of warps have 16 kTilesEach columns each, and kShares warps of a group share the four steps of a slice. Sums are added in the order of shares, then of blocks: each block finishes some rows.
+// After kMatrixFragments, kMatrixGroups and kClusterBlocks; before it stand T (f16 or bf16), kRows (m), kColumns (n of a side), kDepth (k), kSides, kTile, kPlaces, kCluster, kKept, kTurned, kBlocks (of a processor), kEarly (no
+// kernel before this one makes w), the macro kClusterShape, Params and
+//   void finish(p, row, column, const f32 (&sums)[kSides])
+#pragma once
+
+namespace rlx::cuda {
+
+inline constexpr char kCopiedTiles[] = R"cuda(
+constexpr int kTexts = (kRows + 7) / 8 * 8, kPairs = kTexts / 8, kSlices = (kDepth + 63) / 64, kMostSlices = (kSlices + kCluster - 1) / kCluster;
+constexpr int kSideTile = kTile / kSides, kUnits = (kColumns + kSideTile - 1) / kSideTile;
+constexpr int kTilesEach = kTile % 32 == 0 ? 2 : 1, kGroups = kTile / (16 * kTilesEach), kShares = kGroups <= 2 ? 4 : kGroups <= 4 ? 2 : 1, kWarps = kGroups * kShares;
+constexpr int kWeightBytes = kTile * 128, kTextBytes = kTexts * 128, kPlace = kWeightBytes + (kKept ? 0 : kTextBytes);
+constexpr int kStride = kTile + 4;  // of sums [kTexts][kTile]: lanes of a warp write to all banks
+
+extern "C" __global__ void kClusterShape __launch_bounds__(32 * kWarps, kBlocks)
+copied_tiles(Params p, const __grid_constant__ TensorMap a_map, const __grid_constant__ TensorMap w_map, const __grid_constant__ TensorMap other_map) {
+  extern __shared__ uint4 shared[];
+  __shared__ u64 barriers[2 * kPlaces + (kKept ? kMostSlices : 0)];
+  const u32 ring = (place_of(shared) + 1023) & ~1023u, kept = ring + kPlaces * kPlace, full = place_of(barriers), empty = full + 8 * kPlaces, come = empty + 8 * kPlaces;
+  f32* const sums = reinterpret_cast<f32*>(reinterpret_cast<u8*>(shared) + (ring - place_of(shared)) + kPlaces * kPlace + (kKept ? kMostSlices * kTextBytes : 0));
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, group = warp / kShares, share = warp % kShares;
+  const int rank = kCluster > 1 ? int(rank_in_cluster()) : 0, clusters = gridDim.x / kCluster, unit0 = blockIdx.x / kCluster;
+  const int slice0 = kSlices * rank / kCluster, slices = kSlices * (rank + 1) / kCluster - slice0;
+  const int steps = unit0 < kUnits ? ((kUnits - 1 - unit0) / clusters + 1) * slices : 0;
+  const auto ask_weights = [&](int unit, int slice, int place) {
+    const u32 to = ring + place * kPlace, barrier = full + place * 8;
+    barrier_expect(barrier, kPlace);
+    #pragma unroll
+    for (int side = 0; side < kSides; ++side) {
+      const TensorMap& map = side == 0 ? w_map : other_map;
+      if (kTurned) {
+        #pragma unroll
+        for (int c = 0; c < kSideTile; c += 64)
+          copy_tile(to + (side * kSideTile + c) * 128, map, unit * kSideTile + c, (slice0 + slice) * 64, 0, 0, barrier);
+      } else {
+        copy_tile(to + side * kSideTile * 128, map, (slice0 + slice) * 64, unit * kSideTile, 0, 0, barrier);
+      }
+    }
+  };
+  const auto ask_texts = [&](int slice, u32 to, u32 barrier) { copy_tile(to, a_map, (slice0 + slice) * 64, 0, 0, 0, barrier); };
+  const auto ask_first = [&] {
+    for (int i = 0; i < kPlaces && i < steps; ++i) ask_weights(unit0 + i / slices * clusters, i % slices, i);
+  };
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < kPlaces; ++i) barrier_init(full + 8 * i, 1), barrier_init(empty + 8 * i, 32 * kWarps);
+    for (int i = 0; kKept && i < kMostSlices; ++i) barrier_init(come + 8 * i, 1);
+    asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async;" ::: "memory");
+    if (kEarly) ask_first();
+  }
+  __syncthreads();
+  begin();
+  if (threadIdx.x == 0) {
+    if (!kEarly) ask_first();
+    for (int i = 0; kKept && i < slices; ++i) {
+      barrier_expect(come + 8 * i, kTextBytes);
+      ask_texts(i, kept + i * kTextBytes, come + 8 * i);
+    }
+    for (int i = 0; !kKept && i < kPlaces && i < steps; ++i) ask_texts(i % slices, ring + i * kPlace + kWeightBytes, full + 8 * i);
+  }
+  __syncwarp();
+  int place = 0, parity = 0, before = 0, before_parity = 0;     // of a step and of the one before it
+  int coming = kPlaces - 1, next_unit = 0, next_slice = 0;      // the step that is asked for next
+  if (threadIdx.x == 0) next_unit = unit0 + coming / slices * clusters, next_slice = coming % slices;
+  for (int unit = unit0; unit < kUnits; unit += clusters) {
+    f32 acc[kTilesEach][kPairs][4] = {};
+    #pragma unroll 1
+    for (int slice = 0; slice < slices; ++slice) {
+      // The place of the step before is asked for again when all warps have left it.
+      if (threadIdx.x == 0) {
+        if (coming >= kPlaces && coming < steps) {
+          barrier_wait(empty + 8 * before, before_parity);
+          ask_weights(next_unit, next_slice, before);
+          if (!kKept) ask_texts(next_slice, ring + before * kPlace + kWeightBytes, full + 8 * before);
+        }
+        ++coming;
+        if (++next_slice == slices) next_slice = 0, next_unit += clusters;
+      }
+      __syncwarp();
+      if (kKept) barrier_wait(come + 8 * slice, 0);
+      barrier_wait(full + 8 * place, parity);
+      const u32 columns = ring + place * kPlace, rows = kKept ? kept + slice * kTextBytes : columns + kWeightBytes;
+      #pragma unroll
+      for (int step = 0; step < 4 / kShares; ++step) {
+        const int k = share * (4 / kShares) + step;
+        u32 x[kPairs][2];
+        #pragma unroll
+        for (int j = 0; j + 1 < kPairs; j += 2) {
+          const int row = j * 8 + lane / 16 * 8 + lane % 8;
+          u32 both[4];
+          load4(both, rows + row * 128 + (((k * 2 + lane / 8 % 2) ^ (row % 8)) * 16));
+          x[j][0] = both[0], x[j][1] = both[1], x[j + 1][0] = both[2], x[j + 1][1] = both[3];
+        }
+        if (kPairs % 2 == 1) {
+          const int row = (kPairs - 1) * 8 + lane % 8;
+          load2(x[kPairs - 1][0], x[kPairs - 1][1], rows + row * 128 + (((k * 2 + lane / 8 % 2) ^ (row % 8)) * 16));
+        }
+        #pragma unroll
+        for (int t = 0; t < kTilesEach; ++t) {
+          const int first = (group * kTilesEach + t) * 16;
+          u32 v[4];
+          if (kTurned) {
+            const int row = k * 16 + lane / 16 * 8 + lane % 8;
+            load4_turned(v, columns + first / 64 * 8192 + row * 128 + (((first % 64 / 8 + lane / 8 % 2) ^ (row % 8)) * 16));
+          } else {
+            const int row = first + lane % 16;
+            load4(v, columns + row * 128 + (((k * 2 + lane / 16) ^ (row % 8)) * 16));
+          }
+          #pragma unroll
+          for (int j = 0; j < kPairs; ++j) multiply(acc[t][j], v, x[j][0], x[j][1], T{});
+        }
+      }
+      barrier_arrive(empty + 8 * place);
+      before = place, before_parity = parity;
+      if (++place == kPlaces) place = 0, parity ^= 1;
+    }
+    if (kCluster > 1 && unit != unit0) wait_for_cluster();  // nobody reads the sums of the unit before any more
+    if (kCluster == 1 && unit != unit0) __syncthreads();
+    #pragma unroll
+    for (int s = kShares - 1; s >= 0; --s) {
+      if (share == s) {
+        #pragma unroll
+        for (int t = 0; t < kTilesEach; ++t) {
+          #pragma unroll
+          for (int j = 0; j < kPairs; ++j) {
+            #pragma unroll
+            for (int e = 0; e < 4; ++e) {
+              f32& to = sums[(j * 8 + lane % 4 * 2 + e % 2) * kStride + (group * kTilesEach + t) * 16 + lane / 4 + e / 2 * 8];
+              to = s == kShares - 1 ? acc[t][j][e] : to + acc[t][j][e];
+            }
+          }
+        }
+      }
+      if (s > 0 || kCluster == 1) __syncthreads();
+    }
+    if (kCluster > 1) join_cluster();
+    const int row0 = kRows * rank / kCluster, end = (kRows * (rank + 1) / kCluster - row0) * kSideTile;
+    for (int e = threadIdx.x; e < end; e += 32 * kWarps) {
+      const int row = row0 + e / kSideTile, at = e % kSideTile, column = unit * kSideTile + at;
+      f32 all[kSides];
+      #pragma unroll
+      for (int side = 0; side < kSides; ++side) {
+        const f32* const own = sums + row * kStride + side * kSideTile + at;
+        all[side] = kCluster == 1 ? *own : in_block(own, 0);
+        #pragma unroll
+        for (int r = 1; r < kCluster; ++r) all[side] += in_block(own, r);
+      }
+      if (column < kColumns) finish(p, row, column, all);
+    }
+    __syncwarp();
+    if (kCluster > 1) arrive_in_cluster();
+  }
+  if (kCluster > 1 && unit0 < kUnits) wait_for_cluster();  // nobody leaves while others read
+}
+)cuda";
+
+// The same for any address, after the same sizes, Params and finish.
+inline constexpr char kPlainColumns[] = R"cuda(
+extern "C" __global__ void __launch_bounds__(256) plain_columns(Params p, const T* a, const T* w, const T* other, i64 a_row, i64 w_row, i64 w_column) {
+  const int e = blockIdx.x * 256 + threadIdx.x, row = e / kColumns, column = e % kColumns;
+  if (row >= kRows) return;
+  f32 sums[kSides] = {};
+  for (int k = 0; k < kDepth; ++k) {
+    const f32 x = as_f32(a[row * a_row + k]);
+    #pragma unroll
+    for (int side = 0; side < kSides; ++side) sums[side] = fmaf(x, as_f32((side == 0 ? w : other)[k * w_row + column * w_column]), sums[side]);
+  }
+  finish(p, row, column, sums);
+}
+)cuda";
+
+}  // namespace rlx::cuda

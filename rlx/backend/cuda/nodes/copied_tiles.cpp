@@ -1,0 +1,228 @@
+#include "rlx/backend/cuda/nodes/copied_tiles.h"
+
+#include <algorithm>
+
+#include "rlx/backend/cuda/driver/fastest.h"
+#include "rlx/backend/cuda/kernels/cluster_blocks.h"
+#include "rlx/backend/cuda/kernels/copied_tiles.h"
+#include "rlx/backend/cuda/kernels/matrix_fragments.h"
+#include "rlx/backend/cuda/kernels/matrix_groups.h"
+#include "rlx/backend/cuda/nodes/untried.h"
+#include "rlx/backend/cuda/region/printer.h"
+#include "rlx/base/error.h"
+
+namespace rlx::cuda {
+namespace {
+
+constexpr int64_t kLeastRows = 5, kMostRows = 64, kSlice = 64, kLine = 128, kSwizzle = 1024;
+constexpr int64_t kLeastBytes = 4 << 20, kLeastBytesOfSides = 1 << 20;  // of all weights
+constexpr int64_t kMostWarps = 8, kMostPlaces = 12, kLeastPlaces = 3, kMostBox = 256;
+constexpr size_t kMostWays = 6;
+
+int64_t up(int64_t x, int64_t unit) { return (x + unit - 1) / unit; }
+int64_t texts_of(const FewRows& p) { return up(p.m, 8) * 8; }
+bool is_turned(const FewRows& p) { return p.b_column == 1 && p.b_row != 1; }
+const char* flag(bool b) { return b ? "true" : "false"; }
+
+int64_t place_bytes(const FewRows& p, const CopiedTiling& t) {
+  return (t.tile + (t.kept ? 0 : texts_of(p))) * kLine;
+}
+int64_t kept_bytes(const FewRows& p, const CopiedTiling& t) {
+  return t.kept ? up(up(p.k, kSlice), t.cluster) * texts_of(p) * kLine : 0;
+}
+int64_t sums_bytes(const FewRows& p, const CopiedTiling& t) {
+  return texts_of(p) * (t.tile + 4) * int64_t(sizeof(float));
+}
+size_t shared_bytes(const FewRows& p, const CopiedTiling& t) {
+  return size_t(kSwizzle + t.places * place_bytes(p, t) + kept_bytes(p, t) + sums_bytes(p, t));
+}
+
+// Parts of a processor that share a second cache have 16 processors or a few more.
+int64_t clusters_of(int64_t processors, int64_t cluster) {
+  return cluster <= 2 ? processors / cluster : std::max<int64_t>(processors / 16 * (16 / cluster), 1);
+}
+
+/// What a processor reads, in bytes, with rows of a counted by a half (they come from the second cache) and what joining blocks takes.
+int64_t cost_of(const FewRows& p, int64_t sides, const CopiedTiling& t) {
+  constexpr int64_t kJoin = 6 << 10, kFinish = 2 << 10;
+  const int64_t rounds = up(up(p.n, t.tile / sides), t.clusters), slices = up(up(p.k, kSlice), t.cluster);
+  const int64_t weights = rounds * t.tile * slices * kLine,
+                rows = (t.kept ? 1 : rounds) * texts_of(p) * slices * kLine;
+  return weights + rows / 2 + rounds * (t.cluster > 1 ? kJoin : kFinish);
+}
+
+/// The tile of the least cost for so many blocks of a cluster, or nothing where shared memory has no room.
+std::optional<CopiedTiling> tiling_of(const Device& device, const FewRows& p, int64_t sides, CopiedTiling t) {
+  const int64_t unit = is_turned(p) ? 64 * sides : 16;
+  const int64_t processors = device.gpu() ? device.gpu()->multiprocessors() : 132;
+  constexpr int64_t kReserved = 3 << 10;  // of a block: barriers, and what the driver keeps
+  const int64_t room = (shared_memory_of(device) + (t.blocks - 1) * 1024) / t.blocks - kReserved;
+  if (up(p.k, kSlice) < t.cluster) return std::nullopt;
+  std::optional<CopiedTiling> best;
+  for (t.tile = std::max<int64_t>(unit, 32); t.tile <= 32 * kMostWarps; t.tile += unit) {
+    if (t.tile % 32 != 0 && t.tile > 16 * kMostWarps) continue;
+    if (t.tile / sides > kMostBox || (!is_turned(p) && t.tile / sides % 8 != 0)) continue;
+    const int64_t units = up(p.n, t.tile / sides);
+    t.clusters = std::min(units, clusters_of(processors, t.cluster));
+    if (t.kept && units <= t.clusters) continue;  // rows are read once in any case
+    const int64_t left = room - kSwizzle - kept_bytes(p, t) - sums_bytes(p, t);
+    t.places = std::min(left / place_bytes(p, t), kMostPlaces);
+    if (t.places < kLeastPlaces) continue;
+    if (!best || cost_of(p, sides, t) < cost_of(p, sides, *best)) best = t;
+  }
+  return best;
+}
+
+constexpr char kPlainHooks[] = R"cuda(
+struct Params { T* c; i64 row; };
+template <int N> void finish(const Params& p, int row, int column, const f32 (&sums)[N]) {
+  put(p.c[row * p.row + column], N == 1 ? sums[0] : sums[0] + sums[N - 1]);
+}
+)cuda";
+
+std::string sizes_text(const FewRows& p, int64_t sides) {
+  return cat("typedef ", memory_type(p.dtype), " T;\nconstexpr int kRows = ", p.m, ", kColumns = ", p.n,
+             ", kDepth = ", p.k, ", kSides = ", sides, ";\n");
+}
+
+}  // namespace
+
+std::string CopiedTiling::text() const {
+  return cat("tiles of ", tile, ", k in ", cluster, cluster == 1 ? " part, " : " parts, ", places, " places",
+             kept ? ", rows kept" : "", blocks > 1 ? cat(", ", blocks, " a processor") : "");
+}
+
+bool CopiedTiles::suits(const FewRows& p, int64_t sides) {
+  const bool known = p.dtype == DType::f16 || p.dtype == DType::bf16;
+  const int64_t bytes = p.n * p.k * 2 * sides;
+  if (!known || !takes_untried("copied_tiles") || sides < 1 || sides > int64_t(kMostSides) || p.k % 8 != 0 ||
+      p.a_row % 8 != 0 || p.m < kLeastRows || p.m > kMostRows ||
+      bytes < (sides > 1 ? kLeastBytesOfSides : kLeastBytes))
+    return false;
+  if (p.b_row == 1) return p.b_column >= p.k && p.b_column % 8 == 0;
+  return p.b_column == 1 && p.b_row >= p.n && p.b_row % 8 == 0;
+}
+
+std::vector<CopiedTiling> CopiedTiles::tilings(const Device& device, const FewRows& p, int64_t sides) {
+  if (device.functions().architecture() != kArchitecture || !suits(p, sides)) return {};
+  std::vector<CopiedTiling> out;
+  for (const int64_t blocks : {2, 1}) {
+    for (const int64_t cluster : {1, 2, 4, 8}) {
+      for (const bool kept : {false, true}) {
+        if (const auto t = tiling_of(device, p, sides, {.cluster = cluster, .kept = kept, .blocks = blocks}))
+          out.push_back(*t);
+      }
+    }
+  }
+  std::stable_sort(out.begin(), out.end(), [&](const CopiedTiling& a, const CopiedTiling& b) {
+    return cost_of(p, sides, a) < cost_of(p, sides, b);
+  });
+  return out;
+}
+
+int CopiedTiles::fastest_way(const Device& device, const FewRows& p, int64_t sides,
+                             const std::vector<CopiedTiling>& ways, const BlasPlan* library) {
+  const Gpu& gpu = *device.gpu();
+  const auto bytes = [](int64_t elements) { return size_t(elements) * 2; };
+  std::string key = cat("copied ", p.dtype, " ", p.m, " ", p.n, " ", p.k, " ", p.a_row, " ", p.c_row, " ",
+                        p.b_row, " ", p.b_column, " x", sides, library ? " or the library" : "");
+  for (const CopiedTiling& t : ways) key += cat("; ", t.text());
+  try {
+    const backend::Memory& memory = gpu.memory();
+    const int64_t matrix = std::max(p.b_row * p.k, p.b_column * p.n);
+    const backend::Block a(memory, bytes(std::max(p.a_row, p.k) * p.m)), b(memory, bytes(matrix * sides)),
+        c(memory, bytes(std::max(p.c_row, p.n) * p.m)),
+        workspace(memory, library ? library->workspace() + 256 : 256);
+    const std::array<const void*, kMostSides> sides_at{b.get(), b.get() + bytes(matrix * (sides - 1))};
+    const int first = library ? 1 : 0;
+    return fastest(gpu, key, int(ways.size()) + first, true,
+                   [&](Stream_* s, int way) {
+                     if (library && way == 0)
+                       return library->run(s, a.get(), b.get(), c.get(), workspace.get());
+                     plain(device, p, sides, ways[size_t(way - first)]).run(s, a.get(), sides_at, c.get());
+                   }) -
+           first;
+  } catch (const Error&) {
+    return library ? -1 : 0;  // too little memory to try
+  }
+}
+
+std::optional<CopiedTiles> CopiedTiles::make(const Device& device, const FewRows& p,
+                                             const BlasPlan* library) {
+  std::vector<CopiedTiling> ways = tilings(device, p, 1);
+  if (ways.empty()) return std::nullopt;
+  ways.resize(std::min(ways.size(), kMostWays));
+  const int way = device.gpu() ? fastest_way(device, p, 1, ways, library) : 0;
+  return way < 0 ? std::nullopt : std::optional(plain(device, p, 1, ways[size_t(way)]));
+}
+
+std::optional<CopiedTiles> CopiedTiles::make(const Device& device, const FewRows& p, int64_t sides,
+                                             const std::string& hooks) {
+  std::vector<CopiedTiling> ways = tilings(device, p, sides);
+  if (ways.empty()) return std::nullopt;
+  ways.resize(std::min(ways.size(), kMostWays));
+  const int way = device.gpu() ? fastest_way(device, p, sides, ways, nullptr) : 0;
+  return CopiedTiles(device, p, sides, hooks, ways[size_t(way)]);
+}
+
+CopiedTiles CopiedTiles::plain(const Device& device, const FewRows& p, int64_t sides, const CopiedTiling& t) {
+  return {device, p, sides, kPlainHooks, t};
+}
+
+CopiedTiles::CopiedTiles(const Device& device, const FewRows& p, int64_t sides, const std::string& hooks,
+                         const CopiedTiling& t)
+    : device_(&device), p_(p), sides_(sides), tiling_(t) {
+  const bool turned = is_turned(p), is_bf16 = p.dtype == DType::bf16;
+  const auto map = [&](int64_t rows, int64_t lanes, int64_t stride) {
+    return HeadMap{.tensor = {.strides = {.row = stride}, .rows = rows, .lanes = lanes}, .is_bf16 = is_bf16};
+  };
+  a_map_ = map(p.m, p.k, p.a_row);
+  b_map_ = turned ? map(p.k, p.n, p.b_row) : map(p.n, p.k, p.b_column);
+  b_box_ = turned ? int(kSlice) : int(t.tile / sides);
+  // As in the kernel.
+  const int64_t each = t.tile % 32 == 0 ? 2 : 1, groups = t.tile / (16 * each),
+                shares = groups <= 2   ? 4
+                         : groups <= 4 ? 2
+                                       : 1;
+  kernel_.block = {groups * shares * 32};
+  kernel_.grid = {t.clusters * t.cluster};
+  kernel_.shared = shared_bytes(p, t);
+  kernel_.function = device.functions().get(
+      {"copied_tiles",
+       cat(sizes_text(p, sides), "constexpr int kTile = ", t.tile, ", kPlaces = ", t.places,
+           ", kCluster = ", t.cluster, ", kBlocks = ", t.blocks, ";\nconstexpr bool kTurned = ", flag(turned),
+           ", kKept = ", flag(t.kept), ", kEarly = ", flag(p.b_is_fixed), ";\n#define kClusterShape ",
+           t.cluster > 1 ? cat("__cluster_dims__(", t.cluster, ", 1, 1)") : "", "\n", hooks, kMatrixFragments,
+           kMatrixGroups, kClusterBlocks, kCopiedTiles)});
+}
+
+void CopiedTiles::run(Stream_* stream, const void* a, std::array<const void*, kMostSides> b, void* c) const {
+  struct {
+    void* c;
+    int64_t row;
+  } params{c, p_.c_row};
+  run_with(stream, &params, a, b);
+}
+
+void CopiedTiles::run_with(Stream_* stream, void* params, const void* a,
+                           std::array<const void*, kMostSides> b) const {
+  const Driver& d = device_->gpu()->use();
+  const auto at = [](const void* x) { return static_cast<const std::byte*>(x); };
+  TensorMap a_map = a_map_.encode(d, at(a), int(texts_of(p_))), b_map = b_map_.encode(d, at(b[0]), b_box_),
+            other = sides_ > 1 ? b_map_.encode(d, at(b[1]), b_box_) : b_map;
+  void* parameters[] = {params, &a_map, &b_map, &other, nullptr};
+  kernel_.function->launch(stream, kernel_.grid, kernel_.block, kernel_.shared, parameters);
+}
+
+PlainColumns::PlainColumns(const Device& device, const FewRows& p, int64_t sides, const std::string& hooks)
+    : p_(p),
+      function_(device.functions().get({"plain_columns", cat(sizes_text(p, sides), hooks, kPlainColumns)})) {}
+
+void PlainColumns::run_with(Stream_* stream, void* params, const void* a,
+                            std::array<const void*, CopiedTiles::kMostSides> b) const {
+  int64_t strides[] = {p_.a_row, p_.b_row, p_.b_column};
+  void* parameters[] = {params, &a, &b[0], &b[1], &strides[0], &strides[1], &strides[2], nullptr};
+  function_->launch(stream, {up(p_.m * p_.n, 256)}, {256}, 0, parameters);
+}
+
+}  // namespace rlx::cuda
