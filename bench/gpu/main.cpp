@@ -197,6 +197,7 @@ std::vector<Case> cases() {
   for (Case& c : conv_cases()) out.push_back(std::move(c));
   for (Case& c : training_cases()) out.push_back(std::move(c));
   for (Case& c : scheme_cases()) out.push_back(std::move(c));
+  for (Case& c : rows_cases()) out.push_back(std::move(c));
   for (Case& c : llama_cases()) out.push_back(std::move(c));
   return out;
 }

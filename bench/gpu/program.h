@@ -71,6 +71,9 @@ std::vector<Case> training_cases();
 /// Products with weights whose scales lie beside their codes (schemes.cpp).
 std::vector<Case> scheme_cases();
 
+/// Products of 32 rows with weights of language models, cut in every way (rows.cpp).
+std::vector<Case> rows_cases();
+
 extern bool show_steps;  // --steps
 extern bool only_plans;  // --plan: nothing is run, plans are printed; needs no GPU
 
