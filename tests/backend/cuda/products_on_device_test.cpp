@@ -6,6 +6,7 @@
 #include "rlx/quant/format.h"
 #include "rlx/quant/scheme.h"
 #include "tests/backend/cuda/on_device.h"
+#include "tests/backend/cuda/untried.h"
 #include "tests/support/graphs.h"
 
 namespace rlx {
@@ -148,6 +149,37 @@ TEST_F(ProductsOnDevice, some_rows_of_streamed_weights_with_elements_behind_them
   }
 }
 
+// Two products of one input and the gate behind them are one kernel where their weights are large, in both layouts, with odd columns and at odd addresses; so is a large product with elements behind it.
+TEST_F(ProductsOnDevice, gates_of_weights_by_the_copy_engine) {
+  const test::Untried untried;
+  for (const auto& [m, k, n] : {std::tuple(32, 520, 1040), {5, 1032, 515}, {48, 576, 960}}) {
+    const std::string head = cat("graph @f(x: bf16[1,", m, ",", k, "], "),
+                      scale = " s = full(shape=bf16[], value=0.05) v = mul(x, s)\n";
+    const std::string gate = " h = silu(g) y = mul(h, p)\n  return y\n}";
+    compare(
+        cat(head, "w: bf16[", n, ",", k, "], u: bf16[", n, ",", k, "]) {", scale,
+            " t = transpose(w, perm=[1,0]) g = matmul(v, t) o = transpose(u, perm=[1,0]) p = matmul(v, o)\n",
+            gate),
+        4e-2);
+    if (n % 8 == 0)
+      compare(cat(head, "w: bf16[", k, ",", n, "], u: bf16[", k, ",", n, "]) {", scale,
+                  " g = matmul(v, w) p = matmul(v, u)\n", gate),
+              4e-2);
+    compare(
+        cat(head, "w: bf16[", n * k + 3, "], u: bf16[", n, ",", k, "]) {", scale,
+            " a = narrow(w, axis=0, start=3, len=", k * n, ") c = reshape(a, shape=(", n, ",", k,
+            ")) t = transpose(c, perm=[1,0]) g = matmul(v, t) o = transpose(u, perm=[1,0]) p = matmul(v, o)\n",
+            gate),
+        4e-2);
+  }
+  compare(
+      "graph @f(x: f16[9,1024], w: f16[2104,1024], b: f16[2104]) {\n  t = transpose(w, perm=[1,0]) p = matmul(x, t) y = add(p, b)\n  return y\n}",
+      3e-3);
+  compare(
+      "graph @f(x: bf16[7,1024], w: bf16[2111,1024]) { t = transpose(w, perm=[1,0]) y = matmul(x, t) return y }",
+      1e-4);
+}
+
 // Weights of more than 1 MB come through rings in shared memory; rows that are no whole number of chunks, columns that are no whole number of warps.
 TEST_F(ProductsOnDevice, packed_weights_that_stream) {
   for (const quant::BlockFormat& f : quant::formats()) {
@@ -186,6 +218,25 @@ TEST_F(ProductsOnDevice, attention_of_few_queries) {
                     ") return y, l=y#1 }"));
       }
     }
+  }
+}
+
+// One to eight queries of so many texts that keys and values come by the copy engine: heads of 64 and 128 lanes, whole and odd numbers of keys, every mask.
+TEST_F(ProductsOnDevice, attention_of_many_texts) {
+  const test::Untried untried;
+  for (const auto& [batch, seq, lanes, keys] :
+       {std::tuple(136, 1, 128, 150), {68, 1, 64, 280}, {70, 3, 64, 77}, {136, 8, 128, 33}}) {
+    for (const char* kind :
+         {"", ", mask_kind=causal", ", mask_kind=sliding_window, window=20, attn_logit_softcap=5.0"}) {
+      const std::string kv = cat("bf16[", batch, ",", keys, ",", lanes * 2, "]"),
+                        q = cat("bf16[", batch, ",", seq, ",", lanes * 6, "]");
+      compare(cat("graph @f(q: ", q, ", k: ", kv, ", v: ", kv,
+                  ") { y:2 = attention(q, k, v, num_heads=6, num_kv_heads=2", kind, ") return y, l=y#1 }"));
+    }
+    compare(cat(
+        "graph @f(q: f16[", batch, ",", seq, ",", lanes * 8, "], k: f16[", batch, ",", keys, ",", lanes * 2,
+        "], v: f16[", batch, ",", keys, ",", lanes * 2, "], m: bool[", batch, ",1,", seq, ",", keys,
+        "]) { y:2 = attention(q, k, v, m, has_mask=true, num_heads=8, num_kv_heads=2) return y, l=y#1 }"));
   }
 }
 

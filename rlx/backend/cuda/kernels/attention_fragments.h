@@ -4,7 +4,7 @@
 //   S = Q K^T: thread (g, t) of a warp, g = lane / 4, t = lane % 4, reads 8 lanes of key g at 32 c + 8 t. The order of the sum over lanes is free, so that
 //     these are its parts of two products of depth 16, and it reads the same lanes of query g.
 //   O = P V: what a thread has of S is what it needs of P. It reads lanes 8 g .. 8 g + 7 of four values; lane 8 g + j is column g of product j.
-// kFragmentParts comes after kAttentionShared, kAttentionParts and kClusterBlocks, with kWarps and kShares before it; kAttentionFragments, the kernel, after these, with kCluster (blocks that join their parts; 1: a second
+// kFragmentParts comes after kAttentionShared, kAttentionParts and kClusterBlocks, with kWarps and kShares before it; kFragmentJoin and kAttentionFragments, the kernel, after these, with kCluster (blocks that join their parts; 1: a second
 // kernel does, or there is one part) and the macro kClusterShape. kFragmentPhase and kJoinPhase are the same as phases of a chain (kernels/chain.h).
 #pragma once
 
@@ -26,41 +26,32 @@ inline uint4 sixteen(const T* p) { return *reinterpret_cast<const uint4*>(p); }
 // Rows of queries r < 8: what was found of each by several warps or blocks.
 struct alignas(16) Found { f32 most[8], sum[8], out[8][kValueDim]; };
 
-// What one of kWarps warps finds of keys begin_key, .. below `stop`, for eight rows of queries from `first` on that share a head of keys: a share, of kShares, of the lanes of values.
-inline void find_part(const Params& p, i64 b, int kv, int first, int begin_key, int stop, int warp, int share, Found& own) {
-  constexpr int kKeys = 16, kChunks = kDim / 32, kWide = kValueDim / 64 / kShares;
-  const f32 minus_infinity = -from_bits(0x7f800000u);
+// What one warp found so far, for eight rows of queries from `first` on that share a head of keys: a share, of kShares, of the lanes of values.
+struct Finder {
+  static constexpr int kKeys = 16, kChunks = kDim / 32, kWide = kValueDim / 64 / kShares;
+  const Params& p;
+  const i64 b;
   const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-  const int group = p.q_heads / p.kv_heads, rows = group * p.q_len;
-  const auto head_of = [&](int r) { return kv * group + (first + r) / p.q_len; };
-  const auto query_of = [&](int r) { return (first + r) % p.q_len; };
-  const bool mine = first + g < rows;
-  const int head = mine ? head_of(g) : head_of(0), query = mine ? query_of(g) : query_of(0);
+  int head, query, from, end;
+  bool mine;
   uint4 q[kChunks];
-  #pragma unroll
-  for (int c = 0; c < kChunks; ++c)
-    q[c] = mine ? sixteen(p.q + b * p.qs.batch + head * p.qs.head + query * p.qs.row + c * 32 + t * 8) : uint4{};
-  const int from = keys_from(p, 0), to = keys_to(p, p.q_len - 1), end = stop < to ? stop : to;
-  const T* const keys = p.k + b * p.ks.batch + kv * p.ks.head;
-  const T* const values = p.v + b * p.vs.batch + kv * p.vs.head + share * (kWide * 64);
-  const auto inside = [&](int j) { return j < p.k_len ? j : p.k_len - 1; };
-  f32 most = minus_infinity, sum = 0, out[kWide * 8][4] = {};
-  for (int start = begin_key + warp * kKeys; start < end; start += kWarps * kKeys) {
-    if (start + kKeys <= from) continue;
-    uint4 k[2][kChunks], v[4][kWide];
+  f32 most = -from_bits(0x7f800000u), sum = 0, out[kWide * 8][4] = {};
+
+  // Keys below `stop` count.
+  Finder(const Params& params, i64 batch, int kv, int first, int stop) : p(params), b(batch) {
+    const int group = p.q_heads / p.kv_heads, r = first + g < group * p.q_len ? first + g : first;
+    mine = r == first + g;
+    head = kv * group + r / p.q_len, query = r % p.q_len;
     #pragma unroll
-    for (int n = 0; n < 2; ++n) {
-      const T* const row = keys + inside(start + n * 8 + g) * p.ks.row + t * 8;
-      #pragma unroll
-      for (int c = 0; c < kChunks; ++c) k[n][c] = sixteen(row + c * 32);
-    }
-    #pragma unroll
-    for (int n = 0; n < 4; ++n) {
-      const T* const row = values + inside(start + n / 2 * 8 + 2 * t + n % 2) * p.vs.row + g * 8;
-      #pragma unroll
-      for (int c = 0; c < kWide; ++c) v[n][c] = sixteen(row + c * 64);
-    }
-    asm volatile("" ::: "memory");  // all are on their way
+    for (int c = 0; c < kChunks; ++c)
+      q[c] = mine ? sixteen(p.q + b * p.qs.batch + head * p.qs.head + query * p.qs.row + c * 32 + t * 8) : uint4{};
+    const int to = keys_to(p, p.q_len - 1);
+    from = keys_from(p, 0), end = stop < to ? stop : to;
+  }
+
+  // 16 keys from `start` on: this thread has pieces of keys 8 n + g and of values 8 (n / 2) + 2 t + n % 2.
+  void add(int start, const uint4 (&k)[2][kChunks], const uint4 (&v)[4][kWide]) {
+    const f32 minus_infinity = -from_bits(0x7f800000u);
     f32 s[2][4] = {};
     #pragma unroll
     for (int c = 0; c < kChunks; ++c) {
@@ -103,18 +94,50 @@ inline void find_part(const Params& p, i64 b, int kv, int first, int begin_key, 
       }
     }
   }
-  sum += __shfl_xor_sync(~0u, sum, 1);
-  sum += __shfl_xor_sync(~0u, sum, 2);
-  if (t == 0) own.most[g] = most, own.sum[g] = sum;
-  #pragma unroll
-  for (int c = 0; c < kWide; ++c) {
+
+  void put_into(Found& own, int share) {
+    sum += __shfl_xor_sync(~0u, sum, 1);
+    sum += __shfl_xor_sync(~0u, sum, 2);
+    if (t == 0) own.most[g] = most, own.sum[g] = sum;
     #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      f32* const to = &own.out[g][share * (kWide * 64) + c * 64 + t * 16 + half * 8];
+    for (int c = 0; c < kWide; ++c) {
       #pragma unroll
-      for (int j = 0; j < 8; ++j) to[j] = out[c * 8 + j][half];
+      for (int half = 0; half < 2; ++half) {
+        f32* const to = &own.out[g][share * (kWide * 64) + c * 64 + t * 16 + half * 8];
+        #pragma unroll
+        for (int j = 0; j < 8; ++j) to[j] = out[c * 8 + j][half];
+      }
     }
   }
+};
+
+// What one of kWarps warps finds of keys begin_key, .. below `stop`, read where they lie.
+inline void find_part(const Params& p, i64 b, int kv, int first, int begin_key, int stop, int warp, int share, Found& own) {
+  constexpr int kKeys = Finder::kKeys, kChunks = Finder::kChunks, kWide = Finder::kWide;
+  Finder found(p, b, kv, first, stop);
+  const int g = found.g, t = found.t;
+  const T* const keys = p.k + b * p.ks.batch + kv * p.ks.head;
+  const T* const values = p.v + b * p.vs.batch + kv * p.vs.head + share * (kWide * 64);
+  const auto inside = [&](int j) { return j < p.k_len ? j : p.k_len - 1; };
+  for (int start = begin_key + warp * kKeys; start < found.end; start += kWarps * kKeys) {
+    if (start + kKeys <= found.from) continue;
+    uint4 k[2][kChunks], v[4][kWide];
+    #pragma unroll
+    for (int n = 0; n < 2; ++n) {
+      const T* const row = keys + inside(start + n * 8 + g) * p.ks.row + t * 8;
+      #pragma unroll
+      for (int c = 0; c < kChunks; ++c) k[n][c] = sixteen(row + c * 32);
+    }
+    #pragma unroll
+    for (int n = 0; n < 4; ++n) {
+      const T* const row = values + inside(start + n / 2 * 8 + 2 * t + n % 2) * p.vs.row + g * 8;
+      #pragma unroll
+      for (int c = 0; c < kWide; ++c) v[n][c] = sixteen(row + c * 64);
+    }
+    asm volatile("" ::: "memory");  // all are on their way
+    found.add(start, k, v);
+  }
+  found.put_into(own, share);
 }
 
 // What the warps of a block found of lane d of row r, in order: the largest score, the sum of weights, the weighted value.
@@ -133,16 +156,13 @@ inline void join_warps(const Found* found, int r, int d, f32& top, f32& total, f
 }
 )cuda";
 
-inline constexpr char kAttentionFragments[] = R"cuda(
-extern "C" __global__ void kClusterShape __launch_bounds__(32 * kWarps) attention_fragments(Params p, f32* parts, int keys_each, int chunks) {
-  __shared__ Found found[kWarps];
+// What a block does behind find_part: the warps' parts together, then those of the blocks of a cluster; or into `parts` for a second kernel.
+inline constexpr char kFragmentJoin[] = R"cuda(
+inline void join_found(const Params& p, f32* parts, Found* found, i64 b, int kv, int first) {
   const f32 minus_infinity = -from_bits(0x7f800000u);
-  const i64 b = blockIdx.z;
-  const int kv = blockIdx.y / chunks, first = blockIdx.y % chunks * 8, group = p.q_heads / p.kv_heads, rows = group * p.q_len;
+  const int group = p.q_heads / p.kv_heads, rows = group * p.q_len;
   const auto head_of = [&](int r) { return kv * group + (first + r) / p.q_len; };
   const auto query_of = [&](int r) { return (first + r) % p.q_len; };
-  const int begin_key = blockIdx.x * keys_each;
-  find_part(p, b, kv, first, begin_key, begin_key + keys_each, threadIdx.x / 32, 0, found[threadIdx.x / 32]);
   __syncthreads();
   // What the warps found together takes the place of the first.
   constexpr int kEach = (8 * kValueDim + 32 * kWarps - 1) / (32 * kWarps);
@@ -198,6 +218,15 @@ extern "C" __global__ void kClusterShape __launch_bounds__(32 * kWarps) attentio
     finish(r, d, value, largest, weights);
   }
   join_cluster();  // nobody leaves while others read
+}
+)cuda";
+
+inline constexpr char kAttentionFragments[] = R"cuda(
+extern "C" __global__ void kClusterShape __launch_bounds__(32 * kWarps) attention_fragments(Params p, f32* parts, int keys_each, int chunks) {
+  __shared__ Found found[kWarps];
+  const int kv = blockIdx.y / chunks, first = blockIdx.y % chunks * 8, begin_key = blockIdx.x * keys_each;
+  find_part(p, blockIdx.z, kv, first, begin_key, begin_key + keys_each, threadIdx.x / 32, 0, found[threadIdx.x / 32]);
+  join_found(p, parts, found, blockIdx.z, kv, first);
 }
 )cuda";
 

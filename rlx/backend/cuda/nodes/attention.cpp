@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "rlx/backend/cuda/kernels/attention.h"
+#include "rlx/backend/cuda/kernels/attention_copied.h"
 #include "rlx/backend/cuda/kernels/attention_fragments.h"
 #include "rlx/backend/cuda/kernels/attention_groups.h"
 #include "rlx/backend/cuda/kernels/attention_pipeline.h"
@@ -13,6 +14,7 @@
 #include "rlx/backend/cuda/kernels/matrix_groups.h"
 #include "rlx/backend/cuda/nodes/few_rows.h"
 #include "rlx/backend/cuda/nodes/head_maps.h"
+#include "rlx/backend/cuda/nodes/untried.h"
 
 namespace rlx::cuda {
 namespace {
@@ -36,7 +38,8 @@ class AttentionStep final : public Step {
     } else {
       prepare_tiles(r, a);
     }
-    note = cat(splits_ > 0 ? cat(splits_, splits_ == 1 ? " part" : " parts")
+    note = cat(copied_ ? "keys by the copy engine, " : "",
+               splits_ > 0 ? cat(splits_, splits_ == 1 ? " part" : " parts")
                : pipeline_ ? "matrix units of groups of warps, tiles copied ahead"
                : groups_   ? "matrix units of groups of warps"
                : matrix_   ? "matrix units"
@@ -106,6 +109,10 @@ class AttentionStep final : public Step {
     if (p_.q_len < kPipelineRows || bias_ >= 0 || p_.softcap > 0 || !(p_.scale > 0) ||
         a.mask_kind == ops::MaskKind::sliding_window)
       return false;
+    return prepare_maps(r, a);
+  }
+  // Whether the copy engine can read queries, keys and values.
+  bool prepare_maps(const Request& r, const ops::AttentionAttrs& a) {
     const int64_t heads[] = {a.num_heads, kv_heads_of(a), kv_heads_of(a)};
     for (size_t i = 0; i < 3; ++i) {
       maps_[i] = {heads_of(r.in[i], a.layout, heads[i]), heads[i], r.in[i].dtype() == DType::bf16};
@@ -193,11 +200,29 @@ class AttentionStep final : public Step {
     if (cluster_ > 1) splits_ = cluster_, keys_each_ = int((tiles + joined - 1) / joined * 64);
     warps_ = p_.head_dim > 64 || p_.value_dim > 64 ? 4 : 8;
     const std::string shape = cluster_ > 1 ? cat("__cluster_dims__(", cluster_, ", 1, 1)") : "";
-    fragments_ = device_of(r).functions().get(
-        {"attention_fragments",
-         cat(text(r, a, 32), "constexpr int kWarps = ", warps_, ", kShares = 1, kCluster = ", cluster_,
-             ";\n#define kClusterShape ", shape, "\n", kAttentionShared, kAttentionParts, kClusterBlocks,
-             kFragmentParts, kAttentionFragments)});
+    const std::string shared =
+        cat(text(r, a, 32), "constexpr int kWarps = ", warps_, ", kShares = 1, kCluster = ", cluster_,
+            ";\n#define kClusterShape ", shape, "\n", kAttentionShared, kAttentionParts, kClusterBlocks,
+            kFragmentParts, kFragmentJoin);
+    fragments_ = device_of(r).functions().get({"attention_fragments", shared + kAttentionFragments});
+    if (blocks * cluster_ >= processors) prepare_copied(r, a, shared);
+  }
+
+  // Where keys and values of many texts are read, the copy engine brings them.
+  void prepare_copied(const Request& r, const ops::AttentionAttrs& a, const std::string& shared) {
+    const auto whole = [](int lanes) { return lanes == 64 || lanes == 128; };
+    const Functions& functions = device_of(r).functions();
+    if (functions.architecture() != "sm_90a" || !takes_untried("attention_copied") || !whole(p_.head_dim) ||
+        !whole(p_.value_dim) || !prepare_maps(r, a))
+      return;
+    // Two blocks find room on a processor.
+    constexpr int64_t kRoom = 106 << 10, kSwizzle = 1024, kKeys = 16, kElement = 2, kMostSlots = 8;
+    const int64_t place = kKeys * (p_.head_dim + p_.value_dim) * kElement;
+    const int64_t slots = std::min((kRoom - kSwizzle) / (warps_ * place), kMostSlots);
+    copied_bytes_ = size_t(kSwizzle + warps_ * slots * place);
+    copied_ = device_of(r).functions().get(
+        {"attention_copied",
+         cat("constexpr int kSlots = ", slots, ", kBlocks = 2;\n", shared, kMatrixGroups, kAttentionCopied)});
   }
 
   // The same as two phases of a chain: parts of the keys, as many as there are processors, and what they found together.
@@ -243,8 +268,16 @@ class AttentionStep final : public Step {
 
   void run_split(const Launch& l, const AttentionParameters& p, bool aligned) const {
     if (fragments_ && aligned) {
-      (*fragments_)(stream_of(l).handle, {splits_, p.kv_heads * chunks_, batch_}, {32 * warps_}, 0, p,
-                    l.workspace, keys_each_, chunks_);
+      if (copied_) {
+        const Driver& d = device_.gpu()->use();
+        constexpr int kKeys = 16;
+        (*copied_)(stream_of(l).handle, {splits_, p.kv_heads * chunks_, batch_}, {32 * warps_}, copied_bytes_,
+                   p, maps_[1].encode(d, p.k, kKeys), maps_[2].encode(d, p.v, kKeys), l.workspace, keys_each_,
+                   chunks_);
+      } else {
+        (*fragments_)(stream_of(l).handle, {splits_, p.kv_heads * chunks_, batch_}, {32 * warps_}, 0, p,
+                      l.workspace, keys_each_, chunks_);
+      }
       if (cluster_ > 1 || splits_ == 1) return;
       (*join_)(stream_of(l).handle, {batch_ * p.q_heads * p.q_len}, {128}, 0, p, l.workspace, int(splits_));
       return;
@@ -272,7 +305,8 @@ class AttentionStep final : public Step {
   HeadMap maps_[3];     // q, k, v
   int64_t splits_ = 0;  // 0: one block for a tile of queries and all keys
   int keys_each_ = 0, chunks_ = 1, row_tiles_ = 1, cluster_ = 1, warps_ = 8;
-  FunctionRef plain_, matrix_, mask_tiles_, split_, split_wide_, join_, fragments_;
+  FunctionRef plain_, matrix_, mask_tiles_, split_, split_wide_, join_, fragments_, copied_;
+  size_t copied_bytes_ = 0;
   PhaseRef find_phase_, join_phase_;
   size_t phase_bytes_ = 0;
 };

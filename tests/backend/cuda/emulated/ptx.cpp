@@ -119,7 +119,7 @@ std::string memory(const Instruction& in, bool loads) {  // ld.global.nc.L1::no_
 
 std::string translate(const Instruction& in) {
   const std::string& n = in.name;
-  for (const char* nothing : {"griddepcontrol.", "prefetch", "fence", "membar", "discard", "applypriority",
+  for (const char* nothing : {"griddepcontrol.", "prefetch", "cp.async.bulk.prefetch", "fence", "membar", "discard", "applypriority",
                               "setmaxnreg", "wgmma.fence", "wgmma.commit_group", "wgmma.wait_group", "nop"})
     if (starts(n, nothing)) return call("nothing", in);
   if (starts(n, "cvt.")) {
