@@ -46,6 +46,11 @@ backend::Block sent(const std::vector<uint16_t>& from) {
   return to;
 }
 
+struct Cut {
+  FewRows p;
+  CopiedTiling t;
+};
+
 void expect_product(const FewRows& p, const CopiedTiling& t) {
   SCOPED_TRACE(cat(p.dtype, " ", p.m, " x ", p.n, " x ", p.k, p.b_row == 1 ? "" : ", turned", ", ", t.text(),
                    ", ", t.clusters, " clusters"));
@@ -77,6 +82,14 @@ void expect_product(const FewRows& p, const CopiedTiling& t) {
   EXPECT_EQ(wrong, 0);
 }
 
+// All of them are compiled together.
+void expect_products(const std::vector<Cut>& all) {
+  std::vector<CopiedTiles> made;
+  for (const Cut& c : all) made.push_back(CopiedTiles::plain(cuda::device(), c.p, 1, c.t));
+  cuda::device().functions().compile_waiting();
+  for (const Cut& c : all) expect_product(c.p, c.t);
+}
+
 FewRows sizes(DType t, int64_t m, int64_t n, int64_t k, bool turned) {
   return {.dtype = t,
           .m = m,
@@ -91,28 +104,32 @@ FewRows sizes(DType t, int64_t m, int64_t n, int64_t k, bool turned) {
 
 // Rows of every number of fragments; columns and k that are no whole number of tiles and slices.
 TEST_F(CopiedTilesOnDevice, rows_and_types) {
+  std::vector<Cut> all;
   for (const DType t : {DType::bf16, DType::f16}) {
     for (const int64_t m : {5, 8, 17, 32, 33, 64}) {
-      expect_product(sizes(t, m, 203, 328, false), {.tile = 64, .cluster = 2, .clusters = 3, .places = 3});
-      expect_product(sizes(t, m, 203, 328, true), {.tile = 64, .cluster = 2, .clusters = 3, .places = 3});
+      all.push_back({sizes(t, m, 203, 328, false), {.tile = 64, .cluster = 2, .clusters = 3, .places = 3}});
+      all.push_back({sizes(t, m, 203, 328, true), {.tile = 64, .cluster = 2, .clusters = 3, .places = 3}});
     }
   }
+  expect_products(all);
 }
 
 // Tiles of one and two rows of fragments, of groups that share slices by four, by two and not at all; blocks with several units, with and without rows that stay.
 TEST_F(CopiedTilesOnDevice, every_tiling) {
+  std::vector<Cut> all;
   for (const int64_t tile : {32, 48, 64, 80, 96, 128, 192, 256}) {
     for (const int64_t cluster : {1, 2, 4, 8}) {
       const bool kept = (tile / 16 + cluster) % 2 == 0;
       const FewRows p = sizes(DType::bf16, 12, 3 * tile - 9, 64 * cluster + 72, false);
-      expect_product(
-          p, {.tile = tile, .cluster = cluster, .clusters = 2, .places = 3, .kept = kept, .blocks = 1});
+      all.push_back(
+          {p, {.tile = tile, .cluster = cluster, .clusters = 2, .places = 3, .kept = kept, .blocks = 1}});
       if (tile % 64 == 0)
-        expect_product(
-            sizes(DType::f16, 9, 2 * tile - 8, 64 * cluster + 72, true),
-            {.tile = tile, .cluster = cluster, .clusters = 1, .places = 4, .kept = !kept, .blocks = 1});
+        all.push_back(
+            {sizes(DType::f16, 9, 2 * tile - 8, 64 * cluster + 72, true),
+             {.tile = tile, .cluster = cluster, .clusters = 1, .places = 4, .kept = !kept, .blocks = 1}});
     }
   }
+  expect_products(all);
 }
 
 // What is chosen for a shape has room and covers all columns; nothing is chosen for few rows, many rows and odd strides.

@@ -9,7 +9,6 @@
 #include "rlx/backend/cuda/kernels/matrix_groups.h"
 #include "rlx/backend/cuda/nodes/untried.h"
 #include "rlx/backend/cuda/region/printer.h"
-#include "rlx/base/error.h"
 
 namespace rlx::cuda {
 namespace {
@@ -120,31 +119,39 @@ std::vector<CopiedTiling> CopiedTiles::tilings(const Device& device, const FewRo
   return out;
 }
 
+// Operands, and all ways compiled together, are made when something is to be measured.
 int CopiedTiles::fastest_way(const Device& device, const FewRows& p, int64_t sides,
                              const std::vector<CopiedTiling>& ways, const BlasPlan* library) {
-  const Gpu& gpu = *device.gpu();
-  const auto bytes = [](int64_t elements) { return size_t(elements) * 2; };
   std::string key = cat("copied ", p.dtype, " ", p.m, " ", p.n, " ", p.k, " ", p.a_row, " ", p.c_row, " ",
                         p.b_row, " ", p.b_column, " x", sides, library ? " or the library" : "");
   for (const CopiedTiling& t : ways) key += cat("; ", t.text());
-  try {
-    const backend::Memory& memory = gpu.memory();
-    const int64_t matrix = std::max(p.b_row * p.k, p.b_column * p.n);
-    const backend::Block a(memory, bytes(std::max(p.a_row, p.k) * p.m)), b(memory, bytes(matrix * sides)),
-        c(memory, bytes(std::max(p.c_row, p.n) * p.m)),
-        workspace(memory, library ? library->workspace() + 256 : 256);
-    const std::array<const void*, kMostSides> sides_at{b.get(), b.get() + bytes(matrix * (sides - 1))};
-    const int first = library ? 1 : 0;
-    return fastest(gpu, key, int(ways.size()) + first, true,
-                   [&](Stream_* s, int way) {
-                     if (library && way == 0)
-                       return library->run(s, a.get(), b.get(), c.get(), workspace.get());
-                     plain(device, p, sides, ways[size_t(way - first)]).run(s, a.get(), sides_at, c.get());
-                   }) -
-           first;
-  } catch (const Error&) {
-    return library ? -1 : 0;  // too little memory to try
-  }
+  const int64_t matrix = std::max(p.b_row * p.k, p.b_column * p.n);
+  struct Trial {
+    backend::Block a, b, c, workspace;
+    std::vector<CopiedTiles> made;
+  };
+  std::optional<Trial> trial;
+  const auto prepare = [&] {
+    const auto block = [&](int64_t elements) {
+      return backend::Block(device.gpu()->memory(), size_t(elements) * 2);
+    };
+    trial.emplace(Trial{block(std::max(p.a_row, p.k) * p.m),
+                        block(matrix * sides),
+                        block(std::max(p.c_row, p.n) * p.m),
+                        block(library ? int64_t(library->workspace()) : 1),
+                        {}});
+    for (const CopiedTiling& t : ways) trial->made.push_back(plain(device, p, sides, t));
+    device.functions().compile_waiting();
+  };
+  const int first = library ? 1 : 0;
+  const auto queue = [&](Stream_* stream, int way) {
+    if (!trial) prepare();
+    std::byte* const b = trial->b.get();
+    if (way < first) return library->run(stream, trial->a.get(), b, trial->c.get(), trial->workspace.get());
+    trial->made[size_t(way - first)].run(stream, trial->a.get(), {b, b + size_t(matrix * (sides - 1)) * 2},
+                                         trial->c.get());
+  };
+  return fastest(*device.gpu(), key, int(ways.size()) + first, true, queue) - first;
 }
 
 std::optional<CopiedTiles> CopiedTiles::make(const Device& device, const FewRows& p,
