@@ -47,7 +47,7 @@ attention_copied(Params p, const __grid_constant__ TensorMap k_map, const __grid
     barrier_expect(full + 8 * slot, kPlace);
     #pragma unroll
     for (int c = 0; c < kTiles; ++c)
-      copy_tile(ring + slot * kPlace + c * kTileBytes, c < kKeyTiles ? k_map : v_map, lane_of(c), key, kv, b, full + 8 * slot);
+      copy_tile_once(ring + slot * kPlace + c * kTileBytes, c < kKeyTiles ? k_map : v_map, lane_of(c), key, kv, b, full + 8 * slot);
   };
   if (lane == 0) {
     for (int i = 0; i < kSlots; ++i) ask(start + i * step, i);

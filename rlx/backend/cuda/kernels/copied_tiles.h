@@ -30,24 +30,30 @@ copied_tiles(Params p, const __grid_constant__ TensorMap a_map, const __grid_con
   const int rank = kCluster > 1 ? int(rank_in_cluster()) : 0, clusters = gridDim.x / kCluster, unit0 = blockIdx.x / kCluster;
   const int slice0 = kSlices * rank / kCluster, slices = kSlices * (rank + 1) / kCluster - slice0;
   const int steps = unit0 < kUnits ? ((kUnits - 1 - unit0) / clusters + 1) * slices : 0;
-  const auto ask_weights = [&](int unit, int slice, int place) {
-    const u32 to = ring + place * kPlace, barrier = full + place * 8;
-    barrier_expect(barrier, kPlace);
+  // The tiles of one step, each with its place behind the first.
+  const auto each_tile = [&](int unit, int slice, auto ask) {
     #pragma unroll
     for (int side = 0; side < kSides; ++side) {
       const TensorMap& map = side == 0 ? w_map : other_map;
-      if (kTurned) {
-        #pragma unroll
-        for (int c = 0; c < kSideTile; c += 64)
-          copy_tile(to + (side * kSideTile + c) * 128, map, unit * kSideTile + c, (slice0 + slice) * 64, 0, 0, barrier);
-      } else {
-        copy_tile(to + side * kSideTile * 128, map, (slice0 + slice) * 64, unit * kSideTile, 0, 0, barrier);
+      #pragma unroll
+      for (int c = 0; c < kSideTile; c += kTurned ? 64 : kSideTile) {
+        const int column = unit * kSideTile + c, k = (slice0 + slice) * 64;
+        ask(map, kTurned ? column : k, kTurned ? k : column, (side * kSideTile + c) * 128);
       }
     }
+  };
+  const auto ask_weights = [&](int unit, int slice, int place) {
+    const u32 to = ring + place * kPlace, barrier = full + place * 8;
+    barrier_expect(barrier, kPlace);
+    each_tile(unit, slice, [&](const TensorMap& map, int x, int y, int at) {
+      if (kOnce) copy_tile_once(to + at, map, x, y, 0, 0, barrier); else copy_tile(to + at, map, x, y, 0, 0, barrier);
+    });
   };
   const auto ask_texts = [&](int slice, u32 to, u32 barrier) { copy_tile(to, a_map, (slice0 + slice) * 64, 0, 0, 0, barrier); };
   const auto ask_first = [&] {
     for (int i = 0; i < kPlaces && i < steps; ++i) ask_weights(unit0 + i / slices * clusters, i % slices, i);
+    for (int i = kPlaces; i < kPlaces + kAhead && i < steps; ++i)
+      each_tile(unit0 + i / slices * clusters, i % slices, [&](const TensorMap& map, int x, int y, int) { ask_ahead(map, x, y, 0, 0); });
   };
   if (threadIdx.x == 0) {
     for (int i = 0; i < kPlaces; ++i) barrier_init(full + 8 * i, 1), barrier_init(empty + 8 * i, 32 * kWarps);

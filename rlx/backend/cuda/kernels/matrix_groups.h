@@ -99,7 +99,13 @@ inline void copy_tile(u32 to, const TensorMap& map, int lane, int row, int head,
   asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], [%6];"
                :: "r"(to), "l"(&map), "r"(lane), "r"(row), "r"(head), "r"(batch), "r"(barrier) : "memory");
 }
-// The same into the second cache alone, where what other kernels write is never old.
+// The same of what is read once: it is the first to leave the second cache.
+inline void copy_tile_once(u32 to, const TensorMap& map, int lane, int row, int head, int batch, u32 barrier) {
+  constexpr u64 kEvictFirst = 0x12f0000000000000ull;  // a policy as createpolicy makes it
+  asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%2, %3, %4, %5}], [%6], %7;"
+               :: "r"(to), "l"(&map), "r"(lane), "r"(row), "r"(head), "r"(batch), "r"(barrier), "l"(kEvictFirst) : "memory");
+}
+// Into the second cache alone, where what other kernels write is never old.
 inline void ask_ahead(const TensorMap& map, int lane, int row, int head, int batch) {
   asm volatile("cp.async.bulk.prefetch.tensor.4d.L2.global.tile [%0, {%1, %2, %3, %4}];" :: "l"(&map), "r"(lane), "r"(row), "r"(head), "r"(batch) : "memory");
 }

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kLeastRows = 5, kMostRows = 64, kSlice = 64, kLine = 128, kSwizzle = 1024;
 constexpr int64_t kLeastBytes = 4 << 20, kLeastBytesOfSides = 1 << 20;  // of all weights
-constexpr int64_t kMostWarps = 8, kMostPlaces = 12, kLeastPlaces = 3, kMostBox = 256;
+constexpr int64_t kMostWarps = 8, kMostPlaces = 20, kLeastPlaces = 3, kMostBox = 256;
 constexpr size_t kMostWays = 6;
 
 int64_t up(int64_t x, int64_t unit) { return (x + unit - 1) / unit; }
@@ -41,13 +41,14 @@ int64_t clusters_of(int64_t processors, int64_t cluster) {
   return cluster <= 2 ? processors / cluster : std::max<int64_t>(processors / 16 * (16 / cluster), 1);
 }
 
-/// What a processor reads, in bytes, with rows of a counted by a half (they come from the second cache) and what joining blocks takes.
+/// What a processor reads, in bytes, with rows of a counted by a half (they come from the second cache), what joining blocks takes, and more where little is on its way.
 int64_t cost_of(const FewRows& p, int64_t sides, const CopiedTiling& t) {
-  constexpr int64_t kJoin = 6 << 10, kFinish = 2 << 10;
+  constexpr int64_t kJoin = 6 << 10, kFinish = 2 << 10, kInFlight = 64 << 10;
   const int64_t rounds = up(up(p.n, t.tile / sides), t.clusters), slices = up(up(p.k, kSlice), t.cluster);
   const int64_t weights = rounds * t.tile * slices * kLine,
                 rows = (t.kept ? 1 : rounds) * texts_of(p) * slices * kLine;
-  return weights + rows / 2 + rounds * (t.cluster > 1 ? kJoin : kFinish);
+  const int64_t missing = std::max<int64_t>(kInFlight - t.places * t.tile * kLine, 0);
+  return weights + weights / 4 * missing / kInFlight + rows / 2 + rounds * (t.cluster > 1 ? kJoin : kFinish);
 }
 
 /// The tile of the least cost for so many blocks of a cluster, or nothing where shared memory has no room.
@@ -197,10 +198,12 @@ CopiedTiles::CopiedTiles(const Device& device, const FewRows& p, int64_t sides, 
   kernel_.function = device.functions().get(
       {"copied_tiles",
        cat(sizes_text(p, sides), "constexpr int kTile = ", t.tile, ", kPlaces = ", t.places,
-           ", kCluster = ", t.cluster, ", kBlocks = ", t.blocks, ";\nconstexpr bool kTurned = ", flag(turned),
-           ", kKept = ", flag(t.kept), ", kEarly = ", flag(p.b_is_fixed), ";\n#define kClusterShape ",
-           t.cluster > 1 ? cat("__cluster_dims__(", t.cluster, ", 1, 1)") : "", "\n", hooks, kMatrixFragments,
-           kMatrixGroups, kClusterBlocks, kCopiedTiles)});
+           ", kCluster = ", t.cluster, ", kBlocks = ", t.blocks,
+           ", kAhead = ", takes_untried("copied_ahead") ? (96 << 10) / (t.tile * kLine) : 0,
+           ";\nconstexpr bool kTurned = ", flag(turned), ", kKept = ", flag(t.kept),
+           ", kOnce = ", flag(takes_untried("copied_once")), ", kEarly = ", flag(p.b_is_fixed),
+           ";\n#define kClusterShape ", t.cluster > 1 ? cat("__cluster_dims__(", t.cluster, ", 1, 1)") : "",
+           "\n", hooks, kMatrixFragments, kMatrixGroups, kClusterBlocks, kCopiedTiles)});
 }
 
 void CopiedTiles::run(Stream_* stream, const void* a, std::array<const void*, kMostSides> b, void* c) const {

@@ -187,8 +187,11 @@ std::string translate(const Instruction& in) {
   if (n == "cp.async.wait_all") return call("copy_wait_all", in);
   if (starts(n, "cp.async.mbarrier.arrive.noinc")) return call("mbarrier_copies_arrive", in);
   if (starts(n, "cp.async.bulk.tensor.") && holds(n, "shared::cluster.global") &&
-      holds(n, "mbarrier::complete_tx::bytes") && !holds(n, "multicast") && !holds(n, "im2col"))
-    return call("copy_tensor_" + in.parts[4].substr(0, 1), in);
+      holds(n, "mbarrier::complete_tx::bytes") && !holds(n, "multicast") && !holds(n, "im2col")) {
+    Instruction plain = in;
+    if (holds(n, "cache_hint")) plain.operands.pop_back();
+    return call("copy_tensor_" + in.parts[4].substr(0, 1), plain);
+  }
   if (starts(n, "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes") &&
       !holds(n, "multicast") && in.operands.size() == 4)
     return call("copy_bulk", in);
