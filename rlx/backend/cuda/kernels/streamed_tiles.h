@@ -91,17 +91,7 @@ streamed_tiles(Params p, const T* a, const T* w, i64 a_row, i64 w_row) {
     #pragma unroll
     for (int k = 0; k < 4; ++k) {
       u32 x[kPairs][2];
-      #pragma unroll
-      for (int j = 0; j + 1 < kPairs; j += 2) {
-        const int row = j * 8 + lane / 16 * 8 + lane % 8;
-        u32 both[4];
-        load4(both, rows + row * 128 + (((k * 2 + lane / 8 % 2) ^ (row % 8)) * 16));
-        x[j][0] = both[0], x[j][1] = both[1], x[j + 1][0] = both[2], x[j + 1][1] = both[3];
-      }
-      if (kPairs % 2 == 1) {
-        const int row = (kPairs - 1) * 8 + lane % 8;
-        load2(x[kPairs - 1][0], x[kPairs - 1][1], rows + row * 128 + (((k * 2 + lane / 8 % 2) ^ (row % 8)) * 16));
-      }
+      load_right(x, rows, k);
       #pragma unroll
       for (int t = 0; t < kTiles; ++t) {
         u32 v[4];
