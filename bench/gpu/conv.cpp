@@ -31,6 +31,11 @@ enum class Pass { forward, input, weight };
 // An H200: bf16 on groups of warps, FMA units in f32, memory.
 constexpr double kPeakBf16 = 790e12, kPeakF32 = 60e12, kBytesEachSecond = 4.3e12;
 
+std::string name_of(const Layer& l, DType t, Pass pass) {
+  constexpr const char* kNames[] = {"", "_dx", "_dw"};
+  return cat("conv_", l.name, kNames[size_t(pass)], "_", t);
+}
+
 void conv_layer(const Layer& l, DType t, Pass pass) {
   constexpr int64_t kBatch = 32;
   const int64_t padding = l.kernel / 2, out = (l.size + 2 * padding - l.kernel) / l.stride + 1;
@@ -55,8 +60,7 @@ void conv_layer(const Layer& l, DType t, Pass pass) {
   const double bytes = double(x.size_bytes() + y.size_bytes() + w.size_bytes());
   const double limit = std::max(flops / (t == DType::f32 ? kPeakF32 : kPeakBf16), bytes / kBytesEachSecond);
   const double seconds = seconds_of(p);
-  constexpr const char* kNames[] = {"", "_dx", "_dw"};
-  report(cat("conv_", l.name, kNames[size_t(pass)], "_", t),
+  report(name_of(l, t, pass),
          cat(rounded(flops / seconds / 1e12, "TFLOP/s"), ", ", rounded(seconds * 1e6, "us"), ", ",
              rounded(limit / seconds * 100, "% of"), " ", rounded(limit * 1e6, "us")),
          p);
@@ -70,7 +74,7 @@ std::vector<Case> conv_cases() {
   for (const DType t : {DType::f32, DType::bf16}) {
     for (const Layer& l : kLayers) {
       for (const Pass pass : {Pass::forward, Pass::input, Pass::weight})
-        out.push_back({"conv", [&l, t, pass] { conv_layer(l, t, pass); }});
+        out.push_back({name_of(l, t, pass), [&l, t, pass] { conv_layer(l, t, pass); }});
     }
   }
   return out;

@@ -1,6 +1,7 @@
 // Programs on a GPU, operands already there: ./dev gpu bench. Each line is a median over rounds of replays
 // of the recorded program.
-//   bench_gpu [NAME] [--steps | --plan]
+//   bench_gpu [PART OF A NAME].. [--steps | --plan]     all parts must be in a name: bench_gpu conv 3x3 bf16
+#include <algorithm>
 #include <cstdio>
 
 #include "bench/gpu/program.h"
@@ -206,14 +207,14 @@ std::vector<Case> cases() {
 }  // namespace rlx::bench
 
 int main(int argc, char** argv) {
-  std::string wanted;
+  std::vector<std::string> wanted;
   for (int i = 1; i < argc; ++i) {
     if (std::string_view(argv[i]) == "--steps") {
       rlx::bench::show_steps = true;
     } else if (std::string_view(argv[i]) == "--plan") {
       rlx::bench::only_plans = true;
     } else {
-      wanted = argv[i];
+      wanted.emplace_back(argv[i]);
     }
   }
   if (!rlx::bench::only_plans) {
@@ -227,7 +228,8 @@ int main(int argc, char** argv) {
   }
   int failed = 0;
   for (const auto& c : rlx::bench::cases()) {
-    if (!wanted.empty() && c.name.find(wanted) == std::string::npos) continue;
+    const auto named = [&](const std::string& part) { return c.name.find(part) != std::string::npos; };
+    if (!std::all_of(wanted.begin(), wanted.end(), named)) continue;
     try {
       c.run();
     } catch (const std::exception& e) {

@@ -6,6 +6,7 @@
 #include "rlx/ir/sample.h"
 #include "rlx/runtime/pipeline.h"
 #include "tests/backend/cuda/on_device.h"
+#include "tests/backend/cuda/untried.h"
 #include "tests/support/graphs.h"
 
 namespace rlx {
@@ -67,6 +68,27 @@ constexpr ConvCase kViews[] = {
     {"channels_last_depthwise", "x: T[2,9,8,24], w: T[24,1,3,3]",
      "conv2d(transpose(x, perm=[0,3,1,2]), w, padding=[1,1], groups=24)"},
     {"part_of_an_image", "x: T[2,24,9,11], w: T[40,24,3,3]", "conv2d(narrow(x, axis=3, start=1, len=9), w)"},
+};
+
+// What rings of slices read: eight or four elements at once, of channels, images or terms (kernels/conv_rings.h).
+constexpr ConvCase kRings[] = {
+    {"chunks", "x: T[2,128,10,9], w: T[72,128,3,3]", "conv2d(x, w, padding=[1,1])"},
+    {"chunks_with_strides", "x: T[2,64,12,11], w: T[130,64,3,3]", "conv2d(x, w, stride=[2,2], padding=[1,1])"},
+    {"chunks_in_groups", "x: T[2,128,7,7], w: T[140,64,3,3]", "conv2d(x, w, padding=[1,1], groups=2)"},
+    {"points_of_eights", "x: T[3,72,8,8], w: T[80,72,1,1]", "conv2d(x, w)"},
+    {"points_of_fours", "x: T[3,64,6,6], w: T[200,64,1,1]", "conv2d(x, w)"},
+    {"points_in_groups", "x: T[2,48,4,8], w: T[144,24,1,1]", "conv2d(x, w, groups=2)"},
+    {"points_elsewhere", "x: T[3073], w: T[80,16,1,1]",
+     "conv2d(reshape(narrow(x, axis=0, start=1, len=3072), shape=(1,16,12,16)), w)"},
+    {"volume_of_chunks", "x: T[1,64,4,5,6], w: T[70,64,3,2,3]", "conv3d(x, w, stride=[1,2,1], padding=[1,0,1])"},
+    {"weight_of_fours", "x: T[3,24,10,10], w: T[3,70,10,10]",
+     "conv2d_backward_weight(x, w, w_shape=(70,24,3,3), padding=[1,1])"},
+    {"weight_of_odd_images", "x: T[9,72,7,7], w: T[9,66,7,7]",
+     "conv2d_backward_weight(x, w, w_shape=(66,72,3,3), padding=[1,1])"},
+    {"weight_points_of_fours", "x: T[3,136,10,10], w: T[3,40,10,10]",
+     "conv2d_backward_weight(x, w, w_shape=(40,136,1,1))"},
+    {"weight_points_of_odd_images", "x: T[3,40,7,7], w: T[3,70,7,7]",
+     "conv2d_backward_weight(x, w, w_shape=(70,40,1,1))"},
 };
 
 constexpr ConvCase kBehind[] = {
@@ -162,6 +184,28 @@ TEST_F(ConvOnDevice, gradients_f32) { compare(kGradients, "f32"); }
 TEST_F(ConvOnDevice, gradients_f64) { compare(kGradients, "f64"); }
 TEST_F(ConvOnDevice, gradients_f16) { compare(kGradients, "f16"); }
 TEST_F(ConvOnDevice, gradients_bf16) { compare(kGradients, "bf16"); }
+
+TEST_F(ConvOnDevice, rings) {
+  const test::Untried on;
+  for (const char* type : {"f16", "bf16"}) compare(kRings, type);
+}
+TEST_F(ConvOnDevice, rings_forward) {
+  const test::Untried on;
+  compare(kForward, "bf16");
+}
+TEST_F(ConvOnDevice, rings_views_and_elements_behind) {
+  const test::Untried on;
+  compare(kViews, "bf16");
+  compare(kBehind, "f16");
+}
+TEST_F(ConvOnDevice, rings_gradients) {
+  const test::Untried on;
+  compare(kGradients, "bf16");
+}
+TEST_F(ConvOnDevice, rings_large) {
+  const test::Untried on;
+  compare(kLarge, "bf16");
+}
 
 // Parts of long sums are added in a fixed order.
 TEST_F(ConvOnDevice, equal_runs_give_equal_bits) {

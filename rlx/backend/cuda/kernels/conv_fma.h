@@ -2,7 +2,7 @@
 // in a ring of kStages places in shared memory, [term][channel] and [term][position]; copies into them go around registers and write zeros for what is not there.
 // Per slice a thread makes kSlice kEach^2 sums for 2 kSlice kEach numbers that it reads from shared memory, 16 bytes at a time, so that for eight a side a quarter
 // of the cycles of one load are left for every fused product. Limit: FMA units.
-// After kConvPlaces and kMatrixFragments; before it stand also T, kRows (channels of the packed weights), kM, kN, kStages, kSplits (blockIdx.z has a part of the slices each;
+// After kConvPlaces and kMatrixFragments; before it stand also T, kRows (channels of the packed weights), kM, kN, kStages, kLanes, kSplits (blockIdx.z has a part of the slices each;
 // 1: results go to y).
 #pragma once
 
@@ -82,7 +82,9 @@ extern "C" __global__ void __launch_bounds__(kThreads) conv_fma(const T* x, cons
     if (first + i < last) ask(first + i, i);
     commit();
   }
-  const u32 tx = tid % (kN / kEach), ty = tid / (kN / kEach);
+  // A warp is kLanes threads along positions and the rest along channels: with 8 x 4 of them each load of 16 bytes meets every bank once.
+  constexpr u32 kWarpsN = kN / kEach / kLanes;
+  const u32 tx = tid / 32 % kWarpsN * kLanes + tid % kLanes, ty = tid / 32 / kWarpsN * (32 / kLanes) + tid % 32 / kLanes;
   T sums[kEach][kEach] = {};
   u32 stage = 0, free = kStages - 1;
   #pragma unroll 1

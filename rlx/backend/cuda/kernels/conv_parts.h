@@ -4,8 +4,13 @@
 
 namespace rlx::cuda {
 
-// w as [group][kRows][kSlices kSlice] or, kTurned, [group][kSlices kSlice][kRows], with zeros where nothing is. Tiles of 32 x 32 are turned in shared memory.
+// w as [group][kRows][kSlices kSlice] or, kTurned, [group][kSlices kSlice][kRows], with zeros where nothing is. Tiles of 32 x 32 are turned in shared memory. With kTileM as the places of
+// conv_rings.h: [group][kRows / kTileM][kSlices][kTileM][64], pieces of 8 elements as conv_pieces.h tells.
 inline constexpr char kConvPack[] = R"cuda(
+inline i64 in_places(u32 m, u32 k) {
+  constexpr u32 kTile = kTileM > 0 ? kTileM : 1;
+  return (i64(m / kTile * kSlices + k / 64) * kTile + m % kTile) * 64 + ((k % 64 / 8) ^ m % 8) * 8 + k % 8;
+}
 extern "C" __global__ void __launch_bounds__(256) conv_pack(const T* w, T* to) {
   constexpr u32 kAll = kSlices * kSlice;
   __shared__ T tile[32][33];
@@ -20,7 +25,7 @@ extern "C" __global__ void __launch_bounds__(256) conv_pack(const T* w, T* to) {
     T v{};
     if (t.there && m < kOutputs) v = w[int(group * kOutputs + m) * kWsOuter + at];
     if (kTurned) tile[lane][i] = v;
-    else if (k < kAll && m < kRows) to[i64(m) * kAll + k] = v;
+    else if (k < kAll && m < kRows) to[kTileM > 0 ? in_places(m, k) : i64(m) * kAll + k] = v;
   }
   if (!kTurned) return;
   __syncthreads();
@@ -31,17 +36,16 @@ extern "C" __global__ void __launch_bounds__(256) conv_pack(const T* w, T* to) {
 }
 )cuda";
 
-// y from parts [kSplits][group][output][position], added in this order.
+// y from parts [kSplits][group][output][column], added in this order.
 inline constexpr char kConvSum[] = R"cuda(
 extern "C" __global__ void __launch_bounds__(256) conv_sum(const Acc* parts, Params y) {
-  constexpr i64 kAll = i64(kGroups) * kOutputs * kPositions;
+  constexpr i64 kAll = i64(kGroups) * kOutputs * kColumns;
   const i64 e = i64(blockIdx.x) * 256 + threadIdx.x;
-  if (e >= kAll) return;
+  if (e >= kAll || !is_column(u32(e % kColumns))) return;
   Acc sum = 0;
   #pragma unroll 8
   for (int s = 0; s < kSplits; ++s) sum += parts[s * kAll + e];
-  const u32 channel = u32(e / kPositions), p = u32(e % kPositions);
-  finish(y, result_at(p) + i64(channel) * kYsChannel, sum);
+  finish(y, result_at(position_of(u32(e % kColumns))) + e / kColumns * kYsChannel, sum);
 }
 )cuda";
 

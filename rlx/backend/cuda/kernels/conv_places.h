@@ -5,7 +5,9 @@
 //   kAlong   terms are (ci, tap) and neighbouring lanes take neighbouring terms: kernels as large as an image, the gradient in the weights.
 //            Otherwise terms are (tap, ci) and neighbouring lanes take neighbouring positions
 //   kSub     so many terms that begin at a multiple of it have one tap (1, 2, 4 or 8): the channels of a tap are filled up to a multiple
+//   kChunk   0, or (terms are not along) terms are (kChunk channels, tap, one of them): neighbouring slices meet nearly the same elements of x
 //   kSlice   terms that are in shared memory together
+//   kAcross  columns of the product are (o, n), n filled up to a multiple of 8, instead of positions (n, o)
 // All sizes are constants, so that quotients are products and shifts. What happens to a result is said by nodes/conv_steps.cpp:
 //   Params                       where results go, and what the operators behind the convolution read
 //   kPlain, T* plain_results(p)  results are stored as they are, there
@@ -18,6 +20,9 @@ inline constexpr char kConvPlaces[] = R"cuda(
 constexpr u32 kTaps = kW0 * kW1 * kW2, kPositions = kBatch * kY0 * kY1 * kY2;
 constexpr u32 kPadded = kAlong ? kInputs : (kInputs + kSub - 1) / kSub * kSub;
 constexpr u32 kDepth = kTaps * kPadded, kSlices = (kDepth + kSlice - 1) / kSlice;
+constexpr u32 kOfImage = kY0 * kY1 * kY2, kImages = (kBatch + 7) / 8 * 8, kColumns = kAcross ? kOfImage * kImages : kPositions;
+inline bool is_column(u32 c) { return c < kColumns && (!kAcross || c % kImages < kBatch); }
+inline u32 position_of(u32 c) { return kAcross ? c % kImages * kOfImage + c / kImages : c; }
 
 // Of a position: where its term of tap 0 and channel 0 lies in x, and the coordinates of that; of a tap: what it adds to them.
 struct alignas(16) Place { i32 at, i0, i1, i2; };
@@ -38,6 +43,8 @@ inline bool inside(const Place& p, const Place& t) {
 struct Term { u32 tap, input; bool there; };
 inline Term term_of(u32 k) {
   if (kAlong) return {k % kTaps, k / kTaps, k < kDepth};
+  constexpr u32 kEachChunk = kChunk > 0 ? kChunk : 1;
+  if (kChunk > 0) return {k / kEachChunk % kTaps, k / (kEachChunk * kTaps) * kEachChunk + k % kEachChunk, k < kDepth};
   return {k / kPadded, k % kPadded, k < kDepth && (kPadded == kInputs || k % kPadded < kInputs)};
 }
 inline int weight_at(const Term& t) {

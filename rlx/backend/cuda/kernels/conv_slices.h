@@ -4,35 +4,23 @@
 //   along positions   a lane has one position and reads 8 channels of a tap, which are one piece; lanes of a warp are neighbours in memory, and one question for the borders does for all 8
 //   along terms       a warp has a position, a lane two neighbouring terms
 // An element of x costs some two instructions along positions, some seven along terms.
-// After kConvPlaces and kMatrixFragments; before it stand also T, kRows, kM, kN, kWarpM (kWarpM x 32 of a tile for each warp), kNumbers (16 or 32), kSplits (as in conv_fma.h), kBlocks (of a processor) and
+// After kConvPlaces, kMatrixFragments, kConvPieces and kConvResults; before it stand also T, kRows, kM, kN, kWarpM (kWarpM x 32 of a tile for each warp), kNumbers (16 or 32), kSplits (as in conv_fma.h), kBlocks (of a processor) and
 //   kDirect   w is read where it lies: pieces of 8 terms are runs that begin at multiples of 8 elements. Otherwise it is packed, [group][kRows][64 kSlices]
 #pragma once
 
 namespace rlx::cuda {
 
 inline constexpr char kConvSlices[] = R"cuda(
-constexpr int kWarps = kM / kWarpM * (kN / 32), kThreads = 32 * kWarps;
+constexpr int kThreads = kWriters, kWarps = kThreads / 32;  // kM / kWarpM times kN / 32
 constexpr int kPlaceBytes = (kM + kN) * 128, kPhases = kN * 64 / (kThreads * kNumbers);
 constexpr u32 kTurns = kAlong ? kNumbers / 2 : kNumbers / 8;  // rows or pieces of a turn
 constexpr bool kPaired = kAlong && kW2 % 2 == 0;              // two terms of a lane are neighbours on the last axis
 constexpr u32 kTilesM = kRows / kM, kEachSplit = (kSlices + kSplits - 1) / kSplits;
 
-// 16 bytes, or zeros.
-inline void copy16(u32 to, const T* from, bool there, bool aligned) {
-  if (aligned) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"(to), "l"(from), "r"(there ? 16 : 0) : "memory");
-    return;
-  }
-  u32 v[4];
-  #pragma unroll
-  for (int i = 0; i < 4; ++i) v[i] = there ? from[2 * i].bits | u32(from[2 * i + 1].bits) << 16 : 0;
-  asm volatile("st.shared.v4.b32 [%0], {%1,%2,%3,%4};" :: "r"(to), "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3]) : "memory");
-}
 inline void put16(u32 to, const u32 (&v)[4]) {
   asm volatile("st.shared.v4.b32 [%0], {%1,%2,%3,%4};" :: "r"(to), "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3]) : "memory");
 }
 inline void put4(u32 to, u32 v) { asm volatile("st.shared.b32 [%0], %1;" :: "r"(to), "r"(v) : "memory"); }
-inline u32 piece_at(u32 row, u32 piece) { return row * 128 + ((piece ^ row % 8) * 16); }
 
 // The tile of a block and what a thread brings of its slices.
 struct Slices {
@@ -67,9 +55,9 @@ struct Slices {
       const u32 row = e / 8, piece = e % 8, k = slice * 64 + piece * 8;
       if (kDirect) {
         const bool ok = k < kDepth && m0 + row < kOutputs;
-        copy16(to + piece_at(row, piece), w + (ok ? int(group * kOutputs + m0 + row) * kWsOuter + weight_at(term_of(k)) : 0), ok, aligned);
+        copy_run<8>(to + piece_at(row, piece), w + (ok ? int(group * kOutputs + m0 + row) * kWsOuter + weight_at(term_of(k)) : 0), ok, aligned);
       } else {
-        copy16(to + piece_at(row, piece), w + row * (kSlices * 64) + k, true, true);
+        copy_run<8>(to + piece_at(row, piece), w + row * (kSlices * 64) + k, true, true);
       }
     }
     if (!kAlong) return;
@@ -145,56 +133,19 @@ struct Slices {
     commit();
   }
 
-  // Sums of 16 Tall channels from row0 and 8 Wide positions from column0 on. Parts go out as they lie; results go through shared memory, so that neighbours are written together.
+  // Sums of 16 Tall channels from row0 and 8 Wide positions from column0 on.
   template <int Tall, int Wide> void write(const f32 (&sums)[Tall][Wide][4], u32 row0, u32 column0, const Params& y, f32* parts, void* shared) const {
-    const u32 lane = tid % 32;
     if (kSplits > 1) {
       #pragma unroll
-      for (u32 i = 0; i < Tall; ++i) {
-        #pragma unroll
-        for (u32 h = 0; h < 2; ++h) {
-          const u32 m = m0 + row0 + i * 16 + h * 8 + lane / 4;
-          if (m >= kOutputs) continue;
-          f32* const row = parts + (i64(blockIdx.z * kGroups + group) * kOutputs + m) * kPositions;
-          #pragma unroll
-          for (u32 j = 0; j < 2 * Wide; ++j) {
-            const u32 p = p0 + column0 + j / 2 * 8 + lane % 4 * 2 + j % 2;
-            if (p < kPositions) row[p] = sums[i][j / 2][h * 2 + j % 2];
-          }
-        }
-      }
+      for (u32 i = 0; i < Tall; ++i) write_parts(sums[i], m0 + row0 + i * 16, p0 + column0, group, parts);
       return;
     }
     __syncthreads();  // nobody reads slices any more
-    constexpr u32 kLine = kN + 8;  // rows of 8 meet different banks
-    // Sums that are rounded here once are the results of the convolution, whatever is done to them.
     T* const tile = static_cast<T*>(shared);
     #pragma unroll
-    for (u32 i = 0; i < Tall; ++i) {
-      #pragma unroll
-      for (u32 j = 0; j < Wide; ++j) {
-        #pragma unroll
-        for (u32 e = 0; e < 4; ++e)
-          put(tile[(row0 + i * 16 + e / 2 * 8 + lane / 4) * kLine + column0 + j * 8 + lane % 4 * 2 + e % 2], sums[i][j][e]);
-      }
-    }
+    for (u32 i = 0; i < Tall; ++i) keep_results(sums[i], row0 + i * 16, column0, tile);
     __syncthreads();
-    // Two neighbours are one word where images are runs of even size.
-    constexpr bool kRuns = kYs2 == 1 && (kY1 == 1 || kYs1 == kY2) && (kY0 == 1 || kYs0 == kY1 * kY2) && (kY0 * kY1 * kY2) % 2 == 0 &&
-                           kYsFirst % 2 == 0 && kYsChannel % 2 == 0 && (kBatch == 1 || kYsOuter % 2 == 0);
-    if (kPlain && kRuns && reinterpret_cast<u64>(plain_results(y)) % 4 == 0) {
-      const u32 column = tid % (kN / 2) * 2, p = p0 + column;
-      if (p >= kPositions) return;
-      const i64 at = result_at(p);
-      #pragma unroll 4
-      for (u32 row = tid / (kN / 2); row < kM && m0 + row < kOutputs; row += kThreads / (kN / 2))
-        *reinterpret_cast<u32*>(plain_results(y) + at + i64(group * kOutputs + m0 + row) * kYsChannel) = *reinterpret_cast<const u32*>(tile + row * kLine + column);
-      return;
-    }
-    if (!there) return;
-    const i64 at = result_at(p0 + mine);
-    #pragma unroll 4
-    for (u32 row = tid / kN; row < kM && m0 + row < kOutputs; row += kThreads / kN) finish(y, at + i64(group * kOutputs + m0 + row) * kYsChannel, as_f32(tile[row * kLine + mine]));
+    write_results(tile, m0, p0, group, y);
   }
 };
 )cuda";

@@ -4,11 +4,12 @@
 #include "rlx/backend/cuda/kernels/conv_fma.h"
 #include "rlx/backend/cuda/kernels/conv_groups.h"
 #include "rlx/backend/cuda/kernels/conv_mma.h"
-#include "rlx/backend/cuda/kernels/conv_parts.h"
+#include "rlx/backend/cuda/kernels/conv_pieces.h"
+#include "rlx/backend/cuda/kernels/conv_results.h"
 #include "rlx/backend/cuda/kernels/conv_slices.h"
 #include "rlx/backend/cuda/kernels/matrix_fragments.h"
 #include "rlx/backend/cuda/kernels/matrix_groups.h"
-#include "rlx/backend/cuda/nodes/conv_steps.h"
+#include "rlx/backend/cuda/nodes/conv_rings.h"
 #include "rlx/backend/cuda/nodes/conv_tiles.h"
 #include "rlx/backend/cuda/nodes/element_kernel.h"
 
@@ -78,36 +79,35 @@ std::unique_ptr<Step> prepare_direct(const Request& r) {
 
 // Weights in the order of the tiles where those cannot read them as they lie, the products, and the sum of parts.
 ConvPlan plan_conv_tiles(const Device& device, const ConvPart& p, const ConvResults& results) {
+  if (auto plan = plan_conv_rings(device, p, results)) return *std::move(plan);
   const ConvTiling t = tiling_of(p, conv_processors(device));
   const bool direct = is_direct(p, t);
   const auto flag = [](bool b) { return b ? "true" : "false"; };
   const std::string head =
       conv_head(p, results,
-                cat("constexpr bool kAlong = ", flag(t.along), ", kTurned = ", flag(!t.matrix_units),
-                    ", kDirect = ", flag(direct), ";\nconstexpr int kSub = ", t.sub, ", kSlice = ", t.slice,
+                cat("constexpr bool kAlong = ", flag(t.along), ", kAcross = false, kTurned = ", flag(!t.matrix_units),
+                    ", kDirect = ", flag(direct), ";\nconstexpr int kSub = ", t.sub, ", kChunk = 0, kTileM = 0, kSlice = ", t.slice,
                     ", kSplits = ", t.splits, ";\nconstexpr u32 kRows = ", t.rows, ";\n"));
   const std::string tile =
       cat("constexpr int kM = ", t.m, ", kN = ", t.n, ", kStages = ", t.stages, ", kWarpM = ", t.warp_m,
-          ", kBlocks = ", t.blocks, ", kNumbers = ", t.numbers, ";\n", kMatrixFragments);
+          ", kBlocks = ", t.blocks, ", kNumbers = ", t.numbers, ", kWriters = ", t.threads, ", kLanes = ", t.lanes, ";\n",
+          kMatrixFragments);
+  const std::string slices = t.matrix_units ? cat(kConvPieces, kConvResults, kConvSlices) : "";
   ConvPlan plan;
   if (!direct) {
     plan.packed = size_t(t.packed(p)) * dtype_size(p.dtype);
-    plan.launches.push_back({device.functions().get({"conv_pack", head + kConvPack}),
-                             {(t.slices * t.slice + 31) / 32, (t.rows + 31) / 32, p.groups},
-                             {256},
-                             0,
-                             {ConvArg::w, ConvArg::packed}});
+    plan.launches.push_back(conv_pack(device, p, t.rows, t.slices * t.slice, head));
   }
   const Source products = t.groups
-                              ? Source{"conv_groups", head + tile + kMatrixGroups + kConvSlices + kConvGroups}
-                          : t.matrix_units ? Source{"conv_mma", head + tile + kConvSlices + kConvMma}
+                              ? Source{"conv_groups", head + tile + kMatrixGroups + slices + kConvGroups}
+                          : t.matrix_units ? Source{"conv_mma", head + tile + slices + kConvMma}
                                            : Source{"conv_fma", head + tile + kConvFma};
   plan.launches.push_back({device.functions().get(products),
                            {t.tiles(p), p.groups, t.splits},
                            {t.threads},
                            size_t(t.shared),
                            {ConvArg::x, direct ? ConvArg::w : ConvArg::packed, ConvArg::y, ConvArg::sums}});
-  if (t.splits > 1) plan.launches.push_back(conv_sum(device, p, head));
+  if (t.splits > 1) plan.launches.push_back(conv_sum(device, p.groups * p.outputs * p.positions(), head));
   plan.sums = conv_sum_bytes(p, t.splits);
   plan.note =
       cat(t.groups         ? "groups of warps, "

@@ -43,7 +43,7 @@ ConvPlan plan_few(const Device& device, const ConvPart& p, const ConvResults& re
   const int64_t each = each_of(p), out = channels_of(p);
   const std::string head =
       conv_head(p, results,
-                cat("constexpr bool kAlong = false;\nconstexpr int kSub = 1, kSlice = 1, kEach = ", each,
+                cat("constexpr bool kAlong = false, kAcross = false;\nconstexpr int kSub = 1, kChunk = 0, kSlice = 1, kEach = ", each,
                     ", kOut = ", out, ";\n"));
   const int64_t threads = p.batch * p.y[0] * ((p.y[1] + each - 1) / each) * p.y[2];
   ConvPlan plan;
@@ -64,14 +64,14 @@ ConvPlan plan_long(const Device& device, const ConvPart& p, const ConvResults& r
       std::max<int64_t>(1, std::min((4 * processors + blocks - 1) / blocks, terms / (8 * 256)));
   const std::string head = conv_head(
       p, results,
-      cat("constexpr bool kAlong = true;\nconstexpr int kSub = 1, kSlice = 1, kSplits = ", splits, ";\n"));
+      cat("constexpr bool kAlong = true, kAcross = false;\nconstexpr int kSub = 1, kChunk = 0, kSlice = 1, kSplits = ", splits, ";\n"));
   ConvPlan plan;
   plan.launches = {{device.functions().get({"conv_long", head + kConvLong}),
                     {p.batch, p.groups * p.outputs, splits},
                     {256},
                     0,
                     {ConvArg::x, ConvArg::w, ConvArg::y, ConvArg::sums}}};
-  if (splits > 1) plan.launches.push_back(conv_sum(device, p, head));
+  if (splits > 1) plan.launches.push_back(conv_sum(device, p.groups * p.outputs * p.positions(), head));
   plan.sums = conv_sum_bytes(p, splits);
   plan.note =
       cat("a block for the results of one channel", splits > 1 ? cat(", terms in ", splits, " parts") : "");

@@ -18,14 +18,23 @@ class PartsStep final : public Step {
  public:
   PartsStep(const Request& r, const ConvNode& node, PlanConv plan)
       : x_(node.x), w_(node.w), members_(node.results.members), bytes_(size_t(r.out[0].shape.size_bytes())) {
+    size_t rest = 0;
+    FunctionRef turn;
     for (const ConvPart& p : conv_parts(r)) {
       if (p.inputs * p.taps() == 0) {
         fills_ = true;
         continue;
       }
       plans_.push_back(plan(device_of(r), p, node.results));
-      workspace = std::max(workspace, aligned(plans_.back().packed) + plans_.back().sums + kAlignment);
+      ConvPlan& added = plans_.back();
+      turned_ = std::max(turned_, aligned(added.turned));
+      rest = std::max(rest, aligned(added.packed) + added.sums);
+      // x that the part before has turned lies there still.
+      const bool turns = added.turned > 0 && added.launches.front().args.back() == ConvArg::turned;
+      if (turns && added.launches.front().function == turn) added.launches.erase(added.launches.begin());
+      else if (turns) turn = added.launches.front().function;
     }
+    workspace = turned_ + rest + kAlignment;
     note = plans_.empty() ? "zeros" : plans_.front().note;
     if (plans_.size() > 1) note += cat("; ", plans_.size(), " classes of results");
   }
@@ -34,11 +43,12 @@ class PartsStep final : public Step {
     Stream& s = stream_of(l);
     if (fills_) check(s.gpu.use().MemsetD8Async(device_pointer(l.out[0]), 0, bytes_, s.handle), "a fill");
     const size_t over = reinterpret_cast<uintptr_t>(l.workspace) % kAlignment;
-    std::byte* const place = l.workspace + (over == 0 ? 0 : kAlignment - over);
+    std::byte* const turned = l.workspace + (over == 0 ? 0 : kAlignment - over);
+    std::byte* const place = turned + turned_;
     std::vector<std::byte*> results;  // Params
     for (const int m : members_) results.push_back(m >= 0 ? l.in[m] : l.out[-1 - m]);
     for (const ConvPlan& p : plans_) {
-      std::byte* places[] = {l.in[x_], l.in[w_], nullptr, place, place + aligned(p.packed)};
+      std::byte* places[] = {l.in[x_], l.in[w_], nullptr, place, place + aligned(p.packed), turned};
       for (const ConvLaunch& k : p.launches) {
         std::vector<void*> parameters;
         for (const ConvArg a : k.args)
@@ -52,7 +62,7 @@ class PartsStep final : public Step {
   int x_, w_;
   std::vector<int> members_;
   std::vector<ConvPlan> plans_;
-  size_t bytes_;
+  size_t bytes_, turned_ = 0;
   bool fills_ = false;
 };
 
@@ -90,9 +100,18 @@ std::string conv_head(const ConvPart& p, const ConvResults& results, const std::
              constants_of(p), constants, results.text, kConvPlaces);
 }
 
-ConvLaunch conv_sum(const Device& device, const ConvPart& p, const std::string& head) {
+ConvLaunch conv_pack(const Device& device, const ConvPart& p, int64_t rows, int64_t terms,
+                     const std::string& head) {
+  return {device.functions().get({"conv_pack", head + kConvPack}),
+          {(terms + 31) / 32, (rows + 31) / 32, p.groups},
+          {256},
+          0,
+          {ConvArg::w, ConvArg::packed}};
+}
+
+ConvLaunch conv_sum(const Device& device, int64_t sums, const std::string& head) {
   return {device.functions().get({"conv_sum", head + kConvSum}),
-          blocks_for(p.groups * p.outputs * p.positions()),
+          blocks_for(sums),
           {256},
           0,
           {ConvArg::sums, ConvArg::y}};

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "rlx/backend/cuda/nodes/untried.h"
+
 namespace rlx::cuda {
 namespace {
 
@@ -33,7 +35,7 @@ double cycles_of(const ConvPart& p, const ConvTiling& t, int64_t processors) {
   const int64_t blocks = t.tiles(p) * p.groups * t.splits, each = (blocks + processors - 1) / processors;
   const double slices = double((t.slices + t.splits - 1) / t.splits);
   double cycles = double(each) * (slices * cycles_of_slice(p, t) + kBlockCycles);
-  if (each == 1) cycles *= t.threads >= 256 ? 1.25 : 1.5;
+  if (each == 1) cycles *= takes_untried("conv_lanes") && !t.matrix_units ? 2 : t.threads >= 256 ? 1.25 : 1.5;
   if (t.splits > 1) {
     const double bytes =
         double(p.groups * p.outputs * p.positions()) * double(t.splits) * (p.dtype == DType::f64 ? 16 : 8);
@@ -73,6 +75,7 @@ std::vector<ConvTiling> shapes_for(const ConvPart& p, bool hopper) {
   for (ConvTiling& t : out) {
     t.threads = t.m * t.n / (each * each);
     t.stages = 3;
+    t.lanes = takes_untried("conv_lanes") ? 8 : std::min<int64_t>(t.n / each, 16);
     t.shared = t.stages * t.slice * (t.m + t.n + 16 / size) * size;
   }
   return out;

@@ -1,0 +1,255 @@
+#include "rlx/backend/cuda/nodes/conv_rings.h"
+
+#include <algorithm>
+
+#include "rlx/backend/cuda/kernels/conv_pieces.h"
+#include "rlx/backend/cuda/kernels/conv_results.h"
+#include "rlx/backend/cuda/kernels/conv_rings.h"
+#include "rlx/backend/cuda/kernels/conv_turn.h"
+#include "rlx/backend/cuda/kernels/matrix_groups.h"
+#include "rlx/backend/cuda/nodes/conv_tiles.h"
+#include "rlx/backend/cuda/nodes/untried.h"
+
+namespace rlx::cuda {
+namespace {
+
+int64_t padded(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
+
+// Whether the elements of an image of these extents are neighbours.
+bool is_run(const ConvPart::Strides& s, const Axes& extents) {
+  int64_t next = 1;
+  for (size_t d = 3; d-- > 0;) {
+    if (extents[d] != 1 && s.axis[d] != next) return false;
+    next *= extents[d];
+  }
+  return true;
+}
+
+// How many elements of an image that is a run may be copied at once: 8, 4, or 1 where that is no gain.
+int64_t run_in_image(const ConvPart::Strides& s, const Axes& extents) {
+  if (!is_run(s, extents)) return 1;
+  for (const int64_t n : {8, 4}) {
+    if (product_of(extents) % n == 0 && s.outer % n == 0 && s.channel % n == 0 && s.offset % n == 0) return n;
+  }
+  return 1;
+}
+
+// Every result meets the element of x at its own place alone.
+bool is_points(const ConvPart& p) {
+  return p.taps() == 1 && p.x == p.y && p.start == Axes{0, 0, 0} &&
+         (product_of(p.x) == 1 || p.stride == Axes{1, 1, 1});
+}
+
+// The kernel is as large as the image and meets it once.
+bool is_whole_image(const ConvPart& p) {
+  return product_of(p.y) == 1 && p.w == p.x && p.start == Axes{0, 0, 0} && p.dilation == Axes{1, 1, 1};
+}
+
+// Channels are neighbours, and 8 of them begin at multiples of 16 bytes from the first address on.
+bool is_channels_last(const ConvPart& p) {
+  const auto& s = p.xs;
+  const auto whole = [&](size_t d) { return p.x[d] == 1 || s.axis[d] % 8 == 0; };
+  return s.channel == 1 && p.inputs % 8 == 0 && s.offset % 8 == 0 && (p.batch == 1 || s.outer % 8 == 0) && whole(0) &&
+         whole(1) && whole(2);
+}
+
+// x as kConvTurn leaves it: [outer][image][inner].
+void turn(ConvForm& f, bool channels_inside) {
+  ConvPart& p = f.part;
+  const int64_t inner = padded(channels_inside ? p.groups * p.inputs : p.batch, 8), image = product_of(p.x) * inner;
+  p.xs = {.outer = channels_inside ? image : 1, .channel = channels_inside ? 1 : image};
+  p.xs.axis = {p.x[1] * p.x[2] * inner, p.x[2] * inner, inner};
+  f.turns_x = true;
+}
+
+constexpr int64_t kMostElements = int64_t(1) << 30;  // offsets have 32 bits
+
+}  // namespace
+
+int64_t ConvForm::terms() const { return part.taps() * (along || sideways ? part.inputs : padded(part.inputs, 8)); }
+int64_t ConvForm::columns() const {
+  return across ? product_of(part.y) * padded(part.batch, 8) : part.positions();
+}
+
+std::optional<ConvForm> form_of(const ConvPart& p) {
+  if ((p.dtype != DType::f16 && p.dtype != DType::bf16)) return std::nullopt;
+  ConvForm f{.part = p, .along = is_along(p)};
+  if (f.along) {
+    if (p.groups > 1) return std::nullopt;
+    if (const int64_t run = run_in_image(p.xs, p.x); is_whole_image(p) && run > 1) {
+      f.run = run;
+    } else {
+      if (p.batch < 8 && p.batch * product_of(p.y) < 64) return std::nullopt;  // most of a tile would be empty
+      if (padded(p.batch, 8) * p.inputs * product_of(p.x) > kMostElements) return std::nullopt;
+      f.sideways = f.across = true;
+      turn(f, false);
+    }
+    f.run_w = run_in_image(p.ws, p.w);
+    f.direct = f.run_w > 1;
+    if (!f.direct) f.run_w = 8;
+    return f;
+  }
+  if (p.groups > 1 && p.inputs % 8 != 0) return std::nullopt;
+  if (const int64_t run = run_in_image(p.xs, p.x); is_points(p) && run > 1) {
+    f.sideways = true;
+    f.run = run;
+    return f;
+  }
+  f.chunked = p.inputs % 64 == 0;
+  if (is_channels_last(p)) return f;
+  if (p.batch * product_of(p.x) * padded(p.groups * p.inputs, 8) > kMostElements) return std::nullopt;
+  turn(f, true);
+  return f;
+}
+
+namespace {
+
+// ---- the model ----
+
+constexpr double kBlockCycles = 2600;  // to the first product, and from the last one to the last result
+constexpr double kKernelCycles = 3000;
+constexpr double kBytesEachCycle = 2400;  // of the whole memory
+constexpr double kCacheBytesEachCycle = 44;  // from the second cache to one processor
+constexpr int64_t kMostParts = 64 << 20;     // bytes of parts of sums
+constexpr int64_t kSharedBytes = 227 << 10, kShare = 200 << 10;  // what is left is the first cache, for slices of neighbouring taps
+
+// Cycles of a processor for one slice of one tile: 2,048 products a cycle; 128 bytes of shared memory a cycle, which are written once, read by the units (64 x 16 of w and all columns for each
+// product) and, for x, read in the first cache before; and the way from the second cache, which neighbouring taps go once.
+double cycles_of_slice(const ConvForm& f, const RingTiling& t) {
+  const double m = double(t.m), n = double(t.n);
+  const double units = m * n * 64 / 2048;
+  const double shared = (m + n) + m / 64 * (64 + n) + n + (f.direct ? m : 0);
+  const bool again = !f.sideways && !f.along && f.part.taps() > 2;
+  const double cache = (m + (again ? n / 3 : n)) * 128 / kCacheBytesEachCycle;
+  return std::max({units, shared, cache}) * 1.1;
+}
+
+double cycles_of(const ConvForm& f, const RingTiling& t, int64_t processors) {
+  const ConvPart& p = f.part;
+  const int64_t blocks = t.tiles(f) * p.groups * t.splits, each = (blocks + processors - 1) / processors;
+  const int64_t turns = (each + t.blocks - 1) / t.blocks;  // blocks that share a processor begin and end together
+  const double slices = double((t.slices + t.splits - 1) / t.splits);
+  double cycles = double(each) * slices * cycles_of_slice(f, t) + double(turns) * kBlockCycles;
+  if (t.splits > 1)
+    cycles += double(p.groups * p.outputs * f.columns() * t.splits) * 8 / kBytesEachCycle + kKernelCycles;
+  return cycles;
+}
+
+}  // namespace
+
+RingTiling ring_tiling_of(const ConvForm& f, int64_t processors) {
+  RingTiling best;
+  double least = -1;
+  const int64_t slices = (f.terms() + 63) / 64;
+  const int64_t part = f.part.groups * f.part.outputs * f.columns() * 4;
+  for (const int64_t m : {64, 128, 256}) {
+    if (m > 64 && f.part.outputs <= m / 2) break;
+    for (int64_t n = f.sideways ? 64 : 48; n <= 256; n += f.sideways ? 64 : 16) {
+      for (const int64_t blocks : {1, 2}) {
+        RingTiling t{.m = m, .n = n, .blocks = blocks, .slices = slices, .rows = padded(f.part.outputs, m)};
+        // n / 2 sums of a thread and some forty registers beside them.
+        const int64_t registers = std::min<int64_t>(65536 / (t.threads() * blocks) / 8 * 8, 255);
+        if (n / 2 + 40 > registers) continue;
+        t.stages = std::min<int64_t>(kShare / blocks / t.place_bytes(), 6);
+        if (t.stages < 3 || t.shared() * blocks > kSharedBytes) continue;
+        for (int64_t splits = 1; splits <= std::min<int64_t>(slices, 256); splits += std::max<int64_t>(1, splits / 8)) {
+          if (splits > 1 && part * splits > kMostParts) break;
+          const int64_t each = (slices + splits - 1) / splits;
+          t.splits = (slices + each - 1) / each;  // no part is empty
+          const double cycles = cycles_of(f, t, processors);
+          if (least < 0 || cycles < least) best = t, least = cycles;
+        }
+      }
+    }
+  }
+  return best;
+}
+
+namespace {
+
+// 64 channels x n columns x 16 terms, added to the sums.
+std::string multiply_text(int64_t n, DType type, bool turned) {
+  std::string sums, operands;
+  for (int64_t i = 0; i < n / 2; ++i) {
+    sums += cat(i == 0 ? "" : ",", "%", i);
+    operands += cat(i == 0 ? "" : ", ", "\"+f\"(d[", i / 4, "][", i % 4, "])");
+  }
+  const char* const name = type == DType::f16 ? "f16" : "bf16";
+  return cat("inline void multiply_columns(f32 (&d)[", n / 8, "][4], u64 a, u64 b) {\n  asm volatile(\"{\\n.reg .pred more;\\nsetp.ne.b32 more, %",
+             n / 2 + 2, ", 0;\\nwgmma.mma_async.sync.aligned.m64n", n, "k16.f32.", name, ".", name, " {", sums, "}, %",
+             n / 2, ", %", n / 2 + 1, ", more, 1, 1, 0, ", turned ? 1 : 0, ";\\n}\"\n      : ", operands,
+             " : \"l\"(a), \"l\"(b), \"r\"(1));\n}\n");
+}
+
+// x of the node, p with its strides there, to x of the form.
+ConvLaunch turn_launch(const Device& device, const ConvPart& p, const ConvForm& f, const ConvResults& results) {
+  const bool channels = f.part.xs.channel == 1;
+  const int64_t inner = channels ? p.groups * p.inputs : p.batch, outer = channels ? p.batch : p.inputs;
+  const int64_t tile = std::min<int64_t>(padded(inner, 8), 64), flat = 4096 / tile / 64 * 64;
+  int64_t wide = 1;
+  if (is_run(p.xs, p.x)) {
+    for (const int64_t n : {8, 4, 2}) {
+      if (wide == 1 && product_of(p.x) % n == 0 && p.xs.outer % n == 0 && p.xs.channel % n == 0) wide = n;
+    }
+  }
+  const std::string head =
+      conv_head(p, results,
+                cat("constexpr bool kAlong = false, kAcross = false;\nconstexpr int kSub = 1, kSlice = 1, kChunk = 0, kInnerStride = ",
+                    channels ? p.xs.channel : p.xs.outer, ", kOuterStride = ", channels ? p.xs.outer : p.xs.channel,
+                    ";\nconstexpr u32 kInner = ", inner, ", kInnerPadded = ", padded(inner, 8), ", kTileInner = ", tile,
+                    ", kTileFlat = ", flat, ", kWide = ", wide, ";\n"));
+  return {device.functions().get({"conv_turn", head + kConvTurn}),
+          {(product_of(p.x) + flat - 1) / flat, (padded(inner, 8) + tile - 1) / tile, outer},
+          {256},
+          0,
+          {ConvArg::x, ConvArg::turned}};
+}
+
+}  // namespace
+
+std::optional<ConvPlan> plan_conv_rings(const Device& device, const ConvPart& p, const ConvResults& results) {
+  const Processors processors = conv_processors(device);
+  if (!processors.hopper || !takes_untried("conv_rings")) return std::nullopt;
+  const std::optional<ConvForm> form = form_of(p);
+  if (!form) return std::nullopt;
+  const ConvForm& f = *form;
+  const RingTiling t = ring_tiling_of(f, processors.count);
+  const auto flag = [](bool b) { return b ? "true" : "false"; };
+  const std::string head = conv_head(
+      f.part, results,
+      cat("constexpr bool kAlong = ", flag(f.along), ", kAcross = ", flag(f.across), ", kSideways = ", flag(f.sideways), ", kTurned = false",
+          ", kDirect = ", flag(f.direct), ";\nconstexpr int kSub = ", f.along || f.sideways ? 1 : 8, ", kSlice = 64, kChunk = ",
+          f.chunked ? 64 : 0, ", kSplits = ", t.splits, ", kTileM = ", t.m, ";\nconstexpr u32 kRows = ", t.rows, ";\n"));
+  ConvPlan plan;
+  if (f.turns_x) {
+    plan.launches.push_back(turn_launch(device, p, f, results));
+    const bool channels = f.part.xs.channel == 1;
+    plan.turned = size_t(product_of(p.x) * padded(channels ? p.groups * p.inputs : p.batch, 8) *
+                         (channels ? p.batch : p.inputs)) *
+                  dtype_size(p.dtype);
+  }
+  if (!f.direct) {
+    plan.packed = size_t(p.groups * t.rows * t.slices * 64) * dtype_size(p.dtype);
+    plan.launches.push_back(conv_pack(device, p, t.rows, t.slices * 64, head));
+  }
+  const std::string tile =
+      cat("constexpr u32 kM = ", t.m, ", kN = ", t.n, ", kStages = ", t.stages, ", kBlocks = ", t.blocks,
+          ", kRun = ", f.run, ", kRunW = ", f.run_w, ", kWriters = ", t.writers(), ";\n",
+          multiply_text(t.n, p.dtype, f.sideways), kMatrixGroups, kConvPieces, kConvResults, kConvRings);
+  plan.launches.push_back({device.functions().get({"conv_rings", head + tile}),
+                           {t.tiles(f), p.groups, t.splits},
+                           {t.threads()},
+                           size_t(t.shared()),
+                           {f.turns_x ? ConvArg::turned : ConvArg::x, f.direct ? ConvArg::w : ConvArg::packed, ConvArg::y,
+                            ConvArg::sums}});
+  if (t.splits > 1) {
+    plan.launches.push_back(conv_sum(device, p.groups * p.outputs * f.columns(), head));
+    plan.sums = size_t(t.splits * p.groups * p.outputs * f.columns()) * 4;
+  }
+  plan.note = cat("rings of ", t.stages, " slices, tiles of ", t.m, " x ", t.n, t.blocks > 1 ? cat(" x ", t.blocks) : "",
+                  f.turns_x ? ", x turned" : "", t.splits > 1 ? cat(", terms in ", t.splits, " parts") : "",
+                  f.direct ? "" : ", packed weights");
+  return plan;
+}
+
+}  // namespace rlx::cuda
