@@ -6,90 +6,22 @@
 #include "rlx/backend/cuda/nodes/few_rows.h"
 #include "rlx/backend/cuda/nodes/on_first_use.h"
 #include "rlx/backend/cuda/nodes/packed_rows.h"
+#include "rlx/backend/cuda/nodes/product_reading.h"
 #include "rlx/backend/cuda/nodes/streamed_tiles.h"
 #include "rlx/backend/cuda/region/printer.h"
-#include "rlx/ops/control/fused.h"
-#include "rlx/ops/linalg/matmul.h"
-#include "rlx/ops/quant/dequant_matmul.h"
-#include "rlx/region/of_node.h"
 
 namespace rlx::cuda {
 namespace {
 
 constexpr int kThreads = 256;  // of a block, in most kernels of products
 
-/// The body of a group, read.
-class Reading {
- public:
-  explicit Reading(const Request& r) : r_(r), body_(*r.node.as<ops::Fused>().body) {
-    const auto leaves = body_.leaves();
-    for (size_t i = 0; i < leaves.size(); ++i) operand_of_[leaves[i]] = int(i);
-    for (const ir::Node* n : body_.nodes()) {
-      if (n->is<ops::Matmul>() || n->is<ops::DequantMatmul>()) products.push_back(n);
-    }
-    if (products.empty()) return;
-    const ir::Node& before = body_.node(products.front()->inputs[0]);
-    if (!before.op->traits.leaf) rows = &before;
-    const ir::Node& last = *body_.nodes().back();
-    if (&last != products.back()) elements = &last;
-  }
-
-  const Request& request() const { return r_; }
-  /// The operand of the node that a value of the body is, or -1.
-  int operand(ir::Value v) const {
-    const auto it = operand_of_.find(v.node);
-    return it == operand_of_.end() ? -1 : it->second;
-  }
-  /// The result of the node that a value of the body is, or -1.
-  int result(ir::Value v) const {
-    const auto& outputs = body_.outputs();
-    const auto it = std::find(outputs.begin(), outputs.end(), v);
-    return it == outputs.end() ? -1 : int(it - outputs.begin());
-  }
-  const Arg& arg(ir::Value v) const { return r_.in[size_t(operand(v))]; }
-  int product_number(ir::Value v) const {
-    for (size_t i = 0; i < products.size(); ++i) {
-      if (products[i]->id == v.node) return int(i);
-    }
-    return -1;
-  }
-  ir::Value input() const { return products.front()->inputs[0]; }
-  DType dtype() const { return body_.shape(input()).dtype(); }
-  int64_t depth() const { return body_.shape(input()).dim(-1).value(); }
-  int64_t row_count() const { return body_.shape(input()).elements() / depth(); }
-  static int64_t columns(const ir::Node& product) { return product.shapes[0].dim(-1).value(); }
-  int64_t all_columns() const {
-    int64_t sum = 0;
-    for (const ir::Node* p : products) sum += columns(*p);
-    return elements ? columns(*products.front()) : sum;
-  }
-
-  region::Built region_of(const ir::Node& n) const {
-    std::vector<Shape> types;
-    std::vector<region::Layout> in, out;
-    for (const ir::Value v : n.inputs) {
-      types.push_back(body_.shape(v));
-      in.push_back(operand(v) >= 0 ? region::Layout{arg(v).layout.strides} : region::Layout{});
-    }
-    return region::of_node(n, types, in, out);
-  }
-
-  std::vector<const ir::Node*> products;
-  const ir::Node *rows = nullptr, *elements = nullptr;
-
- private:
-  const Request& r_;
-  const ir::Graph& body_;
-  std::map<ir::NodeId, int> operand_of_;
-};
-
 /// One or two products of more rows than few, with a region of elements behind them (kernels/streamed_tiles.h, kernels/copied_tiles.h).
-bool is_tiled(const Reading& g) {
+bool is_tiled(const ProductReading& g) {
   return g.elements && !g.rows && g.products.size() <= CopiedTiles::kMostSides &&
          g.row_count() > most_few_rows();
 }
 
-FewRows tiled_sizes(const Reading& g) {
+FewRows tiled_sizes(const ProductReading& g) {
   const Arg& w = g.arg(g.products.front()->inputs[1]);
   const bool fixed = std::all_of(g.products.begin(), g.products.end(),
                                  [&](const ir::Node* p) { return g.arg(p->inputs[1]).fixed; });
@@ -104,24 +36,10 @@ FewRows tiled_sizes(const Reading& g) {
           .b_is_fixed = fixed};
 }
 
-std::string elements_problem(const Reading& g) {
-  const region::Built built = g.region_of(*g.elements);
-  if (!built) return built.refusal;
-  const region::Region& r = *built.region;
-  const ir::Node& e = *g.elements;
-  if (r.has_reduction() || r.rows() * r.columns() != e.shapes[0].elements())
-    return "elements of another shape";
-  for (size_t i = 0; i < r.arguments.size(); ++i) {
-    const bool made = i >= e.inputs.size() || g.product_number(e.inputs[i]) >= 0;
-    if (made && !is_dense(r, r.arguments[i])) return "elements in another order";
-  }
-  return {};
-}
-
 /// What a processor has for products of more rows than few.
 enum class Means : uint8_t { none, shared_memory, copy_engine };
 
-std::string tiled_problem(const Reading& g, Means means) {
+std::string tiled_problem(const ProductReading& g, Means means) {
   if (means == Means::none) return "too little shared memory";
   for (const ir::Node* p : g.products) {
     if (!p->is<ops::Matmul>()) return "packed weights of many rows";
@@ -132,11 +50,11 @@ std::string tiled_problem(const Reading& g, Means means) {
   const auto sides = int64_t(g.products.size());
   const bool copied = means == Means::copy_engine && CopiedTiles::suits(tiled_sizes(g), sides);
   if (!copied && (sides > 1 || !StreamedTiles::suits(tiled_sizes(g)))) return "another kernel is faster";
-  return elements_problem(g);
+  return g.elements_problem();
 }
 
 // Whether what the region of rows keeps fits into the registers of so many threads.
-bool row_function_fits(const Reading& g, int threads) {
+bool row_function_fits(const ProductReading& g, int threads) {
   if (!g.rows) return true;
   const region::Region r = *g.region_of(*g.rows).region;
   for (const bool aligned : {true, false}) {
@@ -145,7 +63,8 @@ bool row_function_fits(const Reading& g, int threads) {
   return true;
 }
 
-std::string problem_of(const Reading& g) {
+std::string problem_of(const ProductReading& g) {
+  if (g.row_count() > most_few_rows()) return "many rows";
   const bool packed = g.products.front()->is<ops::DequantMatmul>();
   const int64_t piece = 16 / int64_t(dtype_size(g.dtype())), k = g.depth();
   if (!packed && k % piece != 0) return "rows of odd length";
@@ -166,7 +85,7 @@ std::string problem_of(const Reading& g) {
     if (!r.has_reduction() || r.rows() != g.row_count() || r.columns() != k) return "rows of another shape";
     if (!row_function_fits(g, kThreads)) return "rows too long for registers";
   }
-  return g.elements ? elements_problem(g) : std::string();
+  return g.elements ? g.elements_problem() : std::string();
 }
 
 template <Means kMeans>
@@ -175,7 +94,7 @@ Support accepts(const Request& r) {
   for (const Arg& a : r.in) {
     if (!a.is_row_major() && a.shape.rank() != 2) return Support::no("an operand is strided");
   }
-  const Reading g(r);
+  const ProductReading g(r);
   const std::string why = is_tiled(g) ? tiled_problem(g, kMeans) : problem_of(g);
   return why.empty() ? Support::yes() : Support::no(why);
 }
@@ -183,7 +102,7 @@ Support accepts(const Request& r) {
 /// The text in front of a kernel of products, and where the members of its Params come from.
 class Hooks {
  public:
-  Hooks(const Reading& g, bool wide, int threads) : g_(g), threads_(threads) {
+  Hooks(const ProductReading& g, bool wide, int threads) : g_(g), threads_(threads) {
     if (g.rows) add_rows(wide);
     if (!is_tiled(g)) add_products();
     if (g.elements) add_elements();
@@ -238,7 +157,7 @@ class Hooks {
     std::string out;
     int64_t first = 0;
     for (size_t i = 0; i < g_.products.size(); ++i) {
-      const int64_t end = first + Reading::columns(*g_.products[i]);
+      const int64_t end = first + ProductReading::columns(*g_.products[i]);
       const std::string own = each(*g_.products[i], cat("(column - ", first, ")"));
       out += i + 1 == g_.products.size() ? own : cat("column < ", end, " ? ", own, " : ");
       first = end;
@@ -270,8 +189,8 @@ class Hooks {
     }
     if (g_.elements) return;
     const std::string to = by_column([&](const ir::Node& n, const std::string& column) {
-      return cat("&", result(n.result(), n.shapes[0].dtype()), "[i64(row) * ", Reading::columns(n), " + ",
-                 column, "]");
+      return cat("&", result(n.result(), n.shapes[0].dtype()), "[i64(row) * ", ProductReading::columns(n),
+                 " + ", column, "]");
     });
     functions_ += cat(
         "inline void finish(const Params& p, int row, int column, const f32 (&sums)[1]) {\n  T* const to = ",
@@ -294,11 +213,11 @@ class Hooks {
                       g_.products.size(), "]) {\n");
     for (size_t i = 0; i < g_.products.size(); ++i)
       functions_ += cat("  T v", i, ";\n  put(v", i, ", sums[", i, "]);\n");
-    functions_ +=
-        cat("  elements_region(row * ", Reading::columns(*g_.products.front()), " + column", call, ");\n}\n");
+    functions_ += cat("  elements_region(row * ", ProductReading::columns(*g_.products.front()), " + column",
+                      call, ");\n}\n");
   }
 
-  const Reading& g_;
+  const ProductReading& g_;
   int threads_;
   std::vector<int> members_;
   std::vector<std::string> types_;
@@ -316,7 +235,7 @@ class ProductGroupStep final : public Step {
   explicit ProductGroupStep(const Request& r)
       : device_(device_of(r)), node_(r.node), in_(r.in.begin(), r.in.end()) {
     node_.uses.clear();
-    const Reading g(r);
+    const ProductReading g(r);
     is_packed_ = g.products.front()->is<ops::DequantMatmul>();
     rows_ = g.row_count();
     wide_ = load(r, true);
@@ -357,14 +276,14 @@ class ProductGroupStep final : public Step {
     return member >= 0 ? l.in[member] : l.out[-1 - member];
   }
 
-  static int sides_of(const Reading& g) { return g.elements ? int(g.products.size()) : 1; }
-  static FewRows sizes_of(const Reading& g) {
+  static int sides_of(const ProductReading& g) { return g.elements ? int(g.products.size()) : 1; }
+  static FewRows sizes_of(const ProductReading& g) {
     const bool fixed = std::all_of(g.products.begin(), g.products.end(),
                                    [&](const ir::Node* p) { return g.arg(p->inputs[1]).fixed; });
     return {
         .dtype = g.dtype(), .m = g.row_count(), .n = g.all_columns(), .k = g.depth(), .b_is_fixed = fixed};
   }
-  static ColumnHooks hooks_of(const Reading& g, const Hooks& hooks, bool wide, int threads) {
+  static ColumnHooks hooks_of(const ProductReading& g, const Hooks& hooks, bool wide, int threads) {
     return {.text = hooks.text(),
             .sides = sides_of(g),
             .wide = wide,
@@ -373,7 +292,7 @@ class ProductGroupStep final : public Step {
   }
 
   Loaded load(const Request& r, bool wide) const {
-    const Reading g(r);
+    const ProductReading g(r);
     const auto* packed = is_packed_ ? &g.products.front()->as<ops::DequantMatmul>() : nullptr;
     const FewRows sizes = sizes_of(g);
     const int threads = packed ? packed_block_threads(device_, *packed, sizes, sides_of(g), wide) : kThreads;
@@ -386,7 +305,7 @@ class ProductGroupStep final : public Step {
   // The same inside of a chain.
   void load_phase(const Request& r) {
     if (!makes_phases(device_.functions())) return;
-    const Reading g(r);
+    const ProductReading g(r);
     if (!row_function_fits(g, kChainThreads)) return;
     const Hooks hooks(g, true, kChainThreads);
     const ColumnHooks how = hooks_of(g, hooks, true, kChainThreads);
@@ -418,7 +337,7 @@ class ProductGroupStep final : public Step {
 class TiledGroupStep final : public Step {
  public:
   explicit TiledGroupStep(const Request& r) : device_(device_of(r)) {
-    const Reading g(r);
+    const ProductReading g(r);
     sizes_ = tiled_sizes(g);
     a_ = g.operand(g.input()), b_ = g.operand(g.products.front()->inputs[1]);
     const Hooks hooks(g, true, kThreads);
@@ -449,7 +368,7 @@ class TiledGroupStep final : public Step {
 class CopiedGroupStep final : public Step {
  public:
   explicit CopiedGroupStep(const Request& r) : device_(device_of(r)) {
-    const Reading g(r);
+    const ProductReading g(r);
     sizes_ = tiled_sizes(g);
     a_ = g.operand(g.input());
     for (const ir::Node* p : g.products) b_.push_back(g.operand(p->inputs[1]));
@@ -482,7 +401,7 @@ class CopiedGroupStep final : public Step {
 };
 
 std::unique_ptr<Step> prepare(const Request& r) {
-  const Reading g(r);
+  const ProductReading g(r);
   if (!is_tiled(g)) return std::make_unique<ProductGroupStep>(r);
   if (g.products.size() == 1 && StreamedTiles::suits(tiled_sizes(g)))
     return std::make_unique<TiledGroupStep>(r);

@@ -9,7 +9,7 @@
 namespace rlx::cuda {
 namespace {
 
-constexpr int64_t kLeastRows = 5, kMostRows = 32, kMostTiles = 7, kWarps = 4, kLine = 128;
+constexpr int64_t kMostTiles = 7, kWarps = 4, kLine = 128;
 // Larger weights are read as fast by the library.
 constexpr int64_t kLeastBytes = 128 << 10, kMostBytes = 4 << 20;
 
@@ -30,8 +30,8 @@ enum class Order : uint8_t { other, runs, turned };
 
 Order order_of(const FewRows& p) {
   const bool known = p.dtype == DType::f16 || p.dtype == DType::bf16;
-  if (!known || p.k % 8 != 0 || p.a_row % 8 != 0 || p.m < kLeastRows || p.m > kMostRows ||
-      p.n * p.k * 2 < kLeastBytes || p.n * p.k * 2 > kMostBytes)
+  if (!known || p.k % 8 != 0 || p.a_row % 8 != 0 || p.m < StreamedTiles::kLeastRows ||
+      p.m > StreamedTiles::kMostRows || p.n * p.k * 2 < kLeastBytes || p.n * p.k * 2 > kMostBytes)
     return Order::other;
   if (p.b_row == 1 && p.b_column >= p.k && p.b_column % 8 == 0) return Order::runs;
   return p.b_column == 1 && p.b_row >= p.n && p.n % 8 == 0 && p.b_row % 8 == 0 ? Order::turned : Order::other;

@@ -15,6 +15,7 @@ class StreamedTiles {
   static std::optional<StreamedTiles> make(const Device&, const FewRows&, const std::string& hooks,
                                            bool aligned);
 
+  static constexpr int64_t kLeastRows = 5, kMostRows = 32;
   /// Whether `make` gives one, on a device with so much shared memory for a block.
   static constexpr int64_t kLeastShared = 160 << 10;
   static bool suits(const FewRows&);
