@@ -149,11 +149,13 @@ inline f32 fast_gated(f32 x, f32 v) { return x == -from_bits(0x7f800000u) ? -0.0
 inline f32 fast_silu(f32 x) { return fast_gated(x, x); }
 inline f32 fast_gelu_tanh(f32 x) { return fast_gated(x, 1.5957691216057307f * fmaf(0.044715f * x * x, x, x)); }
 inline f32 fast_gelu_quick(f32 x) { return fast_gated(x, 1.702f * x); }
+// x (1 - h) for x >= 0 and x h below, with h = erfc(|x| / sqrt 2) / 2 = p(t) t exp(-x^2 / 2), t = 1 / (1 + 0.3275911 |x| / sqrt 2).
 inline f32 fast_gelu(f32 x) {
-  const f32 z = fabsf(x) * 0.70710678118654752440f, t = __fdividef(1.0f, fmaf(0.3275911f, z, 1.0f));
-  const f32 p = fmaf(fmaf(fmaf(fmaf(1.061405429f, t, -1.453152027f), t, 1.421413741f), t, -0.284496736f), t, 0.254829592f);
-  const f32 half = 0.5f * p * t * __expf(-z * z);
-  return x == -from_bits(0x7f800000u) ? -0.0f : x * (x < 0 ? half : 1.0f - half);
+  f32 t, e;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(t) : "f"(fmaf(0.23164189f, fabsf(x), 1.0f)));
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(e) : "f"(x * x * -0.72134752f));
+  const f32 p = fmaf(fmaf(fmaf(fmaf(0.5307027145f, t, -0.7265760135f), t, 0.7107068705f), t, -0.142248368f), t, 0.127414796f);
+  return fmaf(-fminf(fabsf(x), 1e30f), p * t * e, x < 0 ? 0.0f : x);
 }
 
 // Of two numbers.

@@ -122,6 +122,10 @@ std::string BodyPrinter::parameters(const std::vector<bool>& values) const {
     const Argument& x = r_.arguments[a];
     if (x.role == Role::scratch || is_summed(a)) continue;
     const bool value = a < values.size() && values[a];
+    if (value && s_.vector > 1) {
+      out += cat("const Pack<", memory_type(x.dtype), ", ", s_.vector, ">& ", name_of(a), ", ");
+      continue;
+    }
     out += cat(x.role == Role::in ? "const " : "", memory_type(x.dtype),
                value ? (x.role == Role::in ? " " : "& ") : "* ", name_of(a), ", ");
   }
@@ -174,7 +178,9 @@ void BodyPrinter::print_body(const std::string& indent, const std::vector<int>& 
     const size_t a = size_t(i.argument);
     if (!is_vector(r_, r_.arguments[a], v) || is_summed(a)) continue;
     if (i.op == Op::load && !loaded[a] && !(phase > 0 && is_kept(a))) {
-      line(indent, cat("const auto p", a, " = load<", v, ">(", name_of(a), " + o", a, ");"));
+      const bool given = a < values_.size() && values_[a];
+      line(indent, given ? cat("const auto& p", a, " = ", name_of(a), ";")
+                         : cat("const auto p", a, " = load<", v, ">(", name_of(a), " + o", a, ");"));
       loaded[a] = true;
     }
     if (i.op == Op::store && !stored[a]) {

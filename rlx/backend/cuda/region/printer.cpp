@@ -57,8 +57,9 @@ std::string print_element_function(const region::Region& r, const std::string& n
   return BodyPrinter(r, one).element_function(name, values);
 }
 
-std::string print_vector_function(const region::Region& r, const Schedule& s, const std::string& name) {
-  return BodyPrinter(r, s).element_function(name, {});
+std::string print_vector_function(const region::Region& r, const Schedule& s, const std::string& name,
+                                  const std::vector<bool>& values) {
+  return BodyPrinter(r, s).element_function(name, values);
 }
 
 }  // namespace rlx::cuda

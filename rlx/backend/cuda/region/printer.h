@@ -31,8 +31,9 @@ std::string print_row_function(const region::Region&, const Schedule&, const std
 /// numbers as memory would hold them, or references to such, not addresses.
 std::string print_element_function(const region::Region&, const std::string& name,
                                    const std::vector<bool>& values);
-/// The same for as many neighbours, from e on, as the schedule has in a vector; all arguments are addresses.
-std::string print_vector_function(const region::Region&, const Schedule&, const std::string& name);
+/// The same for as many neighbours, from e on, as the schedule has in a vector; arguments in `values` are packs of so many numbers.
+std::string print_vector_function(const region::Region&, const Schedule&, const std::string& name,
+                                  const std::vector<bool>& values = {});
 
 /// A kernel whose warps go over all rows of a region in turn (warp_schedule), `blocks` to the grid. Arguments in `summed` are f32 results that are not parameters but summed over all rows: the
 /// workspace gets f32 [summed arguments, blocks, columns], what each block found.
