@@ -1,0 +1,170 @@
+// Products of many rows in f16 and bf16 with the elements behind them, c = f(a b ..), on the matrix units of Hopper. A block stays on its processor: one warp asks the copy engine for slices
+// of 64 along k, and two groups of four warps take turns with whole tiles: while one multiplies, the other finishes the elements of the tile before and writes them. Sums go along k in order.
+//   tile   [64 kHalves rows][kWide columns of each side], the product of one group; sides (gate and up) share the rows of a and lie beside each other on the units
+//   item   the rows of a tile and up to kItem tiles of columns, taken in order; kResident: all of k of these rows stays in shared memory for the whole item
+//   ring   kStages places of one slice of b and, unless it is resident, of a. Slices of all tiles of a block are counted through, so that slice f lies at place f % kStages.
+// A slice of resident rows is written over when its place in the ring is: kStages <= kSlices, so that the last tile has read it by then.
+//   b [n, k]           a slice is [kWide][64 of k], as a is
+//   b [k, n] (kTurned) a slice is pieces of 64 columns, each [64 of k][64]; with two sides kWide is a multiple of 64
+// Sums are rounded to T in shared memory, 16 rows for each warp, piece c of 16 bytes of row r at c ^ (r % 8), and finished kVector neighbours at a time.
+// After kMatrixGroups; before it stand T, kRows (m), kColumns (n of a side), kDepth (k), kSides, kHalves, kWide, kItem, kStages, kVector, kResident, kTurned, kRowsFirst (items go along
+// rows first), multiply_tile (d += a b for 64 x 16 of a and 16 x kSides kWide of b), Params and
+//   void finish(p, row, column, const Pack<T, kVector> (&products)[kSides])
+#pragma once
+
+namespace rlx::cuda {
+
+inline constexpr char kProductTurns[] = R"cuda(
+constexpr int kHeight = 64 * kHalves, kAcross = kSides * kWide, kSlices = (kDepth + 63) / 64;
+constexpr int kLeftBytes = kHeight * 128, kSideBytes = kTurned ? (kWide + 63) / 64 * 8192 : kWide * 128;
+constexpr int kRightBytes = kSides * kSideBytes, kStage = kRightBytes + (kResident ? 0 : kLeftBytes);
+constexpr int kLine = (kAcross * 2 + 127) / 128 * 128, kWarpBytes = 16 * kLine;
+constexpr int kRowTiles = (kRows + kHeight - 1) / kHeight, kColumnTiles = (kColumns + kWide - 1) / kWide;
+constexpr int kRanges = (kColumnTiles + kItem - 1) / kItem, kItems = kRowTiles * kRanges;
+static_assert(!kResident || kStages <= kSlices);
+
+struct Item { int row, first, count; };
+inline Item item_at(int i) {
+  const int range = kRowsFirst ? i / kRowTiles : i % kRanges, first = range * kItem;
+  return {(kRowsFirst ? i % kRowTiles : i / kRanges) * kHeight, first, kColumnTiles - first < kItem ? kColumnTiles - first : kItem};
+}
+
+inline u64 right_at(u32 place, int k) { return kTurned ? tile_at(place + k * 2048) + (u64(8192 / 16 - 1) << 16) : tile_at(place + k * 32); }
+inline u32 both(f32 low, f32 high, f16) { u32 r; asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low)); return r; }
+inline u32 both(f32 low, f32 high, bf16) { u32 r; asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low)); return r; }
+
+// The sums of 16 rows of a warp, rounded; then as many neighbours as finish takes to each lane.
+template <int N> void write_sums(u32 place, const f32 (&sums)[N][4], int lane) {
+  #pragma unroll
+  for (int n = 0; n < N; n += 2) {
+    const int row = lane % 16;
+    const u32 at = place + row * kLine + (((n + lane / 16) ^ (row % 8)) * 16);
+    const bool pair = n + 1 < N;
+    const u32 v[4] = {both(sums[n][0], sums[n][1], T{}), both(sums[n][2], sums[n][3], T{}),
+                      pair ? both(sums[pair ? n + 1 : n][0], sums[pair ? n + 1 : n][1], T{}) : 0, pair ? both(sums[pair ? n + 1 : n][2], sums[pair ? n + 1 : n][3], T{}) : 0};
+    if (pair) {
+      asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};" :: "r"(at), "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3]) : "memory");
+    } else {
+      asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1,%2};" :: "r"(at), "r"(v[0]), "r"(v[1]) : "memory");
+    }
+  }
+}
+inline void finish_rows(const Params& p, const u8* place, int row0, int column0, int lane) {
+  constexpr int kPieces = kWide / kVector;
+  #pragma unroll 2
+  for (int e = lane; e < 16 * kPieces; e += 32) {
+    const int row = e / kPieces, at = e % kPieces * kVector;
+    if (row0 + row >= kRows || column0 + at >= kColumns) continue;
+    Pack<T, kVector> v[kSides];
+    #pragma unroll
+    for (int side = 0; side < kSides; ++side) {
+      const int byte = (side * kWide + at) * 2;
+      v[side] = *reinterpret_cast<const Pack<T, kVector>*>(place + row * kLine + ((byte / 16) ^ (row % 8)) * 16 + byte % 16);
+    }
+    finish(p, row0 + row, column0 + at, v);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(384, 1)
+product_turns(Params p, const __grid_constant__ TensorMap a_map, const __grid_constant__ TensorMap b_map, const __grid_constant__ TensorMap second_map) {
+  extern __shared__ uint4 shared[];
+  __shared__ u64 barriers[2 * kStages + 2];
+  const u32 resident = (place_of(shared) + 1023) & ~1023u, ring = resident + (kResident ? kSlices * kLeftBytes : 0);
+  const u32 full = place_of(barriers), empty = full + 8 * kStages, turns = full + 16 * kStages;
+  const int lane = threadIdx.x % 32, warp = __shfl_sync(~0u, threadIdx.x / 32, 0), group = warp / 4;
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < kStages; ++i) barrier_init(full + 8 * i, 1), barrier_init(empty + 8 * i, 4);
+    for (int i = 0; i < 2; ++i) barrier_init(turns + 8 * i, 4);
+    asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async;" ::: "memory");
+  }
+  __syncthreads();
+  begin_alone();
+  if (group == 2) {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+    if (warp != 8 || lane != 0) return;
+    int stage = 0;
+    u32 parity = 1;  // of a place that nobody has used yet
+    #pragma unroll 1
+    for (int i = blockIdx.x; i < kItems; i += gridDim.x) {
+      const Item item = item_at(i);
+      #pragma unroll 1
+      for (int c = 0; c < item.count; ++c) {
+        const int column = (item.first + c) * kWide;
+        #pragma unroll 1
+        for (int s = 0; s < kSlices; ++s) {
+          const u32 at = ring + stage * kStage, barrier = full + 8 * stage;
+          const bool left = !kResident || c == 0;
+          barrier_wait(empty + 8 * stage, parity);
+          barrier_expect(barrier, kRightBytes + (left ? kLeftBytes : 0));
+          if (left) copy_tile(kResident ? resident + s * kLeftBytes : at + kRightBytes, a_map, s * 64, item.row, 0, 0, barrier);
+          #pragma unroll
+          for (int side = 0; side < kSides; ++side) {
+            const TensorMap& map = side == 0 ? b_map : second_map;
+            if (kTurned) {
+              #pragma unroll
+              for (int n = 0; n < kWide; n += 64) copy_tile(at + side * kSideBytes + n / 64 * 8192, map, column + n, s * 64, 0, 0, barrier);
+            } else {
+              copy_tile(at + side * kSideBytes, map, s * 64, column, 0, 0, barrier);
+            }
+          }
+          if (++stage == kStages) stage = 0, parity ^= 1;
+        }
+      }
+    }
+    return;
+  }
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+  const u32 sums_at = ring + kStages * kStage + warp * kWarpBytes;
+  const u8* const sums_place = reinterpret_cast<const u8*>(shared) + (sums_at - place_of(shared));
+  f32 acc[kHalves][kAcross / 8][4] = {};
+  int tile = 0;  // of this block, of both groups
+  u32 mine = 0;
+  #pragma unroll 1
+  for (int i = blockIdx.x; i < kItems; i += gridDim.x) {
+    const Item item = item_at(i);
+    #pragma unroll 1
+    for (int c = 0; c < item.count; ++c, ++tile) {
+      if (tile % 2 != group) continue;
+      const int slice = tile * kSlices;
+      int stage = slice % kStages, before = stage;
+      u32 parity = slice / kStages & 1;
+      barrier_wait(turns + 8 * group, group == 0 ? (mine + 1) & 1 : mine & 1);  // the first tile of the first group waits for nobody
+      #pragma unroll
+      for (int h = 0; h < kHalves; ++h) hold(acc[h]);
+      #pragma unroll 1
+      for (int s = 0; s < kSlices; ++s) {
+        const u32 right = ring + stage * kStage, left = kResident ? resident + s * kLeftBytes : right + kRightBytes;
+        barrier_wait(full + 8 * stage, parity);
+        products_begin();
+        #pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          #pragma unroll
+          for (int h = 0; h < kHalves; ++h) multiply_tile(acc[h], tile_at(left + h * 8192 + k * 32), right_at(right, k), s > 0 || k > 0);
+        }
+        products_commit();
+        if (s > 0) {
+          products_wait<1>();
+          if (lane == 0) barrier_arrive(empty + 8 * before);
+        }
+        before = stage;
+        if (++stage == kStages) stage = 0, parity ^= 1;
+      }
+      if (lane == 0) barrier_arrive(turns + 8 * (1 - group));
+      products_wait<0>();
+      #pragma unroll
+      for (int h = 0; h < kHalves; ++h) hold(acc[h]);
+      if (lane == 0) barrier_arrive(empty + 8 * before);
+      #pragma unroll
+      for (int h = 0; h < kHalves; ++h) {
+        write_sums(sums_at, acc[h], lane);
+        __syncwarp();
+        finish_rows(p, sums_place, item.row + h * 64 + warp % 4 * 16, (item.first + c) * kWide, lane);
+        __syncwarp();
+      }
+      ++mine;
+    }
+  }
+}
+)cuda";
+
+}  // namespace rlx::cuda

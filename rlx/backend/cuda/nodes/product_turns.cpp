@@ -1,0 +1,156 @@
+#include "rlx/backend/cuda/nodes/product_turns.h"
+
+#include <algorithm>
+
+#include "rlx/backend/cuda/kernels/matrix_groups.h"
+#include "rlx/backend/cuda/kernels/product_turns.h"
+#include "rlx/backend/cuda/region/printer.h"
+
+namespace rlx::cuda {
+namespace {
+
+constexpr int64_t kSlice = 64, kLineBytes = 128;  // of a slice along k
+constexpr int64_t kMostSums = 128;                // registers of a thread
+constexpr int64_t kMostStages = 8, kLeastStages = 3;
+constexpr int kThreads = 384, kMultiplying = 8;  // warps of the groups that multiply
+// What the model knows of a processor of an H200: bytes a cycle from the second cache, products a cycle, instructions for an element, cycles before the first slice is there.
+constexpr double kCacheBytes = 30, kProducts = 2048, kInstructions = 26, kStart = 1500;
+
+int64_t parts(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t slices_of(const TurnsProduct& p) { return parts(p.k, kSlice); }
+
+int64_t items_of(const TurnsProduct& p, const TurnsTiles& t) {
+  return parts(p.m, 64 * t.halves) * parts(parts(p.n, t.wide), t.item);
+}
+
+struct Bytes {
+  int64_t left = 0, right = 0, sums = 0;  // of a slice of a, of one of b, of all rounded sums
+};
+Bytes bytes_of(const TurnsProduct& p, const TurnsTiles& t) {
+  const int64_t columns = p.is_turned() ? parts(t.wide, kSlice) * kSlice : t.wide;
+  return {.left = t.halves * 64 * kLineBytes,
+          .right = p.sides * columns * kLineBytes,
+          .sums = kMultiplying * 16 * parts(p.sides * t.wide * 2, 128) * 128};
+}
+
+// Places of the ring in what is left of the shared memory; false where it is too little.
+bool find_stages(const TurnsProduct& p, int64_t shared_memory, TurnsTiles& t) {
+  constexpr int64_t kBarriers = 256, kAlignment = 1024;
+  const Bytes b = bytes_of(p, t);
+  const int64_t slices = slices_of(p), fixed = b.sums + kAlignment + (t.resident ? slices * b.left : 0);
+  const int64_t stage = b.right + (t.resident ? 0 : b.left), room = shared_memory - kBarriers - fixed;
+  t.stages = std::min(room > 0 ? room / stage : 0, kMostStages);
+  if (t.resident) t.stages = std::min(t.stages, slices);
+  t.shared = size_t(fixed + t.stages * stage);
+  return t.stages >= (t.resident ? std::min(kLeastStages, slices) : kLeastStages);
+}
+
+// While one group is in the elements of its tile, the other multiplies; the first product and the last elements have no company.
+double cycles_of(const TurnsProduct& p, const TurnsTiles& t, int64_t processors) {
+  const Bytes b = bytes_of(p, t);
+  const auto tiles = double(parts(items_of(p, t), processors) * t.item);
+  const auto across = double(p.sides * t.wide), halves = double(t.halves);
+  const double products = 64 * halves * across * kSlice / kProducts,
+               copies = (double(b.right) + double(b.left) / double(t.resident ? t.item : 1)) / kCacheBytes;
+  const double product = double(slices_of(p)) * std::max(products, copies);
+  const double elements = halves * double(t.wide) / 2 * (kInstructions + 4 * p.sides);
+  return kStart + product + elements + (tiles - 1) * std::max({product, elements, (product + elements) / 2});
+}
+
+std::string multiply_text(const TurnsProduct& p, int64_t across) {
+  const std::string type = p.dtype == DType::f16 ? "f16" : "bf16";
+  const int64_t sums = across / 2;
+  std::string registers, operands;
+  for (int64_t i = 0; i < sums; ++i) registers += cat(i > 0 ? "," : "", "%", i);
+  for (int64_t i = 0; i < across / 8; ++i) operands += cat(i > 0 ? ", " : "", "kFour(d[", i, "])");
+  return cat("inline void multiply_tile(f32 (&d)[", across / 8, "][4], u64 a, u64 b, int more) {\n",
+             "  asm volatile(\"{\\n.reg .pred more;\\nsetp.ne.b32 more, %", sums + 2,
+             ", 0;\\nwgmma.mma_async.sync.aligned.m64n", across, "k16.f32.", type, ".", type, " {", registers,
+             "}, %", sums, ", %", sums + 1, ", more, 1, 1, 0, ", p.is_turned() ? 1 : 0,
+             ";\\n}\"\n      : ", operands, " : \"l\"(a), \"l\"(b), \"r\"(more));\n}\n");
+}
+
+HeadMap map_of(const TurnsProduct& p, int64_t rows, int64_t columns, int64_t row) {
+  return {.tensor = {.strides = {.row = row}, .rows = rows, .lanes = columns},
+          .is_bf16 = p.dtype == DType::bf16};
+}
+
+}  // namespace
+
+std::string TurnsTiles::text() const {
+  return cat("tiles of ", 64 * halves, " x ", wide, ", ", item, " for the same rows, ", stages,
+             " slices ahead", resident ? ", rows stay" : "");
+}
+
+std::string turns_problem(const TurnsProduct& p) {
+  if (p.dtype != DType::f16 && p.dtype != DType::bf16) return "no product of 16 bits";
+  if (p.a_row < p.k || p.a_row % 8 != 0) return "rows of the input do not begin at multiples of 16 bytes";
+  const bool runs = p.b_row == 1 && p.b_column >= p.k && p.b_column % 8 == 0;
+  const bool turned = p.b_column == 1 && p.b_row >= p.n && p.b_row % 8 == 0;
+  if (!runs && !turned) return "neither rows nor columns of the weights begin at multiples of 16 bytes";
+  if (p.vector < 2 || p.n % p.vector != 0) return "columns are no whole number of vectors";
+  if (p.m * p.n >= int64_t(1) << 40 || p.m >= 1 << 30 || p.n >= 1 << 30 || p.k >= 1 << 30) return "too large";
+  return {};
+}
+
+std::optional<TurnsTiles> turns_cut(const TurnsProduct& p, TurnsTiles t, int64_t processors,
+                                    int64_t shared_memory) {
+  if (!find_stages(p, shared_memory, t)) return std::nullopt;
+  t.rows_first = p.n * p.sides > p.m;  // whichever operand is larger is read from memory once
+  t.cycles = cycles_of(p, t, processors);
+  t.blocks = std::min(items_of(p, t), processors);
+  return t;
+}
+
+std::vector<TurnsTiles> turns_tiles(const TurnsProduct& p, int64_t processors, int64_t shared_memory) {
+  std::vector<TurnsTiles> found;
+  for (const int64_t halves : {2, 1}) {
+    for (const int64_t wide : {64, 96, 128, 192, 256}) {
+      const int64_t across = p.sides * wide;
+      if (across > 256 || halves * across / 2 > kMostSums) continue;
+      if (p.is_turned() && p.sides > 1 && wide % 64 != 0) continue;
+      if (wide > 64 && p.n <= wide / 2) continue;
+      TurnsTiles best{.halves = halves, .wide = wide};
+      const int64_t columns = parts(p.n, wide);
+      for (const bool resident : {true, false}) {
+        for (int64_t item = 1; item <= columns && item <= 64; ++item) {
+          const auto t = turns_cut(p, {.halves = halves, .wide = wide, .item = item, .resident = resident},
+                                   processors, shared_memory);
+          if (!t) break;
+          if (best.stages == 0 || t->cycles < best.cycles) best = *t;
+        }
+      }
+      if (best.stages > 0) found.push_back(best);
+    }
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const TurnsTiles& a, const TurnsTiles& b) { return a.cycles < b.cycles; });
+  return found;
+}
+
+ProductTurns::ProductTurns(const Device& device, const TurnsProduct& p, const TurnsTiles& t,
+                           const std::string& hooks)
+    : p_(p), tiles_(t) {
+  const auto flag = [](bool b) { return b ? "true" : "false"; };
+  function_ = device.functions().get(
+      {"product_turns", cat("typedef ", memory_type(p.dtype), " T;\nconstexpr int kRows = ", p.m,
+                            ", kColumns = ", p.n, ", kDepth = ", p.k, ", kSides = ", p.sides, ", kHalves = ",
+                            t.halves, ", kWide = ", t.wide, ", kItem = ", t.item, ", kStages = ", t.stages,
+                            ", kVector = ", p.vector, ";\nconstexpr bool kResident = ", flag(t.resident),
+                            ", kTurned = ", flag(p.is_turned()), ", kRowsFirst = ", flag(t.rows_first), ";\n",
+                            hooks, kMatrixGroups, multiply_text(p, p.sides * t.wide), kProductTurns)});
+}
+
+void ProductTurns::run(const Gpu& gpu, Stream_* stream, void* params, const std::byte* a,
+                       std::span<const std::byte* const> b) const {
+  const Driver& d = gpu.use();
+  const bool turned = p_.is_turned();
+  const HeadMap weights = turned ? map_of(p_, p_.k, p_.n, p_.b_row) : map_of(p_, p_.n, p_.k, p_.b_column);
+  const int rows = int(turned ? kSlice : tiles_.wide);
+  alignas(64) TensorMap maps[] = {map_of(p_, p_.m, p_.k, p_.a_row).encode(d, a, int(64 * tiles_.halves)),
+                                  weights.encode(d, b.front(), rows), weights.encode(d, b.back(), rows)};
+  void* parameters[] = {params, &maps[0], &maps[1], &maps[2], nullptr};
+  function_->launch(stream, {tiles_.blocks}, {kThreads}, tiles_.shared, parameters);
+}
+
+}  // namespace rlx::cuda
