@@ -23,6 +23,8 @@ constexpr OptionInfo kOptions[] = {
     {"RLX_CUDA_CHAIN", "where it gains", "1: all steps that may be recorded as one kernel are; 0: none is"},
     {"RLX_CUDA_CHAIN_AHEAD", "0",
      "pieces of weights of each warp that such a kernel asks the second cache for while it needs none"},
+    {"RLX_CUDA_TURNS", "where it gains",
+     "1: products of many rows and the elements behind them are one kernel of a GPU wherever it takes them; 0: nowhere"},
     {"RLX_CUDA_UNTRIED", "none",
      "kernels of a GPU that may be chosen though no GPU has run them, by name; all: every one"},
     {"RLX_DATA", "../shared/data", "folder of the test data; used by tests only"},

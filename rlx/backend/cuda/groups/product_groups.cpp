@@ -40,13 +40,17 @@ class Finder {
       if (const ir::Node* elements = elements_behind(group, *products)) group.nodes.push_back(elements);
       if (group.nodes.size() > 1) out.push_back(std::move(group));
     }
-    std::vector<Group> single;  // stand behind the pairs: they are taken where a pair is not
     for (const ir::Node* n : g_.nodes()) {
       if (!is_tiled(*n)) continue;
-      if (const ir::Node* const other = other_side(*n)) add_tiled(out, {n, other});
-      add_tiled(single, {n});
+      for (const auto& products : {with_partners(*n), {n}}) {
+        Group group{kProductGroup, products};
+        const ir::Node* const elements = elements_behind(group, products);
+        if (!elements) continue;
+        group.nodes.push_back(elements);
+        out.push_back(std::move(group));
+        if (products.size() == 1) break;
+      }
     }
-    out.insert(out.end(), single.begin(), single.end());
     return out;
   }
 
@@ -56,30 +60,24 @@ class Finder {
     return n > 0 ? product.shapes[0].elements() / n : 0;
   }
 
-  // A product of more rows than few whose weights may stream; the target knows best.
+  // The products of the same input that the reader of this one takes with it, such as gate and up.
+  std::vector<const ir::Node*> with_partners(const ir::Node& n) const {
+    std::vector<const ir::Node*> out{&n};
+    if (n.uses.empty() || n.uses[0].user == ir::kNoNode) return out;
+    for (const ir::Value v : g_.node(n.uses[0].user).inputs) {
+      const ir::Node& other = g_.node(v);
+      if (other.id != n.id && is_tiled(other) && other.inputs[0] == n.inputs[0]) out.push_back(&other);
+    }
+    std::sort(out.begin(), out.end(),
+              [&](const ir::Node* a, const ir::Node* b) { return order_[a->id] < order_[b->id]; });
+    return out;
+  }
+
+  // A product of more rows than few; the target knows best.
   bool is_tiled(const ir::Node& n) const {
     if (!n.is<ops::Matmul>() || g_.shape(n.inputs[1]).rank() != 2) return false;
     const DType t = n.shapes[0].dtype();
-    constexpr int64_t kMostRows = 64;
-    return (t == DType::f16 || t == DType::bf16) && rows_of(n) > most_few_rows() && rows_of(n) <= kMostRows;
-  }
-
-  void add_tiled(std::vector<Group>& out, const std::vector<const ir::Node*>& products) const {
-    Group group{kProductGroup, products};
-    const ir::Node* const elements = elements_behind(group, products);
-    if (!elements) return;
-    group.nodes.push_back(elements);
-    out.push_back(std::move(group));
-  }
-
-  // The product behind this one with the same input and the same reader, as gate and up are.
-  const ir::Node* other_side(const ir::Node& n) const {
-    if (n.uses.size() != 1 || n.uses[0].user == ir::kNoNode) return nullptr;
-    for (const ir::Value v : g_.node(n.uses[0].user).inputs) {
-      const ir::Node& other = g_.node(v);
-      if (order_[other.id] > order_[n.id] && is_tiled(other) && other.inputs[0] == n.inputs[0]) return &other;
-    }
-    return nullptr;
+    return (t == DType::f16 || t == DType::bf16) && rows_of(n) > most_few_rows();
   }
 
   // Products of one kind can be one kernel; empty for what is no product of few rows.

@@ -30,6 +30,7 @@ void add_many_regions(KernelTable&);
 void add_moves(KernelTable&);
 void add_packed(KernelTable&);
 void add_paged_attention(KernelTable&);
+void add_product_elements(KernelTable&, const std::string& architecture);
 void add_product_groups(KernelTable&, const std::string& architecture);
 void add_products(KernelTable&);
 void add_random(KernelTable&);
