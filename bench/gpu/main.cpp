@@ -195,6 +195,7 @@ std::vector<Case> cases() {
   out.push_back({"recurrence", [] { selective_scan(4, 2048, 1024, 16); }});
   for (const bool gradients : {false, true})
     out.push_back({"recurrence", [=] { tanh_rnn(64, 1024, 256, gradients); }});
+  for (Case& c : product_cases()) out.push_back(std::move(c));
   for (Case& c : conv_cases()) out.push_back(std::move(c));
   for (Case& c : training_cases()) out.push_back(std::move(c));
   for (Case& c : scheme_cases()) out.push_back(std::move(c));

@@ -64,6 +64,8 @@ struct Case {
 };
 /// Language models of the shapes of SmolLM2-135M, Llama-3.2-1B and Llama-3.1-8B with weights of no meaning (llama.cpp).
 std::vector<Case> llama_cases();
+/// Products with elements behind them, in every way (products.cpp).
+std::vector<Case> product_cases();
 /// Layers of ResNet and their gradients (conv.cpp).
 std::vector<Case> conv_cases();
 /// A training step of the shape of GPT-2 (train.cpp).

@@ -24,7 +24,7 @@ constexpr OptionInfo kOptions[] = {
     {"RLX_CUDA_CHAIN_AHEAD", "0",
      "pieces of weights of each warp that such a kernel asks the second cache for while it needs none"},
     {"RLX_CUDA_TURNS", "where it gains",
-     "1: products of many rows and the elements behind them are one kernel of a GPU wherever it takes them; 0: nowhere"},
+     "1, 2, ..: products of many rows and the elements behind them are one kernel, cut in the best, second best .. way; 0: they are not"},
     {"RLX_CUDA_UNTRIED", "none",
      "kernels of a GPU that may be chosen though no GPU has run them, by name; all: every one"},
     {"RLX_DATA", "../shared/data", "folder of the test data; used by tests only"},

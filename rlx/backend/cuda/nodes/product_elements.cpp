@@ -53,9 +53,9 @@ std::string problem_of(const ProductReading& g) {
 
 Support accepts(const Request& r) {
   if (r.node.as<ops::Fused>().body->name() != kProductGroup) return Support::no("no group of products");
-  const std::string wanted = option("RLX_CUDA_TURNS").value_or("");
-  if (wanted == "0") return Support::no("RLX_CUDA_TURNS is 0");
-  if (wanted != "1" && !takes_untried("product_turns")) return Support::no(std::string(kUntried));
+  const auto wanted = option_int("RLX_CUDA_TURNS");
+  if (wanted && *wanted < 1) return Support::no("RLX_CUDA_TURNS is ", *wanted);
+  if (!wanted && !takes_untried("product_turns")) return Support::no(std::string(kUntried));
   const std::string why = problem_of(ProductReading(r));
   return why.empty() ? Support::yes() : Support::no(why);
 }
@@ -133,7 +133,9 @@ class ProductElementsStep final : public Step {
 
   // 0: the products and a pass; 1, 2, ..: tiles. Without a GPU the best by the model.
   int best_of(const std::vector<TurnsTiles>& tiles) const {
-    if (!device_.gpu() || option("RLX_CUDA_TURNS") == "1") return 1;
+    if (const auto wanted = option_int("RLX_CUDA_TURNS"))
+      return int(std::min(*wanted, int64_t(tiles.size())));
+    if (!device_.gpu()) return 1;
     const Gpu& gpu = *device_.gpu();
     const size_t count = std::min(tiles.size(), kMostWays);
     std::string key = cat("product with elements ", sizes_.dtype, " ", sizes_.m, " ", sizes_.n, " ", sizes_.k,
