@@ -207,6 +207,11 @@ std::vector<test::TextCase> graphs() {
              "  h = silu(g) y = mul(h, p)\n  return y\n}"),
          {},
          2 * least});
+    out.push_back({cat("graph @kept(x: ", t("2,70,96"), ", w: ", t("96,136"), ", c: f32[136]) {\n", scaled,
+                       "  p = matmul(v, w) b = cast(c, to=", type,
+                       ") a = add(p, b) y = gelu_approx(a)\n  return y, a=a\n}"),
+                   {},
+                   least});
     out.push_back({cat("graph @wide(x: ", t("2,70,96"), ", w: ", t("96,136"), ", r: f32[2,70,136]) {\n",
                        scaled, "  p = matmul(v, w) f = cast(p, to=f32) y = add(f, r)\n  return y\n}"),
                    {},

@@ -21,8 +21,21 @@ std::vector<size_t> order_of(const ir::Graph& g) {
   return order;
 }
 
+namespace {
+
+// A weight, or one that was cast or turned: it waits for no other step.
+bool is_of_leaves(const ir::Graph& g, ir::Value v, int depth) {
+  const ir::Node& n = g.node(v);
+  if (n.op->traits.leaf) return true;
+  return depth > 0 && !n.inputs.empty() && std::all_of(n.inputs.begin(), n.inputs.end(), [&](ir::Value x) {
+           return is_of_leaves(g, x, depth - 1);
+         });
+}
+
+}  // namespace
+
 const ir::Node* elements_behind(const ir::Graph& g, const std::vector<size_t>& order, size_t first,
-                                const std::vector<const ir::Node*>& products) {
+                                const std::vector<const ir::Node*>& products, size_t most) {
   const ir::Node* reader = nullptr;
   for (const ir::Node* p : products) {
     if (p->shapes[0] != products.front()->shapes[0]) return nullptr;
@@ -31,14 +44,16 @@ const ir::Node* elements_behind(const ir::Graph& g, const std::vector<size_t>& o
       reader = &g.node(u.user);
     }
   }
-  if (!reader || reader->shapes.size() != 1) return nullptr;
+  if (!reader || reader->shapes.size() > most) return nullptr;
   const bool region = reader->is<ops::Fused>() && !reduces(*reader);
   if (!region && !reader->op->traits.elementwise) return nullptr;
-  if (reader->shapes[0].dims() != products.front()->shapes[0].dims()) return nullptr;
+  for (const Shape& s : reader->shapes) {
+    if (s.dims() != products.front()->shapes[0].dims()) return nullptr;
+  }
   for (const ir::Value v : reader->inputs) {
     const bool product =
         std::any_of(products.begin(), products.end(), [&](auto* p) { return p->id == v.node; });
-    if (!product && !g.node(v).op->traits.leaf && order[v.node] > first) return nullptr;
+    if (!product && order[v.node] > first && !is_of_leaves(g, v, 3)) return nullptr;
   }
   return reader;
 }
@@ -66,7 +81,8 @@ std::optional<ir::Graph> with_groups(const ir::Graph& given, const ir::Target& t
   }
   const ir::Graph& g = changed ? *changed : given;
   std::vector<Group> groups;
-  for (const auto find : {product_groups, conv_groups, rows_groups, loss_groups, gradients_groups}) {
+  for (const auto find :
+       {product_groups, conv_groups, rows_groups, loss_groups, gradients_groups, element_groups}) {
     for (Group& group : find(g)) groups.push_back(std::move(group));
   }
   if (auto joined = backend::with_groups(g, target, groups)) changed = std::move(joined);

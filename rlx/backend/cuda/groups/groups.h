@@ -32,6 +32,8 @@ using backend::kRegionGroup;
 using Group = backend::NodeGroup;
 
 std::vector<Group> product_groups(const ir::Graph&);
+/// Products of more rows with the elements behind them, in the same kind of group.
+std::vector<Group> element_groups(const ir::Graph&);
 std::vector<Group> conv_groups(const ir::Graph&);
 std::vector<Group> rows_groups(const ir::Graph&);
 std::vector<Group> loss_groups(const ir::Graph&);
@@ -63,9 +65,9 @@ std::optional<ir::Graph> with_groups(const ir::Graph&, const ir::Target&);
 
 /// The place of each node, by its id, in the order of the graph.
 std::vector<size_t> order_of(const ir::Graph&);
-/// The one reader of all `products`, if it works element by element and waits for nothing that comes behind place `first`.
+/// The one reader of all `products`, if it works element by element, has no more results than `most` and waits for nothing that comes behind place `first` but what is made of leaves.
 const ir::Node* elements_behind(const ir::Graph&, const std::vector<size_t>& order, size_t first,
-                                const std::vector<const ir::Node*>& products);
+                                const std::vector<const ir::Node*>& products, size_t most = 1);
 
 /// Whether the body of a `fused` node holds a reduction.
 bool reduces(const ir::Node& fused);

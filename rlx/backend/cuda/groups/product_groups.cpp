@@ -4,8 +4,10 @@
 
 #include "rlx/backend/cuda/groups/groups.h"
 #include "rlx/backend/cuda/nodes/few_rows.h"
+#include "rlx/backend/cuda/nodes/streamed_tiles.h"
 #include "rlx/ir/leaves.h"
 #include "rlx/ops/control/fused.h"
+#include "rlx/ops/elementwise/cast.h"
 #include "rlx/ops/linalg/matmul.h"
 #include "rlx/ops/quant/dequant_matmul.h"
 #include "rlx/ops/shape/transpose.h"
@@ -15,7 +17,7 @@ namespace rlx::cuda {
 namespace {
 
 constexpr int64_t kKeptBytes = 32 << 10;  // rows that a block makes for itself
-constexpr size_t kMostProducts = 4;
+constexpr size_t kMostProducts = 4, kMostResults = 2;
 
 class Finder {
  public:
@@ -40,12 +42,18 @@ class Finder {
       if (const ir::Node* elements = elements_behind(group, *products)) group.nodes.push_back(elements);
       if (group.nodes.size() > 1) out.push_back(std::move(group));
     }
+    return out;
+  }
+
+  std::vector<Group> elements() {
+    std::vector<Group> out;
     for (const ir::Node* n : g_.nodes()) {
       if (!is_tiled(*n)) continue;
       for (const auto& products : {with_partners(*n), {n}}) {
         Group group{kProductGroup, products};
-        const ir::Node* const elements = elements_behind(group, products);
-        if (!elements) continue;
+        const ir::Node* const elements = elements_behind(group, products, kMostResults);
+        const bool casts = elements && elements->is<ops::Cast>() && rows_of(*n) > StreamedTiles::kMostRows;
+        if (!elements || casts) continue;  // a cast of many rows is cheaper where it is read
         group.nodes.push_back(elements);
         out.push_back(std::move(group));
         if (products.size() == 1) break;
@@ -114,8 +122,9 @@ class Finder {
     return &n;
   }
 
-  const ir::Node* elements_behind(const Group& group, const std::vector<const ir::Node*>& products) const {
-    return cuda::elements_behind(g_, order_, order_[group.nodes.front()->id], products);
+  const ir::Node* elements_behind(const Group& group, const std::vector<const ir::Node*>& products,
+                                  size_t results = 1) const {
+    return cuda::elements_behind(g_, order_, order_[group.nodes.front()->id], products, results);
   }
 
   const ir::Graph& g_;
@@ -126,5 +135,6 @@ class Finder {
 }  // namespace
 
 std::vector<Group> product_groups(const ir::Graph& g) { return Finder(g).run(); }
+std::vector<Group> element_groups(const ir::Graph& g) { return Finder(g).elements(); }
 
 }  // namespace rlx::cuda

@@ -46,6 +46,12 @@ std::string problem_of(const ProductReading& g) {
     if (own.layout.strides != w.layout.strides || own.dtype() != g.dtype())
       return "weights lie in different ways";
   }
+  for (uint32_t i = 0; i < g.elements->shapes.size(); ++i) {
+    if (g.result(g.elements->result(i)) < 0) return "a result that nobody reads";
+  }
+  for (const ir::Node* p : g.products) {
+    if (g.result(p->result()) >= 0) return "a product that others read";
+  }
   if (!g.arg(g.input()).is_row_major()) return "the input is strided";
   if (const std::string why = g.elements_problem(); !why.empty()) return why;
   return turns_problem(sizes_of(g));
@@ -123,7 +129,10 @@ class ProductElementsStep final : public Step {
         member(g.operand(v), cat("const ", memory_type(g.arg(v).dtype()), "*"));
       }
     }
-    member(-1 - g.result(n.result()), cat(memory_type(n.shapes[0].dtype()), "*"));
+    for (uint32_t i = 0; i < n.shapes.size(); ++i) {
+      results_.push_back(g.result(n.result(i)));
+      member(-1 - results_.back(), cat(memory_type(n.shapes[i].dtype()), "*"));
+    }
     hooks_ = cat(
         "struct Params {", fields, " };\n",
         print_vector_function(r, schedule_of(r, true), "elements_region", values),
@@ -207,7 +216,8 @@ class ProductElementsStep final : public Step {
   Plain make_plain(const Request& whole) const {
     const ProductReading g(whole);
     const auto step_of = [&](const ir::Node& n, const std::vector<Arg>& in) {
-      const std::vector<Arg> results{row_major(n.shapes[0])};
+      std::vector<Arg> results;
+      for (const Shape& s : n.shapes) results.push_back(row_major(s));
       const Request r{
           .node = n, .in = in, .out = results, .threads = whole.threads, .builder = whole.builder};
       return device_.choose(r, true).kernel->prepare(r);
@@ -233,18 +243,19 @@ class ProductElementsStep final : public Step {
   void run_plain(const Launch& l, std::byte* workspace) const {
     const Plain& use = plain_;
     std::byte* const scratch = workspace + use.products.size() * use.product_bytes;
-    const auto run_step = [&](const Step& step, std::vector<std::byte*> addresses) {
+    const auto run_step = [&](const Step& step, std::vector<std::byte*> addresses, size_t results) {
       Launch one = l;
-      one.in = addresses.data(), one.out = addresses.data() + addresses.size() - 1, one.workspace = scratch;
+      one.in = addresses.data(), one.out = addresses.data() + addresses.size() - results,
+      one.workspace = scratch;
       step.run(one);
     };
     const auto product = [&](size_t i) { return workspace + i * use.product_bytes; };
     for (size_t i = 0; i < use.products.size(); ++i)
-      run_step(*use.products[i], {l.in[a_], l.in[b_[i]], product(i)});
+      run_step(*use.products[i], {l.in[a_], l.in[b_[i]], product(i)}, 1);
     std::vector<std::byte*> addresses;
     for (const int m : element_inputs_) addresses.push_back(m >= 0 ? l.in[m] : product(size_t(-1 - m)));
-    addresses.push_back(l.out[0]);
-    run_step(*use.elements, std::move(addresses));
+    for (const int r : results_) addresses.push_back(l.out[r]);
+    run_step(*use.elements, std::move(addresses), results_.size());
   }
 
   const Device& device_;
@@ -254,6 +265,7 @@ class ProductElementsStep final : public Step {
   int a_ = 0;
   std::vector<int> b_;               // of each side
   std::vector<int> members_;         // of Params: an operand (0, 1, ..) or a result (-1, -2, ..)
+  std::vector<int> results_;         // of the group: those of the elements
   std::vector<int> element_inputs_;  // an operand or a product (-1, -2, ..)
   std::string hooks_;
   std::optional<ProductTurns> own_;

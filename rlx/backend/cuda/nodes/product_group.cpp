@@ -95,6 +95,7 @@ Support accepts(const Request& r) {
     if (!a.is_row_major() && a.shape.rank() != 2) return Support::no("an operand is strided");
   }
   const ProductReading g(r);
+  if (g.elements && g.elements->shapes.size() > 1) return Support::no("elements of several results");
   const std::string why = is_tiled(g) ? tiled_problem(g, kMeans) : problem_of(g);
   return why.empty() ? Support::yes() : Support::no(why);
 }

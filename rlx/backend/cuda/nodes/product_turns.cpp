@@ -13,8 +13,10 @@ constexpr int64_t kSlice = 64, kLineBytes = 128;  // of a slice along k
 constexpr int64_t kMostSums = 128;                // registers of a thread
 constexpr int64_t kMostStages = 8, kLeastStages = 3;
 constexpr int kThreads = 384, kMultiplying = 8;  // warps of the groups that multiply
-// What the model knows of a processor of an H200: bytes a cycle from the second cache, products a cycle, instructions for an element, cycles before the first slice is there.
-constexpr double kCacheBytes = 30, kProducts = 2048, kInstructions = 26, kStart = 1500;
+// What the model knows of a processor of an H200: bytes a cycle from the second cache and of shared memory, products a cycle, instructions for an element, cycles before the first slice
+// is there and between two tiles.
+constexpr double kCacheBytes = 30, kSharedBytes = 128, kProducts = 2048, kInstructions = 26, kStart = 1500,
+                 kTurn = 150;
 
 int64_t parts(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t slices_of(const TurnsProduct& p) { return parts(p.k, kSlice); }
@@ -50,9 +52,11 @@ double cycles_of(const TurnsProduct& p, const TurnsTiles& t, int64_t processors)
   const Bytes b = bytes_of(p, t);
   const auto tiles = double(parts(items_of(p, t), processors) * t.item);
   const auto across = double(p.sides * t.wide), halves = double(t.halves);
-  const double products = 64 * halves * across * kSlice / kProducts,
-               copies = (double(b.right) + double(b.left) / double(t.resident ? t.item : 1)) / kCacheBytes;
-  const double product = double(slices_of(p)) * std::max(products, copies);
+  const double slices = double(slices_of(p)), products = 64 * halves * across * kSlice / kProducts,
+               copied = double(b.right) + double(b.left) / double(t.resident ? t.item : 1);
+  // Both operands of each product of 64 rows, what is copied, and the sums to and from shared memory.
+  const double shared = halves * (across + 64) * kLineBytes + copied + 64 * halves * across * 4 / slices;
+  const double product = slices * std::max({products, copied / kCacheBytes, shared / kSharedBytes}) + kTurn;
   const double elements = halves * double(t.wide) / 2 * (kInstructions + 4 * p.sides);
   return kStart + product + elements + (tiles - 1) * std::max({product, elements, (product + elements) / 2});
 }
