@@ -189,7 +189,7 @@ std::vector<Case> cases() {
   out.push_back({"gradients", [] { attention_gradients(8, 16, 2048, 64, DType::bf16); }});
   for (const DType t : {DType::bf16, DType::f32}) {
     for (const auto& [b, s] : {std::pair(1, 16), {8, 128}, {32, 128}, {256, 128}})
-      out.push_back({"encoder", [=, b = b, s = s] { encoder(b, s, t); }});
+      out.push_back({cat("encoder_", t), [=, b = b, s = s] { encoder(b, s, t); }});
   }
   out.push_back({"recurrence", [] { delta_net(2, 1024, 16, 128); }});
   out.push_back({"recurrence", [] { selective_scan(4, 2048, 1024, 16); }});
