@@ -76,9 +76,11 @@ TEST(ProductTurns, cuts_fit_into_shared_memory_and_registers) {
       EXPECT_LE(t.blocks, kProcessors);
     }
     if (!cuda::compiler_problem().empty()) continue;
-    const std::string report =
-        cuda::resource_report(ProductTurns(device, p, all.front(), hooks(sides)).source(), "sm_90a");
-    EXPECT_NE(report.find("0 bytes spill stores"), std::string::npos) << report;
+    for (const TurnsTiles& t : {all.front(), all.back()}) {
+      const std::string report =
+          cuda::resource_report(ProductTurns(device, p, t, hooks(sides)).source(), "sm_90a");
+      EXPECT_NE(report.find("0 bytes spill stores"), std::string::npos) << t.text() << report;
+    }
   }
 }
 
@@ -151,6 +153,20 @@ TEST_F(ProductTurnsOnDevice, sums_of_every_cut) {
         expect_sums(product(turned ? DType::bf16 : DType::f16, 200, 520, 200, turned),
                     {.halves = halves, .wide = wide, .item = 2, .resident = resident}, 2);
     }
+  }
+}
+
+// Two blocks send parts of the columns to each other; rows that end within the first tile of a pair.
+TEST_F(ProductTurnsOnDevice, sums_of_clusters) {
+  for (const bool turned : {true, false}) {
+    for (const bool resident : {true, false}) {
+      expect_sums(product(DType::bf16, 330, 304, 200, turned),
+                  {.halves = 1, .wide = 64, .item = 3, .cluster = 2, .resident = resident}, 2);
+      expect_sums(product(DType::bf16, 300, 520, 136, turned),
+                  {.halves = 2, .wide = 192, .item = 2, .cluster = 2, .resident = resident}, 4);
+    }
+    expect_sums(product(DType::bf16, 200, 200, 328, turned, 2),
+                {.halves = 2, .wide = 64, .item = 1, .cluster = 2, .resident = false}, 4);
   }
 }
 

@@ -93,6 +93,12 @@ inline void barrier_wait(u32 barrier, u32 parity) {
                :: "r"(barrier), "r"(parity) : "memory");
 }
 
+// The barrier at this place of another block of the cluster.
+inline void barrier_arrive_in(u32 barrier, u32 rank) {
+  asm volatile("{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\nmbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n}"
+               :: "r"(barrier), "r"(rank) : "memory");
+}
+
 // What the copy engine knows of a tensor [batch][head][row][lane]: as the driver encodes it.
 struct alignas(64) TensorMap { u64 words[16]; };
 inline void copy_tile(u32 to, const TensorMap& map, int lane, int row, int head, int batch, u32 barrier) {
@@ -108,6 +114,11 @@ inline void copy_tile_once(u32 to, const TensorMap& map, int lane, int row, int 
 // Into the second cache alone, where what other kernels write is never old.
 inline void ask_ahead(const TensorMap& map, int lane, int row, int head, int batch) {
   asm volatile("cp.async.bulk.prefetch.tensor.4d.L2.global.tile [%0, {%1, %2, %3, %4}];" :: "l"(&map), "r"(lane), "r"(row), "r"(head), "r"(batch) : "memory");
+}
+// The same to this place of every block of the cluster whose bit is set; the barrier at this place of each counts the bytes.
+inline void copy_tile_to(u16 blocks, u32 to, const TensorMap& map, int lane, int row, int head, int batch, u32 barrier) {
+  asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2, %3, %4, %5}], [%6], %7;"
+               :: "r"(to), "l"(&map), "r"(lane), "r"(row), "r"(head), "r"(batch), "r"(barrier), "h"(blocks) : "memory");
 }
 )cuda";
 

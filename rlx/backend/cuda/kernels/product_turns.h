@@ -7,7 +7,9 @@
 //   b [n, k]           a slice is [kWide][64 of k], as a is
 //   b [k, n] (kTurned) a slice is pieces of 64 columns, each [64 of k][64]; with two sides kWide is a multiple of 64
 // Sums are rounded to T in shared memory, 16 rows for each warp, piece c of 16 bytes of row r at c ^ (r % 8), and finished kVector neighbours at a time.
-// After kMatrixGroups; before it stand T, kRows (m), kColumns (n of a side), kDepth (k), kSides, kHalves, kWide, kItem, kStages, kVector, kResident, kTurned, kRowsFirst (items go along
+// The kCluster blocks of a cluster have the same columns of different rows: each asks for a part of a slice of b and sends it to all, so that a place is free when the groups of all blocks
+// have read it.
+// After kMatrixGroups and kClusterBlocks; before it stand T, kRows (m), kColumns (n of a side), kDepth (k), kCluster and the macro kClusterShape, kSides, kHalves, kWide, kItem, kStages, kVector, kResident, kTurned, kRowsFirst (items go along
 // rows first), multiply_tile (d += a b for 64 x 16 of a and 16 x kSides kWide of b), Params and
 //   void finish(p, row, column, const Pack<T, kVector> (&products)[kSides])
 #pragma once
@@ -17,16 +19,19 @@ namespace rlx::cuda {
 inline constexpr char kProductTurns[] = R"cuda(
 constexpr int kHeight = 64 * kHalves, kAcross = kSides * kWide, kSlices = (kDepth + 63) / 64;
 constexpr int kLeftBytes = kHeight * 128, kSideBytes = kTurned ? (kWide + 63) / 64 * 8192 : kWide * 128;
+constexpr int kParts = kTurned ? (kWide + 63) / 64 : kSides == 1 ? kCluster : 1, kPartBytes = kSideBytes / kParts;  // of a side
 constexpr int kRightBytes = kSides * kSideBytes, kStage = kRightBytes + (kResident ? 0 : kLeftBytes);
 constexpr int kLine = (kAcross * 2 + 127) / 128 * 128, kWarpBytes = 16 * kLine;
 constexpr int kRowTiles = (kRows + kHeight - 1) / kHeight, kColumnTiles = (kColumns + kWide - 1) / kWide;
-constexpr int kRanges = (kColumnTiles + kItem - 1) / kItem, kItems = kRowTiles * kRanges;
+constexpr int kRowItems = (kRowTiles + kCluster - 1) / kCluster, kRanges = (kColumnTiles + kItem - 1) / kItem, kItems = kRowItems * kRanges;
 static_assert(!kResident || kStages <= kSlices);
+static_assert(kTurned || kWide % (8 * kParts) == 0);
 
 struct Item { int row, first, count; };
-inline Item item_at(int i) {
-  const int range = kRowsFirst ? i / kRowTiles : i % kRanges, first = range * kItem;
-  return {(kRowsFirst ? i % kRowTiles : i / kRanges) * kHeight, first, kColumnTiles - first < kItem ? kColumnTiles - first : kItem};
+// For the block of this rank in its cluster.
+inline Item item_at(int i, int rank) {
+  const int range = kRowsFirst ? i / kRowItems : i % kRanges, first = range * kItem, row = kRowsFirst ? i % kRowItems : i / kRanges;
+  return {(row * kCluster + rank) * kHeight, first, kColumnTiles - first < kItem ? kColumnTiles - first : kItem};
 }
 
 inline u64 right_at(u32 place, int k) { return kTurned ? tile_at(place + k * 2048) + (u64(8192 / 16 - 1) << 16) : tile_at(place + k * 32); }
@@ -65,7 +70,7 @@ inline void finish_rows(const Params& p, const u8* place, int row0, int column0,
   }
 }
 
-extern "C" __global__ void __launch_bounds__(384, 1)
+extern "C" __global__ void kClusterShape __launch_bounds__(384, 1)
 product_turns(Params p, const __grid_constant__ TensorMap a_map, const __grid_constant__ TensorMap b_map, const __grid_constant__ TensorMap second_map) {
   extern __shared__ uint4 shared[];
   __shared__ u64 barriers[2 * kStages + 2];
@@ -73,20 +78,36 @@ product_turns(Params p, const __grid_constant__ TensorMap a_map, const __grid_co
   const u32 full = place_of(barriers), empty = full + 8 * kStages, turns = full + 16 * kStages;
   const int lane = threadIdx.x % 32, warp = __shfl_sync(~0u, threadIdx.x / 32, 0), group = warp / 4;
   if (threadIdx.x == 0) {
-    for (int i = 0; i < kStages; ++i) barrier_init(full + 8 * i, 1), barrier_init(empty + 8 * i, 4);
+    for (int i = 0; i < kStages; ++i) barrier_init(full + 8 * i, 1), barrier_init(empty + 8 * i, 4 * kCluster);
     for (int i = 0; i < 2; ++i) barrier_init(turns + 8 * i, 4);
     asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async;" ::: "memory");
   }
-  __syncthreads();
+  if (kCluster > 1) {
+    join_cluster();
+  } else {
+    __syncthreads();
+  }
   begin_alone();
-  if (group == 2) {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
-    if (warp != 8 || lane != 0) return;
+  const int rank = kCluster > 1 ? int(rank_in_cluster()) : 0, first_item = blockIdx.x / kCluster, next_item = gridDim.x / kCluster;
+  const auto ask_right = [&](u32 at, int slice, int column, u32 barrier) {
+    #pragma unroll
+    for (int part = 0; part < kSides * kParts; ++part) {
+      if (part % kCluster != rank) continue;
+      const TensorMap& map = part < kParts ? b_map : second_map;
+      const int along = column + part % kParts * (kTurned ? 64 : kWide / kParts), lanes = kTurned ? along : slice * 64, rows = kTurned ? slice * 64 : along;
+      if (kCluster > 1) {
+        copy_tile_to(u16((1 << kCluster) - 1), at + part * kPartBytes, map, lanes, rows, 0, 0, barrier);
+      } else {
+        copy_tile(at + part * kPartBytes, map, lanes, rows, 0, 0, barrier);
+      }
+    }
+  };
+  const auto ask_all = [&] {
     int stage = 0;
     u32 parity = 1;  // of a place that nobody has used yet
     #pragma unroll 1
-    for (int i = blockIdx.x; i < kItems; i += gridDim.x) {
-      const Item item = item_at(i);
+    for (int i = first_item; i < kItems; i += next_item) {
+      const Item item = item_at(i, rank);
       #pragma unroll 1
       for (int c = 0; c < item.count; ++c) {
         const int column = (item.first + c) * kWide;
@@ -97,31 +118,37 @@ product_turns(Params p, const __grid_constant__ TensorMap a_map, const __grid_co
           barrier_wait(empty + 8 * stage, parity);
           barrier_expect(barrier, kRightBytes + (left ? kLeftBytes : 0));
           if (left) copy_tile(kResident ? resident + s * kLeftBytes : at + kRightBytes, a_map, s * 64, item.row, 0, 0, barrier);
-          #pragma unroll
-          for (int side = 0; side < kSides; ++side) {
-            const TensorMap& map = side == 0 ? b_map : second_map;
-            if (kTurned) {
-              #pragma unroll
-              for (int n = 0; n < kWide; n += 64) copy_tile(at + side * kSideBytes + n / 64 * 8192, map, column + n, s * 64, 0, 0, barrier);
-            } else {
-              copy_tile(at + side * kSideBytes, map, s * 64, column, 0, 0, barrier);
-            }
-          }
+          ask_right(at, s, column, barrier);
           if (++stage == kStages) stage = 0, parity ^= 1;
         }
       }
     }
+  };
+  if (group == 2) {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+    if (warp == 8 && lane == 0) ask_all();
+    __syncwarp();
+    if (kCluster > 1) join_cluster();
     return;
   }
   asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+  // All blocks of the cluster write to a place: each waits for the groups of all.
+  const auto release = [&](int stage) {
+    if (lane >= kCluster) return;
+    if (kCluster > 1) {
+      barrier_arrive_in(empty + 8 * stage, lane);
+    } else {
+      barrier_arrive(empty + 8 * stage);
+    }
+  };
   const u32 sums_at = ring + kStages * kStage + warp * kWarpBytes;
   const u8* const sums_place = reinterpret_cast<const u8*>(shared) + (sums_at - place_of(shared));
   f32 acc[kHalves][kAcross / 8][4] = {};
   int tile = 0;  // of this block, of both groups
   u32 mine = 0;
   #pragma unroll 1
-  for (int i = blockIdx.x; i < kItems; i += gridDim.x) {
-    const Item item = item_at(i);
+  for (int i = first_item; i < kItems; i += next_item) {
+    const Item item = item_at(i, rank);
     #pragma unroll 1
     for (int c = 0; c < item.count; ++c, ++tile) {
       if (tile % 2 != group) continue;
@@ -144,7 +171,7 @@ product_turns(Params p, const __grid_constant__ TensorMap a_map, const __grid_co
         products_commit();
         if (s > 0) {
           products_wait<1>();
-          if (lane == 0) barrier_arrive(empty + 8 * before);
+          release(before);
         }
         before = stage;
         if (++stage == kStages) stage = 0, parity ^= 1;
@@ -153,7 +180,7 @@ product_turns(Params p, const __grid_constant__ TensorMap a_map, const __grid_co
       products_wait<0>();
       #pragma unroll
       for (int h = 0; h < kHalves; ++h) hold(acc[h]);
-      if (lane == 0) barrier_arrive(empty + 8 * before);
+      release(before);
       #pragma unroll
       for (int h = 0; h < kHalves; ++h) {
         write_sums(sums_at, acc[h], lane);
@@ -164,6 +191,7 @@ product_turns(Params p, const __grid_constant__ TensorMap a_map, const __grid_co
       ++mine;
     }
   }
+  if (kCluster > 1) join_cluster();  // nobody writes to a block that has ended
 }
 )cuda";
 

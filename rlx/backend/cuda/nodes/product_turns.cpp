@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "rlx/backend/cuda/kernels/cluster_blocks.h"
 #include "rlx/backend/cuda/kernels/matrix_groups.h"
 #include "rlx/backend/cuda/kernels/product_turns.h"
 #include "rlx/backend/cuda/region/printer.h"
@@ -10,8 +11,8 @@ namespace rlx::cuda {
 namespace {
 
 constexpr int64_t kSlice = 64, kLineBytes = 128;  // of a slice along k
-constexpr int64_t kMostSums = 128;                // registers of a thread
-constexpr int64_t kMostStages = 8, kLeastStages = 3;
+constexpr int64_t kMostSums = 192;                // registers of a thread
+constexpr int64_t kMostStages = 8, kLeastStages = 3, kMostItem = 64;
 constexpr int kThreads = 384, kMultiplying = 8;  // warps of the groups that multiply
 // What the model knows of a processor of an H200: bytes a cycle from the second cache and of shared memory, products a cycle, instructions for an element, cycles before the first slice
 // is there and between two tiles.
@@ -21,8 +22,9 @@ constexpr double kCacheBytes = 30, kSharedBytes = 128, kProducts = 2048, kInstru
 int64_t parts(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t slices_of(const TurnsProduct& p) { return parts(p.k, kSlice); }
 
+// For each cluster of blocks.
 int64_t items_of(const TurnsProduct& p, const TurnsTiles& t) {
-  return parts(p.m, 64 * t.halves) * parts(parts(p.n, t.wide), t.item);
+  return parts(p.m, 64 * t.halves * t.cluster) * parts(parts(p.n, t.wide), t.item);
 }
 
 struct Bytes {
@@ -50,13 +52,15 @@ bool find_stages(const TurnsProduct& p, int64_t shared_memory, TurnsTiles& t) {
 // While one group is in the elements of its tile, the other multiplies; the first product and the last elements have no company.
 double cycles_of(const TurnsProduct& p, const TurnsTiles& t, int64_t processors) {
   const Bytes b = bytes_of(p, t);
-  const auto tiles = double(parts(items_of(p, t), processors) * t.item);
+  const auto tiles = double(parts(items_of(p, t), processors / t.cluster) * t.item);
   const auto across = double(p.sides * t.wide), halves = double(t.halves);
   const double slices = double(slices_of(p)), products = 64 * halves * across * kSlice / kProducts,
-               copied = double(b.right) + double(b.left) / double(t.resident ? t.item : 1);
+               left = double(b.left) / double(t.resident ? t.item : 1),
+               asked = left + double(b.right) / double(t.cluster);
   // Both operands of each product of 64 rows, what is copied, and the sums to and from shared memory.
-  const double shared = halves * (across + 64) * kLineBytes + copied + 64 * halves * across * 4 / slices;
-  const double product = slices * std::max({products, copied / kCacheBytes, shared / kSharedBytes}) + kTurn;
+  const double shared =
+      halves * (across + 64) * kLineBytes + left + double(b.right) + 64 * halves * across * 4 / slices;
+  const double product = slices * std::max({products, asked / kCacheBytes, shared / kSharedBytes}) + kTurn;
   const double elements = halves * double(t.wide) / 2 * (kInstructions + 4 * p.sides);
   return kStart + product + elements + (tiles - 1) * std::max({product, elements, (product + elements) / 2});
 }
@@ -83,7 +87,7 @@ HeadMap map_of(const TurnsProduct& p, int64_t rows, int64_t columns, int64_t row
 
 std::string TurnsTiles::text() const {
   return cat("tiles of ", 64 * halves, " x ", wide, ", ", item, " for the same rows, ", stages,
-             " slices ahead", resident ? ", rows stay" : "");
+             " slices ahead", resident ? ", rows stay" : "", cluster > 1 ? ", clusters" : "");
 }
 
 std::string turns_problem(const TurnsProduct& p) {
@@ -102,7 +106,7 @@ std::optional<TurnsTiles> turns_cut(const TurnsProduct& p, TurnsTiles t, int64_t
   if (!find_stages(p, shared_memory, t)) return std::nullopt;
   t.rows_first = p.n * p.sides > p.m;  // whichever operand is larger is read from memory once
   t.cycles = cycles_of(p, t, processors);
-  t.blocks = std::min(items_of(p, t), processors);
+  t.blocks = t.cluster * std::min(items_of(p, t), processors / t.cluster);
   return t;
 }
 
@@ -114,17 +118,20 @@ std::vector<TurnsTiles> turns_tiles(const TurnsProduct& p, int64_t processors, i
       if (across > 256 || halves * across / 2 > kMostSums) continue;
       if (p.is_turned() && p.sides > 1 && wide % 64 != 0) continue;
       if (wide > 64 && p.n <= wide / 2) continue;
-      TurnsTiles best{.halves = halves, .wide = wide};
-      const int64_t columns = parts(p.n, wide);
-      for (const bool resident : {true, false}) {
-        for (int64_t item = 1; item <= columns && item <= 64; ++item) {
-          const auto t = turns_cut(p, {.halves = halves, .wide = wide, .item = item, .resident = resident},
-                                   processors, shared_memory);
-          if (!t) break;
-          if (best.stages == 0 || t->cycles < best.cycles) best = *t;
+      for (const int64_t cluster : {1, 2}) {
+        if (cluster > 1 && p.m <= 64 * halves) continue;
+        TurnsTiles best;
+        for (const bool resident : {true, false}) {
+          for (int64_t item = 1; item <= parts(p.n, wide) && item <= kMostItem; ++item) {
+            const auto t = turns_cut(
+                p, {.halves = halves, .wide = wide, .item = item, .cluster = cluster, .resident = resident},
+                processors, shared_memory);
+            if (!t) break;
+            if (best.stages == 0 || t->cycles < best.cycles) best = *t;
+          }
         }
+        if (best.stages > 0) found.push_back(best);
       }
-      if (best.stages > 0) found.push_back(best);
     }
   }
   std::stable_sort(found.begin(), found.end(),
@@ -137,12 +144,14 @@ ProductTurns::ProductTurns(const Device& device, const TurnsProduct& p, const Tu
     : p_(p), tiles_(t) {
   const auto flag = [](bool b) { return b ? "true" : "false"; };
   function_ = device.functions().get(
-      {"product_turns", cat("typedef ", memory_type(p.dtype), " T;\nconstexpr int kRows = ", p.m,
-                            ", kColumns = ", p.n, ", kDepth = ", p.k, ", kSides = ", p.sides, ", kHalves = ",
-                            t.halves, ", kWide = ", t.wide, ", kItem = ", t.item, ", kStages = ", t.stages,
-                            ", kVector = ", p.vector, ";\nconstexpr bool kResident = ", flag(t.resident),
-                            ", kTurned = ", flag(p.is_turned()), ", kRowsFirst = ", flag(t.rows_first), ";\n",
-                            hooks, kMatrixGroups, multiply_text(p, p.sides * t.wide), kProductTurns)});
+      {"product_turns",
+       cat("typedef ", memory_type(p.dtype), " T;\nconstexpr int kRows = ", p.m, ", kColumns = ", p.n,
+           ", kDepth = ", p.k, ", kCluster = ", t.cluster, ", kSides = ", p.sides, ", kHalves = ", t.halves,
+           ", kWide = ", t.wide, ", kItem = ", t.item, ", kStages = ", t.stages, ", kVector = ", p.vector,
+           ";\nconstexpr bool kResident = ", flag(t.resident), ", kTurned = ", flag(p.is_turned()),
+           ", kRowsFirst = ", flag(t.rows_first), ";\n#define kClusterShape ",
+           t.cluster > 1 ? cat("__cluster_dims__(", t.cluster, ", 1, 1)") : std::string(), "\n", hooks,
+           kMatrixGroups, kClusterBlocks, multiply_text(p, p.sides * t.wide), kProductTurns)});
 }
 
 void ProductTurns::run(const Gpu& gpu, Stream_* stream, void* params, const std::byte* a,
@@ -150,7 +159,8 @@ void ProductTurns::run(const Gpu& gpu, Stream_* stream, void* params, const std:
   const Driver& d = gpu.use();
   const bool turned = p_.is_turned();
   const HeadMap weights = turned ? map_of(p_, p_.k, p_.n, p_.b_row) : map_of(p_, p_.n, p_.k, p_.b_column);
-  const int rows = int(turned ? kSlice : tiles_.wide);
+  // A block of a cluster asks for its part of the columns of one side.
+  const int rows = int(turned ? kSlice : tiles_.wide / (p_.sides == 1 ? tiles_.cluster : 1));
   alignas(64) TensorMap maps[] = {map_of(p_, p_.m, p_.k, p_.a_row).encode(d, a, int(64 * tiles_.halves)),
                                   weights.encode(d, b.front(), rows), weights.encode(d, b.back(), rows)};
   void* parameters[] = {params, &maps[0], &maps[1], &maps[2], nullptr};

@@ -23,7 +23,7 @@ struct TurnsProduct {
 
 /// How such a product is cut; see the kernel.
 struct TurnsTiles {
-  int64_t halves = 2, wide = 128, item = 1, stages = 0;
+  int64_t halves = 2, wide = 128, item = 1, cluster = 1, stages = 0;
   bool resident = false, rows_first = false;
   size_t shared = 0;
   int64_t blocks = 1;
@@ -34,10 +34,10 @@ struct TurnsTiles {
 
 /// Why the kernel cannot take it, or nothing.
 std::string turns_problem(const TurnsProduct&);
-/// The product cut so (halves, wide, item and resident of `wanted`), or nothing where shared memory is too small.
+/// The product cut so (halves, wide, item, cluster and resident of `wanted`), or nothing where shared memory is too small.
 std::optional<TurnsTiles> turns_cut(const TurnsProduct&, TurnsTiles wanted, int64_t processors,
                                     int64_t shared_memory);
-/// Ways to cut it for so many processors, the best by the model first; of each height and width one.
+/// Ways to cut it for so many processors, the best by the model first; of each height, width and cluster one.
 std::vector<TurnsTiles> turns_tiles(const TurnsProduct&, int64_t processors, int64_t shared_memory);
 
 class ProductTurns {

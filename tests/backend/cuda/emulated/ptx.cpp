@@ -119,8 +119,9 @@ std::string memory(const Instruction& in, bool loads) {  // ld.global.nc.L1::no_
 
 std::string translate(const Instruction& in) {
   const std::string& n = in.name;
-  for (const char* nothing : {"griddepcontrol.", "prefetch", "cp.async.bulk.prefetch", "fence", "membar", "discard", "applypriority",
-                              "setmaxnreg", "wgmma.fence", "wgmma.commit_group", "wgmma.wait_group", "nop"})
+  for (const char* nothing :
+       {"griddepcontrol.", "prefetch", "cp.async.bulk.prefetch", "fence", "membar", "discard",
+        "applypriority", "setmaxnreg", "wgmma.fence", "wgmma.commit_group", "wgmma.wait_group", "nop"})
     if (starts(n, nothing)) return call("nothing", in);
   if (starts(n, "cvt.")) {
     if (holds(n, "sat") || holds(n, "relu") || in.parts.size() < 3) return "";
@@ -187,10 +188,11 @@ std::string translate(const Instruction& in) {
   if (n == "cp.async.wait_all") return call("copy_wait_all", in);
   if (starts(n, "cp.async.mbarrier.arrive.noinc")) return call("mbarrier_copies_arrive", in);
   if (starts(n, "cp.async.bulk.tensor.") && holds(n, "shared::cluster.global") &&
-      holds(n, "mbarrier::complete_tx::bytes") && !holds(n, "multicast") && !holds(n, "im2col")) {
+      holds(n, "mbarrier::complete_tx::bytes") && !holds(n, "im2col")) {
     Instruction plain = in;
     if (holds(n, "cache_hint")) plain.operands.pop_back();
-    return call("copy_tensor_" + in.parts[4].substr(0, 1), plain);
+    const char* const blocks = holds(n, "multicast::cluster") ? "_to_blocks" : "";
+    return call("copy_tensor_" + in.parts[4].substr(0, 1) + blocks, plain);
   }
   if (starts(n, "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes") &&
       !holds(n, "multicast") && in.operands.size() == 4)
@@ -213,7 +215,7 @@ std::string translate(const Instruction& in) {
   if (starts(n, "mma.sync.aligned.")) return product(in);
   if (starts(n, "wgmma.mma_async.")) return group_product(in);
   if (starts(n, "mbarrier.")) {
-    if (in.has("shared::cluster")) return "";
+    if (in.has("shared::cluster") && !starts(n, "mbarrier.arrive.release.cluster")) return "";
     if (starts(n, "mbarrier.init")) return call("mbarrier_init", in);
     if (starts(n, "mbarrier.inval")) return call("mbarrier_inval", in);
     if (starts(n, "mbarrier.arrive.expect_tx")) return call("mbarrier_arrive_expect", in);

@@ -107,6 +107,18 @@ template <class M>
 inline void copy_tensor_4(unsigned to, M map, int x, int y, int z, int w, unsigned barrier) {
   copy_tensor(4, to, map, {x, y, z, w}, barrier);
 }
+// The same for the blocks of a cluster whose bits are set: to the same place of each, whose own barrier counts the bytes.
+template <class M>
+inline void copy_tensor_4_to_blocks(unsigned to, M map, int x, int y, int z, int w, unsigned barrier,
+                                    unsigned short blocks) {
+  if (blocks >> emulated_machine->ranks != 0)
+    emulated_machine->fail("cp.async.bulk.tensor: a block that is not in the cluster");
+  for (unsigned rank = 0; rank < emulated_machine->ranks; ++rank) {
+    if (blocks >> rank & 1)
+      copy_tensor(4, emulated_machine->map_rank(to, rank), map, {x, y, z, w},
+                  emulated_machine->map_rank(barrier, rank));
+  }
+}
 template <class A>
 inline void copy_bulk(unsigned to, A from, unsigned bytes, unsigned barrier) {
   if (to % 16 != 0 || bytes % 16 != 0 || reinterpret_cast<Word>(at(from)) % 16 != 0)
