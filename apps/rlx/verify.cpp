@@ -14,8 +14,9 @@ void add_verify(Command app) {
     for (const ir::VerifyError& e : errors) print(cat(e.rule, ": ", e, "\n"));
     if (!errors.empty()) throw invalid(*path, ": ", errors.size(), errors.size() == 1 ? " error" : " errors");
     const ir::Graph g = read_graph(*path).graph;
-    print(cat(*path, ": graph @", g.name(), " is sound: ", g.len(), " nodes, ", g.outputs().size(),
-              " outputs\n"));
+    const size_t outputs = g.outputs().size();
+    print(cat(*path, ": graph @", g.name(), " is sound: ", g.len(), g.len() == 1 ? " node, " : " nodes, ",
+              outputs, outputs == 1 ? " output\n" : " outputs\n"));
   });
 }
 
