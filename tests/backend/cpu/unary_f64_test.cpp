@@ -4,6 +4,7 @@
 
 #include "rlx/backend/cpu/kernels/unary.h"
 #include "tests/backend/cpu/support.h"
+#include "tests/backend/cpu/unary_levels.h"
 #include "tests/backend/cpu/unary_truth.h"
 
 namespace rlx::cpu {
@@ -33,37 +34,7 @@ Array<double> sweep() {
 }
 
 TEST(UnaryF64, every_function_is_within_four_ulp_at_every_level) {
-  const Array<double> x = sweep();
-  Array<double> y(x.size());
-  Pool pool(2);
-  const Isa before = current_isa();
-  std::string table;
-  std::vector<Real> want(static_cast<size_t>(x.size()));
-  for (int op = 0; op < kUnaryCount; ++op) {
-    for (int64_t i = 0; i < x.size(); ++i) want[size_t(i)] = truth(Unary(op), x[i]);
-    table += std::string(unary_name(Unary(op)));
-    for (Isa isa : available_isas()) {
-      if (isa == Isa::avx512vnni) continue;  // the same code as avx512
-      use_isa(isa);
-      unary(pool, Unary(op), x.data(), y.data(), x.size());
-      double worst = 0;
-      int64_t at = 0;
-      for (int64_t i = 0; i < x.size(); ++i) {
-        const double u = ulps(y[i], want[size_t(i)]);
-        if (!(u <= worst)) worst = u, at = i;
-      }
-      EXPECT_LE(worst, 4.0) << unary_name(Unary(op)) << " at level " << isa_name(isa)
-                            << " of x = " << std::hexfloat << x[at] << ": got " << y[at] << ", want "
-                            << want[size_t(at)];
-      char cell[40];
-      std::snprintf(cell, sizeof cell, " | %.3f", worst);
-      table += cell;
-    }
-    table += "\n";
-  }
-  use_isa(before);
-  RecordProperty("worst_ulp", table);
-  std::printf("worst error in ulp by level\n%s", table.c_str());
+  test::expect_within_ulps<Real>(sweep(), 4);
 }
 
 // The doubles next to multiples of pi/2 keep almost no bit of the first reduction.

@@ -1,19 +1,17 @@
 #include "rlx/backend/cpu/kernels/unary.h"
 
 #include <bit>
-#include <cstdio>
 #include <limits>
 
 #include "rlx/base/error.h"
 #include "tests/backend/cpu/support.h"
+#include "tests/backend/cpu/unary_levels.h"
 #include "tests/backend/cpu/unary_truth.h"
 
 namespace rlx::cpu {
 namespace {
 
 using test::Array;
-
-double truth(Unary op, double x) { return test::true_unary<double>(op, x); }
 using test::ulps;
 
 // Every 2039th bit pattern of f32: all exponents, both signs, infinities and NaN.
@@ -27,36 +25,7 @@ Array<float> sweep() {
 }
 
 TEST(Unary, every_function_is_within_two_ulp_at_every_level) {
-  const Array<float> x = sweep();
-  Array<float> y(x.size());
-  Pool pool(2);
-  const Isa before = current_isa();
-  std::string table;
-  for (int op = 0; op < kUnaryCount; ++op) {
-    std::vector<double> want(static_cast<size_t>(x.size()));
-    for (int64_t i = 0; i < x.size(); ++i) want[size_t(i)] = truth(Unary(op), double(x[i]));
-    table += std::string(unary_name(Unary(op)));
-    for (Isa isa : available_isas()) {
-      if (isa == Isa::avx512vnni) continue;  // the same code as avx512
-      use_isa(isa);
-      unary(pool, Unary(op), x.data(), y.data(), x.size());
-      double worst = 0;
-      int64_t at = 0;
-      for (int64_t i = 0; i < x.size(); ++i) {
-        const double u = ulps(y[i], want[size_t(i)]);
-        if (!(u <= worst)) worst = u, at = i;
-      }
-      EXPECT_LE(worst, 2.0) << unary_name(Unary(op)) << " at level " << isa_name(isa) << " of x = " << x[at]
-                            << ": got " << y[at] << ", want " << want[size_t(at)];
-      char cell[40];
-      std::snprintf(cell, sizeof cell, " | %.3f", worst);
-      table += cell;
-    }
-    table += "\n";
-  }
-  use_isa(before);
-  RecordProperty("worst_ulp", table);
-  std::printf("worst error in ulp by level\n%s", table.c_str());
+  test::expect_within_ulps<double>(sweep(), 2);
 }
 
 TEST(Unary, power_is_within_two_ulp_and_keeps_the_special_cases) {
