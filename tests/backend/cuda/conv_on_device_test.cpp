@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "rlx/backend/builder.h"
+#include "rlx/backend/cuda/compile/compiler.h"
+#include "rlx/backend/cuda/nodes/conv_rings.h"
 #include "rlx/ir/sample.h"
 #include "rlx/runtime/pipeline.h"
 #include "tests/backend/cuda/on_device.h"
@@ -295,6 +297,45 @@ TEST(ConvPlan, layers_of_resnet_fill_the_processors) {
           "stride=[2,2], padding=[1,1]) return y }")
           .find("4 classes of results"),
       std::string::npos);
+}
+
+// A layer of ResNet of 32 images in bf16: a convolution, or the gradient in its weights, which is one over images as channels.
+cuda::ConvPart layer(int64_t inputs, int64_t outputs, int64_t size, int64_t kernel, int64_t stride, bool weight) {
+  constexpr int64_t kBatch = 32;
+  const int64_t out = size / stride;
+  cuda::ConvPart p{.dtype = DType::bf16, .batch = kBatch, .inputs = inputs, .outputs = outputs};
+  p.x = {1, size, size}, p.y = {1, out, out}, p.w = {1, kernel, kernel};
+  p.stride = {1, stride, stride}, p.start = {0, -(kernel / 2), -(kernel / 2)};
+  p.xs = {.outer = inputs * size * size, .channel = size * size, .axis = {size * size, size, 1}};
+  p.ys = {.outer = outputs * out * out, .channel = out * out, .axis = {out * out, out, 1}};
+  p.ws = {.outer = inputs * kernel * kernel, .channel = kernel * kernel, .axis = {kernel * kernel, kernel, 1}};
+  if (!weight) return p;
+  std::swap(p.batch, p.inputs), std::swap(p.y, p.w), std::swap(p.stride, p.dilation), std::swap(p.ys, p.ws);
+  std::swap(p.xs.outer, p.xs.channel), std::swap(p.ws.outer, p.ws.channel), std::swap(p.ys.outer, p.ys.channel);
+  return p;
+}
+
+TEST(ConvPlan, rings_of_resnet_have_no_spills) {
+  if (const std::string why = cuda::compiler_problem(); !why.empty()) GTEST_SKIP() << why;
+  const test::Untried on;
+  const cuda::Device device("sm_90a", nullptr);
+  const cuda::ConvResults results{
+      "struct Params { bf16* y; };\nconstexpr bool kPlain = true;\ninline bf16* plain_results(const Params& p) { return p.y; }\n"
+      "template <class V> void finish(const Params& p, i64 at, V sum) { put(p.y[at], sum); }\n",
+      {-1}};
+  for (const bool weight : {false, true}) {
+    for (const auto& p : {layer(64, 64, 56, 3, 1, weight), layer(128, 128, 28, 3, 1, weight), layer(256, 256, 14, 3, 1, weight),
+                          layer(512, 512, 7, 3, 1, weight), layer(64, 256, 56, 1, 1, weight), layer(256, 64, 56, 1, 1, weight),
+                          layer(1024, 256, 14, 1, 1, weight), layer(3, 64, 224, 7, 2, weight)}) {
+      const auto plan = cuda::plan_conv_rings(device, p, results);
+      ASSERT_TRUE(plan);
+      for (const cuda::ConvLaunch& l : plan->launches) {
+        const std::string report = cuda::resource_report(l.function->source(), "sm_90a");
+        EXPECT_NE(report.find("0 bytes spill stores"), std::string::npos) << plan->note << report;
+        EXPECT_EQ(report.find("serialized"), std::string::npos) << plan->note << report;  // products that wait for each other
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -140,16 +140,15 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks) conv_rings(const
     }
     return;
   }
-  f32 sums[kN / 8][4] = {};
+  f32 sums[kN / 8][4];  // no zeros: the first product makes them, or products would wait for each other
   #pragma unroll 1
   for (u32 slice = first; slice < last; ++slice) {
     barrier_wait(full + 8 * stage, turn);
     asm volatile("fence.proxy.async;" ::: "memory");  // the units see what threads wrote
     const u32 rows = ring + stage * kPlaceBytes + team * 8192, columns = ring + stage * kPlaceBytes + kM * 128;
-    hold(sums);
     products_begin();
     #pragma unroll
-    for (u32 s = 0; s < 4; ++s) multiply_columns(sums, tile_at(rows + s * 32), kSideways ? turned_tile_at(columns + s * 2048) : tile_at(columns + s * 32));
+    for (u32 s = 0; s < 4; ++s) multiply_columns(sums, tile_at(rows + s * 32), kSideways ? turned_tile_at(columns + s * 2048) : tile_at(columns + s * 32), slice > first || s > 0);
     products_commit();
     products_wait<1>();  // the place before is free
     if (slice > first && threadIdx.x % 32 == 0) barrier_arrive(empty + 8 * (stage == 0 ? kStages - 1 : stage - 1));

@@ -1,6 +1,8 @@
 #include "rlx/backend/cuda/nodes/conv_rings.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 
 #include "rlx/backend/cuda/kernels/conv_pieces.h"
 #include "rlx/backend/cuda/kernels/conv_results.h"
@@ -141,15 +143,20 @@ RingTiling ring_tiling_of(const ConvForm& f, int64_t processors) {
   RingTiling best;
   double least = -1;
   const int64_t slices = (f.terms() + 63) / 64;
+  if (const char* const given = std::getenv("RLX_CUDA_CONV_TILE")) {  // m,n,stages,blocks,splits
+    long v[5];
+    if (std::sscanf(given, "%ld,%ld,%ld,%ld,%ld", v, v + 1, v + 2, v + 3, v + 4) == 5)
+      return {.m = v[0], .n = v[1], .stages = v[2], .blocks = v[3], .splits = v[4], .slices = slices, .rows = padded(f.part.outputs, v[0])};
+  }
   const int64_t part = f.part.groups * f.part.outputs * f.columns() * 4;
   for (const int64_t m : {64, 128, 256}) {
     if (m > 64 && f.part.outputs <= m / 2) break;
     for (int64_t n = f.sideways ? 64 : 48; n <= 256; n += f.sideways ? 64 : 16) {
       for (const int64_t blocks : {1, 2}) {
         RingTiling t{.m = m, .n = n, .blocks = blocks, .slices = slices, .rows = padded(f.part.outputs, m)};
-        // n / 2 sums of a thread and some forty registers beside them.
+        // n / 2 sums of a thread and some thirty registers beside them.
         const int64_t registers = std::min<int64_t>(65536 / (t.threads() * blocks) / 8 * 8, 255);
-        if (n / 2 + 40 > registers) continue;
+        if (n / 2 + 32 > registers) continue;
         t.stages = std::min<int64_t>(kShare / blocks / t.place_bytes(), 6);
         if (t.stages < 3 || t.shared() * blocks > kSharedBytes) continue;
         for (int64_t splits = 1; splits <= std::min<int64_t>(slices, 256); splits += std::max<int64_t>(1, splits / 8)) {
@@ -167,7 +174,7 @@ RingTiling ring_tiling_of(const ConvForm& f, int64_t processors) {
 
 namespace {
 
-// 64 channels x n columns x 16 terms, added to the sums.
+// 64 channels x n columns x 16 terms, added to the sums; `more` 0: they are the sums.
 std::string multiply_text(int64_t n, DType type, bool turned) {
   std::string sums, operands;
   for (int64_t i = 0; i < n / 2; ++i) {
@@ -175,10 +182,10 @@ std::string multiply_text(int64_t n, DType type, bool turned) {
     operands += cat(i == 0 ? "" : ", ", "\"+f\"(d[", i / 4, "][", i % 4, "])");
   }
   const char* const name = type == DType::f16 ? "f16" : "bf16";
-  return cat("inline void multiply_columns(f32 (&d)[", n / 8, "][4], u64 a, u64 b) {\n  asm volatile(\"{\\n.reg .pred more;\\nsetp.ne.b32 more, %",
+  return cat("inline void multiply_columns(f32 (&d)[", n / 8, "][4], u64 a, u64 b, int more) {\n  asm volatile(\"{\\n.reg .pred more;\\nsetp.ne.b32 more, %",
              n / 2 + 2, ", 0;\\nwgmma.mma_async.sync.aligned.m64n", n, "k16.f32.", name, ".", name, " {", sums, "}, %",
              n / 2, ", %", n / 2 + 1, ", more, 1, 1, 0, ", turned ? 1 : 0, ";\\n}\"\n      : ", operands,
-             " : \"l\"(a), \"l\"(b), \"r\"(1));\n}\n");
+             " : \"l\"(a), \"l\"(b), \"r\"(more));\n}\n");
 }
 
 // x of the node, p with its strides there, to x of the form.
