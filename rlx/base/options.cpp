@@ -21,8 +21,6 @@ constexpr OptionInfo kOptions[] = {
      "0: regions that do the same over other memory are launches of their own on a GPU"},
     {"RLX_CUDA_TF32", "0", "1: products of f32 on a GPU round their operands to 11 bits (tf32)"},
     {"RLX_CUDA_CHAIN", "where it gains", "1: all steps that may be recorded as one kernel are; 0: none is"},
-    {"RLX_CUDA_CHAIN_AHEAD", "0",
-     "pieces of weights of each warp that such a kernel asks the second cache for while it needs none"},
     {"RLX_CUDA_TURNS", "where it gains",
      "1, 2, ..: products of many rows and the elements behind them are one kernel, cut in the best, second best .. way; 0: they are not"},
     {"RLX_CUDA_UNTRIED", "none",

@@ -58,21 +58,20 @@ ChainText::ChainText(const std::vector<Part>& parts, int64_t processors, int64_t
     pieces += case_of(kind, cat("return kind", kind, "::pieces();"));
     piece += case_of(kind, cat("return kind", kind, "::piece(", words_at(kind), ", index);"));
   }
-  const int64_t ahead = option_int("RLX_CUDA_CHAIN_AHEAD").value_or(0);
   const int64_t left = shared_memory - kStaticShared - int64_t(room);
   slots = std::min(kMostSlots, left / (kWarps * place));
   RLX_CHECK(slots >= kLeastSlots, "a chain needs ", room, " bytes beside its rings");
   shared = size_t(kWarps * slots * place) + room;
   source.entry = "chain";
-  source.text = cat("constexpr int kBlocks = ", processors, ", kItems = ", items.size(), ", kSlots = ", slots,
-                    ", kPlace = ", place, ", kAhead = ", ahead, ";\nstruct Table { u32 items[",
-                    (items.size() + 1) / 2 * 2, "]; u64 words[", std::max<size_t>(words, 1), "]; };\n",
-                    kChainParts, kFreshThreads, spaces,
-                    "#undef threadIdx\ninline int pieces_of(u32 item) {\n  switch (item & 255) {\n", pieces,
-                    "  }\n  return 0;\n}\ninline Span piece_of(const Table& table, u32 item, int index) {\n",
-                    "  switch (item & 255) {\n", piece, "  }\n  return {nullptr, 0};\n}\n",
-                    "inline void run_item(const Table& table, u32 item, Ring& ring, u8* room) {\n",
-                    "  switch (item & 255) {\n", run, "  }\n}\n", kChainKernel);
+  source.text =
+      cat("constexpr int kBlocks = ", processors, ", kItems = ", items.size(), ", kSlots = ", slots,
+          ", kPlace = ", place, ";\nstruct Table { u32 items[", (items.size() + 1) / 2 * 2, "]; u64 words[",
+          std::max<size_t>(words, 1), "]; };\n", kChainParts, kFreshThreads, spaces,
+          "#undef threadIdx\ninline int pieces_of(u32 item) {\n  switch (item & 255) {\n", pieces,
+          "  }\n  return 0;\n}\ninline Span piece_of(const Table& table, u32 item, int index) {\n",
+          "  switch (item & 255) {\n", piece, "  }\n  return {nullptr, 0};\n}\n",
+          "inline void run_item(const Table& table, u32 item, Ring& ring, u8* room) {\n",
+          "  switch (item & 255) {\n", run, "  }\n}\n", kChainKernel);
 }
 
 Chain::Chain(Functions& functions, int64_t processors, std::byte* meeting, uint64_t* fault)

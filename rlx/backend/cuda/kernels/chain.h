@@ -1,7 +1,7 @@
 // Several steps as one kernel whose blocks stay, one on each processor (chain.h, docs/design/019). A step is an item of a table: its kind, which is a namespace of this text, and the
 // words of its parameters. All blocks work on one item at a time and meet behind it. Weights are the same in every run, so that nothing but places in shared memory holds them back: each
 // warp has a ring of places and asks for the pieces that it will need, those of later items too, while blocks wait for each other.
-// Before kChainParts stand kBlocks, kItems, kSlots (of a ring), kPlace (bytes of a slot), kAhead (pieces of a warp that `announce` asks for) and struct Table { u32 items[]; u64 words[]; }, where an item is its kind + 256 times the place of its words.
+// Before kChainParts stand kBlocks, kItems, kSlots (of a ring), kPlace (bytes of a slot) and struct Table { u32 items[]; u64 words[]; }, where an item is its kind + 256 times the place of its words.
 #pragma once
 
 namespace rlx::cuda {
@@ -45,21 +45,6 @@ struct Ring {
     }
     asm volatile("cp.async.commit_group;" ::: "memory");
     slot = slot + 1 == kSlots ? 0 : slot + 1;
-  }
-  // The second cache is asked for the pieces behind those that have places: for times in which no place becomes free.
-  void announce() const {
-    int then = item, which = index;
-    for (int i = 0; i < kAhead; ++i) {
-      for (; then < kItems; ++then) {
-        const int count = pieces_of(table.items[then]);
-        if (which < count) break;
-        which -= count;
-      }
-      if (then == kItems) return;
-      const Span s = piece_of(table, table.items[then], which);
-      for (int t = threadIdx.x % 32 * 128; t < s.bytes; t += 4096) asm volatile("prefetch.global.L2 [%0];" :: "l"(s.from + t));
-      which += kChainWarps;
-    }
   }
   // All places are asked for: the oldest is the one that is asked for next.
   const u8* take() {
@@ -210,8 +195,6 @@ extern "C" __global__ void __launch_bounds__(kChainThreads, 1) chain(const __gri
   Ring ring(table, rings);
   #pragma unroll 1
   for (int i = 0; i < kItems; ++i) {
-    // An item that takes no weights comes behind one that did.
-    if (kAhead > 0 && pieces_of(table.items[i]) == 0 && (i == 0 || pieces_of(table.items[i - 1]) > 0)) ring.announce();
     run_item(table, table.items[i], ring, rings + kChainWarps * kSlots * kPlace);
     if (i + 1 < kItems && !meet(meeting, met += kBlocks, fault, number)) return;
   }
