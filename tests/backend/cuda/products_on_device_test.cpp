@@ -73,6 +73,23 @@ TEST_F(ProductsOnDevice, packed_weights_of_long_rows_and_narrow_activations) {
       kPackedError);
 }
 
+// Many rows on the matrix units of groups of warps: rows and columns that are no whole number of tiles, one chunk and more than there are places for, results that are written in vectors and one by one.
+TEST_F(ProductsOnDevice, packed_weights_of_many_rows) {
+  const test::Untried all;
+  for (const char* scheme : {"gguf_q4k", "gguf_q5k", "gguf_q6k", "gguf_q4_0", "gguf_q8_0"}) {
+    const quant::BlockFormat& f = *quant::scheme_from_text(scheme)->format;
+    for (const auto& [type, m, k, n] : {std::tuple("f32", 70, 1024, 131),
+                                        {"f32", 200, 256, 72},
+                                        {"bf16", 200, 256, 72},
+                                        {"f16", 129, 1280, 40}}) {
+      // Numbers of few bits are often halfway between two codes, and the interpreter, with more digits, may take the other one.
+      compare(cat("graph @f(x: ", type, "[", m, ",", k, "], w: u8[", n, ",", k / f.elements * f.bytes,
+                  "]) { y = dequant_matmul(x, w, scheme=\"", scheme, "\", activations=q8) return y }"),
+              type == std::string("f32") ? kPackedError : 0.2);
+    }
+  }
+}
+
 // Blocks behind an odd number of bytes: nothing may assume more than the alignment of a byte.
 TEST_F(ProductsOnDevice, packed_weights_at_any_address) {
   for (const char* scheme : {"gguf_q4k", "gguf_q6k", "gguf_q8_0"}) {

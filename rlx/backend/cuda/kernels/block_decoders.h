@@ -3,7 +3,7 @@
 //   weight e of a strip = scale[e / 16] * code e + offset[e / 16]     e = 0 .. 31, codes i8, four in a word
 //
 // The products are rounded before the sums, so that a weight has the bits that rlx/quant gives it. A format is a struct
-// with kBytes and kElements of a block, kHalves (the halves of a strip have scales of their own), kOffsets (offsets are not
+// with kBytes and kElements of a block, kApart where two strips so far apart share their bytes, kHalves (the halves of a strip have scales of their own), kOffsets (offsets are not
 // all 0) and strip(block, s), strip s of a block. kAlign is what addresses of blocks are multiples of, at most.
 //
 // It is CUDA C++ as text, and valid C++: a test defines RLX_DEVICE_TEXT to keep it as code and runs it on the host.
@@ -46,7 +46,10 @@ void words(const u8* p, u32* to) {
     }
   }
 }
-inline u32 two_bytes(const u8* p) { return u32(p[0]) | u32(p[1]) << 8; }
+// At an even place of a block of an even size.
+inline u32 two_bytes(const u8* p) {
+  return kAlign % 2 == 0 ? *reinterpret_cast<const u16*>(p) : u32(p[0]) | u32(p[1]) << 8;
+}
 inline f32 half_at(const u8* p) { f16 h; h.bits = u16(two_bytes(p)); return as_f32(h); }
 inline u32 byte_of(u32 word, int i) { return word >> (8 * i) & 255u; }
 
@@ -198,12 +201,27 @@ struct Q3_K {
   }
 };
 
-// d | dmin | 12 bytes of scales and mins | fifth bits | nibbles
+// Pairs of strips that share bytes: which pair of a row a strip belongs to, and whether it is its second.
+inline int pair_of(int apart, int strip) { return strip / (2 * apart) * apart + strip % apart; }
+inline int place_in_pair(int apart, int strip) { return strip / apart % 2; }
+
+// d | dmin | 12 bytes of scales and mins: those of strips 2 t and 2 t + 1, as bytes 0 and 1.
+inline void two_scales(const u32* head, int t, u32& scales, u32& mins) {
+  const int by = t % 2 * 16;
+  const u32 x = head[1] >> by;
+  const u32 y = head[2] >> by;
+  const u32 z = head[3] >> by;
+  scales = t < 2 ? x & 0x3f3fu : (z & 0x0f0fu) | (x >> 2 & 0x3030u);
+  mins = t < 2 ? y & 0x3f3fu : (z >> 4 & 0x0f0fu) | (y >> 2 & 0x3030u);
+}
+
+// The same | fifth bits | nibbles
 template <bool Fifth>
 struct FourBitsK {
   static constexpr int kCodes = Fifth ? 48 : 16;
   static constexpr int kBytes = kCodes + 128;
   static constexpr int kElements = 256;
+  static constexpr int kApart = 1;
   static constexpr bool kHalves = false;
   static constexpr bool kOffsets = true;
   static Strip strip(const u8* b, int k) {
@@ -217,11 +235,11 @@ struct FourBitsK {
       words<alignment_at(kBytes, 16), 8>(b + 16, fifth);
       for (int i = 0; i < 8; ++i) s.code[i] |= (fifth[i] >> k & 0x01010101u) << 4;
     }
-    const u32 x = byte_of(head[1], k % 4);
-    const u32 y = byte_of(head[2], k % 4);
-    const u32 z = byte_of(head[3], k % 4);
-    const u32 scale = k < 4 ? x & 63u : (z & 15u) | x >> 6 << 4;
-    const u32 least = k < 4 ? y & 63u : z >> 4 | y >> 6 << 4;
+    u32 scales;
+    u32 mins;
+    two_scales(head, k / 2, scales, mins);
+    const u32 scale = byte_of(scales, k % 2);
+    const u32 least = byte_of(mins, k % 2);
     f16 d;
     f16 m;
     d.bits = u16(head[0]);
@@ -236,6 +254,7 @@ typedef FourBitsK<true> Q5_K;
 struct Q6_K {
   static constexpr int kBytes = 210;
   static constexpr int kElements = 256;
+  static constexpr int kApart = 2;
   static constexpr bool kHalves = true;
   static constexpr bool kOffsets = false;
   static Strip strip(const u8* b, int k) {

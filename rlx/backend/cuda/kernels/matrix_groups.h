@@ -35,6 +35,12 @@ template <bool kTurned> void multiply64(f32 (&d)[8][4], const u32 (&a)[4], u64 b
       : kEight(d, 0), kEight(d, 8) : "l"(a), "l"(b), "r"(more))
 inline void multiply128(f32 (&d)[16][4], u64 a, u64 b, int more, f16) { kWideProductOf("f16"); }
 inline void multiply128(f32 (&d)[16][4], u64 a, u64 b, int more, bf16) { kWideProductOf("bf16"); }
+// The same with a in registers.
+#define kWideRowsOf(name) \
+  asm volatile("{\n.reg .pred more;\nsetp.ne.b32 more, %69, 0;\n" \
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32." name "." name " " kSums128 ", {%64,%65,%66,%67}, %68, more, 1, 1, 0;\n}" \
+      : kEight(d, 0), kEight(d, 8) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(more))
+inline void multiply128(f32 (&d)[16][4], const u32 (&a)[4], u64 b, int more, f16) { kWideRowsOf("f16"); }
 
 // All lanes of a warp come together first: masks may have parted them.
 inline void products_begin() {

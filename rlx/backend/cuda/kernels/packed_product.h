@@ -22,7 +22,7 @@ inline i32 dot4(u32 a, u32 b, i32 sum) { return __dp4a(i32(a), i32(b), sum); }
 // f16 is, in the range of its normal numbers. A run without a number above 2^-120 counts as zero.
 constexpr int kRun = Format::kElements == 256 ? 256 : 32, kOwn = kRun == 256 ? 8 : 4, kThreads = 32 / kOwn;
 inline f32 nearest_half(f32 v) { return fabsf(v) < 6.103515625e-05f || fabsf(v) > 65504.0f ? v : as_f32(to_f16(v)); }
-struct Rounded { u32 code[kOwn / 4]; f32 scale; f32 sums[2]; };  // sums of x over the halves of the strip, or over all of it
+struct Rounded { u32 code[kOwn / 4]; f32 scale; f32 sums[2]; i32 half[2]; };  // sums of x over the halves of the strip, or over all of it; sums of codes over its halves
 inline Rounded rounded(const f32 (&v)[kOwn]) {
   f32 top = 0;
   #pragma unroll
@@ -31,19 +31,24 @@ inline Rounded rounded(const f32 (&v)[kOwn]) {
   for (int o = 1; o < kRun / kOwn; o *= 2) top = op_max(top, __shfl_xor_sync(~0u, top, o));
   const bool zero = top < 7.52316384526264e-37f;
   const f32 inverse = zero ? 0.0f : 127.0f / top;
-  const f32 scale = zero ? 0.0f : kRun == 256 ? 1.0f / inverse : top / 127.0f;
+  f32 scale = zero ? 0.0f : kRun == 256 ? 1.0f / inverse : top / 127.0f;
+  if (top > 3.402823466e+38f) scale = from_bits(0x7fc00000u);  // where there is an infinite x its codes mean nothing
   Rounded out{};
   i32 sum = 0;
   #pragma unroll
-  for (int i = 0; i < kOwn; ++i) {
-    const i32 code = __float2int_rn(v[i] * inverse);
-    out.code[i / 4] |= (u32(code) & 255u) << (8 * (i % 4));
-    sum += code;
+  for (int i = 0; i < kOwn; i += 4) {
+    // Beside 1.5 2^23 the last bits of a float are a whole number, rounded to the nearest.
+    u32 bits[4];
+    #pragma unroll
+    for (int j = 0; j < 4; ++j) bits[j] = u32(__float_as_int(v[i + j] * inverse + 12582912.0f));
+    out.code[i / 4] = __byte_perm(__byte_perm(bits[0], bits[1], 0x0040), __byte_perm(bits[2], bits[3], 0x0040), 0x5410);
+    sum = dot4(out.code[i / 4], 0x01010101u, sum);
   }
   #pragma unroll
   for (int o = 1; o < 16 / kOwn; o *= 2) sum += __shfl_xor_sync(~0u, sum, o);
   const i32 other = __shfl_xor_sync(~0u, sum, 16 / kOwn);
   out.scale = kRun == 256 ? scale : nearest_half(scale);
+  out.half[0] = sum, out.half[1] = other;
   out.sums[0] = kParts == 2 ? scale * f32(sum) : scale * f32(sum + other);
   out.sums[1] = scale * f32(other);
   if (kRun == 32) out.sums[0] = nearest_half(out.sums[0]), out.sums[1] = nearest_half(out.sums[1]);
@@ -51,12 +56,12 @@ inline Rounded rounded(const f32 (&v)[kOwn]) {
 }
 )cuda";
 
-// Rows of x as codes in shared memory, and what a strip of weights adds to their sums. Before it stand kRows of x, kExact (x stays f32), kKept and kWide
-// as for `packed_rows`, kBlockThreads, and the functions of Params that few_rows.h names.
+// Rows of x as codes in shared memory, and what a unit of weights (packed_units.h) adds to their sums. Before it stand kRows of x, kExact (x stays f32), kKept and kWide
+// as for `packed_rows`, kBlockThreads, the functions of Params that few_rows.h names, kInUnits and kPackedUnits.
 inline constexpr char kPackedRowParts[] = R"cuda(
 constexpr int kLayer = kRows * kStrips;
 struct Activations {
-  // q8: codes [2][kRows][kStrips][4], scales [kRows][kStrips], s sums [kParts][kRows][kStrips].
+  // q8: codes [2 kUnitStrips][kRows][kUnits][4], scales [kRows][kUnits], sums of codes [kRows][kUnits] or s sums [kParts][kRows][kStrips].
   // exact: x [kRows][kStrips][33], so that threads on neighbouring strips read different banks.
   u32* codes;
   f32 *scales, *sums, *exact;
@@ -99,19 +104,40 @@ struct Activations {
     }
     const Rounded q = rounded(v);
     if (e >= kLayer * kThreads) return;
+    const int unit = unit_of(strip), place = place_in_unit(strip), at_unit = row * kUnits + unit;
     #pragma unroll
     for (int i = 0; i < kOwn / 4; ++i) {
-      const int word = part * (kOwn / 4) + i;
-      codes[((word / 4 * kRows + row) * kStrips + strip) * 4 + word % 4] = q.code[i];
+      const int word = place * 8 + part * (kOwn / 4) + i;
+      codes[((word / 4 * kRows + row) * kUnits + unit) * 4 + word % 4] = q.code[i];
     }
     if (part == 0) {
-      scales[row * kStrips + strip] = q.scale;
-      #pragma unroll
-      for (int h = 0; Format::kOffsets && h < kParts; ++h) sums[h * kLayer + row * kStrips + strip] = q.sums[h];
+      if (place == 0) scales[at_unit] = q.scale;
+      if (kInUnits) {
+        Unit<Format>::keep(reinterpret_cast<i32*>(sums), at_unit, place, q.half[0], q.half[1]);
+      } else {
+        #pragma unroll
+        for (int h = 0; Format::kOffsets && h < kParts; ++h) sums[h * kLayer + row * kStrips + strip] = q.sums[h];
+      }
     }
   }
 
-  void add(f32 (&acc)[kRows], const Strip& s, int strip) const {
+  // Unit `at` of the weights from `row` on, which is unit `unit` of x.
+  void add(f32 (&acc)[kRows], const u8* row, int at, int unit) const {
+    if (kInUnits) {
+      const Unit<Format> w(row, at);
+      #pragma unroll
+      for (int i = 0; i < kRows; ++i) {
+        Pack<u32, 4> q[2 * kUnitStrips];
+        #pragma unroll
+        for (int j = 0; j < 2 * kUnitStrips; ++j) q[j] = load<4>(codes + ((j * kRows + i) * kUnits + unit) * 4);
+        acc[i] = fmaf(scales[i * kUnits + unit], w.times(q, reinterpret_cast<const i32*>(sums), i * kUnits + unit), acc[i]);
+      }
+    } else {
+      add_strip(acc, strip_at(row, at), unit);
+    }
+  }
+
+  void add_strip(f32 (&acc)[kRows], const Strip& s, int strip) const {
     #pragma unroll
     for (int i = 0; i < kRows; ++i) {
       if (kExact) {
@@ -195,9 +221,9 @@ packed_rows(Params p, int m, const Expert* experts, i64 slab, int slabs, u64* fa
     }
     f32 acc[kTracks][kRows] = {};
     #pragma unroll 2
-    for (int strip = lane; strip < kStrips; strip += kLanes) {
+    for (int unit = lane; unit < kUnits; unit += kLanes) {
       #pragma unroll
-      for (int r = 0; r < kTracks; ++r) x.add(acc[r], strip_at(from[r], strip), strip);
+      for (int r = 0; r < kTracks; ++r) x.add(acc[r], from[r], unit, unit);
     }
     #pragma unroll
     for (int r = 0; r < kTracks; ++r) {

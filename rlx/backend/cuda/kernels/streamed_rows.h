@@ -85,11 +85,12 @@ struct Weights {
   Weights(void* memory) : x(memory) {}
   void make(const Params& p, const T* kept) { x.make(p, kept, 0, kRows); }
   void add(f32 (&acc)[kRows], const u8* chunk, int n, int lane) const {
+    constexpr int kChunkUnits = kChunkStrips / kUnitStrips;
     #pragma unroll
-    for (int t = 0; t < kChunkStrips; t += 32) {
-      const int strip = n * kChunkStrips + t + lane;
-      if (kStrips % kChunkStrips != 0 && strip >= kStrips) break;
-      x.add(acc, strip_at(chunk, t + lane), strip);
+    for (int t = 0; t < kChunkUnits; t += 32) {
+      const int unit = n * kChunkUnits + t + lane;
+      if (kUnits % kChunkUnits != 0 && unit >= kUnits) break;
+      x.add(acc, chunk, t + lane, unit);
     }
   }
 };

@@ -1,11 +1,16 @@
 // Products with packed weights, decoded inside of the product, and packed weights as numbers.
+#include <algorithm>
+
 #include "rlx/backend/cuda/fault.h"
 #include "rlx/backend/cuda/kernels/packed_product.h"
+#include "rlx/backend/cuda/kernels/packed_units.h"
 #include "rlx/backend/cuda/kernels/streamed_rows.h"
 #include "rlx/backend/cuda/nodes/element_kernel.h"
 #include "rlx/backend/cuda/nodes/on_first_use.h"
 #include "rlx/backend/cuda/nodes/packed_format.h"
+#include "rlx/backend/cuda/nodes/packed_groups.h"
 #include "rlx/backend/cuda/nodes/packed_rows.h"
+#include "rlx/backend/cuda/nodes/untried.h"
 #include "rlx/base/error.h"
 #include "rlx/ops/quant/dequant_matmul.h"
 #include "rlx/ops/quant/dequantize_blocks.h"
@@ -41,12 +46,20 @@ struct RowShape {
   size_t shared = 0;
 };
 
-// The fewest idle threads in at most four rounds over the strips; long rows take a warp.
-int lanes_for(int64_t strips) {
+// Whether threads take the units of kernels/packed_units.h, and how many strips such a unit has.
+bool takes_units(const PackedProduct& p) {
+  static constexpr std::string_view kKnown[] = {"q4_0", "q4_k", "q5_k", "q6_k"};
+  return !p.exact && std::find(std::begin(kKnown), std::end(kKnown), p.format->name) != std::end(kKnown) &&
+         takes_untried("packed_units");
+}
+int64_t unit_strips(const PackedProduct& p) { return takes_units(p) && p.format->elements == 256 ? 2 : 1; }
+
+// The fewest idle threads in at most four rounds over the units; long rows take a warp.
+int lanes_for(int64_t units) {
   int best = 32;
-  int64_t least = (strips + 31) / 32 * 32;
+  int64_t least = (units + 31) / 32 * 32;
   for (const int lanes : {16, 8, 4}) {
-    const int64_t slots = (strips + lanes - 1) / lanes * lanes;
+    const int64_t slots = (units + lanes - 1) / lanes * lanes;
     if (slots < least && slots / lanes <= 4) least = slots, best = lanes;
   }
   return best;
@@ -60,7 +73,7 @@ size_t shared_bytes(const PackedProduct& p, int rows) {
 }
 
 RowShape row_shape(const PackedProduct& p, int multiprocessors) {
-  RowShape s{.lanes = lanes_for(p.k / kStrip)};
+  RowShape s{.lanes = lanes_for(p.k / kStrip / unit_strips(p))};
   s.rows = p.experts > 0 ? 1 : int(std::min<int64_t>(p.m, 4));
   while (s.rows > 1 && shared_bytes(p, s.rows) > kMostShared) s.rows /= 2;
   s.shared = shared_bytes(p, s.rows);
@@ -74,7 +87,8 @@ std::string rows_text(const PackedProduct& p, int rows, int align, const ColumnH
   const auto flag = [](bool b) { return b ? "true" : "false"; };
   return cat(packed_text(p, align), "constexpr int kRows = ", rows, ", kColumns = ", p.n,
              ";\nconstexpr bool kExact = ", flag(p.exact), ", kKept = ", flag(hooks.kept),
-             ", kWide = ", flag(align > 1), ";\n", hooks.text, kPackedRowParts);
+             ", kInUnits = ", flag(takes_units(p)), ", kWide = ", flag(align > 1), ";\n", hooks.text,
+             kPackedUnits, kPackedRowParts);
 }
 
 Source rows_source(const PackedProduct& p, const RowShape& s, int align, const ColumnHooks& hooks) {
@@ -88,6 +102,7 @@ int64_t row_bytes(const PackedProduct& p) { return p.k / p.format->elements * p.
 
 // Of a chunk of weights: 64 are a multiple of 16 bytes in every format.
 int64_t chunk_strips(const quant::BlockFormat& f) {
+  if (f.elements == 256 && takes_untried("long_chunks")) return 128;
   const int64_t half = 32 * kStrip / f.elements * f.bytes;
   return half % 16 == 0 && half >= 768 ? 32 : 64;
 }
@@ -157,7 +172,7 @@ constexpr int64_t kFewRows = 8;  // as many are read again from the cache rather
 
 class PackedStep final : public Step {
   struct Loaded {
-    FunctionRef function;
+    FunctionRef function, rounding;  // rounding: for tiles
     RowShape rows;
   };
 
@@ -165,25 +180,29 @@ class PackedStep final : public Step {
   PackedStep(const Device& device, const PackedProduct& p) : device_(device), p_(p) {
     multiprocessors_ = device.gpu() ? device.gpu()->multiprocessors() : 132;
     tiled_ = !p.exact && p.experts == 0 && p.m > kFewRows;
-    aligned_ = load(kBlockAlign);
+    if (tiled_)
+      groups_ = PackedGroups::make(device, {.format = p.format, .type = p.type, .m = p.m, .n = p.n, .k = p.k},
+                                   packed_text(p, kBlockAlign));
+    if (!groups_) aligned_ = load(kBlockAlign);
     if (threads_for(device, p, 1, true) > 256) stream_ = streamed_product(device, p, plain_hooks());
     phase_ = phase_of(device, p, plain_hooks());
-    if (tiled_) {
-      rounding_ = device.functions().get({"packed_rounding", packed_text(p, kBlockAlign) + kPackedRounding});
-      const size_t strips = size_t(p.m * p.k / kStrip);
-      workspace = strips * (32 + 4 + 8);
-    }
+    if (tiled_) workspace = size_t(p.m * p.k / kStrip) * (32 + 4 + 8);
+    if (groups_) workspace = std::max(workspace, groups_->workspace());
     if (p.experts > 0)
       fault_ =
           new_fault(cat("dequant_grouped_matmul: element % of experts is out of range; it must be at "
                         "least 0 and below ",
                         p.experts));
-    note = cat(p.format->name, tiled_ ? ", tiles on matrix units, " : ", a team of threads for each row, ",
+    note = cat(p.format->name,
+               groups_  ? ", tiles on matrix units of groups of warps, "
+               : tiled_ ? ", tiles on matrix units, "
+                        : ", a team of threads for each row, ",
                p.m, " x ", p.n, " x ", p.k, p.exact ? ", exact" : "");
   }
 
   void run(const Launch& l) const override {
-    const Loaded& use = are_aligned({l.in[0], l.in[1]}) ? aligned_ : anywhere_.get([&] { return load(1); });
+    const bool aligned = are_aligned({l.in[0], l.in[1], groups_ ? l.out[0] : nullptr});
+    const Loaded& use = aligned ? aligned_ : anywhere_.get([&] { return load(1); });
     Chain* const chain = phase_ && &use == &aligned_ ? chain_of(l) : nullptr;
     if (chain) {
       const std::byte* const words[] = {l.in[0], l.in[1], l.out[0]};
@@ -200,7 +219,9 @@ class PackedStep final : public Step {
 
  private:
   void queue(const Launch& l, const Loaded& use) const {
-    if (tiled_) {
+    if (groups_ && &use == &aligned_) {
+      groups_->run(stream_of(l), l.in[0], l.in[1], l.out[0], l.workspace);
+    } else if (tiled_) {
       run_tiles(l, use);
     } else if (stream_.function && &use == &aligned_) {
       PlainParams params{l.in[0], l.in[1], l.out[0]};
@@ -211,10 +232,11 @@ class PackedStep final : public Step {
   }
 
   Loaded load(int align) const {
+    Functions& all = device_.functions();
     const RowShape rows = row_shape(p_, multiprocessors_);
-    return {device_.functions().get(tiled_ ? tiles_source(p_, tile_shape(p_), align)
-                                           : rows_source(p_, rows, align, plain_hooks())),
-            rows};
+    if (!tiled_) return {all.get(rows_source(p_, rows, align, plain_hooks())), nullptr, rows};
+    return {all.get(tiles_source(p_, tile_shape(p_), align)),
+            all.get({"packed_rounding", packed_text(p_, kBlockAlign) + kPackedRounding}), rows};
   }
 
   void run_rows(const Launch& l, const Loaded& use) const {
@@ -243,8 +265,8 @@ class PackedStep final : public Step {
     std::byte* const codes = l.workspace;
     std::byte* const scales = codes + strips * 32;
     std::byte* const sums = scales + strips * 4;
-    (*rounding_)(s.handle, blocks_for(strips * (p_.format->elements == 256 ? 4 : 8)), {256}, 0, l.in[0],
-                 codes, scales, sums, int(p_.m));
+    (*use.rounding)(s.handle, blocks_for(strips * (p_.format->elements == 256 ? 4 : 8)), {256}, 0, l.in[0],
+                    codes, scales, sums, int(p_.m));
     const Grid grid{(p_.n + t.n - 1) / t.n, (p_.m + t.m - 1) / t.m};
     (*use.function)(s.handle, grid, {256}, 0, codes, scales, sums, l.in[1], l.out[0], int(p_.m), int(p_.n));
   }
@@ -257,7 +279,7 @@ class PackedStep final : public Step {
   Loaded aligned_;
   ColumnProducts stream_;  // null where another kernel is to be taken
   PhaseRef phase_;
-  FunctionRef rounding_;
+  std::optional<PackedGroups> groups_;
   OnFirstUse<Loaded> anywhere_;
 };
 

@@ -178,6 +178,8 @@ std::string translate(const Instruction& in) {
   if (starts(n, "lop3.b32")) return call("lop3", in);
   if (n == "prmt.b32") return call("prmt", in);
   if (n == "dp4a.s32.s32") return call("dp4a_s32", in);
+  if (n == "dp4a.u32.s32") return call("dp4a_u32_s32", in);
+  if (n == "dp2a.lo.s32.s32") return call("dp2a_low_s32", in);
   if (starts(n, "ld.")) return memory(in, true);
   if (starts(n, "st.")) return memory(in, false);
   if (starts(n, "red.") && in.has("global") && in.has("add") && !c_type(in.last()).empty())

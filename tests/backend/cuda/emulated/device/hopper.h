@@ -137,12 +137,15 @@ struct Descriptor {
         stride(unsigned(d >> 32 & 0x3fff) << 4),
         mode(unsigned(d >> 62)) {}
   const unsigned short* piece(unsigned place) const {  // eight elements
-    return static_cast<const unsigned short*>(emulated_machine->shared(swizzled(place, 3), 16));
+    return static_cast<const unsigned short*>(
+        emulated_machine->shared(swizzled(place, mode == 0 ? 0 : 3), 16));
   }
   // 16 elements of `count` lines (rows of the left or columns of the right operand, from `first` on) along the sum.
   template <class T>
   void read(float (*to)[16], int first, int count, bool turned) const {
-    if (mode != 1) emulated_machine->fail("wgmma: only tiles with the swizzle of 128 bytes are emulated");
+    if (mode != 1 && (mode != 0 || turned))
+      emulated_machine->fail(
+          "wgmma: only tiles with the swizzle of 128 bytes and plain ones along the sum are emulated");
     if (turned && first + count > 64 && leading <= 16)
       emulated_machine->fail("wgmma: no step between pieces of 64 columns");
     if (turned) {
@@ -157,9 +160,11 @@ struct Descriptor {
       return;
     }
     for (int line = 0; line < count; ++line) {
-      const unsigned row = unsigned(first + line), place = start + row / 8 * stride + row % 8 * 128;
+      // Plain tiles are squares of eight rows of 16 bytes, `leading` bytes apart along the sum.
+      const unsigned row = unsigned(first + line),
+                     place = start + row / 8 * stride + row % 8 * (mode == 0 ? 16 : 128);
       for (unsigned half = 0; half < 2; ++half) {
-        const unsigned short* const eight = piece(place + half * 16);
+        const unsigned short* const eight = piece(place + half * (mode == 0 ? leading : 16));
         for (unsigned i = 0; i < 8; ++i) to[line][half * 8 + i] = T::of(eight[i], 0);
       }
     }

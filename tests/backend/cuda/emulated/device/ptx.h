@@ -161,6 +161,20 @@ inline void dp4a_s32(D& d, A a, B b, C c) {
   put(d, __dp4a(int(a), int(b), int(c)));
 }
 template <class D, class A, class B, class C>
+inline void dp4a_u32_s32(D& d, A a, B b, C c) {
+  int sum = int(c);
+  for (int i = 0; i < 4; ++i)
+    sum += int(unsigned(a) >> (8 * i) & 255) * int((signed char)(unsigned(b) >> (8 * i)));
+  put(d, sum);
+}
+template <class D, class A, class B, class C>
+inline void dp2a_low_s32(D& d, A a, B b, C c) {
+  int sum = int(c);
+  for (int i = 0; i < 2; ++i)
+    sum += int(short(unsigned(a) >> (16 * i))) * int((signed char)(unsigned(b) >> (8 * i)));
+  put(d, sum);
+}
+template <class D, class A, class B, class C>
 inline void fma_f32(D& d, A a, B b, C c) {
   put(d, fmaf(get<float>(a), get<float>(b), get<float>(c)));
 }
