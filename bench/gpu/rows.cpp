@@ -3,6 +3,7 @@
 
 #include "bench/gpu/program.h"
 #include "rlx/backend/cuda/nodes/copied_tiles.h"
+#include "rlx/backend/cuda/nodes/streamed_tiles.h"
 #include "rlx/base/error.h"
 
 namespace rlx::bench {
@@ -51,7 +52,7 @@ void rows_product(const std::string& name, int64_t n, int64_t k, int64_t sides) 
                   .b_column = k,
                   .b_is_fixed = true};
   const size_t matrix = size_t(n * k * 2), each = matrix * size_t(sides);
-  const int copies = int(std::max<size_t>(kAllWeights / each, 2)), count = std::max(copies, 8);
+  const int copies = int(std::clamp<size_t>(kAllWeights / each, 2, 200)), count = std::max(copies, 8);
   const backend::Block a(device.memory(), size_t(p.m * k * 2)), b(device.memory(), each * size_t(copies)),
       c(device.memory(), size_t(p.m * n * 2)), workspace(device.memory(), 64 << 20);
   const auto line = [&](const std::string& what, double seconds) {
@@ -65,6 +66,11 @@ void rows_product(const std::string& name, int64_t n, int64_t k, int64_t sides) 
     line("the library", seconds_each(count, [&](cuda::Stream_* s, int i) {
            for (int64_t side = 0; side < sides; ++side)
              library->run(s, a.get(), weights(i) + size_t(side) * matrix, c.get(), workspace.get());
+         }));
+  }
+  if (const auto streamed = cuda::StreamedTiles::make(device, p); streamed && sides == 1) {
+    line("rings of warps", seconds_each(count, [&](cuda::Stream_* s, int i) {
+           streamed->run({*device.gpu(), s}, a.get(), weights(i), c.get());
          }));
   }
   std::vector<CopiedTiles> ways;
@@ -95,6 +101,9 @@ std::vector<Case> rows_cases() {
   add("1b_o", 2048, 2048, 1);
   add("1b_head", 128256, 2048, 1);
   add("135m_gate_up", 1536, 576, 2);
+  add("135m_down", 576, 1536, 1);
+  add("135m_qkv", 960, 576, 1);
+  add("135m_o", 576, 576, 1);
   return out;
 }
 

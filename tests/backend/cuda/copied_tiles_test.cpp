@@ -162,7 +162,7 @@ TEST(CopiedTilesChosen, tilings) {
   EXPECT_TRUE(CopiedTiles::suits(p, 1));
   for (const auto& change : {+[](FewRows& x) { x.m = 4; }, +[](FewRows& x) { x.m = 65; },
                              +[](FewRows& x) { x.k = 4090; }, +[](FewRows& x) { x.b_row = 2; },
-                             +[](FewRows& x) { x.dtype = DType::f32; }, +[](FewRows& x) { x.n = 40; }}) {
+                             +[](FewRows& x) { x.dtype = DType::f32; }, +[](FewRows& x) { x.n = 8; }}) {
     FewRows other = p;
     change(other);
     EXPECT_FALSE(CopiedTiles::suits(other, 1));

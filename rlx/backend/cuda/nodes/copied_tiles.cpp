@@ -97,7 +97,9 @@ bool CopiedTiles::suits(const FewRows& p, int64_t sides) {
   const int64_t bytes = p.n * p.k * 2 * sides;
   if (!known || !takes_untried("copied_tiles") || sides < 1 || sides > int64_t(kMostSides) || p.k % 8 != 0 ||
       p.a_row % 8 != 0 || p.m < kLeastRows || p.m > kMostRows ||
-      bytes < (sides > 1 ? kLeastBytesOfSides : kLeastBytes))
+      bytes < (takes_untried("copied_small") ? 128 << 10
+               : sides > 1                   ? kLeastBytesOfSides
+                                             : kLeastBytes))
     return false;
   if (p.b_row == 1) return p.b_column >= p.k && p.b_column % 8 == 0;
   return p.b_column == 1 && p.b_row >= p.n && p.b_row % 8 == 0;

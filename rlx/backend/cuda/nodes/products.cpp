@@ -138,7 +138,7 @@ class ProductStep final : public Step {
         few_(rows_kernel<FewRowsKernel>(device, p)),
         tiles_(rows_kernel<StreamedTiles>(device, p)),
         blas_(blas_plan(device, p)),
-        copied_(rows_kernel<CopiedTiles>(device, p, blas_.get())) {
+        copied_(few_ || tiles_ ? std::nullopt : rows_kernel<CopiedTiles>(device, p, blas_.get())) {
     if (blas_ && blas_->workspace() > 0) workspace = blas_->workspace() + kWorkspaceAlignment;
     tiled_ = device.functions().get(tiled_source(p));
     note = cat(few_      ? "few rows"
