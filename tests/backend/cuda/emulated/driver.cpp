@@ -253,6 +253,12 @@ int cuLaunchKernelEx(const LaunchConfig* c, void* function, void** parameters, v
       return error(kTooLargeTogether, "a cooperative launch of too many blocks");
     kernel.cluster = {c->grid_x, c->grid_y, c->grid_z};
   }
+  // Blocks that do not need each other but hand something over may be looked at together too.
+  static const bool together = setting("EMULATED_TOGETHER", 0) != 0;
+  const auto cluster = kernel.cluster;
+  if (together && cluster.x * cluster.y * cluster.z == 1 &&
+      c->grid_x * c->grid_y * c->grid_z <= kMostTogether)
+    kernel.cluster = {c->grid_x, c->grid_y, c->grid_z};
   auto kept = std::make_shared<Parameters>(f.kernel, parameters);
   const LaunchConfig config = *c;
   return of(config.stream).queue([=, &f] {
