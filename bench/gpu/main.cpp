@@ -186,7 +186,19 @@ std::vector<Case> cases() {
     out.push_back({"attention", [=] { attention(32, 12, 128, 32, t, false); }});
     out.push_back({"attention", [=] { attention(8, 16, 2048, 64, t, true); }});
   }
-  out.push_back({"gradients", [] { attention_gradients(8, 16, 2048, 64, DType::bf16); }});
+  for (const int64_t batch : {8, 256})
+    out.push_back({"attention", [=] { attention(batch, 12, 128, 32, DType::bf16, false); }});
+  for (const auto& [batch, heads, rows] : {std::tuple(8, 12, 1024), {1, 9, 2048}, {1, 32, 2048}}) {
+    out.push_back({"attention", [=, batch = batch, heads = heads, rows = rows] {
+                     attention(batch, heads, rows, 64, DType::bf16, true);
+                   }});
+  }
+  out.push_back({"attention", [] { attention(1, 32, 2048, 128, DType::bf16, true); }});
+  for (const auto& [heads, rows] : {std::pair(16, 2048), {12, 1024}}) {
+    out.push_back({"gradients", [=, heads = heads, rows = rows] {
+                     attention_gradients(8, heads, rows, 64, DType::bf16);
+                   }});
+  }
   for (const DType t : {DType::bf16, DType::f32}) {
     for (const auto& [b, s] : {std::pair(1, 16), {8, 128}, {32, 128}, {256, 128}})
       out.push_back({cat("encoder_", t), [=, b = b, s = s] { encoder(b, s, t); }});
