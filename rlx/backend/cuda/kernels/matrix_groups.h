@@ -10,6 +10,8 @@ namespace rlx::cuda {
 
 inline constexpr char kMatrixGroups[] = R"cuda(
 inline u64 tile_at(u32 place) { return u64(place >> 4 & 0x3fff) | u64(1) << 16 | u64(64) << 32 | u64(1) << 62; }
+// The same `bytes` further on: one addition, where another tile_at would be four instructions that the next product waits for.
+inline u64 further(u64 tile, int bytes) { return (tile & ~u64(0xffffffffu)) | u32(u32(tile) + (bytes >> 4)); }
 
 #define kSums "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}"
 #define kSums128 \
@@ -63,6 +65,9 @@ template <int N> void hold(u32 (&x)[N][4]) {
   #pragma unroll
   for (int n = 0; n < N; ++n) asm volatile("" : "+r"(x[n][0]), "+r"(x[n][1]), "+r"(x[n][2]), "+r"(x[n][3]) :: "memory");
 }
+// Registers of a thread of this group of warps: those that copy leave theirs to those that multiply. All warps of the group say so.
+template <int Count> void keep_registers() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" :: "n"(Count)); }
+template <int Count> void take_registers() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" :: "n"(Count)); }
 // Weights as the left operand: 64 x 16 for each two tiles of eight columns.
 template <int N, class T> void pack_rows(u32 (&w)[N][4], const f32 (&s)[2 * N][4], T) {
   #pragma unroll

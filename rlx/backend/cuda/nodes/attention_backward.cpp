@@ -5,9 +5,11 @@
 #include "rlx/backend/cuda/kernels/attention.h"
 #include "rlx/backend/cuda/kernels/attention_backward.h"
 #include "rlx/backend/cuda/kernels/attention_backward_pipeline.h"
+#include "rlx/backend/cuda/kernels/attention_gradients.h"
 #include "rlx/backend/cuda/kernels/matrix_groups.h"
 #include "rlx/backend/cuda/nodes/head_maps.h"
 #include "rlx/backend/cuda/nodes/on_first_use.h"
+#include "rlx/backend/cuda/nodes/untried.h"
 #include "rlx/ops/control/fused.h"
 #include "rlx/ops/shape/concat.h"
 
@@ -23,6 +25,8 @@ struct GradientParameters {
 
 constexpr int kExtra = 6;       // operands before the mask
 constexpr int kManyRows = 256;  // of queries and keys, that are worth blocks of more rows
+constexpr int kManyItems =
+    3;  // for each processor: then blocks of keys seldom wait for those of the same head
 
 Support accepts(const Request& r) {
   const auto& a = r.node.as<ops::AttentionBackward>();
@@ -63,11 +67,16 @@ class BackwardStep final : public Step {
     pipeline_ = even_ && prepare_pipeline(r, a);
     if (even_) {
       aligned_ = pipeline_ ? load_pipeline() : load(true);
+      const Gpu* const gpu = device_.gpu();
+      const int64_t items = p.kv_heads * shape_.batch * ((p.k_len + 127) / 128);
+      if (pipeline_ && items >= kManyItems * (gpu ? gpu->multiprocessors() : 132) &&
+          takes_untried("attention_gradients"))
+        prepare_together();
     } else {
       anywhere();
     }
-    note = cat(pipeline_ ? "tiles copied ahead, " : "", p.q_heads, " heads on ", kv, ", ", p.q_len,
-               " queries, ", p.k_len, " keys");
+    note = cat(pipeline_ ? "tiles copied ahead, " : "", together_ ? "one kernel, " : "", p.q_heads,
+               " heads on ", kv, ", ", p.q_len, " queries, ", p.k_len, " keys");
   }
 
   void run(const Launch& l) const override {
@@ -78,6 +87,7 @@ class BackwardStep final : public Step {
     g.dy = l.in[3], g.lse = l.in[4], g.delta = l.in[5];
     g.dq = l.out[0], g.dk = l.out[1], g.dv = l.out[2];
     const bool aligned = even_ && are_aligned({p.q, p.k, p.v, g.dy, g.dq, g.dk, g.dv});
+    if (together_ && aligned) return run_together(l, p, g);
     if (pipeline_ && aligned) return run_pipeline(l, p, g);
     const Pair& use = aligned ? aligned_ : anywhere();
     const int64_t lanes = p.head_dim + 8, values = p.value_dim + 8, place = 64 * row_tiles_;
@@ -128,6 +138,36 @@ class BackwardStep final : public Step {
                         maps_[1].encode(d, p.k, kBy), maps_[2].encode(d, p.v, kBy), int(q_heads));
   }
 
+  // Sizes as in kernels/attention_gradients.h. The workspace holds sums of dq, then words that are zeros at the beginning.
+  int64_t query_tiles() const { return (shape_.p.q_len + 63) / 64 * shape_.p.q_heads * shape_.batch; }
+  size_t sum_bytes() const { return size_t(query_tiles()) * 64 * 64 * sizeof(float); }
+  size_t word_bytes() const { return size_t(query_tiles() + 1) * sizeof(int); }
+
+  void prepare_together() {
+    together_ = device_.functions().get(
+        {"attention_gradients", cat(text(true), kMatrixGroups, kBackwardPipeline, kGradientItems)});
+    fault_ = new_fault("attention_backward: blocks of one kernel waited for each other in vain");
+    workspace = sum_bytes() + word_bytes();
+  }
+
+  void run_together(const Launch& l, const AttentionParameters& p, const GradientParameters& g) const {
+    constexpr int64_t kKeys = 128, kRow = 128, kCacheBytes = 32 << 20;
+    constexpr int kBy = 64;
+    // Keys and values of two items, scores twice, four tiles of queries and gradients, three of sums.
+    constexpr int64_t kShared = (4 + 2) * kKeys * kRow + 4 * 2 * kBy * kRow + 3 * kBy * 64 * 4 + 1024;
+    const int64_t heads = p.kv_heads * shape_.batch, items = heads * ((p.k_len + kKeys - 1) / kKeys);
+    const int64_t head_bytes = 2 * p.q_len * kRow * (p.q_heads / p.kv_heads);
+    const int64_t section = std::clamp<int64_t>(kCacheBytes / head_bytes, 1, heads);
+    const Stream& s = stream_of(l);
+    const Driver& d = s.gpu.use();
+    std::byte* const words = l.workspace + sum_bytes();
+    check(d.MemsetD8Async(device_pointer(words), 0, word_bytes(), s.handle), "a fill");
+    (*together_)(s.handle, {std::min<int64_t>(items, s.gpu.multiprocessors())}, {384}, size_t(kShared), p, g,
+                 maps_[0].encode(d, p.q, kBy), maps_[3].encode(d, g.dy, kBy), maps_[1].encode(d, p.k, kKeys),
+                 maps_[2].encode(d, p.v, kKeys), int(heads), int(section), l.workspace, words, s.fault,
+                 fault_);
+  }
+
   std::string text(bool even) const {
     return cat("constexpr bool kEven = ", even ? "true" : "false",
                ";\nconstexpr int kRowTiles = ", row_tiles_, ";\n", head_, kAttentionShared, kAttentionWeights,
@@ -158,6 +198,8 @@ class BackwardStep final : public Step {
   HeadMap maps_[4];  // q, k, v, dy
   int row_tiles_ = 1;
   Pair aligned_;
+  FunctionRef together_;
+  uint64_t fault_ = 0;
   OnFirstUse<Pair> anywhere_;
 };
 
@@ -224,16 +266,18 @@ std::unique_ptr<Step> prepare_side_by_side(const Request& r) {
   const SideBySide g = read_group(r);
   const Request inside{*g.gradients, g.in, g.out, r.threads, r.builder};
   const auto step = std::make_shared<const BackwardStep>(inside);
-  return make_gpu_step(step->note + ", side by side",
-                       [step, operands = g.operands, offsets = g.offsets](Stream&, const Launch& l) {
-                         std::vector<std::byte*> in, out;
-                         for (const int i : operands) in.push_back(l.in[i]);
-                         for (const int64_t o : offsets) out.push_back(l.out[0] + o);
-                         Launch one = l;
-                         one.in = in.data();
-                         one.out = out.data();
-                         step->run(one);
-                       });
+  return make_gpu_step(
+      step->note + ", side by side",
+      [step, operands = g.operands, offsets = g.offsets](Stream&, const Launch& l) {
+        std::vector<std::byte*> in, out;
+        for (const int i : operands) in.push_back(l.in[i]);
+        for (const int64_t o : offsets) out.push_back(l.out[0] + o);
+        Launch one = l;
+        one.in = in.data();
+        one.out = out.data();
+        step->run(one);
+      },
+      step->workspace);
 }
 
 }  // namespace
