@@ -2,13 +2,16 @@
 // interpreter where there is a GPU.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
+#include <tuple>
 
 #include "rlx/backend/builder.h"
 #include "rlx/backend/cuda/compile/compiler.h"
 #include "rlx/backend/cuda/nodes/head_maps.h"
 #include "rlx/runtime/pipeline.h"
 #include "tests/backend/cuda/on_device.h"
+#include "tests/backend/cuda/untried.h"
 #include "tests/support/graphs.h"
 
 namespace rlx::cuda {
@@ -40,14 +43,17 @@ std::string backward_text(const std::string& type, int64_t queries, int64_t keys
              ", num_kv_heads=", kv_heads, ", layout=bhsd", attributes, ")\n  return dq=d, dk=d#1, dv=d#2\n}");
 }
 
-bool is_copied_ahead(const Device& device, const std::string& text) {
+bool has_step(const Device& device, const std::string& text, const std::string& words) {
   std::vector<passes::Remark> remarks;
   const auto program =
       backend::Builder(device, 1).build(runtime::specialise(test::graph(text), device, {}, remarks));
   for (const auto& s : program->plan().steps) {
-    if (s.note.find("tiles copied ahead") != std::string::npos) return true;
+    if (s.note.find(words) != std::string::npos) return true;
   }
   return false;
+}
+bool is_copied_ahead(const Device& device, const std::string& text) {
+  return has_step(device, text, "tiles copied ahead");
 }
 
 TEST(CudaAttentionPipeline, takes_scores_that_are_scaled_products) {
@@ -78,6 +84,30 @@ TEST(CudaAttentionPipeline, takes_scores_that_are_scaled_products) {
   }
 }
 
+TEST(CudaAttentionPipeline, blocks_stay_and_share_queries_where_they_are_few) {
+  const Device device("sm_90a", nullptr);
+  const test::Untried untried;
+  const auto with = [](int64_t queries, int64_t lanes, const std::string& mask) {
+    return Forward{
+        .queries = queries, .keys = queries, .lanes = lanes, .attributes = ", mask_kind=causal", .mask = mask}
+        .text();
+  };
+  EXPECT_TRUE(has_step(device, with(2048, 64, ""), "groups share queries"));
+  EXPECT_TRUE(has_step(device, with(2048, 64, "bool[2,1,2048,2048]"), "groups share queries"));
+  EXPECT_FALSE(has_step(device, with(16384, 64, ""), "groups share queries"));
+  EXPECT_FALSE(has_step(device, with(2048, 128, ""), "groups share queries"));
+  for (const int64_t lanes : {64, 128}) {
+    EXPECT_TRUE(has_step(device, with(16384, lanes, ""), "blocks that stay"));
+    EXPECT_TRUE(has_step(device, with(2048, lanes, "bool[1,1,2048,2048]"), "blocks that stay"));
+  }
+  EXPECT_TRUE(has_step(device, backward_text("bf16", 4096, 4096, 8, 8, ", mask_kind=causal"), "one kernel"));
+  EXPECT_TRUE(has_step(device, backward_text("f16", 4096, 4096, 16, 8, ""), "one kernel"));
+  EXPECT_FALSE(has_step(device, backward_text("bf16", 1024, 1024, 8, 8, ""), "one kernel"));
+  if (compiler_problem().empty()) {
+    EXPECT_GT(device.functions().compile_waiting(), 8u);
+  }
+}
+
 TEST(CudaAttentionPipeline, the_copy_engine_wants_even_strides_and_no_repeated_axis) {
   const auto is_possible = [](HeadStrides strides, int64_t batch, int64_t rows, int64_t lanes) {
     return HeadMap{{strides, batch, rows, lanes}, 2, true}.is_possible();
@@ -91,8 +121,10 @@ TEST(CudaAttentionPipeline, the_copy_engine_wants_even_strides_and_no_repeated_a
   EXPECT_FALSE(is_possible({25600, 96, 192}, 2, 200, 96));
 }
 
-class AttentionPipelineOnDevice : public test::OnDevice {
+/// With the kernels of every session, and with such as are chosen on request.
+class AttentionPipelineOnDevice : public test::OnDevice, public testing::WithParamInterface<const char*> {
  protected:
+  const test::Untried untried_{GetParam()};
   static NamedLiterals leaves_of(const ir::Graph& g) {
     NamedLiterals out;
     uint64_t seed = 21;
@@ -106,7 +138,7 @@ class AttentionPipelineOnDevice : public test::OnDevice {
 };
 
 // Rows and keys that fill tiles, that do not, more queries than keys and fewer.
-TEST_F(AttentionPipelineOnDevice, scores_that_are_scaled_products) {
+TEST_P(AttentionPipelineOnDevice, scores_that_are_scaled_products) {
   for (const char* type : {"bf16", "f16"}) {
     for (const int64_t lanes : {64, 128}) {
       for (const char* kind : {"", ", mask_kind=causal"}) {
@@ -123,7 +155,7 @@ TEST_F(AttentionPipelineOnDevice, scores_that_are_scaled_products) {
 }
 
 // A mask that all heads share: keys behind a query, a band, whole tiles in the middle, nothing for some queries, every third key.
-TEST_F(AttentionPipelineOnDevice, masks_that_all_heads_share) {
+TEST_P(AttentionPipelineOnDevice, masks_that_all_heads_share) {
   constexpr int64_t kQueries = 330, kKeys = 520;
   const std::function<bool(int64_t, int64_t)> masks[] = {
       [](int64_t i, int64_t j) { return j <= i + 100; },
@@ -155,7 +187,7 @@ TEST_F(AttentionPipelineOnDevice, masks_that_all_heads_share) {
   }
 }
 
-TEST_F(AttentionPipelineOnDevice, gradients) {
+TEST_P(AttentionPipelineOnDevice, gradients) {
   for (const char* type : {"bf16", "f16"}) {
     for (const char* kind : {"", ", mask_kind=causal"}) {
       for (const auto& [queries, keys] : {std::pair(256, 256), {300, 520}, {520, 300}}) {
@@ -172,7 +204,7 @@ TEST_F(AttentionPipelineOnDevice, gradients) {
 }
 
 // Heads side by side in one tensor, as a projection gives them; and at places that the copy engine cannot read.
-TEST_F(AttentionPipelineOnDevice, parts_of_a_projection) {
+TEST_P(AttentionPipelineOnDevice, parts_of_a_projection) {
   for (const int64_t start : {0, 8, 3}) {
     const ir::Graph g = test::graph(
         cat("graph @f(x: bf16[2,300,400]) {\n  q = narrow(x, axis=2, start=", start,
@@ -183,6 +215,35 @@ TEST_F(AttentionPipelineOnDevice, parts_of_a_projection) {
     test::expect_as_interpreted(g, leaves_of(g), 1e-9);
   }
 }
+
+// Enough blocks of keys for one kernel, whose parts of dq are added in their order: the same numbers in every run, and those of two kernels.
+TEST_P(AttentionPipelineOnDevice, gradients_of_many_heads) {
+  if (device().gpu()->multiprocessors() < 100) GTEST_SKIP() << "sizes are for a whole GPU";
+  for (const char* kind : {"", ", mask_kind=causal"}) {
+    for (const auto& [queries, keys, heads, kv_heads] :
+         {std::tuple(512, 512, 52, 52), {1000, 700, 36, 36}, {520, 1100, 48, 24}}) {
+      const std::string text = backward_text("bf16", queries, keys, heads, kv_heads, kind);
+      SCOPED_TRACE(text);
+      const ir::Graph g = test::graph(text);
+      const NamedLiterals leaves = leaves_of(g);
+      CompiledGraph f = rlx::compile(g, {}, {.device = "cuda"});
+      const NamedLiterals first = f.run(leaves);
+      for (int run = 0; run < 20; ++run) {
+        for (const auto& [name, value] : f.run(leaves))
+          EXPECT_TRUE(std::ranges::equal(value.bytes(), first.at(name).bytes())) << name;
+        if (HasFailure()) return;
+      }
+      const test::Untried none("none");
+      for (const auto& [name, value] : rlx::compile(g, {}, {.device = "cuda"}).run(leaves)) {
+        SCOPED_TRACE(name);
+        test::expect_close(first.at(name), value, 2e-2);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, AttentionPipelineOnDevice,
+                         testing::Values("none", "attention_items", "attention_shared,attention_gradients"));
 
 }  // namespace
 }  // namespace rlx::cuda

@@ -5,7 +5,7 @@
 
 namespace rlx::cuda {
 
-inline constexpr char kAttentionPipeline[] = R"cuda(
+inline constexpr char kPipelineTiles[] = R"cuda(
 constexpr bool kNarrow = kDim <= 64 && kValueDim <= 64;
 constexpr int kGroups = kNarrow ? 3 : 2, kRows = 64 * kGroups, kKeys = 128, kStages = kNarrow ? 6 : 3;
 constexpr int kAhead = kNarrow ? 3 : 1;  // tiles on their way when one is multiplied
@@ -70,7 +70,9 @@ inline void tiles_seen(const Params& p, const u8* table, int b, int row, int& fr
   if (most / 2 + 1 < to) to = most / 2 + 1;
   if (most < 0 || from >= to) from = to = 0;
 }
+)cuda";
 
+inline constexpr char kAttentionPipeline[] = R"cuda(
 // One block has kRows queries of a head; blocks are counted from the last query, so that groups without queries are those with fewest keys. `section` of `heads` heads
 // take turns before the next come: so many that their keys and values stay in the cache; of these, blocks with most keys begin first.
 extern "C" __global__ void __launch_bounds__(128 * kGroups, 1)

@@ -8,6 +8,7 @@
 #include "rlx/backend/cuda/kernels/attention_copied.h"
 #include "rlx/backend/cuda/kernels/attention_fragments.h"
 #include "rlx/backend/cuda/kernels/attention_groups.h"
+#include "rlx/backend/cuda/kernels/attention_items.h"
 #include "rlx/backend/cuda/kernels/attention_pipeline.h"
 #include "rlx/backend/cuda/kernels/attention_split.h"
 #include "rlx/backend/cuda/kernels/cluster_blocks.h"
@@ -40,6 +41,8 @@ class AttentionStep final : public Step {
     }
     note = cat(copied_ ? "keys by the copy engine, " : "",
                splits_ > 0 ? cat(splits_, splits_ == 1 ? " part" : " parts")
+               : items_    ? cat("matrix units of groups of warps, tiles copied ahead, blocks that stay",
+                              shared_rows_ ? ", groups share queries" : "")
                : pipeline_ ? "matrix units of groups of warps, tiles copied ahead"
                : groups_   ? "matrix units of groups of warps"
                : matrix_   ? "matrix units"
@@ -95,10 +98,13 @@ class AttentionStep final : public Step {
       return Source{name, cat(shared, kAttentionWeights, kMatrixGroups, kernel)};
     };
     matrix_ = device_.functions().get(
-        pipeline_ ? on_groups("attention_pipeline", kAttentionPipeline)
+        pipeline_ ? Source{"attention_pipeline",
+                           cat(shared, kAttentionWeights, kMatrixGroups, kPipelineTiles, kAttentionPipeline)}
         : groups_
             ? on_groups("attention_groups", kAttentionGroups)
             : Source{"attention_matrix", shared + kAttentionWeights + kAttentionTiles + kAttentionMatrix});
+    if (pipeline_ && prepare_items(cat(shared, kAttentionWeights, kMatrixGroups, kPipelineTiles), processors))
+      return;
     if (!shared_mask || (!pipeline_ && (p_.q_heads == 1 || p_.q_len < 64))) return;
     mask_tiles_ = device_.functions().get({"mask_tiles", shared + kMaskTiles});
     workspace = size_t(mask_grid().x * mask_grid().y * mask_grid().z);
@@ -120,12 +126,51 @@ class AttentionStep final : public Step {
     }
     return true;
   }
+  // Blocks that stay; groups share queries where blocks of them are few and so the longest one is what is waited for.
+  bool prepare_items(const std::string& before, int64_t processors) {
+    constexpr int64_t kFewBlocks = 2;  // for each processor
+    const bool narrow = p_.head_dim <= 64 && p_.value_dim <= 64;
+    const int64_t blocks = (p_.q_len + 191) / 192 * p_.q_heads * batch_;
+    shared_rows_ = narrow && blocks < kFewBlocks * processors && takes_untried("attention_shared");
+    if (!shared_rows_ && !takes_untried("attention_items")) return false;
+    items_ = device_.functions().get(
+        {"attention_items",
+         cat(before, "constexpr bool kSplit = ", shared_rows_ ? "true" : "false", ";\n", kAttentionItems)});
+    if (mask_ < 0) return true;
+    mask_table_ = device_.functions().get({"mask_table", before + kMaskTable});
+    workspace = table_bytes() + size_t(p_.q_len * mask_grid().x * mask_grid().z) * sizeof(uint64_t);
+    return true;
+  }
+  size_t table_bytes() const { return size_t(mask_grid().x * mask_grid().y * mask_grid().z + 7) / 8 * 8; }
+
   Grid mask_grid() const {
     const int64_t rows = 64 * row_tiles_;
     return {(p_.k_len + 63) / 64, (p_.q_len + rows - 1) / rows, p_.ms.batch != 0 ? batch_ : 1};
   }
 
+  // Sizes as in kernels/attention_items.h.
+  void run_items(const Launch& l, const AttentionParameters& p) const {
+    constexpr int64_t kKeys = 128, kElement = 2, kSwizzle = 1024, kCacheBytes = 24 << 20, kThreads = 128;
+    const bool narrow = p.head_dim <= 64 && p.value_dim <= 64;
+    const int64_t groups = narrow ? 3 : 2, rows = shared_rows_ ? 64 : 64 * groups, places = narrow ? 5 : 3,
+                  slots = narrow ? 2 : 1, heads = p.q_heads * batch_;
+    const int64_t key_bytes = (p.head_dim + p.value_dim) * kElement,
+                  found = shared_rows_ ? (groups - 1) * (p.value_dim / 2 + 4) * kThreads * 4 : 0;
+    const int64_t section = std::clamp<int64_t>(kCacheBytes / (key_bytes * p.k_len), 1, heads);
+    const auto shared =
+        size_t(slots * rows * p.head_dim * kElement + places * kKeys * key_bytes + found + kSwizzle);
+    std::byte *const table = l.workspace, *const bits = mask_table_ ? table + table_bytes() : nullptr;
+    const Stream& s = stream_of(l);
+    if (mask_table_) (*mask_table_)(s.handle, mask_grid(), {256}, 0, p, table, bits);
+    const Driver& d = s.gpu.use();
+    const int64_t items = (p.q_len + rows - 1) / rows * heads;
+    (*items_)(s.handle, {std::min<int64_t>(items, s.gpu.multiprocessors())}, {kThreads * (groups + 1)},
+              shared, p, maps_[0].encode(d, p.q, 64), maps_[1].encode(d, p.k, kKeys),
+              maps_[2].encode(d, p.v, kKeys), int(heads), int(section), table, bits);
+  }
+
   void run_matrix(const Launch& l, const AttentionParameters& p) const {
+    if (items_) return run_items(l, p);
     std::byte* const tiles = mask_tiles_ ? l.workspace : nullptr;
     if (mask_tiles_) (*mask_tiles_)(stream_of(l).handle, mask_grid(), {256}, 0, p, tiles);
     if (pipeline_) return run_pipeline(l, p, tiles);
@@ -301,11 +346,12 @@ class AttentionStep final : public Step {
   const int &mask_ = shape_.mask, &bias_ = shape_.bias;
   const int64_t& batch_ = shape_.batch;
   size_t element_ = 4;
-  bool groups_ = false, pipeline_ = false;
+  bool groups_ = false, pipeline_ = false, shared_rows_ = false;
   HeadMap maps_[3];     // q, k, v
   int64_t splits_ = 0;  // 0: one block for a tile of queries and all keys
   int keys_each_ = 0, chunks_ = 1, row_tiles_ = 1, cluster_ = 1, warps_ = 8;
-  FunctionRef plain_, matrix_, mask_tiles_, split_, split_wide_, join_, fragments_, copied_;
+  FunctionRef plain_, matrix_, items_, mask_tiles_, mask_table_, split_, split_wide_, join_, fragments_,
+      copied_;
   size_t copied_bytes_ = 0;
   PhaseRef find_phase_, join_phase_;
   size_t phase_bytes_ = 0;
