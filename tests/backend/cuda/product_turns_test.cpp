@@ -28,7 +28,8 @@ TurnsProduct product(DType t, int64_t m, int64_t n, int64_t k, bool turned, int 
           .b_row = turned ? n : 1,
           .b_column = turned ? 1 : k,
           .sides = sides,
-          .vector = 8};
+          .vector = 8,
+          .b_is_fixed = m % 2 == 0};
 }
 
 // y = first + 2 second, and the number of the column, so that a wrong place shows.

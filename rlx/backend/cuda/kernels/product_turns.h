@@ -9,8 +9,8 @@
 // Sums are rounded to T in shared memory, 16 rows for each warp, piece c of 16 bytes of row r at c ^ (r % 8), and finished kVector neighbours at a time.
 // The kCluster blocks of a cluster have the same columns of different rows: each asks for a part of a slice of b and sends it to all, so that a place is free when the groups of all blocks
 // have read it.
-// After kMatrixGroups and kClusterBlocks; before it stand T, kRows (m), kColumns (n of a side), kDepth (k), kCluster and the macro kClusterShape, kSides, kHalves, kWide, kItem, kStages, kVector, kResident, kTurned, kRowsFirst (items go along
-// rows first), multiply_tile (d += a b for 64 x 16 of a and 16 x kSides kWide of b), Params and
+// After kMatrixGroups and kClusterBlocks; before it stand T, kRows (m), kColumns (n of a side), kDepth (k), kCluster and the macro kClusterShape, kSides, kHalves, kWide, kItem, kStages, kVector, kResident, kTurned, kEarly (no kernel before this one makes b),
+// kRowsFirst (items go along rows first), multiply_tile (d += a b for 64 x 16 of a and 16 x kSides kWide of b), Params and
 //   void finish(p, row, column, const Pack<T, kVector> (&products)[kSides])
 #pragma once
 
@@ -24,6 +24,7 @@ constexpr int kRightBytes = kSides * kSideBytes, kStage = kRightBytes + (kReside
 constexpr int kLine = (kAcross * 2 + 127) / 128 * 128, kWarpBytes = 16 * kLine;
 constexpr int kRowTiles = (kRows + kHeight - 1) / kHeight, kColumnTiles = (kColumns + kWide - 1) / kWide;
 constexpr int kRowItems = (kRowTiles + kCluster - 1) / kCluster, kRanges = (kColumnTiles + kItem - 1) / kItem, kItems = kRowItems * kRanges;
+constexpr int kAhead = !kEarly ? 0 : kStages < kSlices ? kStages : kSlices;  // slices of b that are asked for before the kernel in front has ended
 static_assert(!kResident || kStages <= kSlices);
 static_assert(kTurned || kWide % (8 * kParts) == 0);
 
@@ -87,7 +88,6 @@ product_turns(Params p, const __grid_constant__ TensorMap a_map, const __grid_co
   } else {
     __syncthreads();
   }
-  begin_alone();
   const int rank = kCluster > 1 ? int(rank_in_cluster()) : 0, first_item = blockIdx.x / kCluster, next_item = gridDim.x / kCluster;
   const auto ask_right = [&](u32 at, int slice, int column, u32 barrier) {
     #pragma unroll
@@ -103,6 +103,11 @@ product_turns(Params p, const __grid_constant__ TensorMap a_map, const __grid_co
     }
   };
   const auto ask_all = [&] {
+    for (int s = 0; s < kAhead; ++s) {
+      barrier_expect(full + 8 * s, kRightBytes + kLeftBytes);
+      ask_right(ring + s * kStage, s, item_at(first_item, rank).first * kWide, full + 8 * s);
+    }
+    begin_alone();
     int stage = 0;
     u32 parity = 1;  // of a place that nobody has used yet
     #pragma unroll 1
@@ -114,11 +119,13 @@ product_turns(Params p, const __grid_constant__ TensorMap a_map, const __grid_co
         #pragma unroll 1
         for (int s = 0; s < kSlices; ++s) {
           const u32 at = ring + stage * kStage, barrier = full + 8 * stage;
-          const bool left = !kResident || c == 0;
-          barrier_wait(empty + 8 * stage, parity);
-          barrier_expect(barrier, kRightBytes + (left ? kLeftBytes : 0));
+          const bool left = !kResident || c == 0, asked = s < kAhead && c == 0 && i == first_item;
+          if (!asked) {
+            barrier_wait(empty + 8 * stage, parity);
+            barrier_expect(barrier, kRightBytes + (left ? kLeftBytes : 0));
+            ask_right(at, s, column, barrier);
+          }
           if (left) copy_tile(kResident ? resident + s * kLeftBytes : at + kRightBytes, a_map, s * 64, item.row, 0, 0, barrier);
-          ask_right(at, s, column, barrier);
           if (++stage == kStages) stage = 0, parity ^= 1;
         }
       }
@@ -132,6 +139,7 @@ product_turns(Params p, const __grid_constant__ TensorMap a_map, const __grid_co
     return;
   }
   asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+  begin_alone();
   // All blocks of the cluster write to a place: each waits for the groups of all.
   const auto release = [&](int stage) {
     if (lane >= kCluster) return;

@@ -31,7 +31,9 @@ TurnsProduct sizes_of(const ProductReading& g) {
           .b_row = w.layout.strides[0],
           .b_column = w.layout.strides[1],
           .sides = int(g.products.size()),
-          .vector = schedule_of(r, true).vector};
+          .vector = schedule_of(r, true).vector,
+          .b_is_fixed = std::all_of(g.products.begin(), g.products.end(),
+                                    [&](const ir::Node* p) { return g.arg(p->inputs[1]).fixed; })};
 }
 
 std::string problem_of(const ProductReading& g) {

@@ -149,7 +149,8 @@ ProductTurns::ProductTurns(const Device& device, const TurnsProduct& p, const Tu
            ", kDepth = ", p.k, ", kCluster = ", t.cluster, ", kSides = ", p.sides, ", kHalves = ", t.halves,
            ", kWide = ", t.wide, ", kItem = ", t.item, ", kStages = ", t.stages, ", kVector = ", p.vector,
            ";\nconstexpr bool kResident = ", flag(t.resident), ", kTurned = ", flag(p.is_turned()),
-           ", kRowsFirst = ", flag(t.rows_first), ";\n#define kClusterShape ",
+           ", kEarly = ", flag(p.b_is_fixed), ", kRowsFirst = ", flag(t.rows_first),
+           ";\n#define kClusterShape ",
            t.cluster > 1 ? cat("__cluster_dims__(", t.cluster, ", 1, 1)") : std::string(), "\n", hooks,
            kMatrixGroups, kClusterBlocks, multiply_text(p, p.sides * t.wide), kProductTurns)});
 }

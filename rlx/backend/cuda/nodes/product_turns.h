@@ -16,6 +16,8 @@ struct TurnsProduct {
   int64_t a_row = 0, b_row = 0, b_column = 0;
   int sides = 1;
   int vector = 8;  // elements that are finished together
+  bool b_is_fixed =
+      false;  // no kernel of the program makes it: it may be read before those in front have ended
 
   /// Rows of b are runs; columns are otherwise.
   bool is_turned() const { return b_column == 1 && b_row != 1; }
