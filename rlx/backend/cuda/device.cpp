@@ -42,6 +42,7 @@ Device::Device(std::string architecture, const Gpu* gpu)
   add_resize(kernels_);
   add_rope(kernels_);
   add_rows_groups(kernels_);
+  add_turned_groups(kernels_, functions_.architecture());
   add_running(kernels_);
   add_scatter(kernels_);
   add_schemes(kernels_);

@@ -9,6 +9,7 @@
 #include "rlx/ir/sample.h"
 #include "rlx/runtime/pipeline.h"
 #include "tests/backend/cuda/on_device.h"
+#include "tests/backend/cuda/untried.h"
 #include "tests/support/graphs.h"
 
 namespace rlx {
@@ -125,6 +126,34 @@ TEST_F(GroupsOnDevice, layers_of_few_tokens) {
     for (const int64_t rows : {1, 2, 4}) {
       compare(layer_text(type, rows, 128, 256, 4, 2, 64), tolerance);
       compare(layer_text(type, rows, 72, 200, 3, 1, 24, ", interleaved=true"), tolerance);
+    }
+  }
+}
+
+// The product for queries, keys and values of some texts turns its columns and puts them into the caches itself: heads of two sizes, one text or several with positions of their own, weights at odd addresses.
+TEST_F(GroupsOnDevice, products_that_move_their_rows) {
+  const test::Untried untried;
+  for (const auto& [batch, seq, lanes, heads] : {std::tuple(6, 1, 64, 4), {3, 3, 32, 8}, {1, 17, 64, 4}}) {
+    for (const bool odd : {false, true}) {
+      const int64_t k = 136, wide = heads * lanes, narrow = 2 * lanes, n = wide + 2 * narrow;
+      const std::string weights = odd ? cat("bf16[", n * k + 1, "]") : cat("bf16[", n, ",", k, "]");
+      const std::string cache = cat("bf16[", batch, ",20,", narrow, "]"),
+                        table = cat("bf16[20,", lanes / 2, "]");
+      const std::string matrix =
+          odd ? cat("f = narrow(u, axis=0, start=1, len=", n * k, ") w = reshape(f, shape=(", n, ",", k, "))")
+              : "";
+      compare(
+          cat("graph @f(x: bf16[", batch, ",", seq, ",", k, "], ", odd ? "u: " : "w: ", weights,
+              ", c: ", table, ", s: ", table, ", pos: i32[", batch, ",", seq, "], kc: ", cache,
+              ", vc: ", cache, ", at: i32[3]) {\n  ", matrix,
+              " t = transpose(w, perm=[1,0]) p = matmul(x, t)\n  q = narrow(p, axis=2, start=0, len=", wide,
+              ") k = narrow(p, axis=2, start=", wide, ", len=", narrow,
+              ") v = narrow(p, axis=2, start=", wide + narrow, ", len=", narrow,
+              ")\n  rq = rope(q, c, s, pos, head_dim=", lanes, ") rk = rope(k, c, s, pos, head_dim=", lanes,
+              ")\n  kn = dynamic_update_slice(kc, rk, at) vn = dynamic_update_slice(vc, v, at)\n",
+              "  a:2 = attention(rq, kn, vn, num_heads=", heads,
+              ", num_kv_heads=2)\n  return a, q=rq, kn=kn, vn=vn\n}"),
+          4e-2);
     }
   }
 }

@@ -16,6 +16,8 @@ inline constexpr std::string_view kProductGroup = "product_group";
 inline constexpr std::string_view kConvGroup = "conv_group";
 /// Rotations and updates of states that wait for nobody: rope, and what puts rows into caches.
 inline constexpr std::string_view kRowsGroup = "rows_group";
+/// The product whose columns such a group moves, with it.
+inline constexpr std::string_view kTurnedGroup = "turned_group";
 /// The cross entropy of rows and its gradient, with the casts of logits before and of the gradient behind them.
 inline constexpr std::string_view kLossGroup = "loss_group";
 

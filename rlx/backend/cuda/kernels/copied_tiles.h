@@ -9,6 +9,8 @@
 // After kMatrixFragments, kMatrixGroups and kClusterBlocks; before it stand T (f16 or bf16), kRows (m), kColumns (n of a side), kDepth (k), kSides, kTile, kPlaces, kCluster, kKept, kTurned, kBlocks (of a processor), kEarly (no
 // kernel before this one makes w), the macro kClusterShape, Params and
 //   void finish(p, row, column, const f32 (&sums)[kSides])
+// or, with the macro kMovesRows defined and one side, what happens to `count` rows of kTile columns from `row` and `column` on, rounded, which all threads do together:
+//   void finish_rows(p, const T* rows [count][kTile + 8], int row, int count, int column)
 #pragma once
 
 namespace rlx::cuda {
@@ -18,6 +20,7 @@ constexpr int kTexts = (kRows + 7) / 8 * 8, kPairs = kTexts / 8, kSlices = (kDep
 constexpr int kSideTile = kTile / kSides, kUnits = (kColumns + kSideTile - 1) / kSideTile;
 constexpr int kTilesEach = kTile % 32 == 0 ? 2 : 1, kGroups = kTile / (16 * kTilesEach), kShares = kGroups <= 2 ? 4 : kGroups <= 4 ? 2 : 1, kWarps = kGroups * kShares;
 constexpr int kWeightBytes = kTile * 128, kTextBytes = kTexts * 128, kPlace = kWeightBytes + (kKept ? 0 : kTextBytes);
+constexpr int kRounded = kTile + 8;  // of rounded rows
 constexpr int kStride = kTile + 4;  // of sums [kTexts][kTile]: lanes of a warp write to all banks
 
 extern "C" __global__ void kClusterShape __launch_bounds__(32 * kWarps, kBlocks)
@@ -26,6 +29,9 @@ copied_tiles(Params p, const __grid_constant__ TensorMap a_map, const __grid_con
   __shared__ u64 barriers[2 * kPlaces + (kKept ? kMostSlices : 0)];
   const u32 ring = (place_of(shared) + 1023) & ~1023u, kept = ring + kPlaces * kPlace, full = place_of(barriers), empty = full + 8 * kPlaces, come = empty + 8 * kPlaces;
   f32* const sums = reinterpret_cast<f32*>(reinterpret_cast<u8*>(shared) + (ring - place_of(shared)) + kPlaces * kPlace + (kKept ? kMostSlices * kTextBytes : 0));
+#ifdef kMovesRows
+  T* const rounded = reinterpret_cast<T*>(sums + kTexts * kStride);
+#endif
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, group = warp / kShares, share = warp % kShares;
   const int rank = kCluster > 1 ? int(rank_in_cluster()) : 0, clusters = gridDim.x / kCluster, unit0 = blockIdx.x / kCluster;
   const int slice0 = kSlices * rank / kCluster, slices = kSlices * (rank + 1) / kCluster - slice0;
@@ -148,8 +154,16 @@ copied_tiles(Params p, const __grid_constant__ TensorMap a_map, const __grid_con
         #pragma unroll
         for (int r = 1; r < kCluster; ++r) all[side] += in_block(own, r);
       }
+#ifdef kMovesRows
+      put(rounded[(row - row0) * kRounded + at], all[0]);
+#else
       if (column < kColumns) finish(p, row, column, all);
+#endif
     }
+#ifdef kMovesRows
+    __syncthreads();
+    finish_rows(p, rounded, row0, end / kSideTile, unit * kSideTile);
+#endif
     __syncwarp();
     if (kCluster > 1) arrive_in_cluster();
   }

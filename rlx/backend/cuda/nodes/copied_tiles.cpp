@@ -1,6 +1,7 @@
 #include "rlx/backend/cuda/nodes/copied_tiles.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "rlx/backend/cuda/driver/fastest.h"
 #include "rlx/backend/cuda/kernels/cluster_blocks.h"
@@ -14,7 +15,8 @@ namespace rlx::cuda {
 namespace {
 
 constexpr int64_t kLeastRows = 5, kMostRows = 64, kSlice = 64, kLine = 128, kSwizzle = 1024;
-constexpr int64_t kLeastBytes = 4 << 20, kLeastBytesOfSides = 1 << 20;  // of all weights
+constexpr int64_t kLeastBytes = 4 << 20,
+                  kLeastBytesOfSides = 1 << 20;  // of all weights; where it saves a kernel
 constexpr int64_t kMostWarps = 8, kMostPlaces = 20, kLeastPlaces = 3, kMostBox = 256;
 constexpr size_t kMostWays = 6;
 
@@ -30,7 +32,7 @@ int64_t kept_bytes(const FewRows& p, const CopiedTiling& t) {
   return t.kept ? up(up(p.k, kSlice), t.cluster) * texts_of(p) * kLine : 0;
 }
 int64_t sums_bytes(const FewRows& p, const CopiedTiling& t) {
-  return texts_of(p) * (t.tile + 4) * int64_t(sizeof(float));
+  return texts_of(p) * ((t.tile + 4) * int64_t(sizeof(float)) + (t.rounded ? (t.tile + 8) * 2 : 0));
 }
 size_t shared_bytes(const FewRows& p, const CopiedTiling& t) {
   return size_t(kSwizzle + t.places * place_bytes(p, t) + kept_bytes(p, t) + sums_bytes(p, t));
@@ -52,14 +54,16 @@ int64_t cost_of(const FewRows& p, int64_t sides, const CopiedTiling& t) {
 }
 
 /// The tile of the least cost for so many blocks of a cluster, or nothing where shared memory has no room.
-std::optional<CopiedTiling> tiling_of(const Device& device, const FewRows& p, int64_t sides, CopiedTiling t) {
-  const int64_t unit = is_turned(p) ? 64 * sides : 16;
+std::optional<CopiedTiling> tiling_of(const Device& device, const FewRows& p, int64_t sides, int64_t together,
+                                      CopiedTiling t) {
+  const int64_t unit = std::lcm(is_turned(p) ? 64 * sides : 16, std::max<int64_t>(together, 1));
+  t.rounded = together > 0;
   const int64_t processors = device.gpu() ? device.gpu()->multiprocessors() : 132;
   constexpr int64_t kReserved = 3 << 10;  // of a block: barriers, and what the driver keeps
   const int64_t room = (shared_memory_of(device) + (t.blocks - 1) * 1024) / t.blocks - kReserved;
   if (up(p.k, kSlice) < t.cluster) return std::nullopt;
   std::optional<CopiedTiling> best;
-  for (t.tile = std::max<int64_t>(unit, 32); t.tile <= 32 * kMostWarps; t.tile += unit) {
+  for (t.tile = unit < 32 ? 32 : unit; t.tile <= 32 * kMostWarps; t.tile += unit) {
     if (t.tile % 32 != 0 && t.tile > 16 * kMostWarps) continue;
     if (t.tile / sides > kMostBox || (!is_turned(p) && t.tile / sides % 8 != 0)) continue;
     const int64_t units = up(p.n, t.tile / sides);
@@ -92,26 +96,28 @@ std::string CopiedTiling::text() const {
              kept ? ", rows kept" : "", blocks > 1 ? cat(", ", blocks, " a processor") : "");
 }
 
-bool CopiedTiles::suits(const FewRows& p, int64_t sides) {
+bool CopiedTiles::suits(const FewRows& p, int64_t sides, int64_t together) {
   const bool known = p.dtype == DType::f16 || p.dtype == DType::bf16;
   const int64_t bytes = p.n * p.k * 2 * sides;
   if (!known || !takes_untried("copied_tiles") || sides < 1 || sides > int64_t(kMostSides) || p.k % 8 != 0 ||
       p.a_row % 8 != 0 || p.m < kLeastRows || p.m > kMostRows ||
       bytes < (takes_untried("copied_small") ? 128 << 10
-               : sides > 1                   ? kLeastBytesOfSides
+               : sides > 1 || together > 0   ? kLeastBytesOfSides
                                              : kLeastBytes))
     return false;
   if (p.b_row == 1) return p.b_column >= p.k && p.b_column % 8 == 0;
   return p.b_column == 1 && p.b_row >= p.n && p.b_row % 8 == 0;
 }
 
-std::vector<CopiedTiling> CopiedTiles::tilings(const Device& device, const FewRows& p, int64_t sides) {
-  if (device.functions().architecture() != kArchitecture || !suits(p, sides)) return {};
+std::vector<CopiedTiling> CopiedTiles::tilings(const Device& device, const FewRows& p, int64_t sides,
+                                               int64_t together) {
+  if (device.functions().architecture() != kArchitecture || !suits(p, sides, together)) return {};
   std::vector<CopiedTiling> out;
   for (const int64_t blocks : {2, 1}) {
     for (const int64_t cluster : {1, 2, 4, 8}) {
       for (const bool kept : {false, true}) {
-        if (const auto t = tiling_of(device, p, sides, {.cluster = cluster, .kept = kept, .blocks = blocks}))
+        if (const auto t =
+                tiling_of(device, p, sides, together, {.cluster = cluster, .kept = kept, .blocks = blocks}))
           out.push_back(*t);
       }
     }
@@ -167,13 +173,15 @@ std::optional<CopiedTiles> CopiedTiles::make(const Device& device, const FewRows
 }
 
 std::optional<CopiedTiles> CopiedTiles::make(const Device& device, const FewRows& p, int64_t sides,
-                                             const std::string& hooks) {
-  std::vector<CopiedTiling> ways = tilings(device, p, sides);
+                                             const std::string& hooks, int64_t together) {
+  std::vector<CopiedTiling> ways = tilings(device, p, sides, together);
   if (ways.empty()) return std::nullopt;
   ways.resize(std::min(ways.size(), kMostWays));
   const int way = device.gpu() ? fastest_way(device, p, sides, ways, nullptr) : 0;
   return CopiedTiles(device, p, sides, hooks, ways[size_t(way)]);
 }
+
+const char* CopiedTiles::plain_hooks() { return kPlainHooks; }
 
 CopiedTiles CopiedTiles::plain(const Device& device, const FewRows& p, int64_t sides, const CopiedTiling& t) {
   return {device, p, sides, kPlainHooks, t};

@@ -17,6 +17,7 @@ struct CopiedTiling {
   int64_t clusters = 1;  // of a launch
   int64_t places = 4;    // of a ring
   bool kept = false;     // the rows of a stay in shared memory
+  bool rounded = false;  // finished rows have room there
   int64_t blocks =
       2;  // that find room on a processor, so that the next product of this kind can begin to read
   std::string text() const;
@@ -28,16 +29,18 @@ class CopiedTiles {
   static constexpr size_t kMostSides = 2;
 
   /// Whether products of `sides` matrices of this shape, one range of columns each, are worth it.
-  static bool suits(const FewRows&, int64_t sides);
-  /// The ways to cut one that may be the fastest, the most promising first; none where it does not suit.
-  static std::vector<CopiedTiling> tilings(const Device&, const FewRows&, int64_t sides);
+  static bool suits(const FewRows&, int64_t sides, int64_t together = 0);
+  /// The ways to cut one that may be the fastest, the most promising first; none where it does not suit. `together`: so many columns, 0 or a multiple of 16, are finished together (finish_rows).
+  static std::vector<CopiedTiling> tilings(const Device&, const FewRows&, int64_t sides,
+                                           int64_t together = 0);
   /// Of the library's way and these the fastest one for weights that no cache holds, measured once for each shape; nothing where it is the library's.
   static std::optional<CopiedTiles> make(const Device&, const FewRows&, const BlasPlan* library);
-  /// With `hooks`, the text of Params and finish: the fastest tiling of `sides` sides.
+  /// With `hooks`, the text of Params and finish or finish_rows: the fastest tiling of `sides` sides.
   static std::optional<CopiedTiles> make(const Device&, const FewRows&, int64_t sides,
-                                         const std::string& hooks);
+                                         const std::string& hooks, int64_t together = 0);
   CopiedTiles(const Device&, const FewRows&, int64_t sides, const std::string& hooks, const CopiedTiling&);
-  /// The sum, of two sides that of both, is the result.
+  /// Hooks for which the sum, of two sides that of both, is the result; Params are where c begins and the stride of its rows.
+  static const char* plain_hooks();
   static CopiedTiles plain(const Device&, const FewRows&, int64_t sides, const CopiedTiling&);
 
   static bool fits(const void* a, const void* b) {

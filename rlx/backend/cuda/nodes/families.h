@@ -46,6 +46,7 @@ void add_schemes(KernelTable&);
 void add_solve(KernelTable&);
 void add_sort(KernelTable&);
 void add_sums_groups(KernelTable&);
+void add_turned_groups(KernelTable&, const std::string& architecture);
 void add_windows(KernelTable&);
 
 /// Any node by its reference rule on the host: operands are fetched, results sent back. The last resort.

@@ -32,36 +32,77 @@ std::string problem_of(const RowMove& m) {
   return {};
 }
 
-namespace {
-
-// Neighbours that a thread takes: as many as 16 bytes hold, where all strides allow it.
 int64_t width_of(const RowMove& m, bool wide) {
   const int64_t v = 16 / int64_t(dtype_size(m.dtype)), lanes = m.x.sizes[3];
   bool fits = wide && !m.interleaved && (m.turns ? lanes / 2 : lanes) % v == 0;
   if (m.turns) fits = fits && m.table_columns % v == 0;
   for (int i = 0; i < 3; ++i)
     fits = fits && m.x.strides[size_t(i)] % v == 0 && m.to_strides[size_t(i)] % v == 0;
-  return fits ? v : 1;
+  return fits && m.column % v == 0 ? v : 1;
 }
+
+namespace {
 
 std::string offset(const std::vector<int64_t>& strides) {
   return cat("i64(batch) * ", strides[0], " + i64(row) * ", strides[1], " + i64(head) * ", strides[2]);
 }
 
+std::string pointer(const MemberName& name, Member a, DType t) {
+  return cat("reinterpret_cast<", memory_type(t), "*>(", name(a), ")");
+}
+
 }  // namespace
+
+std::string move_text(const RowMove& m, int64_t v, const MemberName& name) {
+  std::string body, shift;
+  if (m.starts != kNoMember) {
+    body += cat("    i64 start = i64(", pointer(name, m.starts, m.starts_type),
+                "[1]);\n    start = start < 0 ? 0 : start > ", m.room, " ? ", m.room, " : start;\n");
+    shift = cat(" + start * ", m.to_strides[1]);
+  }
+  body +=
+      cat("    auto* const to = ", pointer(name, m.to, m.dtype), " + ", offset(m.to_strides), shift, ";\n");
+  if (!m.turns) return body + cat("    store(to + lane, load<", v, ">(from + lane));\n");
+  std::string place = "row";
+  if (m.positions != kNoMember) {
+    body += cat("    const u32 which = ", m.positions_by_batch ? cat("batch * ", m.x.sizes[1], "u + ") : "",
+                "row;\n    const i64 place = i64(", pointer(name, m.positions, m.position_type),
+                "[which]);\n    if (place < 0 || place >= ", m.table_rows,
+                ") { *p.fault = (p.number << 40) + u64(which); return; }\n");
+    place = "place";
+  }
+  const int64_t lanes = m.x.sizes[3];
+  const std::string at = cat(" + i64(", place, ") * ", m.table_columns, " + lane");
+  return body + cat("    turn<", v, ">(from, to, ",
+                    m.interleaved ? "2 * lane, 2 * lane + 1" : cat("lane, lane + ", lanes / 2), ", ",
+                    pointer(name, m.cosines, m.table_type), at, ", ", pointer(name, m.sines, m.table_type),
+                    at, ", ", m.inverse ? "-1.0f" : "1.0f", ");\n");
+}
+
+std::vector<Member> members_of(const std::vector<RowMove>& moves) {
+  std::vector<Member> out;
+  for (const RowMove& m : moves) {
+    for (const Member a : {m.from, m.to, m.starts, m.cosines, m.sines, m.positions}) {
+      if (a != kNoMember && std::find(out.begin(), out.end(), a) == out.end()) out.push_back(a);
+    }
+  }
+  return out;
+}
+
+uint64_t fault_of(const std::vector<RowMove>& moves) {
+  uint64_t out = 0;
+  for (const RowMove& m : moves) {
+    if (m.positions != kNoMember)
+      out = new_fault(cat("rope: element % of positions is out of range; it must be at least 0 and below ",
+                          m.table_rows));
+  }
+  return out;
+}
 
 RowMoves::RowMoves(const Device& device, std::vector<RowMove> moves)
     : device_(device), moves_(std::move(moves)) {
   std::erase_if(moves_, [](const RowMove& m) { return m.rows() * m.x.sizes[3] == 0; });
-  for (const RowMove& m : moves_) {
-    for (const Member a : {m.from, m.to, m.starts, m.cosines, m.sines, m.positions}) {
-      if (a != kNoMember && std::find(members_.begin(), members_.end(), a) == members_.end())
-        members_.push_back(a);
-    }
-    if (m.positions != kNoMember)
-      fault_ = new_fault(cat("rope: element % of positions is out of range; it must be at least 0 and below ",
-                             m.table_rows));
-  }
+  members_ = members_of(moves_), fault_ = fault_of(moves_);
   wide_ = load(true);
   narrow_ = load(false);
   if (makes_phases(device.functions()) && !moves_.empty()) phase_ = load_phase();
@@ -70,9 +111,6 @@ RowMoves::RowMoves(const Device& device, std::vector<RowMove> moves)
 std::string RowMoves::function_text(bool wide, int64_t& threads) const {
   const auto name = [&](Member a) {
     return cat("p.m", std::find(members_.begin(), members_.end(), a) - members_.begin());
-  };
-  const auto pointer = [&](Member a, DType t) {
-    return cat("reinterpret_cast<", memory_type(t), "*>(", name(a), ")");
   };
   std::string fields, body;
   for (size_t i = 0; i < members_.size(); ++i) fields += cat("  char* m", i, ";\n");
@@ -84,32 +122,8 @@ std::string RowMoves::function_text(bool wide, int64_t& threads) const {
     body += cat("  if (e < ", count, ") {\n    const int lane = int(e % ", each, "u) * ", v,
                 ";\n    const u32 over = e / ", each, "u, head = over % ", m.x.sizes[2], "u, above = over / ",
                 m.x.sizes[2], "u, row = above % ", m.x.sizes[1], "u, batch = above / ", m.x.sizes[1], "u;\n");
-    body += cat("    const auto* const from = ", pointer(m.from, m.dtype), " + ", offset(m.x.strides), ";\n");
-    std::string shift;
-    if (m.starts != kNoMember) {
-      body += cat("    i64 start = i64(", pointer(m.starts, m.starts_type),
-                  "[1]);\n    start = start < 0 ? 0 : start > ", m.room, " ? ", m.room, " : start;\n");
-      shift = cat(" + start * ", m.to_strides[1]);
-    }
-    body += cat("    auto* const to = ", pointer(m.to, m.dtype), " + ", offset(m.to_strides), shift, ";\n");
-    if (!m.turns) {
-      body += cat("    store(to + lane, load<", v, ">(from + lane));\n");
-    } else {
-      std::string place = "row";
-      if (m.positions != kNoMember) {
-        body +=
-            cat("    const u32 which = ", m.positions_by_batch ? cat("batch * ", m.x.sizes[1], "u + ") : "",
-                "row;\n    const i64 place = i64(", pointer(m.positions, m.position_type),
-                "[which]);\n    if (place < 0 || place >= ", m.table_rows,
-                ") { *p.fault = (p.number << 40) + u64(which); return; }\n");
-        place = "place";
-      }
-      const std::string at = cat(" + i64(", place, ") * ", m.table_columns, " + lane");
-      body += cat("    turn<", v, ">(from, to, ",
-                  m.interleaved ? "2 * lane, 2 * lane + 1" : cat("lane, lane + ", lanes / 2), ", ",
-                  pointer(m.cosines, m.table_type), at, ", ", pointer(m.sines, m.table_type), at, ", ",
-                  m.inverse ? "-1.0f" : "1.0f", ");\n");
-    }
+    body += cat("    const auto* const from = ", pointer(name, m.from, m.dtype), " + ", offset(m.x.strides),
+                " + ", m.column, ";\n", move_text(m, v, name));
     body += cat("    return;\n  }\n  e -= ", count, ";\n");
   }
   return cat("struct Words {\n", fields, "  u64* fault;\n  u64 number;\n};\n", kRowMoves,

@@ -1,6 +1,8 @@
 // Rows that are turned or put into place, several moves as one kernel: rotary positions, and rows that go into caches.
 #pragma once
 
+#include <functional>
+
 #include "rlx/backend/cuda/nodes/families.h"
 #include "rlx/ops/attention/rope.h"
 
@@ -21,6 +23,7 @@ struct RowMove {
   DType dtype = DType::f32;
   Lanes x;
   Member from = 0, to = 0;
+  int64_t column = 0;               // of x, the first one in its rows
   std::vector<int64_t> to_strides;  // batch, row, head; lanes are neighbours
   /// Where y begins: rows further on, given at run time as element 1 of three, and limited to `room` rows.
   Member starts = kNoMember;
@@ -45,6 +48,27 @@ RowMove row_move_of(const ops::RopeAttrs&, const Arg& x, const Arg& table, const
 
 /// Why such a move is none, or nothing.
 std::string problem_of(const RowMove&);
+
+/// Neighbours that a thread takes: as many as 16 bytes hold, where all strides and (`wide`) addresses allow it.
+int64_t width_of(const RowMove&, bool wide);
+/// The name of an address in a text.
+using MemberName = std::function<std::string(Member)>;
+/// What a thread does with `width` neighbours (pairs where they turn), as text: `from` points to lane 0 of a head; batch, row, head and lane are known.
+std::string move_text(const RowMove&, int64_t width, const MemberName&);
+/// The addresses that moves need, each once.
+std::vector<Member> members_of(const std::vector<RowMove>&);
+/// The number of the fault that a wrong position is, 0 where there are none.
+uint64_t fault_of(const std::vector<RowMove>&);
+/// The moves that the body of a group of rows holds, and the caches that they change.
+struct RowsReading {
+  std::vector<RowMove> moves;
+  std::vector<backend::InPlace> caches;
+  std::string problem;
+};
+/// `product` may be a product of the body whose columns are moved: it counts as one more operand behind the others.
+RowsReading read_rows(const Request&, const ir::Node* product);
+/// Copies caches whose results have not taken their places.
+std::function<void(const Launch&)> cache_copies(const Request&, const std::vector<backend::InPlace>&);
 
 class RowMoves {
  public:

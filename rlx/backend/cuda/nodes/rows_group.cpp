@@ -4,29 +4,35 @@
 
 #include "rlx/backend/cuda/groups/groups.h"
 #include "rlx/backend/cuda/nodes/row_moves.h"
+#include "rlx/backend/node_groups.h"
 #include "rlx/ops/control/fused.h"
 #include "rlx/ops/shape/dynamic_slice.h"
 
 namespace rlx::cuda {
 namespace {
 
-/// A body as moves, and the caches that they change.
-struct Reading {
-  std::vector<RowMove> moves;
-  std::vector<backend::InPlace> caches;
-  std::string problem;
-};
-
 class Reader {
  public:
-  explicit Reader(const Request& r) : r_(r), body_(*r.node.as<ops::Fused>().body) {
+  Reader(const Request& r, const ir::Node* product) : r_(r), body_(*r.node.as<ops::Fused>().body) {
     const auto leaves = body_.leaves();
-    for (size_t i = 0; i < leaves.size(); ++i) operand_of_[leaves[i]] = Member(i);
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      operand_of_[leaves[i]] = Member(i);
+      args_[leaves[i]] = r.in[i];
+    }
+    // Columns of the product are views of one more operand.
+    const Member columns = Member(r.in.size());
+    for (const ir::Node* n : body_.nodes()) {
+      const bool is_view = n->op->view != nullptr && n->shapes.size() == 1 && !n->inputs.empty() &&
+                           operand_of_.contains(n->inputs[0].node) && operand(n->inputs[0]) == columns;
+      if (!product || (n->id != product->id && !is_view)) continue;
+      operand_of_[n->id] = columns;
+      args_[n->id] = {.shape = n->shapes[0], .layout = backend::expected_layout(body_, n->result())};
+    }
   }
 
-  Reading run() {
+  RowsReading run() {
     for (const ir::Node* n : body_.nodes()) {
-      if (n->op->traits.leaf || !out_.problem.empty()) continue;
+      if (operand_of_.contains(n->id) || !out_.problem.empty()) continue;
       if (n->is<ops::Rope>()) {
         add_turn(*n);
       } else if (n->is<ops::DynamicUpdateSlice>()) {
@@ -44,7 +50,9 @@ class Reader {
  private:
   Member operand(ir::Value v) const { return operand_of_.at(v.node); }
   bool is_operand(ir::Value v) const { return operand_of_.contains(v.node); }
-  const Arg& arg(ir::Value v) const { return r_.in[size_t(operand(v))]; }
+  const Arg& arg(ir::Value v) const { return args_.at(v.node); }
+  // Where views of a product begin; the address of an operand says so itself.
+  int64_t column(ir::Value v) const { return size_t(operand(v)) == r_.in.size() ? arg(v).layout.offset : 0; }
   Member result(ir::Value v) const {
     const auto& outputs = body_.outputs();
     const auto it = std::find(outputs.begin(), outputs.end(), v);
@@ -71,11 +79,13 @@ class Reader {
       }
     }
     if (arg(n.inputs[1]).dtype() != arg(n.inputs[2]).dtype()) out_.problem = "tables of two types";
-    return row_move_of(a, arg(n.inputs[0]), arg(n.inputs[1]),
-                       n.inputs.size() > 3 ? &arg(n.inputs[3]) : nullptr,
-                       {operand(n.inputs[0]), operand(n.inputs[1]), operand(n.inputs[2]),
-                        n.inputs.size() > 3 ? operand(n.inputs[3]) : kNoMember},
-                       out_.problem);
+    RowMove m =
+        row_move_of(a, arg(n.inputs[0]), arg(n.inputs[1]), n.inputs.size() > 3 ? &arg(n.inputs[3]) : nullptr,
+                    {operand(n.inputs[0]), operand(n.inputs[1]), operand(n.inputs[2]),
+                     n.inputs.size() > 3 ? operand(n.inputs[3]) : kNoMember},
+                    out_.problem);
+    m.column = column(n.inputs[0]);
+    return m;
   }
 
   // x [batch, rows, width] gets update [batch, fewer rows, width].
@@ -87,12 +97,13 @@ class Reader {
     }
     const ir::Node& maker = body_.node(n.inputs[1]);
     RowMove m;
-    if (maker.op->traits.leaf) {
+    if (is_operand(n.inputs[1])) {
       const Arg& u = arg(n.inputs[1]);
       const auto& s = u.layout.strides;
       m.dtype = u.dtype();
       m.x = {{update.dim(0).value(), update.dim(1).value(), 1, update.dim(2).value()}, {s[0], s[1], 0, s[2]}};
       m.from = operand(n.inputs[1]);
+      m.column = column(n.inputs[1]);
     } else {
       m = turn_of(maker);
       if (!out_.problem.empty()) return;
@@ -115,35 +126,21 @@ class Reader {
   const Request& r_;
   const ir::Graph& body_;
   std::map<ir::NodeId, Member> operand_of_;
-  Reading out_;
+  std::map<ir::NodeId, Arg> args_;
+  RowsReading out_;
 };
 
 Support accepts(const Request& r) {
   if (r.node.as<ops::Fused>().body->name() != kRowsGroup) return Support::no("no group of rows");
-  const Reading reading = Reader(r).run();
+  const RowsReading reading = read_rows(r, nullptr);
   return reading.problem.empty() ? Support::yes() : Support::no(reading.problem);
 }
 
 std::unique_ptr<Step> prepare(const Request& r) {
-  const Reading reading = Reader(r).run();
-  struct Copy {
-    backend::InPlace place;
-    std::shared_ptr<Step> copy;
-  };
-  std::vector<Copy> copies;
-  for (const backend::InPlace& c : reading.caches)
-    copies.push_back({c, prepare_gpu_copy(device_of(r), r.in[size_t(c.operand)], r.out[size_t(c.result)])});
+  const RowsReading reading = read_rows(r, nullptr);
   auto moves = std::make_shared<const RowMoves>(device_of(r), reading.moves);
-  // A cache is copied unless the result has taken its place.
-  auto step = backend::make_step([=](const Launch& l) {
-    for (const Copy& c : copies) {
-      if (l.in[c.place.operand] == l.out[c.place.result]) continue;
-      std::byte* const to = l.out[c.place.result];
-      Launch one = l;
-      one.in = l.in + c.place.operand;
-      one.out = &to;
-      c.copy->run(one);
-    }
+  auto step = backend::make_step([copies = cache_copies(r, reading.caches), moves](const Launch& l) {
+    copies(l);
     moves->run(l);
   });
   step->note = cat(reading.moves.size(), " moves of rows");
@@ -152,6 +149,29 @@ std::unique_ptr<Step> prepare(const Request& r) {
 }
 
 }  // namespace
+
+RowsReading read_rows(const Request& r, const ir::Node* product) { return Reader(r, product).run(); }
+
+std::function<void(const Launch&)> cache_copies(const Request& r,
+                                                const std::vector<backend::InPlace>& caches) {
+  struct Copy {
+    backend::InPlace place;
+    std::shared_ptr<Step> copy;
+  };
+  std::vector<Copy> copies;
+  for (const backend::InPlace& c : caches)
+    copies.push_back({c, prepare_gpu_copy(device_of(r), r.in[size_t(c.operand)], r.out[size_t(c.result)])});
+  return [=](const Launch& l) {
+    for (const Copy& c : copies) {
+      if (l.in[c.place.operand] == l.out[c.place.result]) continue;
+      std::byte* const to = l.out[c.place.result];
+      Launch one = l;
+      one.in = l.in + c.place.operand;
+      one.out = &to;
+      c.copy->run(one);
+    }
+  };
+}
 
 void add_rows_groups(KernelTable& table) { table.add<ops::Fused>({"rows_group", accepts, prepare}); }
 
