@@ -100,6 +100,13 @@ TEST(CudaAttentionPipeline, blocks_stay_and_share_queries_where_they_are_few) {
     EXPECT_TRUE(has_step(device, with(16384, lanes, ""), "blocks that stay"));
     EXPECT_TRUE(has_step(device, with(2048, lanes, "bool[1,1,2048,2048]"), "blocks that stay"));
   }
+  EXPECT_TRUE(has_step(device, Forward{.queries = 128, .keys = 100, .lanes = 32, .mask = "f32[2,100]"}.text(),
+                       "all keys at once"));
+  EXPECT_FALSE(
+      has_step(device, Forward{.queries = 129, .keys = 100, .lanes = 32}.text(), "all keys at once"));
+  EXPECT_FALSE(has_step(device,
+                        Forward{.queries = 99, .keys = 100, .lanes = 32, .mask = "bool[1,1,99,100]"}.text(),
+                        "all keys at once"));
   EXPECT_TRUE(has_step(device, backward_text("bf16", 4096, 4096, 8, 8, ", mask_kind=causal"), "one kernel"));
   EXPECT_TRUE(has_step(device, backward_text("f16", 4096, 4096, 16, 8, ""), "one kernel"));
   EXPECT_FALSE(has_step(device, backward_text("bf16", 1024, 1024, 8, 8, ""), "one kernel"));
@@ -216,6 +223,37 @@ TEST_P(AttentionPipelineOnDevice, parts_of_a_projection) {
   }
 }
 
+// All scores of a head at once: sizes that are no multiples of anything, keys that a mask hides, all of them for the second text.
+TEST_P(AttentionPipelineOnDevice, short_rows) {
+  const auto run = [](const Forward& c) {
+    SCOPED_TRACE(c.text());
+    const ir::Graph g = test::graph(c.text());
+    NamedLiterals leaves = leaves_of(g);
+    if (!c.mask.empty()) {
+      std::vector<float> mask;
+      for (int64_t e = 0; e < 2 * c.keys; ++e)
+        mask.push_back(e < c.keys && e % 5 != 1 && e < c.keys - 3 ? 1.0f : 0.0f);
+      leaves.at("m") = Literal::of<float>({2, c.keys}, mask);
+    }
+    test::expect_as_interpreted(g, leaves, 1e-9);
+  };
+  for (const auto& [queries, keys, lanes] :
+       {std::tuple(128, 128, 32), {100, 128, 32}, {128, 77, 64}, {33, 120, 16}, {16, 16, 32}, {50, 20, 48}}) {
+    for (const char* kind : {"", ", mask_kind=causal"}) {
+      run({.queries = queries, .keys = keys, .lanes = lanes, .attributes = kind});
+      run({.type = "f16",
+           .queries = queries,
+           .keys = keys,
+           .lanes = lanes,
+           .heads = 4,
+           .kv_heads = 2,
+           .attributes = kind,
+           .mask = cat("f32[2,", keys, "]")});
+      if (HasFailure()) return;
+    }
+  }
+}
+
 // Enough blocks of keys for one kernel, whose parts of dq are added in their order: the same numbers in every run, and those of two kernels.
 TEST_P(AttentionPipelineOnDevice, gradients_of_many_heads) {
   if (device().gpu()->multiprocessors() < 100) GTEST_SKIP() << "sizes are for a whole GPU";
@@ -243,7 +281,8 @@ TEST_P(AttentionPipelineOnDevice, gradients_of_many_heads) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, AttentionPipelineOnDevice,
-                         testing::Values("none", "attention_items", "attention_shared,attention_gradients"));
+                         testing::Values("none", "attention_items",
+                                         "attention_shared,attention_gradients,attention_short"));
 
 }  // namespace
 }  // namespace rlx::cuda

@@ -10,6 +10,7 @@
 #include "rlx/backend/cuda/kernels/attention_groups.h"
 #include "rlx/backend/cuda/kernels/attention_items.h"
 #include "rlx/backend/cuda/kernels/attention_pipeline.h"
+#include "rlx/backend/cuda/kernels/attention_short.h"
 #include "rlx/backend/cuda/kernels/attention_split.h"
 #include "rlx/backend/cuda/kernels/cluster_blocks.h"
 #include "rlx/backend/cuda/kernels/matrix_groups.h"
@@ -20,7 +21,8 @@
 namespace rlx::cuda {
 namespace {
 
-constexpr int kSplitRows = 8;  // queries of one block over a part of the keys, and of a call that is split
+constexpr int kSplitRows = 8;    // queries of one block over a part of the keys, and of a call that is split
+constexpr int kShortRows = 128;  // queries and keys of one block
 constexpr int kPipelineRows = 256;  // queries that are worth blocks which have a processor for themselves
 
 Support accepts(const Request& r) { return accepts_heads(r, r.node.as<ops::Attention>(), 3); }
@@ -41,6 +43,7 @@ class AttentionStep final : public Step {
     }
     note = cat(copied_ ? "keys by the copy engine, " : "",
                splits_ > 0 ? cat(splits_, splits_ == 1 ? " part" : " parts")
+               : short_    ? "matrix units, all keys at once"
                : items_    ? cat("matrix units of groups of warps, tiles copied ahead, blocks that stay",
                               shared_rows_ ? ", groups share queries" : "")
                : pipeline_ ? "matrix units of groups of warps, tiles copied ahead"
@@ -92,6 +95,7 @@ class AttentionStep final : public Step {
     const bool shared_mask = mask_ >= 0 && p_.ms.row != 0 && p_.ms.head == 0;
     pipeline_ = groups_ && (mask_ < 0 || shared_mask) && prepare_pipeline(r, a);
     if (groups_) row_tiles_ = pipeline_ ? 1 : 2;
+    prepare_short(r, a, processors);
     const std::string shared =
         cat("constexpr int kRowTiles = ", row_tiles_, ";\n", text(r, a, 16), kAttentionShared);
     const auto on_groups = [&](const char* name, const char* kernel) {
@@ -126,6 +130,23 @@ class AttentionStep final : public Step {
     }
     return true;
   }
+  // Scores that are no more than scaled products, all of a head's in the registers of one block.
+  void prepare_short(const Request& r, const ops::AttentionAttrs& a, int64_t processors) {
+    if (std::max(p_.q_len, p_.k_len) > kShortRows || std::max(p_.head_dim, p_.value_dim) > 64 || bias_ >= 0 ||
+        p_.softcap > 0 || !(p_.scale > 0) || a.mask_kind == ops::MaskKind::sliding_window ||
+        (mask_ >= 0 && p_.ms.row != 0) || !takes_untried("attention_short"))
+      return;
+    const int64_t tiles = (p_.q_len + 15) / 16, blocks = p_.q_heads * batch_;
+    // Where blocks are many, warps that go through several tiles fetch keys less often.
+    short_rounds_ = blocks >= 4 * processors && tiles > 4 ? 2 : 1;
+    short_warps_ = (tiles + short_rounds_ - 1) / short_rounds_;
+    short_ = device_.functions().get(
+        {"attention_short", cat(text(r, a, 16), "constexpr int kKeys = ", short_keys(),
+                                ", kWarps = ", short_warps_, ", kRounds = ", short_rounds_, ";\n",
+                                kAttentionShared, kAttentionWeights, kAttentionTiles, kAttentionShort)});
+  }
+  int64_t short_keys() const { return (p_.k_len + 15) / 16 * 16; }
+
   // Blocks that stay; groups share queries where blocks of them are few and so the longest one is what is waited for.
   bool prepare_items(const std::string& before, int64_t processors) {
     constexpr int64_t kFewBlocks = 2;  // for each processor
@@ -170,6 +191,12 @@ class AttentionStep final : public Step {
   }
 
   void run_matrix(const Launch& l, const AttentionParameters& p) const {
+    if (short_) {
+      const int64_t rows = 16 * short_warps_ * short_rounds_, lanes = p.head_dim + 8,
+                    values = p.value_dim + 8;
+      const auto shared = size_t(2 * (rows * lanes + short_keys() * (lanes + values)));
+      return (*short_)(stream_of(l).handle, {p.q_heads, batch_}, {32 * short_warps_}, shared, p);
+    }
     if (items_) return run_items(l, p);
     std::byte* const tiles = mask_tiles_ ? l.workspace : nullptr;
     if (mask_tiles_) (*mask_tiles_)(stream_of(l).handle, mask_grid(), {256}, 0, p, tiles);
@@ -350,8 +377,9 @@ class AttentionStep final : public Step {
   HeadMap maps_[3];     // q, k, v
   int64_t splits_ = 0;  // 0: one block for a tile of queries and all keys
   int keys_each_ = 0, chunks_ = 1, row_tiles_ = 1, cluster_ = 1, warps_ = 8;
-  FunctionRef plain_, matrix_, items_, mask_tiles_, mask_table_, split_, split_wide_, join_, fragments_,
-      copied_;
+  int64_t short_warps_ = 1, short_rounds_ = 1;
+  FunctionRef plain_, matrix_, short_, items_, mask_tiles_, mask_table_, split_, split_wide_, join_,
+      fragments_, copied_;
   size_t copied_bytes_ = 0;
   PhaseRef find_phase_, join_phase_;
   size_t phase_bytes_ = 0;
