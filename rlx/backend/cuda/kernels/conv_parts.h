@@ -4,13 +4,8 @@
 
 namespace rlx::cuda {
 
-// w as [group][kRows][kSlices kSlice] or, kTurned, [group][kSlices kSlice][kRows], with zeros where nothing is. Tiles of 32 x 32 are turned in shared memory. With kTileM as the places of
-// conv_rings.h: [group][kRows / kTileM][kSlices][kTileM][64], pieces of 8 elements as conv_pieces.h tells.
+// w as [group][kRows][kSlices kSlice] or, kTurned, [group][kSlices kSlice][kRows], with zeros where nothing is. Tiles of 32 x 32 are turned in shared memory.
 inline constexpr char kConvPack[] = R"cuda(
-inline i64 in_places(u32 m, u32 k) {
-  constexpr u32 kTile = kTileM > 0 ? kTileM : 1;
-  return (i64(m / kTile * kSlices + k / 64) * kTile + m % kTile) * 64 + ((k % 64 / 8) ^ m % 8) * 8 + k % 8;
-}
 extern "C" __global__ void __launch_bounds__(256) conv_pack(const T* w, T* to) {
   constexpr u32 kAll = kSlices * kSlice;
   __shared__ T tile[32][33];
@@ -25,7 +20,7 @@ extern "C" __global__ void __launch_bounds__(256) conv_pack(const T* w, T* to) {
     T v{};
     if (t.there && m < kOutputs) v = w[int(group * kOutputs + m) * kWsOuter + at];
     if (kTurned) tile[lane][i] = v;
-    else if (k < kAll && m < kRows) to[kTileM > 0 ? in_places(m, k) : i64(m) * kAll + k] = v;
+    else if (k < kAll && m < kRows) to[i64(m) * kAll + k] = v;
   }
   if (!kTurned) return;
   __syncthreads();

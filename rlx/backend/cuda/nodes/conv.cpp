@@ -4,6 +4,7 @@
 #include "rlx/backend/cuda/kernels/conv_fma.h"
 #include "rlx/backend/cuda/kernels/conv_groups.h"
 #include "rlx/backend/cuda/kernels/conv_mma.h"
+#include "rlx/backend/cuda/kernels/conv_parts.h"
 #include "rlx/backend/cuda/kernels/conv_pieces.h"
 #include "rlx/backend/cuda/kernels/conv_results.h"
 #include "rlx/backend/cuda/kernels/conv_slices.h"
@@ -86,7 +87,7 @@ ConvPlan plan_conv_tiles(const Device& device, const ConvPart& p, const ConvResu
   const std::string head =
       conv_head(p, results,
                 cat("constexpr bool kAlong = ", flag(t.along), ", kAcross = false, kTurned = ", flag(!t.matrix_units),
-                    ", kDirect = ", flag(direct), ";\nconstexpr int kSub = ", t.sub, ", kChunk = 0, kTileM = 0, kSlice = ", t.slice,
+                    ", kDirect = ", flag(direct), ";\nconstexpr int kSub = ", t.sub, ", kChunk = 0, kSlice = ", t.slice,
                     ", kSplits = ", t.splits, ";\nconstexpr u32 kRows = ", t.rows, ";\n"));
   const std::string tile =
       cat("constexpr int kM = ", t.m, ", kN = ", t.n, ", kStages = ", t.stages, ", kWarpM = ", t.warp_m,
@@ -96,7 +97,11 @@ ConvPlan plan_conv_tiles(const Device& device, const ConvPart& p, const ConvResu
   ConvPlan plan;
   if (!direct) {
     plan.packed = size_t(t.packed(p)) * dtype_size(p.dtype);
-    plan.launches.push_back(conv_pack(device, p, t.rows, t.slices * t.slice, head));
+    plan.launches.push_back({device.functions().get({"conv_pack", head + kConvPack}),
+                             {(t.slices * t.slice + 31) / 32, (t.rows + 31) / 32, p.groups},
+                             {256},
+                             0,
+                             {ConvArg::w, ConvArg::packed}});
   }
   const Source products = t.groups
                               ? Source{"conv_groups", head + tile + kMatrixGroups + slices + kConvGroups}

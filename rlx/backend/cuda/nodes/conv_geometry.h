@@ -13,6 +13,9 @@ using Axes = std::array<int64_t, 3>;
 
 inline int64_t product_of(const Axes& a) { return a[0] * a[1] * a[2]; }
 
+/// How x lies in the workspace: not at all, or with channels or images as neighbours (kernels/conv_turn.h).
+enum class Turned : uint8_t { no, channels, images };
+
 /// y[n, g, co, o] = sum over ci, k of x[n, g, ci, o stride + k dilation + start] w[g, co, ci, k]; terms outside x are
 /// absent. Axes that a convolution does not have come first, with extent 1.
 struct ConvPart {
@@ -28,6 +31,7 @@ struct ConvPart {
     int64_t offset = 0;
   };
   Strides xs, ws, ys;
+  Turned turned = Turned::no;  // by a part before
 
   int64_t taps() const { return product_of(w); }
   int64_t positions() const { return batch * product_of(y); }

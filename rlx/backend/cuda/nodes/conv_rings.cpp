@@ -56,12 +56,22 @@ bool is_channels_last(const ConvPart& p) {
 }
 
 // x as kConvTurn leaves it: [outer][image][inner].
-void turn(ConvForm& f, bool channels_inside) {
+struct TurnedSizes {
+  int64_t inner, outer;
+  int64_t elements(const ConvPart& p) const { return outer * product_of(p.x) * padded(inner, 8); }
+};
+TurnedSizes turned_sizes(const ConvPart& p, Turned how) {
+  const int64_t channels = p.groups * p.inputs;
+  return how == Turned::channels ? TurnedSizes{channels, p.batch} : TurnedSizes{p.batch, channels};
+}
+
+void turn(ConvForm& f, Turned how) {
   ConvPart& p = f.part;
-  const int64_t inner = padded(channels_inside ? p.groups * p.inputs : p.batch, 8), image = product_of(p.x) * inner;
-  p.xs = {.outer = channels_inside ? image : 1, .channel = channels_inside ? 1 : image};
+  const int64_t inner = padded(turned_sizes(p, how).inner, 8), image = product_of(p.x) * inner;
+  const bool channels = how == Turned::channels;
+  p.xs = {.outer = channels ? image : 1, .channel = channels ? 1 : image};
   p.xs.axis = {p.x[1] * p.x[2] * inner, p.x[2] * inner, inner};
-  f.turns_x = true;
+  f.x = how;
 }
 
 constexpr int64_t kMostElements = int64_t(1) << 30;  // offsets have 32 bits
@@ -82,9 +92,9 @@ std::optional<ConvForm> form_of(const ConvPart& p) {
       f.run = run;
     } else {
       if (p.batch < 8 && p.batch * product_of(p.y) < 64) return std::nullopt;  // most of a tile would be empty
-      if (padded(p.batch, 8) * p.inputs * product_of(p.x) > kMostElements) return std::nullopt;
+      if (turned_sizes(p, Turned::images).elements(p) > kMostElements) return std::nullopt;
       f.sideways = f.across = true;
-      turn(f, false);
+      turn(f, Turned::images);
     }
     f.run_w = run_in_image(p.ws, p.w);
     f.direct = f.run_w > 1;
@@ -99,8 +109,8 @@ std::optional<ConvForm> form_of(const ConvPart& p) {
   }
   f.chunked = p.inputs % 64 == 0;
   if (is_channels_last(p)) return f;
-  if (p.batch * product_of(p.x) * padded(p.groups * p.inputs, 8) > kMostElements) return std::nullopt;
-  turn(f, true);
+  if (turned_sizes(p, Turned::channels).elements(p) > kMostElements) return std::nullopt;
+  turn(f, Turned::channels);
   return f;
 }
 
@@ -188,28 +198,35 @@ std::string multiply_text(int64_t n, DType type, bool turned) {
              " : \"l\"(a), \"l\"(b), \"r\"(more));\n}\n");
 }
 
-// x of the node, p with its strides there, to x of the form.
-ConvLaunch turn_launch(const Device& device, const ConvPart& p, const ConvForm& f, const ConvResults& results) {
-  const bool channels = f.part.xs.channel == 1;
-  const int64_t inner = channels ? p.groups * p.inputs : p.batch, outer = channels ? p.batch : p.inputs;
+// x and w of the node, p with their strides there, as the rings read them; `constants` are those of the form.
+ConvLaunch turn_launch(const Device& device, const ConvPart& p, const ConvForm& f, const RingTiling& t,
+                       const ConvResults& results, const std::string& constants) {
+  const bool turns = f.x != p.turned && f.x != Turned::no, packs = !f.direct, channels = f.x != Turned::images;
+  const auto [inner, outer] = turned_sizes(p, f.x);
   const int64_t tile = std::min<int64_t>(padded(inner, 8), 64), flat = 4096 / tile / 64 * 64;
-  int64_t wide = 1;
+  const int64_t wide = (product_of(p.x) + flat - 1) / flat, tall = (padded(inner, 8) + tile - 1) / tile;
+  int64_t each = 1;  // elements of x that are read at once
   if (is_run(p.xs, p.x)) {
     for (const int64_t n : {8, 4, 2}) {
-      if (wide == 1 && product_of(p.x) % n == 0 && p.xs.outer % n == 0 && p.xs.channel % n == 0) wide = n;
+      if (each == 1 && product_of(p.x) % n == 0 && p.xs.outer % n == 0 && p.xs.channel % n == 0) each = n;
     }
   }
-  const std::string head =
-      conv_head(p, results,
-                cat("constexpr bool kAlong = false, kAcross = false;\nconstexpr int kSub = 1, kSlice = 1, kChunk = 0, kInnerStride = ",
-                    channels ? p.xs.channel : p.xs.outer, ", kOuterStride = ", channels ? p.xs.outer : p.xs.channel,
-                    ";\nconstexpr u32 kInner = ", inner, ", kInnerPadded = ", padded(inner, 8), ", kTileInner = ", tile,
-                    ", kTileFlat = ", flat, ", kWide = ", wide, ";\n"));
+  const int64_t taps = f.chunked && p.taps() <= 32 ? p.taps() : 1;  // of a block that packs
+  const int64_t turn_blocks = turns ? wide * tall * outer : 0,
+                pack_blocks = packs ? t.slices / taps * (t.rows / 8) * p.groups : 0;
+  const std::string head = conv_head(
+      p, results,
+      cat(constants, "constexpr int kInnerStride = ", channels ? p.xs.channel : p.xs.outer,
+          ", kOuterStride = ", channels ? p.xs.outer : p.xs.channel, ";\nconstexpr bool kRowsFirst = ",
+          std::abs(p.ws.outer) < std::abs(p.ws.channel) ? "true" : "false", ";\nconstexpr u32 kPackTaps = ", taps,
+          ", kTurnBlocks = ", turn_blocks, ", kTurnWide = ", wide, ", kTurnTall = ", tall, ", kInner = ", inner,
+          ", kInnerPadded = ", padded(inner, 8), ", kTileInner = ", tile, ", kTileFlat = ", flat, ", kWide = ", each,
+          ";\n"));
   return {device.functions().get({"conv_turn", head + kConvTurn}),
-          {(product_of(p.x) + flat - 1) / flat, (padded(inner, 8) + tile - 1) / tile, outer},
+          {turn_blocks + pack_blocks},
           {256},
           0,
-          {ConvArg::x, ConvArg::turned}};
+          {ConvArg::x, ConvArg::turned, ConvArg::w, ConvArg::packed}};
 }
 
 }  // namespace
@@ -222,22 +239,19 @@ std::optional<ConvPlan> plan_conv_rings(const Device& device, const ConvPart& p,
   const ConvForm& f = *form;
   const RingTiling t = ring_tiling_of(f, processors.count);
   const auto flag = [](bool b) { return b ? "true" : "false"; };
-  const std::string head = conv_head(
-      f.part, results,
-      cat("constexpr bool kAlong = ", flag(f.along), ", kAcross = ", flag(f.across), ", kSideways = ", flag(f.sideways), ", kTurned = false",
-          ", kDirect = ", flag(f.direct), ";\nconstexpr int kSub = ", f.along || f.sideways ? 1 : 8, ", kSlice = 64, kChunk = ",
-          f.chunked ? 64 : 0, ", kSplits = ", t.splits, ", kTileM = ", t.m, ";\nconstexpr u32 kRows = ", t.rows, ";\n"));
+  const std::string constants = cat(
+      "constexpr bool kAlong = ", flag(f.along), ", kAcross = ", flag(f.across), ", kSideways = ", flag(f.sideways),
+      ", kDirect = ", flag(f.direct), ";\nconstexpr int kSub = ", f.along || f.sideways ? 1 : 8,
+      ", kSlice = 64, kChunk = ", f.chunked ? 64 : 0, ", kSplits = ", t.splits, ", kTileM = ", t.m,
+      ";\nconstexpr u32 kRows = ", t.rows, ";\n");
+  const std::string head = conv_head(f.part, results, constants);
   ConvPlan plan;
-  if (f.turns_x) {
-    plan.launches.push_back(turn_launch(device, p, f, results));
-    const bool channels = f.part.xs.channel == 1;
-    plan.turned = size_t(product_of(p.x) * padded(channels ? p.groups * p.inputs : p.batch, 8) *
-                         (channels ? p.batch : p.inputs)) *
-                  dtype_size(p.dtype);
-  }
-  if (!f.direct) {
-    plan.packed = size_t(p.groups * t.rows * t.slices * 64) * dtype_size(p.dtype);
-    plan.launches.push_back(conv_pack(device, p, t.rows, t.slices * 64, head));
+  plan.x = f.x;
+  if (f.x != Turned::no) plan.turned = size_t(turned_sizes(p, f.x).elements(p)) * dtype_size(p.dtype);
+  if (!f.direct) plan.packed = size_t(p.groups * t.rows * t.slices * 64) * dtype_size(p.dtype);
+  if (!f.direct || f.x != p.turned) {
+    const ConvLaunch turns = turn_launch(device, p, f, t, results, constants);
+    if (turns.grid.x > 0) plan.launches.push_back(turns);
   }
   const std::string tile =
       cat("constexpr u32 kM = ", t.m, ", kN = ", t.n, ", kStages = ", t.stages, ", kBlocks = ", t.blocks,
@@ -247,14 +261,14 @@ std::optional<ConvPlan> plan_conv_rings(const Device& device, const ConvPart& p,
                            {t.tiles(f), p.groups, t.splits},
                            {t.threads()},
                            size_t(t.shared()),
-                           {f.turns_x ? ConvArg::turned : ConvArg::x, f.direct ? ConvArg::w : ConvArg::packed, ConvArg::y,
+                           {f.x != Turned::no ? ConvArg::turned : ConvArg::x, f.direct ? ConvArg::w : ConvArg::packed, ConvArg::y,
                             ConvArg::sums}});
   if (t.splits > 1) {
     plan.launches.push_back(conv_sum(device, p.groups * p.outputs * f.columns(), head));
     plan.sums = size_t(t.splits * p.groups * p.outputs * f.columns()) * 4;
   }
   plan.note = cat("rings of ", t.stages, " slices, tiles of ", t.m, " x ", t.n, t.blocks > 1 ? cat(" x ", t.blocks) : "",
-                  f.turns_x ? ", x turned" : "", t.splits > 1 ? cat(", terms in ", t.splits, " parts") : "",
+                  f.x != Turned::no ? ", x turned" : "", t.splits > 1 ? cat(", terms in ", t.splits, " parts") : "",
                   f.direct ? "" : ", packed weights");
   return plan;
 }

@@ -14,7 +14,7 @@ struct ConvForm {
   bool along = false;   // terms are (input channel, tap), not (tap, input channel)
   bool across = false;  // columns are (o, n), not (n, o)
   bool chunked = false;  // terms are (64 input channels, tap, one of them)
-  bool turns_x = false;  // x is copied first, with other neighbours (kernels/conv_turn.h)
+  Turned x = Turned::no;  // x is copied first, with other neighbours
   bool direct = false;   // w is read as it lies
   int64_t run = 8, run_w = 8;
 

@@ -18,21 +18,20 @@ class PartsStep final : public Step {
  public:
   PartsStep(const Request& r, const ConvNode& node, PlanConv plan)
       : x_(node.x), w_(node.w), members_(node.results.members), bytes_(size_t(r.out[0].shape.size_bytes())) {
+    std::vector<ConvPart> parts = conv_parts(r);
     size_t rest = 0;
-    FunctionRef turn;
-    for (const ConvPart& p : conv_parts(r)) {
+    Turned turned = Turned::no;
+    for (ConvPart& p : parts) {
       if (p.inputs * p.taps() == 0) {
         fills_ = true;
         continue;
       }
+      p.turned = turned;
       plans_.push_back(plan(device_of(r), p, node.results));
-      ConvPlan& added = plans_.back();
+      const ConvPlan& added = plans_.back();
+      if (added.x != Turned::no) turned = added.x;
       turned_ = std::max(turned_, aligned(added.turned));
       rest = std::max(rest, aligned(added.packed) + added.sums);
-      // x that the part before has turned lies there still.
-      const bool turns = added.turned > 0 && added.launches.front().args.back() == ConvArg::turned;
-      if (turns && added.launches.front().function == turn) added.launches.erase(added.launches.begin());
-      else if (turns) turn = added.launches.front().function;
     }
     workspace = turned_ + rest + kAlignment;
     note = plans_.empty() ? "zeros" : plans_.front().note;
@@ -98,15 +97,6 @@ std::string conv_head(const ConvPart& p, const ConvResults& results, const std::
   const char* const acc = p.dtype == DType::f64 ? "f64" : "f32";
   return cat("typedef ", memory_type(p.dtype), " T;\ntypedef ", acc, " Acc;\n#define kRead as_", acc, "\n",
              constants_of(p), constants, results.text, kConvPlaces);
-}
-
-ConvLaunch conv_pack(const Device& device, const ConvPart& p, int64_t rows, int64_t terms,
-                     const std::string& head) {
-  return {device.functions().get({"conv_pack", head + kConvPack}),
-          {(terms + 31) / 32, (rows + 31) / 32, p.groups},
-          {256},
-          0,
-          {ConvArg::w, ConvArg::packed}};
 }
 
 ConvLaunch conv_sum(const Device& device, int64_t sums, const std::string& head) {

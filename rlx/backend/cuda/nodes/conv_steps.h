@@ -18,8 +18,8 @@ struct ConvLaunch {
 /// How one part runs.
 struct ConvPlan {
   std::vector<ConvLaunch> launches;
-  /// Bytes of the workspace. Parts whose x is turned by the same kernel share what it leaves.
-  size_t packed = 0, sums = 0, turned = 0;
+  size_t packed = 0, sums = 0, turned = 0;  // bytes of the workspace
+  Turned x = Turned::no;                    // how x lies in it when the part has run
   std::string note;
 };
 
@@ -49,8 +49,6 @@ ConvPlan plan_conv_tiles(const Device&, const ConvPart&, const ConvResults&);
 
 /// The text that the kernels of a part begin with; `constants` are told besides those of the part.
 std::string conv_head(const ConvPart&, const ConvResults&, const std::string& constants);
-/// A launch that brings weights into the order of tiles, rows x terms of each group, after `head`.
-ConvLaunch conv_pack(const Device&, const ConvPart&, int64_t rows, int64_t terms, const std::string& head);
 /// A launch that adds parts of so many sums in their order, after `head`.
 ConvLaunch conv_sum(const Device&, int64_t sums, const std::string& head);
 inline size_t conv_sum_bytes(const ConvPart& p, int64_t splits) {
