@@ -130,6 +130,8 @@ Exprs Pool::decompose(const Lower& c, const Attrs& a) {
 
 Exprs Pool::vjp(const Vjp& c, const Attrs& a) {
   const Expr x = c.in(0);
+  if (a.kind == ReduceOp::max && a.kernel_size.size() == 2 && is_float(x.dtype()))
+    return {maxpool2d_backward(x, c.dy(), a.kernel_size, a.stride, a.padding)};
   const Expr dy = a.kind == ReduceOp::mean ? c.dy() / counts(x, a) : c.dy();
   Expr spread = unsqueeze(dy, -1);
   if (is_linear(a.kind)) {

@@ -116,6 +116,14 @@ constexpr ConvCase kPools[] = {
     {"prod", "x: T[3,10]", "pool(x, kind=prod, kernel_size=[3], stride=[1], padding=[1])"},
 };
 
+// Windows that overlap, leave gaps or lie partly outside.
+constexpr ConvCase kPoolGradients[] = {
+    {"overlap", "x: T[2,5,13,12], dy: T[2,5,7,6]",
+     "maxpool2d_backward(x, dy, kernel_size=[3,3], stride=[2,2], padding=[1,1])"},
+    {"side_by_side", "x: T[3,8,9], dy: T[3,4,3]", "maxpool2d_backward(x, dy, kernel_size=[2,3])"},
+    {"gaps", "x: T[2,2,11,10], dy: T[2,2,4,3]", "maxpool2d_backward(x, dy, kernel_size=[2,2], stride=[3,4])"},
+};
+
 constexpr ConvCase kGradients[] = {
     {"input", "x: T[2,70,14,14], w: T[70,33,3,3]",
      "conv2d_backward_input(x, w, x_shape=(2,33,14,14), padding=[1,1])"},
@@ -181,6 +189,9 @@ TEST_F(ConvOnDevice, elements_behind) {
 }
 TEST_F(ConvOnDevice, pools) {
   for (const char* type : {"f32", "f64", "f16", "bf16"}) compare(kPools, type);
+}
+TEST_F(ConvOnDevice, gradients_of_max_pools) {
+  for (const char* type : {"f32", "f64", "f16", "bf16"}) compare(kPoolGradients, type);
 }
 TEST_F(ConvOnDevice, gradients_f32) { compare(kGradients, "f32"); }
 TEST_F(ConvOnDevice, gradients_f64) { compare(kGradients, "f64"); }
@@ -273,6 +284,11 @@ TEST(ConvPlan, elements_behind_are_part_of_the_kernel) {
 
 TEST(ConvPlan, small_windows_are_not_written_down) {
   for (const ConvCase& c : kPools) EXPECT_EQ(planned(text_of(c, "f32"), "sm_90a").kernels, "pool ") << c.name;
+  for (const ConvCase& c : kPoolGradients) {
+    const std::string kernels = planned(text_of(c, "f32"), "sm_90a").kernels;
+    EXPECT_NE(kernels.find("max_pool_gradient "), std::string::npos) << c.name << ": " << kernels;
+    EXPECT_EQ(kernels.find("windows"), std::string::npos) << c.name << ": " << kernels;
+  }
 }
 
 TEST(ConvPlan, layers_of_resnet_fill_the_processors) {

@@ -1,4 +1,4 @@
-// Convolution: a product of matrices in tiles for most, a thread for a few results where groups have few channels, a thread for each result for what is left.
+// Convolution: a product of matrices in tiles for most, a thread for a few results where groups have few channels; conv_direct.cpp has what is left.
 #include "rlx/ops/conv/conv.h"
 
 #include "rlx/backend/cuda/kernels/conv_fma.h"
@@ -12,7 +12,6 @@
 #include "rlx/backend/cuda/kernels/matrix_groups.h"
 #include "rlx/backend/cuda/nodes/conv_rings.h"
 #include "rlx/backend/cuda/nodes/conv_tiles.h"
-#include "rlx/backend/cuda/nodes/element_kernel.h"
 
 namespace rlx::cuda {
 namespace {
@@ -31,50 +30,6 @@ bool is_direct(const ConvPart& p, const ConvTiling& t) {
 
 std::unique_ptr<Step> prepare_tiles(const Request& r) { return conv_step(r, plain_conv(r), plan_conv_tiles); }
 std::unique_ptr<Step> prepare_few(const Request& r) { return conv_step(r, plain_conv(r), plan_conv_few); }
-
-// ---- a thread for each result ----
-
-Support accepts_direct(const Request& r) {
-  if (!is_float(r.in[0].dtype()) || is_storage_only(r.in[0].dtype()) || r.in[1].dtype() != r.in[0].dtype())
-    return Support::no("a convolution of ", r.in[0].dtype(), " and ", r.in[1].dtype());
-  return Support::yes();
-}
-
-// i input_dilation = o stride + k dilation - padding, absent where i is not whole or outside.
-std::unique_ptr<Step> prepare_direct(const Request& r) {
-  const auto& a = r.node.as<ops::Conv>();
-  const Arg &x = r.in[0], &w = r.in[1], &y = r.out[0];
-  const int axes = x.shape.rank() - 2;
-  const int64_t channels = w.shape.dim(1).value();
-  const int64_t per_group = y.shape.dim(1).value() / std::max<int64_t>(a.groups.value(), 1);
-  const std::string_view acc = x.dtype() == DType::f64 ? "f64" : "f32";
-  std::string body = cat("  ", acc, " sum = 0;\n  const i64 first = i1 / ", std::max<int64_t>(per_group, 1),
-                         " * ", channels, ";\n");
-  std::string indent = "  ", from = cat("i0 * i64(", x.layout.strides[0], ")"),
-              weight = cat("i1 * i64(", w.layout.strides[0], ")");
-  for (int d = 0; d < axes; ++d) {
-    const auto k = size_t(d);
-    body +=
-        cat(indent, "for (int k", d, " = 0; k", d, " < ", w.shape.dim(d + 2).value(), "; ++k", d, ") {\n");
-    indent += "  ";
-    body += cat(indent, "const i64 p", d, " = i", d + 2, " * i64(", a.stride[k], ") + k", d, " * i64(",
-                a.dilation[k], ") - i64(", a.padding[k], ");\n");
-    const int64_t step = a.input_dilation[k];
-    if (step != 1) body += cat(indent, "if (p", d, " % i64(", step, ") != 0) continue;\n");
-    body += cat(indent, "const i64 q", d, " = p", d, " / i64(", step, ");\n");
-    body += cat(indent, "if (q", d, " < 0 || q", d, " >= ", x.shape.dim(d + 2).value(), ") continue;\n");
-    from += cat(" + q", d, " * i64(", x.layout.strides[k + 2], ")");
-    weight += cat(" + k", d, " * i64(", w.layout.strides[k + 2], ")");
-  }
-  body += cat(indent, "for (int c = 0; c < ", channels, "; ++c) sum = op_fma(as_", acc, "(x[", from,
-              " + (first + c) * i64(", x.layout.strides[1], ")]), as_", acc, "(w[", weight, " + c * i64(",
-              w.layout.strides[1], ")]), sum);\n");
-  for (int d = 0; d < axes; ++d) body += "  }\n";
-  body += "  put(y[e], sum);\n";
-  const Source source = element_kernel(
-      "conv", sizes_of(y.shape), typed(x, "x") + ", " + typed(w, "w") + ", " + typed(y, "y", true), body);
-  return element_step(device_of(r), source, 2, 1, y.shape.elements(), "a thread for each result");
-}
 
 }  // namespace
 
@@ -126,7 +81,7 @@ ConvPlan plan_conv_tiles(const Device& device, const ConvPart& p, const ConvResu
 void add_conv(KernelTable& table) {
   table.add<ops::Conv>({"conv_few", accepts_few, prepare_few});
   table.add<ops::Conv>({"conv_tiles", accepts_conv_parts, prepare_tiles});
-  table.add<ops::Conv>({"conv_direct", accepts_direct, prepare_direct});
+  add_conv_direct(table);
 }
 
 }  // namespace rlx::cuda

@@ -1,0 +1,123 @@
+// Convolutions with a thread for each result: those of integers and complex numbers, of 8-bit codes, and what no tiles take.
+#include <bit>
+#include <span>
+
+#include "rlx/backend/cuda/kernels/casts.h"
+#include "rlx/backend/cuda/kernels/complex.h"
+#include "rlx/backend/cuda/nodes/element_kernel.h"
+#include "rlx/ops/conv/conv.h"
+#include "rlx/ops/quant/q_conv2d.h"
+
+namespace rlx::cuda {
+namespace {
+
+/// Entries of each list are those of the spatial axes.
+struct Walk {
+  std::span<const int64_t> stride, padding, dilation, input_dilation;  // no input dilation: 1
+  int64_t groups = 1;
+  std::string start, next;  // what `sum` begins as; what it becomes by `a` of x and `b` of w
+};
+
+// i input_dilation = o stride + k dilation - padding, absent where i is not whole or outside.
+std::string terms_text(const Walk& t, const Arg& x, const Arg& w, const Arg& y) {
+  const int axes = x.shape.rank() - 2;
+  const int64_t channels = w.shape.dim(1).value();
+  const int64_t per_group = y.shape.dim(1).value() / std::max<int64_t>(t.groups, 1);
+  std::string body = cat("  auto sum = ", t.start, ";\n  const i64 first = i1 / ",
+                         std::max<int64_t>(per_group, 1), " * ", channels, ";\n");
+  std::string indent = "  ", from = cat("i0 * i64(", x.layout.strides[0], ")"),
+              weight = cat("i1 * i64(", w.layout.strides[0], ")");
+  for (int d = 0; d < axes; ++d) {
+    const auto k = size_t(d);
+    body +=
+        cat(indent, "for (int k", d, " = 0; k", d, " < ", w.shape.dim(d + 2).value(), "; ++k", d, ") {\n");
+    indent += "  ";
+    body += cat(indent, "const i64 p", d, " = i", d + 2, " * i64(", t.stride[k], ") + k", d, " * i64(",
+                t.dilation[k], ") - i64(", t.padding[k], ");\n");
+    const int64_t step = t.input_dilation.empty() ? 1 : t.input_dilation[k];
+    if (step != 1) body += cat(indent, "if (p", d, " % i64(", step, ") != 0) continue;\n");
+    body += cat(indent, "const i64 q", d, " = p", d, " / i64(", step, ");\n");
+    body += cat(indent, "if (q", d, " < 0 || q", d, " >= ", x.shape.dim(d + 2).value(), ") continue;\n");
+    from += cat(" + q", d, " * i64(", x.layout.strides[k + 2], ")");
+    weight += cat(" + k", d, " * i64(", w.layout.strides[k + 2], ")");
+  }
+  body += cat(indent, "for (int c = 0; c < ", channels, "; ++c) {\n");
+  body += cat(indent, "  const auto a = x[", from, " + (first + c) * i64(", x.layout.strides[1], ")];\n");
+  body += cat(indent, "  const auto b = w[", weight, " + c * i64(", w.layout.strides[1], ")];\n");
+  body += cat(indent, "  sum = ", t.next, ";\n", indent, "}\n");
+  for (int d = 0; d < axes; ++d) body += "  }\n";
+  return body;
+}
+
+constexpr char kNote[] = "a thread for each result";
+
+// ---- convolutions of any numbers ----
+
+Support accepts(const Request& r) {
+  if (is_storage_only(r.in[0].dtype()) || r.in[1].dtype() != r.in[0].dtype())
+    return Support::no("a convolution of ", r.in[0].dtype(), " and ", r.in[1].dtype());
+  return Support::yes();
+}
+
+// Sums of f32 and narrower are in f32, of f64 in f64, of integers in i64, of which the low bits are kept, of complex numbers in f64.
+std::unique_ptr<Step> prepare(const Request& r) {
+  const auto& a = r.node.as<ops::Conv>();
+  const Arg &x = r.in[0], &w = r.in[1], &y = r.out[0];
+  const DType t = x.dtype();
+  const std::string_view type = is_complex(t) ? "c64" : memory_type(t);
+  const std::string_view acc = is_complex(t)     ? "c128"
+                               : is_integer(t)   ? "i64"
+                               : t == DType::f64 ? "f64"
+                                                 : "f32";
+  const std::string wide_a = cat("as_", acc, "(a)"), wide_b = cat("as_", acc, "(b)");
+  const std::string next = is_float(t) ? cat("op_fma(", wide_a, ", ", wide_b, ", sum)")
+                                       : cat("op_add(sum, op_mul(", wide_a, ", ", wide_b, "))");
+  const std::string body =
+      terms_text({a.stride, a.padding, a.dilation, a.input_dilation, a.groups.value(), cat(acc, "{}"), next},
+                 x, w, y) +
+      "  put(y[e], sum);\n";
+  Source source = element_kernel("conv", sizes_of(y.shape),
+                                 cat("const ", type, "* x, const ", type, "* w, ", type, "* y"), body);
+  if (is_complex(t)) source.text = kComplexNumbers + source.text;
+  return element_step(device_of(r), source, 2, 1, y.shape.elements(), kNote);
+}
+
+// ---- 8-bit codes ----
+
+Support accepts_codes(const Request& r) {
+  return r.in[2].is_row_major() ? Support::yes() : Support::no("the bias is strided");
+}
+
+std::unique_ptr<Step> prepare_codes(const Request& r) {
+  const auto& a = r.node.as<ops::QConv2d>();
+  const Arg &x = r.in[0], &w = r.in[1], &y = r.out[0];
+  const bool of_channels = !a.mults.empty();
+  std::string table;
+  if (of_channels) {
+    table = "__device__ const u64 multipliers[] = {";
+    for (const double m : a.mults) table += cat(std::bit_cast<uint64_t>(m), "ull,");
+    table += "};\n";
+  }
+  std::string body = terms_text({a.stride, a.padding, a.dilation, {}, a.groups, "i64(bias[i1])",
+                                 cat("sum + i64(i32(a) - ", a.x_zp, ") * i64(i32(b) - ", a.w_zp, ")")},
+                                x, w, y);
+  body += cat("  const f64 v = f64(sum) * from_bits(",
+              of_channels ? "multipliers[i1]" : cat("u64(", std::bit_cast<uint64_t>(a.mult), "ull)"),
+              ");\n  put_cast(y[e], ", a.rounding == ops::Rounding::half_even ? "rint" : "round", "(v) + ",
+              a.out_zp, ".0);\n");
+  Source source = element_kernel("q_conv2d", sizes_of(y.shape),
+                                 typed(x, "x") + ", " + typed(w, "w") + ", const i32* bias, " +
+                                     typed(y, "y", true),
+                                 body);
+  source.text = cat(kComplexNumbers, kCasts, table, source.text);
+  return element_step(device_of(r), source, 3, 1, y.shape.elements(), kNote);
+}
+
+}  // namespace
+
+void add_conv_direct(KernelTable& table) {
+  table.add<ops::Conv>({"conv_direct", accepts, prepare});
+  table.add<ops::QConv2d>({"q_conv2d_direct", accepts_codes, prepare_codes});
+}
+
+}  // namespace rlx::cuda
