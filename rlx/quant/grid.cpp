@@ -229,19 +229,19 @@ template <class Block>
 constexpr GridFormat row(std::string_view name, std::span<const uint16_t> points,
                          std::span<const int8_t> levels, std::span<const int8_t> numbers, int run, int scales,
                          int shifted, bool even_signs, float unit) {
-  return {.name = name,
-          .points = points,
-          .levels = levels,
-          .numbers = numbers,
-          .block_bytes = sizeof(Block),
-          .width = int(numbers.size() / points.size()),
-          .run = run,
-          .scales = scales,
-          .shifted = shifted,
-          .even_signs = even_signs,
-          .unit = unit,
-          .take_apart = take_apart<Block>,
-          .put_together = put_together<Block>};
+  return {name,
+          points,
+          levels,
+          numbers,
+          int(sizeof(Block)),
+          int(numbers.size() / points.size()),
+          run,
+          scales,
+          shifted,
+          even_signs,
+          unit,
+          take_apart<Block>,
+          put_together<Block>};
 }
 
 constexpr GridFormat kIq1S =
@@ -262,7 +262,8 @@ constexpr GridFormat kIq3S =
 }  // namespace
 
 const GridFormat* find_grid_format(std::string_view name) {
-  for (const GridFormat* f : {&kIq1S, &kIq1M, &kIq2Xxs, &kIq2Xs, &kIq2S, &kIq3Xxs, &kIq3S}) {
+  const GridFormat* const all[] = {&kIq1S, &kIq1M, &kIq2Xxs, &kIq2Xs, &kIq2S, &kIq3Xxs, &kIq3S};
+  for (const GridFormat* f : all) {
     if (f->name == name) return f;
   }
   return nullptr;

@@ -33,6 +33,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "rlx/quant/half.h"
 
@@ -67,6 +68,9 @@ struct GridFormat {
 
 /// Null when the name is not one of these formats.
 const GridFormat* find_grid_format(std::string_view name);
+
+/// For each cell, a choice of a level for every element of a point (the first element in the lowest digit), the kGridCandidates points nearest to it.
+std::vector<uint16_t> grid_candidates(const GridFormat&);
 
 /// Signs of an octet from those of its first seven elements.
 uint8_t with_even_signs(int seven);

@@ -56,7 +56,7 @@ void encode_iq4_xs(const float* in, const float* weights, std::byte* out, int64_
           const int middle = int(nearest_code(scales[g] * inverse, -32, 31));
           int best = middle;
           float least = table_error(x + 32 * g, of_group(g), d * float(middle));
-          for (const int code : {middle - 1, middle + 1}) {
+          for (int code = middle - 1; code <= middle + 1; code += 2) {
             if (code < -32 || code > 31) continue;
             const float error = table_error(x + 32 * g, of_group(g), d * float(code));
             if (error < least) least = error, best = code;
