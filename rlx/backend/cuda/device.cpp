@@ -24,6 +24,7 @@ Device::Device(std::string architecture, const Gpu* gpu)
   add_conv(kernels_);
   add_conv_groups(kernels_);
   add_cross_entropy(kernels_);
+  add_encode_blocks(kernels_);
   add_factors(kernels_);
   add_fft(kernels_);
   add_index(kernels_);

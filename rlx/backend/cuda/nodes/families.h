@@ -24,6 +24,7 @@ void add_conv(KernelTable&);
 void add_conv_direct(KernelTable&);
 void add_conv_groups(KernelTable&);
 void add_cross_entropy(KernelTable&);
+void add_encode_blocks(KernelTable&);
 void add_factors(KernelTable&);
 void add_fft(KernelTable&);
 void add_index(KernelTable&);
