@@ -49,6 +49,7 @@ Device::Device(std::string architecture, const Gpu* gpu)
   add_schemes(kernels_);
   add_solve(kernels_);
   add_sort(kernels_);
+  add_splat(kernels_);
   add_sums_groups(kernels_);
   add_windows(kernels_);
   kernels_.add_last_resort(on_host_kernel());

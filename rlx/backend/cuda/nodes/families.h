@@ -47,6 +47,7 @@ void add_scatter(KernelTable&);
 void add_schemes(KernelTable&);
 void add_solve(KernelTable&);
 void add_sort(KernelTable&);
+void add_splat(KernelTable&);
 void add_sums_groups(KernelTable&);
 void add_turned_groups(KernelTable&, const std::string& architecture);
 void add_windows(KernelTable&);
