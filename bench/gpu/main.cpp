@@ -210,6 +210,8 @@ std::vector<Case> cases() {
   for (Case& c : product_cases()) out.push_back(std::move(c));
   for (Case& c : conv_cases()) out.push_back(std::move(c));
   for (Case& c : training_cases()) out.push_back(std::move(c));
+  for (Case& c : numeric_cases()) out.push_back(std::move(c));
+  for (Case& c : width_cases()) out.push_back(std::move(c));
   for (Case& c : scheme_cases()) out.push_back(std::move(c));
   for (Case& c : rows_cases()) out.push_back(std::move(c));
   for (Case& c : llama_cases()) out.push_back(std::move(c));

@@ -144,21 +144,19 @@ double seconds_of(Program& p) {
     std::printf("%s", p.plan().c_str());
     return 1;
   }
-  for (int i = 0; i < 5; ++i) p.run();
-  p.wait();
-  double begin = now();
-  p.run();
-  p.wait();
-  const int repeats = std::clamp(int(0.05 / std::max(now() - begin, 1e-6)), 3, 2000);
-  std::vector<double> rounds;
-  for (int r = 0; r < 9; ++r) {
-    begin = now();
+  const auto round = [&](int repeats) {
+    const double begin = now();
     for (int i = 0; i < repeats; ++i) p.run();
     p.wait();
-    rounds.push_back((now() - begin) / repeats);
-  }
-  std::nth_element(rounds.begin(), rounds.begin() + 4, rounds.end());
-  return rounds[4];
+    return (now() - begin) / repeats;
+  };
+  const bool slow = round(1) > 0.25;
+  if (!slow) round(4);
+  const int repeats = slow ? 1 : std::clamp(int(0.05 / std::max(round(1), 1e-6)), 3, 2000), count = slow ? 3 : 9;
+  std::vector<double> rounds;
+  for (int r = 0; r < count; ++r) rounds.push_back(round(repeats));
+  std::nth_element(rounds.begin(), rounds.begin() + count / 2, rounds.end());
+  return rounds[size_t(count / 2)];
 }
 
 void report(const std::string& name, const std::string& figure, const Program& p) {

@@ -51,7 +51,7 @@ class Program {
   int on_host_ = 0;
 };
 
-/// Seconds a run: the median of 9 rounds of at least 50 ms.
+/// Seconds a run: the median of 9 rounds of at least 50 ms; of 3 runs where one takes longer than a quarter of a second.
 double seconds_of(Program& p);
 
 /// A line: name, figure, steps, seconds to compile and run first.
@@ -70,6 +70,10 @@ std::vector<Case> product_cases();
 std::vector<Case> conv_cases();
 /// A training step of the shape of GPT-2 (train.cpp).
 std::vector<Case> training_cases();
+/// Fourier transforms and linear algebra (numeric.cpp).
+std::vector<Case> numeric_cases();
+/// Encoded blocks, codes, gradients of pools, lists of splats (width.cpp).
+std::vector<Case> width_cases();
 /// Products with weights whose scales lie beside their codes (schemes.cpp).
 std::vector<Case> scheme_cases();
 
