@@ -44,7 +44,11 @@ def scan(f, init, xs=None, length=None, reverse=False):
     def step(values):
         state = _tree.unflatten(carry_structure, values[:len(carry)])
         x = _tree.unflatten(xs_structure, values[len(carry):]) if slices else None
-        new, y = f(state, x)
+        result = f(state, x)
+        if not isinstance(result, tuple) or len(result) != 2:
+            given = f"{len(result)} values" if isinstance(result, tuple) else f"a {type(result).__name__}"
+            raise _rlx.Error(f"scan: the function returns {given}; (carry, y) expected, y may be None")
+        new, y = result
         new_leaves, new_structure = _tree.flatten(new)
         if new_structure != carry_structure:
             raise _rlx.Error("scan: the function returns a carry of another structure than it takes")

@@ -121,8 +121,32 @@ def apply_one(name, operands, keywords):
 class Config:
     """Where functions run: a device of rlx.show_config(), and how many threads (0: all that the process may use)."""
 
-    device = "cpu"
-    threads = 0
+    def __init__(self):
+        self._device = "cpu"
+        self._threads = 0
+
+    @property
+    def device(self) -> str:
+        return self._device
+
+    @device.setter
+    def device(self, name: str):
+        known = _rlx.devices()
+        if name not in known:
+            raise _rlx.Error(f"config: unknown device {name!r}; known: {', '.join(known)}")
+        if known[name] is not None:
+            raise _rlx.Error(f"config: device {name!r} is not there: {known[name]}")
+        self._device = name
+
+    @property
+    def threads(self) -> int:
+        return self._threads
+
+    @threads.setter
+    def threads(self, count: int):
+        if not isinstance(count, int) or count < 0:
+            raise _rlx.Error(f"config: {count!r} threads; 1 or more expected, or 0 for all that the process may use")
+        self._threads = count
 
     def __repr__(self):
         return f"Config(device={self.device!r}, threads={self.threads})"

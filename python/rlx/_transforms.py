@@ -48,7 +48,8 @@ def value_and_grad(function, argnums=0, has_aux=False):
         outputs = traced.graph.outputs
         name, dtype, shape = outputs[0]
         if shape != () or (not has_aux and len(outputs) != 1):
-            raise _rlx.Error(f"grad: {_name_of(function)} returns {len(outputs)} results, the first {dtype}{list(shape)}; "
+            more = f" and {len(outputs) - 1} more" if len(outputs) > 1 else ""
+            raise _rlx.Error(f"grad: {_name_of(function)} returns {dtype}{list(shape)}{more}; "
                              "return one scalar, or (scalar, aux) with has_aux=True")
         graph = _rlx.grad(traced.graph, [f"x{i}" for i in wanted], name, True)
         results = call_graph(graph, arguments.leaves + traced.captured)

@@ -77,6 +77,15 @@ class Tracing(unittest.TestCase):
             rlx.show_config()
         self.assertRegex(printed.getvalue(), rf"rlx {rlx.__version__} on Python[\s\S]*cpu: ready")
 
+    def test_settings_that_make_no_sense_are_refused_at_once(self):
+        with self.assertRaisesRegex(rlx.Error, "^config: unknown device 'tpu'; known: cpu, cuda, ref$"):
+            rlx.config.device = "tpu"
+        with self.assertRaisesRegex(rlx.Error, "^config: -2 threads; 1 or more expected"):
+            rlx.config.threads = -2
+        rlx.config.device = "ref"
+        self.assertEqual((rlx.config.device, rlx.config.threads), ("ref", 0))
+        rlx.config.device = "cpu"
+
     def test_progress_tells_how_far(self):
         from rlx._progress import Progress
 
@@ -168,11 +177,20 @@ class Derivatives(unittest.TestCase):
             rlx.vmap(f, in_axes=({"w": 0}, None))(p, rlx.array([1.0, 1.0]), scale=rlx.array([1.0, 2.0]))
 
     def test_a_vector_has_no_gradient(self):
-        with self.assertRaisesRegex(rlx.Error, "return one scalar"):
+        with self.assertRaisesRegex(rlx.Error, r"returns f32\[2\]; return one scalar"):
             rlx.grad(lambda x: x)(rlx.array([1.0, 2.0]))
+        with self.assertRaisesRegex(rlx.Error, r"returns f32\[\] and 1 more; return one scalar"):
+            rlx.grad(lambda x: (rnp.sum(x), x))(rlx.array([1.0, 2.0]))
 
 
 class Loops(unittest.TestCase):
+    def test_a_step_that_returns_no_pair_is_told(self):
+        one = rlx.array([1.0])
+        with self.assertRaisesRegex(rlx.Error, r"returns 3 values; \(carry, y\) expected"):
+            rlx.scan(lambda carry, x: (carry, x, x), one, one)
+        with self.assertRaisesRegex(rlx.Error, r"returns a Tracer; \(carry, y\) expected"):
+            rlx.scan(lambda carry, x: carry, one, one)
+
     def test_scan_with_its_gradient(self):
         def run(w, xs):
             c, ys = rlx.scan(lambda c, x: (rnp.tanh(c * w + x), c), rlx.array(0.0), xs)
