@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "rlx/backend/cuda/groups/groups.h"
+#include "rlx/backend/cuda/fault.h"
 #include "rlx/backend/cuda/kernels/attention.h"
 #include "rlx/backend/cuda/kernels/attention_backward.h"
 #include "rlx/backend/cuda/kernels/attention_backward_pipeline.h"
