@@ -31,7 +31,7 @@ struct Machine {
   void (*copy)(void* to, const void* from, unsigned bytes, unsigned there);
   void (*commit)();
   void (*wait)(unsigned left);
-  [[noreturn]] void (*fail)(const char* text);
+  void (*fail)(const char* text);  // does not return
 };
 
 /// An entry of a module.
