@@ -37,7 +37,9 @@ ops::Activation activation_named(const ConfigSource& s, std::string_view word) {
                                                                      {"gelu_new", gelu_approx},
                                                                      {"gelu_fast", gelu_approx},
                                                                      {"gelu_pytorch_tanh", gelu_approx},
-                                                                     {"relu", relu}};
+                                                                     {"relu", relu},
+                                                                     {"sigmoid", sigmoid},
+                                                                     {"tanh", tanh}};
   std::string known;
   for (const auto& [name, kind] : kWords) {
     if (name == word) return kind;

@@ -1,4 +1,6 @@
 // Mamba 2: state-space layers alone, each head with one decay.
+#include <charconv>
+
 #include "rlx/models/architecture.h"
 #include "rlx/models/state_space.h"
 
@@ -19,6 +21,18 @@ constexpr WeightName kNames[] = {
     {"ssm_out", "@layers.{}.mixer.out_proj.weight", "blk.{}.ssm_out.weight"},
 };
 
+// The norm behind the gate is that of each group by itself, as in the authors' program; transformers before 5.23 took all channels
+// together, and a folder of its time means that.
+int64_t norm_groups_of_folder(ConfigSource& s, int64_t groups) {
+  const std::string version = s.find_text({"transformers_version"}).value_or("");
+  int major = 0, minor = 0;
+  const char *at = version.data(), *end = at + version.size();
+  const auto first = std::from_chars(at, end, major);
+  if (first.ec != std::errc() || first.ptr == end || *first.ptr != '.') return groups;
+  if (std::from_chars(first.ptr + 1, end, minor).ec != std::errc()) return groups;
+  return major < 5 || (major == 5 && minor < 23) ? 1 : groups;
+}
+
 void configure(ConfigSource& s, Config& c) {
   read_decoder(s, c);
   StateSpace& m = c.ssm;
@@ -27,7 +41,7 @@ void configure(ConfigSource& s, Config& c) {
   m.state = s.integer({"state_size", "ssm.state_size"});
   m.conv = s.integer({"conv_kernel", "ssm.conv_kernel"});
   m.groups = s.find_integer({"n_groups", "ssm.group_count"}).value_or(1);
-  m.norm_groups = gguf_norm_groups(s);
+  m.norm_groups = s.is_gguf() ? gguf_norm_groups(s) : norm_groups_of_folder(s, m.groups);
   const auto limit = s.reals({"time_step_limit"});
   if (limit.size() == 2) m.dt_low = limit[0], m.dt_high = limit[1];
   s.ignore("time_step_rank");

@@ -43,6 +43,28 @@ INSTANTIATE_TEST_SUITE_P(Models, ShortConvolutions,
                          testing::Values("mamba", "mamba2", "falcon_h1", "qwen3next", "qwen3_5"),
                          [](const auto& info) { return std::string(info.param); });
 
+// ---- the norm of Mamba 2, which transformers took over all channels before 5.23 ----
+
+TEST(GatedNorm, IsThatOfGroupsSinceTransformers523) {
+  RLX_REQUIRE_DATA("checkpoints/mamba2");
+  const std::pair<const char*, int64_t> versions[] = {{"4.44.0", 1},       {"5.22.2", 1}, {"5.23.0", 2},
+                                                      {"5.100.0.dev0", 2}, {"6.0", 2},    {"", 2}};
+  for (const auto& [version, groups] : versions) {
+    const Scratch scratch;
+    Folder f("mamba2");
+    f.set("transformers_version", cat("\"", version, "\""));
+    EXPECT_EQ(models::open_model(f.write(scratch)).config().ssm.norm_groups, groups) << version;
+  }
+  const Scratch scratch;
+  Folder f("mamba2");
+  f.set("transformers_version", "\"5.23.0\"");
+  const Literal ids = expected_values(f.path + "/expected.safetensors").at("input_ids");
+  const Literal got = logits_of(f.write(scratch), ids);
+  const double want[] = {0.92839, -0.43567, 0.43626, 0.70589, 0.0179, -0.87697};  // transformers 5.23.0
+  const int64_t last = (ids.shape().dim(1).value() - 1) * got.shape().dim(2).value();
+  for (int64_t i = 0; i < 6; ++i) EXPECT_NEAR(got.real_at(last + i), want[i], 2e-4) << i;
+}
+
 // ---- routing by groups ----
 
 // The same number less for every expert changes no choice, however far below zero it goes.
