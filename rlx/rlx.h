@@ -1,4 +1,5 @@
-// Everything a user of the library includes.
+// What most programs include: graphs, tracing, derivatives, files, compiled programs. Training (rlx/train/trainer.h), models
+// (rlx/models/model.h), text from models (rlx/llm/language_model.h) and ONNX (rlx/onnx/import.h) have headers of their own.
 #pragma once
 
 #include "rlx/base/version.h"
@@ -17,3 +18,5 @@
 #include "rlx/lang/trace.h"
 #include "rlx/ops/control/custom_op.h"
 #include "rlx/runtime/compiled_graph.h"
+#include "rlx/runtime/named_weights.h"
+#include "rlx/runtime/session.h"
