@@ -42,7 +42,8 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates) {
   std::string best;
-  size_t best_distance = std::max<size_t>(2, name.size() / 3) + 1;
+  // Of three characters one may differ; with two, 'foo' would be near 'dot'.
+  size_t best_distance = (name.size() < 4 ? 1 : std::max<size_t>(2, name.size() / 3)) + 1;
   if (name.size() > 200) return best;
   for (const std::string& candidate : candidates) {
     if (candidate.size() > 200) continue;

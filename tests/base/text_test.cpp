@@ -22,6 +22,11 @@ TEST(Text, nearest_name_suggests_only_what_is_near) {
   const std::vector<std::string> names{"softmax", "sigmoid", "matmul"};
   EXPECT_EQ(nearest_name("sofmax", names), "softmax");
   EXPECT_EQ(nearest_name("convolution", names), "");
+  const std::vector<std::string> brief = {"dot", "x"};
+  EXPECT_EQ(nearest_name("dit", brief), "dot");
+  EXPECT_EQ(nearest_name("X", brief), "x");
+  EXPECT_EQ(nearest_name("foo", brief), "");
+  EXPECT_EQ(nearest_name("zz", brief), "");
 }
 
 TEST(Error, tells_node_and_origin_after_the_message) {
