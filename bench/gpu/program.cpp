@@ -152,7 +152,8 @@ double seconds_of(Program& p) {
   };
   const bool slow = round(1) > 0.25;
   if (!slow) round(4);
-  const int repeats = slow ? 1 : std::clamp(int(0.05 / std::max(round(1), 1e-6)), 3, 2000), count = slow ? 3 : 9;
+  const int repeats = slow ? 1 : std::clamp(int(0.05 / std::max(round(1), 1e-6)), 3, 2000),
+            count = slow ? 3 : 9;
   std::vector<double> rounds;
   for (int r = 0; r < count; ++r) rounds.push_back(round(repeats));
   std::nth_element(rounds.begin(), rounds.begin() + count / 2, rounds.end());

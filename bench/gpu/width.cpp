@@ -58,7 +58,8 @@ void splat_lists(int64_t splats) {
   const auto input = [&](const char* name, Dims dims) {
     return Expr{&g, g.input(name, Shape(DType::f32, std::move(dims)))};
   };
-  const Expr raw = input("scales", {splats, 3}), scales = ops::sub(raw, ops::scalar_like(raw, 5));  // small ones
+  const Expr raw = input("scales", {splats, 3}),
+             scales = ops::sub(raw, ops::scalar_like(raw, 5));  // small ones
   const ops::SplatParams params{.width = 1024, .height = 1024, .max_list_entries = 4 * splats};
   const auto lists = ops::make_all<ops::GaussianSplatLists>(
       g, params,
@@ -66,8 +67,7 @@ void splat_lists(int64_t splats) {
        input("meta", {15})});
   g.set_outputs({lists[0], lists[1], lists[2]}, {"ids", "ranges", "dropped"});
   ProgramOptions options;
-  options.inputs = {
-      {"meta", Literal::of<float>({15}, {0, 0, -3, 0, 0, 0, 0, 1, 0, 60, 0.1f, 100, 0, 0, 0})}};
+  options.inputs = {{"meta", Literal::of<float>({15}, {0, 0, -3, 0, 0, 0, 0, 1, 0, 60, 0.1f, 100, 0, 0, 0})}};
   Program p(g, options);
   report_bytes(cat("splat_lists_", splats, "_1024x1024"), p, double(splats) * (11 * 4 + 4 * 4));
 }

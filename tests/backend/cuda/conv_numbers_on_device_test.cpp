@@ -12,23 +12,25 @@ std::vector<TextCase> numbers() {
     // Products of i8 leave their type: the low bits are kept.
     const std::string t = type, fill = t == "c64" ? "" : t[0] == 'u' ? " in 0..90" : " in -90..90";
     const std::map<std::string, std::string> fills = {{"x", fill}, {"w", fill}};
-    out.push_back({cat("graph @f(x: ", t, "[2,6,9,7], w: ", t,
-                       "[8,3,3,2]) { y = conv(x, w, stride=[2,1], padding=[1,1], dilation=[1,2], groups=2) return y }"),
-                   fills,
-                   2e-5});
-    out.push_back({cat("graph @f(x: ", t, "[2,3,11], w: ", t,
-                       "[4,3,3]) { y = conv(x, w, stride=[1], padding=[-1], dilation=[-1], input_dilation=[3], "
-                       "size=(30)) return y }"),
-                   fills,
-                   2e-5});
-    out.push_back({cat("graph @f(x: ", t,
-                       "[3,5,3,3,2]) { y = windows_sum(x, size=(9,4), stride=[2,1], padding=[1,0]) return y }"),
-                   {{"x", fill}},
-                   2e-5});
+    out.push_back(
+        {cat("graph @f(x: ", t, "[2,6,9,7], w: ", t,
+             "[8,3,3,2]) { y = conv(x, w, stride=[2,1], padding=[1,1], dilation=[1,2], groups=2) return y }"),
+         fills, 2e-5});
+    out.push_back(
+        {cat("graph @f(x: ", t, "[2,3,11], w: ", t,
+             "[4,3,3]) { y = conv(x, w, stride=[1], padding=[-1], dilation=[-1], input_dilation=[3], "
+             "size=(30)) return y }"),
+         fills, 2e-5});
+    out.push_back(
+        {cat("graph @f(x: ", t,
+             "[3,5,3,3,2]) { y = windows_sum(x, size=(9,4), stride=[2,1], padding=[1,0]) return y }"),
+         {{"x", fill}},
+         2e-5});
   }
-  out.push_back({"graph @f(x: c64[1,2,5,5], w: c64[2,2,3,3]) { t = transpose(x, perm=[0,1,3,2]) y = conv(t, w) return y }",
-                 {},
-                 2e-5});
+  out.push_back(
+      {"graph @f(x: c64[1,2,5,5], w: c64[2,2,3,3]) { t = transpose(x, perm=[0,1,3,2]) y = conv(t, w) return y }",
+       {},
+       2e-5});
   return out;
 }
 

@@ -18,7 +18,8 @@ std::vector<std::string> writable_schemes() {
 std::vector<TextCase> every_scheme(const std::string& operand) {
   std::vector<TextCase> out;
   for (const std::string& scheme : writable_schemes())
-    out.push_back({cat("graph @f(", operand, ") { y = encode_blocks(x, scheme=\"", scheme, "\") return y }")});
+    out.push_back(
+        {cat("graph @f(", operand, ") { y = encode_blocks(x, scheme=\"", scheme, "\") return y }")});
   return out;
 }
 
@@ -37,7 +38,9 @@ TEST(CudaEncodeBlocks, every_format_that_can_be_written_has_a_kernel) {
 
 class EncodeBlocksOnDevice : public test::OnDevice {};
 
-TEST_F(EncodeBlocksOnDevice, has_the_bits_of_the_host) { test::expect_same_on_device(every_scheme("x: f32[2,3,512]")); }
+TEST_F(EncodeBlocksOnDevice, has_the_bits_of_the_host) {
+  test::expect_same_on_device(every_scheme("x: f32[2,3,512]"));
+}
 
 TEST_F(EncodeBlocksOnDevice, takes_other_types_and_numbers_out_of_range) {
   for (const char* type : {"f16", "bf16", "f64"}) {
@@ -57,15 +60,16 @@ TEST_F(EncodeBlocksOnDevice, takes_other_types_and_numbers_out_of_range) {
     test::expect_as_interpreted(test::graph(cat("graph @f(x: f32[", rows, ",256]) { y = ", call)),
                                 {{"x", Literal::of<float>({rows, 256}, x)}}, 0);
   }
-  test::expect_same_on_device({{"graph @f(x: f32[0,64]) { y = encode_blocks(x, scheme=\"gguf_q4_0\") return y }"}});
+  test::expect_same_on_device(
+      {{"graph @f(x: f32[0,64]) { y = encode_blocks(x, scheme=\"gguf_q4_0\") return y }"}});
 }
 
 TEST_F(EncodeBlocksOnDevice, a_number_without_a_code_is_told) {
   std::vector<float> x(128, 1.0f);
   x[70] = std::numeric_limits<float>::infinity();
   CompiledGraph f =
-      compile(test::graph("graph @f(x: f32[2,64]) { y = encode_blocks(x, scheme=\"gguf_q5_1\") return y }"), {},
-              {.device = "cuda"});
+      compile(test::graph("graph @f(x: f32[2,64]) { y = encode_blocks(x, scheme=\"gguf_q5_1\") return y }"),
+              {}, {.device = "cuda"});
   try {
     f.run({{"x", Literal::of<float>({2, 64}, x)}});
     FAIL() << "it was encoded";

@@ -98,17 +98,21 @@ std::unique_ptr<Step> prepare_codes(const Request& r) {
     for (const double m : a.mults) table += cat(std::bit_cast<uint64_t>(m), "ull,");
     table += "};\n";
   }
-  std::string body = terms_text({a.stride, a.padding, a.dilation, {}, a.groups, "i64(bias[i1])",
+  std::string body = terms_text({a.stride,
+                                 a.padding,
+                                 a.dilation,
+                                 {},
+                                 a.groups,
+                                 "i64(bias[i1])",
                                  cat("sum + i64(i32(a) - ", a.x_zp, ") * i64(i32(b) - ", a.w_zp, ")")},
                                 x, w, y);
   body += cat("  const f64 v = f64(sum) * from_bits(",
               of_channels ? "multipliers[i1]" : cat("u64(", std::bit_cast<uint64_t>(a.mult), "ull)"),
               ");\n  put_cast(y[e], ", a.rounding == ops::Rounding::half_even ? "rint" : "round", "(v) + ",
               a.out_zp, ".0);\n");
-  Source source = element_kernel("q_conv2d", sizes_of(y.shape),
-                                 typed(x, "x") + ", " + typed(w, "w") + ", const i32* bias, " +
-                                     typed(y, "y", true),
-                                 body);
+  Source source = element_kernel(
+      "q_conv2d", sizes_of(y.shape),
+      typed(x, "x") + ", " + typed(w, "w") + ", const i32* bias, " + typed(y, "y", true), body);
   source.text = cat(kComplexNumbers, kCasts, table, source.text);
   return element_step(device_of(r), source, 3, 1, y.shape.elements(), kNote);
 }

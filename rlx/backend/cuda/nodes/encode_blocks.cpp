@@ -104,10 +104,9 @@ std::unique_ptr<Step> prepare(const Request& r) {
   const int64_t blocks = x.shape.elements() / f.elements;
   if (blocks == 0) return make_gpu_step("empty", [](Stream&, const Launch&) {});
   const FunctionRef kernel = device_of(r).functions().get(
-      {"encode_blocks",
-       cat(kComplexNumbers, kCasts, encoder_text(f), "typedef ", dtype_name(x.dtype()),
-           " T;\nconstexpr int kThreads = ", kThreads, ", kElements = ", f.elements, ", kBytes = ", f.bytes,
-           ";\n", kKernel)});
+      {"encode_blocks", cat(kComplexNumbers, kCasts, encoder_text(f), "typedef ", dtype_name(x.dtype()),
+                            " T;\nconstexpr int kThreads = ", kThreads, ", kElements = ", f.elements,
+                            ", kBytes = ", f.bytes, ";\n", kKernel)});
   const uint64_t number =
       new_fault(cat("encode_blocks: element % of x is not finite; ", f.name, " holds finite values only"));
   return make_gpu_step("a thread for each block", [=](Stream& s, const Launch& l) {

@@ -82,9 +82,10 @@ std::unique_ptr<Step> prepare_lists(const Request& r) {
     return bytes - backend::aligned_size(size);
   };
   const auto n = size_t(splats), m = size_t(entries);
-  const size_t distances = place(8 * n), sorted = place(8 * n), order = place(4 * n), boxes = place(kBoxBytes * n),
-               sums = place(8 * (n / kThreads + 1)), starts = place(8 * (n + 1)), tiles = place(4 * m),
-               splat = place(4 * m), tiles_sorted = place(4 * m), places = place(4 * m),
+  const size_t distances = place(8 * n), sorted = place(8 * n), order = place(4 * n),
+               boxes = place(kBoxBytes * n), sums = place(8 * (n / kThreads + 1)),
+               starts = place(8 * (n + 1)), tiles = place(4 * m), splat = place(4 * m),
+               tiles_sorted = place(4 * m), places = place(4 * m),
                rest = place(std::max(by_distance.workspace(), by_tile.workspace()));
   return make_gpu_step(
       cat("splats by distance: ", by_distance.note(), "; entries by tile: ", by_tile.note()),
@@ -111,18 +112,20 @@ std::unique_ptr<Step> prepare_picture(const Request& r) {
   const auto& a = r.node.as<ops::GaussianSplatRasterize>();
   const int64_t splats = r.in[1].shape.elements(), tiles = a.tiles();
   const std::string text =
-      cat(kComplexNumbers, kCasts, sizes_text(a, splats), "typedef ", memory_type(r.in[0].dtype()), " T;\ntypedef ",
-          memory_type(r.in[5].dtype()), " Index;\nconstexpr i64 kMostSteps = ", a.max_splat_steps,
-          ";\n#define kCutoff ", real(a.alpha_cutoff), "\n#define kDark ", real(a.transmittance_threshold), "\n",
-          kSplatBlend);
+      cat(kComplexNumbers, kCasts, sizes_text(a, splats), "typedef ", memory_type(r.in[0].dtype()),
+          " T;\ntypedef ", memory_type(r.in[5].dtype()),
+          " Index;\nconstexpr i64 kMostSteps = ", a.max_splat_steps, ";\n#define kCutoff ",
+          real(a.alpha_cutoff), "\n#define kDark ", real(a.transmittance_threshold), "\n", kSplatBlend);
   const FunctionRef kernel = device_of(r).functions().get({"splat_blend", text});
-  const uint64_t wrong_range = new_fault(cat("gaussian_splat_rasterize: element % of ranges is no entry of ids, which have ",
-                                             a.max_list_entries)),
-                 wrong_id = new_fault(cat("gaussian_splat_rasterize: entry % of ids is no splat; there are ", splats, " splats"));
+  const uint64_t wrong_range = new_fault(
+                     cat("gaussian_splat_rasterize: element % of ranges is no entry of ids, which have ",
+                         a.max_list_entries)),
+                 wrong_id = new_fault(cat("gaussian_splat_rasterize: entry % of ids is no splat; there are ",
+                                          splats, " splats"));
   return make_gpu_step("a thread for each pixel", [=](Stream& s, const Launch& l) {
     check(s.gpu.use().MemsetD8Async(device_pointer(l.out[1]), 0, sizeof(int32_t), s.handle), "a fill");
-    (*kernel)(s.handle, {tiles}, {kThreads}, 0, l.in[0], l.in[1], l.in[2], l.in[3], l.in[4], l.in[5], l.in[6], l.in[7],
-              l.out[0], l.out[1], s.fault, wrong_range, wrong_id);
+    (*kernel)(s.handle, {tiles}, {kThreads}, 0, l.in[0], l.in[1], l.in[2], l.in[3], l.in[4], l.in[5], l.in[6],
+              l.in[7], l.out[0], l.out[1], s.fault, wrong_range, wrong_id);
   });
 }
 

@@ -136,7 +136,8 @@ std::unique_ptr<Step> prepare_max_gradient(const Request& r) {
   const Arg &x = r.in[0], &dy = r.in[1];
   const std::string_view acc = sum_type(x.dtype());
   const size_t lead = size_t(x.shape.rank()) - 2;
-  const auto read = [&](const Arg& from, const char* name, const std::string& row, const std::string& column) {
+  const auto read = [&](const Arg& from, const char* name, const std::string& row,
+                        const std::string& column) {
     const auto& s = from.layout.strides;
     const std::vector<int64_t> first(s.begin(), s.begin() + ptrdiff_t(lead));
     return cat("as_", acc, "(", name, "[", offset_text(first), " + ", row, " * i64(", s[lead], ") + ", column,
@@ -146,23 +147,23 @@ std::unique_ptr<Step> prepare_max_gradient(const Request& r) {
                          ";\n  ", acc, " sum = 0;\n");
   for (size_t k = 0; k < 2; ++k) {
     body += cat("  for (int k", k, " = 0; k", k, " < ", a.kernel_size[k], "; ++k", k, ") {\n  const i64 p", k,
-                " = i", lead + k, " + i64(", a.padding[k], ") - k", k, ", o", k, " = p", k, " / ", a.stride[k],
-                ";\n  if (p", k, " < 0 || p", k, " % ", a.stride[k], " != 0 || o", k,
+                " = i", lead + k, " + i64(", a.padding[k], ") - k", k, ", o", k, " = p", k, " / ",
+                a.stride[k], ";\n  if (p", k, " < 0 || p", k, " % ", a.stride[k], " != 0 || o", k,
                 " >= ", dy.shape.dim(int(lead + k)).value(), ") continue;\n");
   }
   body += "  bool first = mine == mine;\n";
   for (size_t k = 0; k < 2; ++k) {
     body += cat("  for (int u", k, " = 0; u", k, " < ", a.kernel_size[k], " && first; ++u", k,
-                ") {\n  const i64 j", k, " = i", lead + k, " - k", k, " + u", k, ";\n  if (j", k,
-                " < 0 || j", k, " >= ", x.shape.dim(int(lead + k)).value(), ") continue;\n");
+                ") {\n  const i64 j", k, " = i", lead + k, " - k", k, " + u", k, ";\n  if (j", k, " < 0 || j",
+                k, " >= ", x.shape.dim(int(lead + k)).value(), ") continue;\n");
   }
   body += cat("  const ", acc, " other = ", read(x, "x", "j0", "j1"),
               ";\n  first = u0 < k0 || (u0 == k0 && u1 < k1) ? other < mine : other <= mine;\n  }\n  }\n"
               "  if (first) sum += ",
               read(dy, "dy", "o0", "o1"), ";\n  }\n  }\n  put(y[e], sum);\n");
-  const Source source = element_kernel(
-      "max_pool_gradient", sizes_of(x.shape),
-      typed(x, "x") + ", " + typed(dy, "dy") + ", " + typed(r.out[0], "y", true), body);
+  const Source source =
+      element_kernel("max_pool_gradient", sizes_of(x.shape),
+                     typed(x, "x") + ", " + typed(dy, "dy") + ", " + typed(r.out[0], "y", true), body);
   return element_step(device_of(r), source, 2, 1, x.shape.elements(), "a thread for each result");
 }
 

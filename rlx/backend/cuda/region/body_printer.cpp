@@ -139,8 +139,7 @@ std::string BodyPrinter::signature(const std::string& entry, int threads) const 
 std::string BodyPrinter::elements_kernel() {
   text_ = signature("region", 256);
   const int64_t count = r_.rows() * r_.columns();
-  line("  ",
-       cat("const ", index_, " e = (", index_, "(blockIdx.x) * 256 + threadIdx.x) * ", s_.vector, ";"));
+  line("  ", cat("const ", index_, " e = (", index_, "(blockIdx.x) * 256 + threadIdx.x) * ", s_.vector, ";"));
   line("  ", cat("if (e >= ", count, ") return;"));
   print_elements();
   return text_ + "}\n";

@@ -23,9 +23,8 @@ PrintedRegion print_rows(const region::Region& r, const Schedule& s) {
   const Grid block = s.threads_along_rows ? Grid{32, s.lanes} : Grid{s.threads};
   if (s.spread == Spread::split) {
     out.workspace = size_t(printer.partials_bytes());
-    out.kernels.push_back({{"region_parts", printer.rows_kernel("region_parts", Stage::parts)},
-                           {blocks, s.splits},
-                           block});
+    out.kernels.push_back(
+        {{"region_parts", printer.rows_kernel("region_parts", Stage::parts)}, {blocks, s.splits}, block});
     out.kernels.push_back(
         {{"region_join", printer.rows_kernel("region_join", Stage::join)}, {(r.rows() + 3) / 4}, {128}});
     return out;

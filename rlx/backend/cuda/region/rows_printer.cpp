@@ -174,9 +174,9 @@ void RowsPrinter::print_row_values(const std::vector<int>& rows) {
 
 void RowsPrinter::print_columns(const Phase& phase, int number, Stage stage) {
   const std::string pass = cat(index_, "(", int64_t(s_.lanes) * s_.vector, ")");
-  const std::string first = stage == Stage::parts ? cat(index_, "(blockIdx.y) * ",
-                                                        int64_t(s_.lanes) * s_.vector * s_.rounds, " + ")
-                                                  : "";
+  const std::string first =
+      stage == Stage::parts ? cat(index_, "(blockIdx.y) * ", int64_t(s_.lanes) * s_.vector * s_.rounds, " + ")
+                            : "";
   const bool whole = s_.in_registers || !summed_.empty();  // places in registers are known then
   line("  ", whole ? "#pragma unroll" : "#pragma unroll 4");
   line("  ", cat("for (int round = 0; round < ", s_.rounds, "; ++round) {"));
