@@ -5,11 +5,11 @@
     step = rlx.jit(rlx.value_and_grad(loss))
 """
 
-from ._rlx import Array, Embedder, Error, Generation, Graph, LanguageModel, Program, __version__
+from ._rlx import Array, DeviceArray, Embedder, Error, Generation, Graph, LanguageModel, Program, __version__
 from . import _methods
 from . import _tree as tree
 from . import numpy, onnx, ops, optim, random
-from ._convert import as_array
+from ._convert import as_array, from_dlpack, to_device
 from ._loops import cond, fori_loop, scan, while_loop
 from ._models import Model, load
 from ._progress import progress
@@ -25,7 +25,7 @@ def stop_gradient(x):
     return tree.map(ops.stop_gradient, x)
 
 
-__all__ = ["Array", "Embedder", "Error", "Generation", "Graph", "LanguageModel", "Model", "Program", "__version__", "array", "as_array",
-           "cond", "config", "fori_loop", "grad", "hessian", "jacfwd", "jacrev", "jit", "jvp", "load", "numpy", "onnx", "ops",
-           "optim", "progress", "random", "scan", "show_config", "stop_gradient", "tree", "value_and_grad", "vjp", "vmap", "where",
-           "while_loop"]
+__all__ = ["Array", "DeviceArray", "Embedder", "Error", "Generation", "Graph", "LanguageModel", "Model", "Program",
+           "__version__", "array", "as_array", "cond", "config", "fori_loop", "from_dlpack", "grad", "hessian",
+           "jacfwd", "jacrev", "jit", "jvp", "load", "numpy", "onnx", "ops", "optim", "progress", "random", "scan",
+           "show_config", "stop_gradient", "to_device", "tree", "value_and_grad", "vjp", "vmap", "where", "while_loop"]

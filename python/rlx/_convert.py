@@ -3,6 +3,9 @@
 from . import _rlx
 
 
+_kinds = (_rlx.Array, _rlx.Tracer, _rlx.DeviceArray)
+
+
 def is_array(x):
     return isinstance(x, _rlx.Array)
 
@@ -32,7 +35,9 @@ def dtype_name(dtype):
 def as_array(x, dtype=None):
     """Arrays of others are borrowed, never copied. Whole numbers become i32, reals f32, unless dtype says otherwise."""
     dtype = None if dtype is None else dtype_name(dtype)
-    if isinstance(x, (_rlx.Array, _rlx.Tracer)):
+    if not isinstance(x, _kinds) and hasattr(x, "__dlpack_device__") and not _rlx.on_host(x):
+        x = _rlx.device_array_from(x)
+    if isinstance(x, _kinds):
         if dtype is not None and x.dtype != dtype:
             raise _rlx.Error(f"array: {x.dtype} given where {dtype} is asked for; cast it with .astype({dtype!r})")
         return x
@@ -59,6 +64,19 @@ def as_array(x, dtype=None):
         x = x.__array__()
     out = _rlx.array_from(x)
     return out if dtype is None or out.dtype == dtype else _rlx.array_cast(out, dtype)
+
+
+def from_dlpack(x):
+    """The tensor of another library, where it lies: an Array on the host, a DeviceArray on the GPU. Nothing is copied."""
+    if not hasattr(x, "__dlpack__"):
+        raise _rlx.Error(f"from_dlpack: a {type(x).__name__} has no __dlpack__; rlx.array takes numbers and lists")
+    return as_array(x)
+
+
+def to_device(x):
+    """x in the memory of the GPU. Functions of such arrays run there, and their results stay there."""
+    x = as_array(x)
+    return x if isinstance(x, (_rlx.DeviceArray, _rlx.Tracer)) else _rlx.device_array_of(x)
 
 
 def _has_traced(x):

@@ -194,7 +194,7 @@ def install(cls):
 
 
 def install_named(module):
-    for cls in (_rlx.Array, _rlx.Tracer):
+    for cls in (_rlx.Array, _rlx.Tracer, _rlx.DeviceArray):
         for name in _NAMED:
             setattr(cls, name, getattr(module, name))
         cls.real, cls.imag = property(module.real), property(module.imag)
@@ -276,6 +276,19 @@ def _itemsize(self) -> int:
     return {"bool": 1, "f8e4m3": 1, "f8e5m2": 1}.get(self.dtype) or int(self.dtype.lstrip("abcfiu")) // 8
 
 
+def _on_host(name):
+    """The method of arrays, on a copy in the memory of the host."""
+
+    def method(self, *args, **kwargs):
+        return getattr(self.to_host(), name)(*args, **kwargs)
+
+    return method
+
+
+def _device_repr(self) -> str:
+    return f"DeviceArray({self.dtype}{list(self.shape)})"
+
+
 def _traced_value(self, *args, **kwargs):
     raise _rlx.Error("a traced value has no contents while a function is traced; use rlx.where, rlx.cond or rlx.while_loop")
 
@@ -293,6 +306,12 @@ def _traced_size(self) -> int:
 
 install(_rlx.Array)
 install(_rlx.Tracer)
+install(_rlx.DeviceArray)
+for _name in ("item", "tolist", "numpy", "__array__", "__bool__", "__int__", "__float__", "__complex__", "__index__", "__str__",
+              "__format__"):
+    setattr(_rlx.DeviceArray, _name, _on_host(_name))
+_rlx.DeviceArray.__repr__ = _device_repr
+_rlx.DeviceArray.__array_priority__ = 100
 for _name, _method in {"numpy": _numpy_of, "__array__": _numpy_of, "tolist": _tolist, "__repr__": _repr, "__str__": _str,
                        "__format__": _format, "__bool__": _bool, "__int__": _int, "__float__": _float, "__complex__": _complex,
                        "__index__": _index, "__reduce__": _reduce, "nbytes": property(_nbytes),

@@ -6,7 +6,7 @@ import sys
 import threading
 
 from . import _rlx, _tree
-from ._convert import as_array, is_array
+from ._convert import as_array, is_array, to_device
 
 _here = os.path.dirname(__file__)
 _state = threading.local()
@@ -53,7 +53,8 @@ class Trace:
             return self.inputs_of[key]
         key = id(x)
         if key not in self.constants:
-            self.constants[key] = (self.graph.constant(x), x)
+            here = x.to_host() if isinstance(x, _rlx.DeviceArray) else x
+            self.constants[key] = (self.graph.constant(here), x)
         return self.constants[key][0]
 
     def __enter__(self):
@@ -74,13 +75,26 @@ def _innermost(values):
     return None
 
 
+def _any_there(values):
+    return any(isinstance(v, _rlx.DeviceArray) for v in values)
+
+
+def _compiled(graph, there):
+    """Where an argument lies on the GPU, all go there and results stay there."""
+    return _rlx.DeviceProgram(graph) if there else _rlx.Program(graph, config.device, config.threads)
+
+
+def _run(program, arrays):
+    return program.run([to_device(a) for a in arrays] if isinstance(program, _rlx.DeviceProgram) else arrays)
+
+
 @functools.lru_cache(maxsize=4096)
-def _single(name, keywords, types):
+def _single(name, keywords, types, there):
     graph = _rlx.Graph(name)
     leaves = [graph.input(f"x{i}", dtype, shape) for i, (dtype, shape) in enumerate(types)]
     results = graph.apply(name, leaves, dict(keywords), "", 0)
     graph.set_outputs(results, [])
-    return _rlx.Program(graph, config.device, config.threads)
+    return _compiled(graph, there)
 
 
 def _frozen(value):
@@ -97,20 +111,21 @@ def apply(name, operands, keywords):
     for a in arrays:
         if isinstance(a, _rlx.Tracer):
             raise _rlx.Error(f"{name}: a value of a function that has been traced was kept and used outside of it")
+    there = _any_there(arrays)
     if any(isinstance(v, _rlx.Graph) for v in keywords.values()):
         graph = _rlx.Graph(name)
         leaves = [graph.input(f"x{i}", a.dtype, a.shape) for i, a in enumerate(arrays)]
         graph.set_outputs(graph.apply(name, leaves, keywords, *_user_line()), [])
-        return _rlx.Program(graph, config.device, config.threads).run(arrays)
+        return _run(_compiled(graph, there), arrays)
     key = tuple(sorted((k, _frozen(v)) for k, v in keywords.items() if v is not None))
     try:
-        program = _single(name, key, tuple((a.dtype, a.shape) for a in arrays))
+        program = _single(name, key, tuple((a.dtype, a.shape) for a in arrays), there)
     except TypeError:  # an argument without a hash
         graph = _rlx.Graph(name)
         leaves = [graph.input(f"x{i}", a.dtype, a.shape) for i, a in enumerate(arrays)]
         graph.set_outputs(graph.apply(name, leaves, keywords, *_user_line()), [])
-        program = _rlx.Program(graph, config.device, config.threads)
-    return program.run(arrays)
+        program = _compiled(graph, there)
+    return _run(program, arrays)
 
 
 def apply_one(name, operands, keywords):
@@ -194,7 +209,8 @@ def call_graph(graph, values):
     trace = _innermost(values)
     if trace is not None:
         return trace.graph.inline(graph, [trace.value(v if isinstance(v, _rlx.Tracer) else as_array(v)) for v in values])
-    return _rlx.Program(graph, config.device, config.threads).run([as_array(v) for v in values])
+    arrays = [as_array(v) for v in values]
+    return _run(_compiled(graph, _any_there(arrays)), arrays)
 
 
 def _type_of(x):
@@ -216,11 +232,12 @@ class _Arguments:
         dynamic = [a for i, a in enumerate(args) if i not in static]
         leaves, self.structure = _tree.flatten((dynamic, kwargs))
         self.leaves = [x if isinstance(x, _rlx.Tracer) else as_array(x) for x in leaves]
+        self.there = _any_there(self.leaves)
         self.count = len(args)
 
     def key(self):
-        return (self.structure, tuple(_type_of(x) for x in self.leaves), self.static, self.named, config.device,
-                config.threads)
+        return (self.structure, tuple(_type_of(x) for x in self.leaves), self.static, self.named, self.there,
+                config.device, config.threads)
 
     def rebuild(self, leaves):
         dynamic, kwargs = _tree.unflatten(self.structure, leaves)
@@ -271,12 +288,12 @@ def jit(function=None, *, static_argnums=(), static_argnames=()):
         if traced.captured:
             raise _rlx.Error(f"{_name_of(function)}: it uses values of another traced function, which has ended")
         if entry[1] is None:
-            entry[1] = _rlx.Program(traced.graph, config.device, config.threads)
+            entry[1] = _compiled(traced.graph, arguments.there)
             plain = not kwargs and not static and all(is_array(a) for a in args)
             if plain:
                 finish = None if traced.structure is _tree.Leaf else functools.partial(_tree.unflatten, traced.structure)
                 compiled._add(arguments.leaves, entry[1], finish)
-        return _tree.unflatten(traced.structure, entry[1].run(arguments.leaves))
+        return _tree.unflatten(traced.structure, _run(entry[1], arguments.leaves))
 
     def inspected(args, kwargs):
         return traced_for(_Arguments(args, kwargs, static, static_names))

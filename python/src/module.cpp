@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "python/src/array.h"
+#include "python/src/device_array.h"
 #include "python/src/graph.h"
 #include "rlx/base/error.h"
 #include "rlx/base/pool.h"
@@ -57,5 +58,6 @@ NB_MODULE(_rlx, m) {
   rlx::python::bind_graph(m);
   rlx::python::bind_transforms(m);
   rlx::python::bind_functions(m);
+  rlx::python::bind_device_array(m);
   rlx::python::bind_models(m);
 }

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "rlx/runtime/core.h"
+#include "rlx/runtime/devices.h"
 
 namespace rlx {
 namespace {
@@ -35,6 +36,15 @@ DlType type_to(DType t) {
   throw invalid("dlpack: ", t, " has no type there");
 }
 
+std::byte* bytes_of(const DlTensor& t) { return static_cast<std::byte*>(t.data) + t.byte_offset; }
+
+const backend::Memory& memory_of(const DlTensor& t) {
+  if (t.device.id != 0 || (t.device.type != kHost && t.device.type != kCuda))
+    throw invalid("dlpack: a tensor on device (", t.device.type, ", ", t.device.id, "); (", kHost,
+                  ", 0), the host, or (", kCuda, ", 0), the first GPU, expected");
+  return t.device.type == kHost ? backend::host_memory() : device_named("cuda").memory();
+}
+
 bool is_row_major(const DlTensor& t) {
   if (t.strides == nullptr) return true;
   int64_t step = 1;
@@ -45,7 +55,7 @@ bool is_row_major(const DlTensor& t) {
   return true;
 }
 
-Shape shape_of(const DlTensor& t, DType dtype) {
+Shape shape_as(const DlTensor& t, DType dtype) {
   Dims dims;
   for (int i = 0; i < t.rank; ++i) dims.push_back(t.dims[i]);
   return {dtype, dims};
@@ -62,7 +72,7 @@ std::string problem_of(const DlInput& in, const Shape& declared, int32_t device)
     return cat("'", in.name, "' has a type that is not known: code ", int(t.type.code), ", ",
                int(t.type.bits), " bits, ", t.type.lanes, " lanes");
   if (!is_row_major(t)) return cat("'", in.name, "' is strided; it must be dense and row-major");
-  const Shape given = shape_of(t, *dtype);
+  const Shape given = shape_as(t, *dtype);
   bool fits = given.dtype() == declared.dtype() && given.rank() == declared.rank();
   for (int i = 0; fits && i < given.rank(); ++i)
     fits = declared.dim(i).is_symbolic() || declared.dim(i) == given.dim(i);
@@ -93,6 +103,35 @@ DlTensorOwner held(backend::Block block, const Shape& shape, int32_t device) {
 }
 
 }  // namespace
+
+Shape shape_of(const DlTensor& t) {
+  const auto dtype = dtype_from(t.type);
+  if (!dtype)
+    throw invalid("dlpack: no element type for code ", int(t.type.code), " of ", int(t.type.bits), " bits, ",
+                  t.type.lanes, " lanes");
+  return shape_as(t, *dtype);
+}
+
+DlTensorOwner on_device(const Literal& value, std::string_view device) {
+  const backend::Memory& memory = device_named(device).memory();
+  const size_t bytes = value.bytes().size();
+  backend::Block block(memory, bytes);
+  memory.upload(block.get(), value.bytes().data(), bytes);
+  return held(std::move(block), value.shape(), memory.on_host() ? kHost : kCuda);
+}
+
+Literal on_host(const DlTensor& t) {
+  if (!is_row_major(t)) throw invalid("dlpack: a tensor is strided; it must be dense and row-major");
+  Literal out = Literal::zeros(shape_of(t));
+  memory_of(t).download(out.mutable_bytes().data(), bytes_of(t), out.bytes().size());
+  return out;
+}
+
+// A copy of the driver, which is one of that stream, ends behind what it was asked for before.
+void wait_for(const DlTensor& t) {
+  std::byte first;
+  if (shape_of(t).elements() > 0) memory_of(t).download(&first, bytes_of(t), 1);
+}
 
 DeviceCall::DeviceCall(const ir::Graph& graph, const ir::NamedLiterals& weights,
                        const CompileOptions& options)
@@ -129,8 +168,8 @@ std::vector<DlTensorOwner> DeviceCall::run(std::span<const DlInput> inputs) {
       problems.push_back(std::move(why));
       continue;
     }
-    shapes[*leaf] = shape_of(in.value, *dtype_from(in.value.type));
-    leaves[*leaf] = static_cast<std::byte*>(in.value.data) + in.value.byte_offset;
+    shapes[*leaf] = shape_as(in.value, *dtype_from(in.value.type));
+    leaves[*leaf] = bytes_of(in.value);
   }
   if (!problems.empty()) throw invalid("dlpack: ", join(problems, "; "));
   const auto instance = core_->instance(shapes);

@@ -53,6 +53,15 @@ struct DlDeleter {
 };
 using DlTensorOwner = std::unique_ptr<DlManagedTensor, DlDeleter>;
 
+/// The type of a tensor; a user error where there is none for its elements.
+Shape shape_of(const DlTensor&);
+/// A copy on a device of rlx/runtime/devices.h.
+DlTensorOwner on_device(const Literal&, std::string_view device);
+/// A copy on the host, once what the default stream of the tensor's device was asked for is done. The tensor is dense and row-major.
+Literal on_host(const DlTensor&);
+/// Waits for that stream alone.
+void wait_for(const DlTensor&);
+
 struct DlInput {
   std::string_view name;
   const DlTensor& value;
