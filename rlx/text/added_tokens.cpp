@@ -89,9 +89,8 @@ void AddedTokens::split(std::string_view text, bool after, bool special, std::ve
         if (!(classes[c.code] & kSpace)) break;
         end += c.length;
       }
-      at = end;
     }
-    begin = std::max(begin, done);
+    // Spaces taken here may hold further tokens, which count too: the search goes on behind the token itself.
     if (done < begin) parts.push_back({{uint32_t(done), uint32_t(begin)}, -1});
     parts.push_back({{uint32_t(begin), uint32_t(end)}, token.id});
     done = end;

@@ -160,12 +160,16 @@ void Bpe::first_symbols(std::string_view word, std::vector<Token>& symbols) cons
       continue;
     }
     if (options_.byte_fallback) {
-      bool complete = true;
-      for (uint32_t k = range.begin; k < range.end; ++k)
-        complete &= byte_tokens_[static_cast<unsigned char>(word[k])] >= 0;
-      if (complete) {
-        for (uint32_t k = range.begin; k < range.end; ++k)
-          symbols.push_back({byte_tokens_[static_cast<unsigned char>(word[k])], {k, k + 1}});
+      // The bytes of affixes are spelled too.
+      const std::string_view bytes = affixes_ ? std::string_view(spelled) : word.substr(range.begin, length);
+      const auto token_of = [&](char c) { return byte_tokens_[static_cast<unsigned char>(c)]; };
+      if (std::all_of(bytes.begin(), bytes.end(), [&](char c) { return token_of(c) >= 0; })) {
+        uint32_t k = range.begin;
+        for (const char c : bytes) {
+          const uint32_t next = std::min(k + 1, range.end);
+          symbols.push_back({token_of(c), {k, next}});
+          k = next;
+        }
         continue;
       }
     }

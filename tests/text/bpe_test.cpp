@@ -144,6 +144,13 @@ TEST(Bpe, characters_without_a_token_cut_a_word_only_where_bytes_stand_in) {
   for (int i = 0; i < 40; ++i)
     expected.insert(expected.end(), {2, 3 + 0xE4, 3 + 0xB8, 3 + 0xAD, 3 + 0xC3, 3 + 0xA9});
   EXPECT_EQ(fallback.encode(word).ids, expected);
+
+  // What is spelled in bytes is the character with its suffix, as in Hugging Face tokenizers 0.23.
+  const Tokenizer suffixed = Tokenizer::from_json(
+      R"({"model":{"type":"BPE","byte_fallback":true,"end_of_word_suffix":"</w>","vocab":{)" + bytes +
+      R"(},"merges":["a b"]}})");
+  EXPECT_EQ(suffixed.encode("ab\xC3\xA9").ids,
+            (std::vector<TokenId>{2, 3 + 0xC3, 3 + 0xA9, 3 + '<', 3 + '/', 3 + 'w', 3 + '>'}));
 }
 
 TEST(Bpe, an_unbroken_text_is_the_same_in_one_piece_and_through_the_windows) {

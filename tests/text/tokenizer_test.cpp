@@ -42,6 +42,16 @@ TEST(Tokenizer, added_tokens_keep_their_flags) {
   EXPECT_EQ(t.decode(Ids{0, 9, 1}, {.skip_special = false}), "a <x> b");
 }
 
+// Spaces that a token takes from its right may be tokens themselves; they count, as in Hugging Face tokenizers 0.23.
+TEST(Tokenizer, tokens_in_spaces_that_another_takes_are_found) {
+  const Tokenizer t = Tokenizer::from_json(
+      R"({"added_tokens":[{"id":2,"content":"  ","rstrip":true,"normalized":false}],
+          "model":{"type":"BPE","vocab":{"a":0," ":1},"merges":[]}})");
+  EXPECT_EQ(ids(t, "a  a"), (Ids{0, 2, 0}));
+  EXPECT_EQ(ids(t, "a   a"), (Ids{0, 2, 0}));
+  EXPECT_EQ(ids(t, "a    a"), (Ids{0, 2, 2, 0}));
+}
+
 // GPT-NeoX has added tokens of several spaces; the answers are those of Hugging Face tokenizers 0.23.
 TEST(Tokenizer, offsets_of_added_spaces_are_trimmed_with_those_of_the_vocabulary) {
   const Tokenizer t = Tokenizer::from_json(
