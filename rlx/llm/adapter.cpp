@@ -22,20 +22,33 @@ Literal as_f32(const io::TensorView& t) {
 }
 
 // Settings of PEFT that change nothing when they have these values, or that only say how the adapter was trained.
-constexpr std::string_view kTrainingOnly[] = {"auto_mapping",      "base_model_name_or_path",
-                                              "inference_mode",    "init_lora_weights",
-                                              "lora_dropout",      "peft_type",
-                                              "peft_version",      "revision",
-                                              "task_type",         "target_modules",
-                                              "target_parameters", "exclude_modules",
-                                              "layers_pattern",    "layers_to_transform",
-                                              "megatron_core",     "megatron_config",
-                                              "loftq_config",      "eva_config",
-                                              "corda_config",      "lora_ga_config",
-                                              "qalora_group_size", "ensure_weight_tying",
-                                              "runtime_config",    "r",
-                                              "lora_alpha",        "use_rslora",
-                                              "alpha_pattern",     "rank_pattern",
+constexpr std::string_view kTrainingOnly[] = {"auto_mapping",
+                                              "base_model_name_or_path",
+                                              "inference_mode",
+                                              "lora_dropout",
+                                              "peft_type",
+                                              "peft_version",
+                                              "revision",
+                                              "task_type",
+                                              "target_modules",
+                                              "target_parameters",
+                                              "exclude_modules",
+                                              "layers_pattern",
+                                              "layers_to_transform",
+                                              "megatron_core",
+                                              "megatron_config",
+                                              "loftq_config",
+                                              "eva_config",
+                                              "corda_config",
+                                              "lora_ga_config",
+                                              "qalora_group_size",
+                                              "ensure_weight_tying",
+                                              "runtime_config",
+                                              "r",
+                                              "lora_alpha",
+                                              "use_rslora",
+                                              "alpha_pattern",
+                                              "rank_pattern",
                                               "fan_in_fan_out"};
 // These must be off.
 constexpr std::string_view kMustBeOff[] = {"lora_bias",
@@ -51,14 +64,23 @@ constexpr std::string_view kMustBeOff[] = {"lora_bias",
                                            "monteclora_config",
                                            "velora_config"};
 
-bool is_off(JsonView v) {
-  return v.is_null() || (v.kind() == JsonKind::boolean && !v.boolean()) ||
-         ((v.is_array() || v.is_object()) && v.size() == 0);
-}
-
 template <size_t N>
 bool listed(const std::string_view (&names)[N], std::string_view name) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
+// Ways to start that change the weights beside the adapter too (pissa, olora, corda, loftq, lora_ga): PEFT does it again when it
+// loads the adapter, and without that the adapter is for other weights.
+constexpr std::string_view kStartsAlone[] = {"gaussian", "orthogonal", "eva"};
+
+bool starts_alone(JsonView v) {
+  return v.is_null() || v.kind() == JsonKind::boolean ||
+         (v.kind() == JsonKind::string && listed(kStartsAlone, v.string()));
+}
+
+bool is_off(JsonView v) {
+  return v.is_null() || (v.kind() == JsonKind::boolean && !v.boolean()) ||
+         ((v.is_array() || v.is_object()) && v.size() == 0);
 }
 
 void check_peft(const Json& config) {
@@ -68,6 +90,12 @@ void check_peft(const Json& config) {
     if (listed(kTrainingOnly, key)) continue;
     if (key == "bias" && v.string() == "none") continue;
     if (listed(kMustBeOff, key) && is_off(v)) continue;
+    if (key == "init_lora_weights") {
+      if (starts_alone(v)) continue;
+      throw v.error("is ", v.text(),
+                    ", which changes weights of the model too; an adapter that PEFT saved with ",
+                    "path_initial_model_for_weight_conversion stands alone");
+    }
     throw v.error("is ", v.text(), ", which is not supported");
   }
 }
@@ -160,11 +188,13 @@ void Adapter::read_peft(const io::ModelFile& file, const Json& config) {
   for (const auto& [module, h] :
        halves_of(file, path_, "base_model.model.", ".lora_A.weight", ".lora_B.weight")) {
     check_halves(h, module, path_);
-    const double own = pattern_value(config, "alpha_pattern", module, alpha);
+    const std::string target =
+        is_joined_module(module) ? joined_parameter(module, parameters, path_) : module;
+    const double own = pattern_value(config, "alpha_pattern", target, alpha);
     const auto scale = [&](int64_t rank) { return own / (root ? std::sqrt(double(rank)) : double(rank)); };
     if (is_joined_module(module)) {
-      const auto rank = int64_t(pattern_value(config, "rank_pattern", module, config.at("r").real()));
-      parts_.merge(parts_of_joined(module, as_f32(*h.a), as_f32(*h.b), rank, scale(rank), parameters, path_));
+      const auto rank = int64_t(pattern_value(config, "rank_pattern", target, config.at("r").real()));
+      parts_.merge(parts_of_joined(target, as_f32(*h.a), as_f32(*h.b), rank, scale(rank), path_));
     } else {
       parts_[module + ".weight"] = {as_f32(*h.a), as_f32(*h.b), scale(h.b->dims.back())};
     }

@@ -8,7 +8,8 @@
 namespace rlx::llm {
 namespace {
 
-constexpr std::string_view kExperts = ".experts.", kNumber = "{e}";
+constexpr std::string_view kExperts = ".experts.", kNumber = "{e}", kGateUp = "gate_up_proj",
+                           kDown = "down_proj";
 constexpr int64_t kMostExperts = 1 << 16;
 
 struct ExpertName {
@@ -77,23 +78,28 @@ bool is_joined_module(std::string_view module) {
   return module.ends_with(".experts") || module.ends_with(".experts.base_layer");
 }
 
-Adapter::Parts parts_of_joined(std::string_view module, const Literal& a, const Literal& b, int64_t rank,
-                               double scale, const std::vector<std::string>& targets, std::string_view path) {
+std::string joined_parameter(std::string_view module, const std::vector<std::string>& targets,
+                             std::string_view path) {
   const auto aims_at = [&](std::string_view parameter) {
     return std::any_of(targets.begin(), targets.end(), [&](const std::string& t) {
       return t == parameter || (t.ends_with(parameter) && t[t.size() - parameter.size() - 1] == '.');
     });
   };
-  const bool up = aims_at("gate_up_proj"), down = aims_at("down_proj");
+  const bool up = aims_at(kGateUp), down = aims_at(kDown);
   const bool inner = module.ends_with(".base_layer");
   if (inner ? !(up && down) : !(up || down))
     throw invalid("adapter '", path, "': which weights of its experts '", module,
                   "' is for is not told; target_parameters with gate_up_proj or down_proj expected");
-  const bool is_down = !inner && down;
+  return cat(inner ? module.substr(0, module.rfind('.')) : module, ".", !inner && down ? kDown : kGateUp);
+}
+
+Adapter::Parts parts_of_joined(std::string_view parameter, const Literal& a, const Literal& b, int64_t rank,
+                               double scale, std::string_view path) {
+  const bool is_down = parameter.ends_with(kDown);
   const int64_t rows = a.shape().dim(0).value(), in = a.shape().dim(1).value(),
                 out = b.shape().dim(0).value();
   if (rank < 1 || rows % rank != 0 || b.shape().dim(1).value() != rows || (!is_down && out % 2 != 0))
-    throw invalid("adapter '", path, "': '", module, "' has halves of [", rows, ", ", in, "] and [", out,
+    throw invalid("adapter '", path, "': '", parameter, "' has halves of [", rows, ", ", in, "] and [", out,
                   ", ", b.shape().dim(1).value(), "], which are none of experts of rank ", rank);
   const int64_t experts = rows / rank;
   const auto values = b.data<float>();
@@ -108,7 +114,7 @@ Adapter::Parts parts_of_joined(std::string_view module, const Literal& a, const 
     return Adapter::Part{filled({experts, rank, in}, {from_a.begin(), from_a.end()}),
                          filled({experts, count, rank}, std::move(v)), scale};
   };
-  const std::string front = cat(inner ? module.substr(0, module.rfind('.')) : module, ".", kNumber, ".");
+  const std::string front = cat(parameter.substr(0, parameter.rfind('.')), ".", kNumber, ".");
   if (is_down) return {{front + "down_proj.weight", part(0, out)}};
   return {{front + "gate_proj.weight", part(0, out / 2)}, {front + "up_proj.weight", part(out / 2, out / 2)}};
 }

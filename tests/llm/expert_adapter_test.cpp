@@ -238,8 +238,9 @@ TEST(ExpertAdapter, JoinedParameters) {
   RLX_REQUIRE_DATA("checkpoints/qwen3_moe");
   const Scratch scratch;
   const std::string layer = "model.layers.1.mlp.experts", front = "base_model.model." + layer;
-  const int64_t experts = 8, rank = 4;
-  for (const bool with_down : {false, true}) {
+  const int64_t experts = 8;
+  // Of rank 4, or of another that a pattern gives the parameter, with an alpha for the same scale.
+  for (const auto& [with_down, rank] : {std::pair<bool, int64_t>{false, 4}, {true, 4}, {true, 6}}) {
     Changed files("qwen3_moe");
     Tensors pairs;
     const auto put = [&](const std::string& module, const Joined& j) {
@@ -248,16 +249,34 @@ TEST(ExpertAdapter, JoinedParameters) {
     };
     put(with_down ? front + ".base_layer" : front,
         joined(files, {layer + ".{e}.gate_proj", layer + ".{e}.up_proj"}, experts, rank));
-    if (with_down) put(front, joined(files, {layer + ".{e}.down_proj"}, experts, rank));
-    const char* const targets =
+    if (with_down) put(front, joined(files, {layer + ".{e}.down_proj"}, experts, 4));
+    std::string targets =
         with_down ? R"(, "target_parameters": ["mlp.experts.down_proj", "mlp.experts.gate_up_proj"])"
                   : R"(, "target_parameters": ["mlp.experts.gate_up_proj"])";
+    if (rank != 4)
+      targets += cat(R"(, "rank_pattern": {".*\\.gate_up_proj": )", rank,
+                     R"(}, "alpha_pattern": {".*\\.gate_up_proj": )", 2 * rank, "}");
     const Adapter adapter = Adapter::open(peft(scratch, pairs, targets));
     expect_close(logits_of(models::open_model(files.folder), &adapter),
                  logits_of(models::open_model(files.merged(scratch)), nullptr));
     EXPECT_NE(test::message_of([&] { Adapter::open(peft(scratch, pairs)); }).find("is not told"),
               std::string::npos);
   }
+}
+
+// PiSSA and its like take their start out of the model's weights, when they are trained and again when they are loaded.
+TEST(Adapter, OneThatChangesTheModelIsRefused) {
+  const Scratch scratch;
+  const Tensors pairs{{"base_model.model.q.lora_A.weight", sampled({4, 8}, 1)},
+                      {"base_model.model.q.lora_B.weight", sampled({8, 4}, 2)}};
+  const auto message = [&](const std::string& start) {
+    return test::message_of(
+        [&] { Adapter::open(peft(scratch, pairs, R"(, "init_lora_weights": )" + start)); });
+  };
+  for (const char* start : {"true", "false", "null", "\"gaussian\"", "\"orthogonal\"", "\"eva\""})
+    EXPECT_EQ(message(start), "no error") << start;
+  for (const char* start : {"\"pissa\"", "\"pissa_niter_4\"", "\"olora\"", "\"corda\"", "\"loftq\""})
+    EXPECT_NE(message(start).find(cat("init_lora_weights is ", start)), std::string::npos) << message(start);
 }
 
 TEST(ExpertAdapter, WhatDoesNotFitIsRefused) {
