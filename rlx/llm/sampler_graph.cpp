@@ -50,7 +50,9 @@ Candidates filtered(Settings& s, const Tensor& x, int64_t shortlist) {
   Tensor p = (values - largest).exp();
   p = logical_or(limit.le(0), rank < limit).where(p, 0.0);
   const Tensor before = p.cumsum(1, true);
-  p = (before < s.of_row("top_p") * p.sum({1}, true)).where(p, 0.0);
+  // From 1 on nothing is cut: what is too small for the sum in f32 to grow is still a candidate.
+  const Tensor share = s.of_row("top_p");
+  p = logical_or(share.ge(1.0), before < share * p.sum({1}, true)).where(p, 0.0);
   p = (p >= s.of_row("min_p") * p.narrow(1, 0, 1)).where(p, 0.0);
   return {p, ids};
 }

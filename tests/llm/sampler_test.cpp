@@ -80,6 +80,20 @@ std::vector<float> random_logits(size_t n, unsigned seed) {
   return x;
 }
 
+// Candidates below 2^-24 of all are not counted in a sum of f32; only a filter that is asked for takes them out.
+TEST(Sampler, FiltersThatAreOffKeepTheUnlikely) {
+  std::vector<float> logits(40);
+  for (size_t i = 0; i < logits.size(); ++i) logits[i] = -float(i);
+  Sampler sampler(40);
+  const auto kept = [&](const Sampling& s) {
+    sampler.choose(logits, {.sampling = &s});
+    return sampler.distribution().size();
+  };
+  EXPECT_EQ(kept({.top_k = 30}), 30u);
+  EXPECT_EQ(kept({.top_k = 40, .min_p = 1e-15}), 35u);  // e^-34 is above 1e-15, e^-35 below
+  EXPECT_EQ(kept({.top_k = 30, .top_p = 0.9}), 3u);
+}
+
 TEST(Sampler, DrawsFollowTheDistribution) {
   const std::vector<float> logits = random_logits(40, 3);
   Sampler sampler(40);
