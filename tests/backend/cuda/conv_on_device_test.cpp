@@ -215,6 +215,11 @@ TEST_F(ConvOnDevice, rings_gradients) {
   const test::Untried on;
   compare(kGradients, "bf16");
 }
+TEST_F(ConvOnDevice, turned_f32) {
+  const test::Untried on;
+  for (const char* type : {"f32", "f64"}) compare(kGradients, type);
+  compare(kRings, "f32");
+}
 TEST_F(ConvOnDevice, rings_large) {
   const test::Untried on;
   compare(kLarge, "bf16");

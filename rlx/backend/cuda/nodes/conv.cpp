@@ -12,6 +12,7 @@
 #include "rlx/backend/cuda/kernels/matrix_groups.h"
 #include "rlx/backend/cuda/nodes/conv_rings.h"
 #include "rlx/backend/cuda/nodes/conv_tiles.h"
+#include "rlx/backend/cuda/nodes/conv_turn.h"
 
 namespace rlx::cuda {
 namespace {
@@ -40,8 +41,9 @@ ConvPlan plan_conv_tiles(const Device& device, const ConvPart& p, const ConvResu
   const bool direct = is_direct(p, t);
   const auto flag = [](bool b) { return b ? "true" : "false"; };
   const std::string head =
-      conv_head(p, results,
-                cat("constexpr bool kAlong = ", flag(t.along), ", kAcross = false, kTurned = ", flag(!t.matrix_units),
+      conv_head(t.sideways ? with_turned_x(p, Turned::images) : p, results,
+                cat("constexpr bool kAlong = ", flag(t.along), ", kAcross = ", flag(t.sideways),
+                    ", kSideways = ", flag(t.sideways), ", kTurned = ", flag(!t.matrix_units),
                     ", kDirect = ", flag(direct), ";\nconstexpr int kSub = ", t.sub, ", kChunk = 0, kSlice = ", t.slice,
                     ", kSplits = ", t.splits, ";\nconstexpr u32 kRows = ", t.rows, ";\n"));
   const std::string tile =
@@ -50,6 +52,11 @@ ConvPlan plan_conv_tiles(const Device& device, const ConvPart& p, const ConvResu
           kMatrixFragments);
   const std::string slices = t.matrix_units ? cat(kConvPieces, kConvResults, kConvSlices) : "";
   ConvPlan plan;
+  if (t.sideways) {
+    plan.x = Turned::images;
+    plan.turned = size_t(turned_elements(p, plan.x)) * dtype_size(p.dtype);
+    if (p.turned != plan.x) plan.launches.push_back(turn_launch(device, p, plan.x, results));
+  }
   if (!direct) {
     plan.packed = size_t(t.packed(p)) * dtype_size(p.dtype);
     plan.launches.push_back({device.functions().get({"conv_pack", head + kConvPack}),
@@ -66,14 +73,15 @@ ConvPlan plan_conv_tiles(const Device& device, const ConvPart& p, const ConvResu
                            {t.tiles(p), p.groups, t.splits},
                            {t.threads},
                            size_t(t.shared),
-                           {ConvArg::x, direct ? ConvArg::w : ConvArg::packed, ConvArg::y, ConvArg::sums}});
-  if (t.splits > 1) plan.launches.push_back(conv_sum(device, p.groups * p.outputs * p.positions(), head));
-  plan.sums = conv_sum_bytes(p, t.splits);
+                           {t.sideways ? ConvArg::turned : ConvArg::x,
+                            direct ? ConvArg::w : ConvArg::packed, ConvArg::y, ConvArg::sums}});
+  if (t.splits > 1) plan.launches.push_back(conv_sum(device, p.groups * p.outputs * t.columns(p), head));
+  plan.sums = conv_sum_bytes(p, t.columns(p), t.splits);
   plan.note =
       cat(t.groups         ? "groups of warps, "
           : t.matrix_units ? "matrix units, "
                            : "",
-          "tiles of ", t.m, " x ", t.n, t.along ? ", lanes along terms" : "",
+          "tiles of ", t.m, " x ", t.n, t.sideways ? ", x turned" : t.along ? ", lanes along terms" : "",
           t.splits > 1 ? cat(", terms in ", t.splits, " parts") : "", direct ? "" : ", packed weights");
   return plan;
 }

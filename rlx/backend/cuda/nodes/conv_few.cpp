@@ -72,7 +72,7 @@ ConvPlan plan_long(const Device& device, const ConvPart& p, const ConvResults& r
                     0,
                     {ConvArg::x, ConvArg::w, ConvArg::y, ConvArg::sums}}};
   if (splits > 1) plan.launches.push_back(conv_sum(device, p.groups * p.outputs * p.positions(), head));
-  plan.sums = conv_sum_bytes(p, splits);
+  plan.sums = conv_sum_bytes(p, p.positions(), splits);
   plan.note =
       cat("a block for the results of one channel", splits > 1 ? cat(", terms in ", splits, " parts") : "");
   return plan;

@@ -7,25 +7,13 @@
 #include "rlx/backend/cuda/kernels/conv_pieces.h"
 #include "rlx/backend/cuda/kernels/conv_results.h"
 #include "rlx/backend/cuda/kernels/conv_rings.h"
-#include "rlx/backend/cuda/kernels/conv_turn.h"
 #include "rlx/backend/cuda/kernels/matrix_groups.h"
 #include "rlx/backend/cuda/nodes/conv_tiles.h"
+#include "rlx/backend/cuda/nodes/conv_turn.h"
 #include "rlx/backend/cuda/nodes/untried.h"
 
 namespace rlx::cuda {
 namespace {
-
-int64_t padded(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
-
-// Whether the elements of an image of these extents are neighbours.
-bool is_run(const ConvPart::Strides& s, const Axes& extents) {
-  int64_t next = 1;
-  for (size_t d = 3; d-- > 0;) {
-    if (extents[d] != 1 && s.axis[d] != next) return false;
-    next *= extents[d];
-  }
-  return true;
-}
 
 // How many elements of an image that is a run may be copied at once: 8, 4, or 1 where that is no gain.
 int64_t run_in_image(const ConvPart::Strides& s, const Axes& extents) {
@@ -55,25 +43,6 @@ bool is_channels_last(const ConvPart& p) {
          whole(1) && whole(2);
 }
 
-// x as kConvTurn leaves it: [outer][image][inner].
-struct TurnedSizes {
-  int64_t inner, outer;
-  int64_t elements(const ConvPart& p) const { return outer * product_of(p.x) * padded(inner, 8); }
-};
-TurnedSizes turned_sizes(const ConvPart& p, Turned how) {
-  const int64_t channels = p.groups * p.inputs;
-  return how == Turned::channels ? TurnedSizes{channels, p.batch} : TurnedSizes{p.batch, channels};
-}
-
-void turn(ConvForm& f, Turned how) {
-  ConvPart& p = f.part;
-  const int64_t inner = padded(turned_sizes(p, how).inner, 8), image = product_of(p.x) * inner;
-  const bool channels = how == Turned::channels;
-  p.xs = {.outer = channels ? image : 1, .channel = channels ? 1 : image};
-  p.xs.axis = {p.x[1] * p.x[2] * inner, p.x[2] * inner, inner};
-  f.x = how;
-}
-
 constexpr int64_t kMostElements = int64_t(1) << 30;  // offsets have 32 bits
 
 }  // namespace
@@ -92,9 +61,9 @@ std::optional<ConvForm> form_of(const ConvPart& p) {
       f.run = run;
     } else {
       if (p.batch < 8 && p.batch * product_of(p.y) < 64) return std::nullopt;  // most of a tile would be empty
-      if (turned_sizes(p, Turned::images).elements(p) > kMostElements) return std::nullopt;
+      if (turned_elements(p, Turned::images) > kMostElements) return std::nullopt;
       f.sideways = f.across = true;
-      turn(f, Turned::images);
+      f.x = Turned::images, f.part = with_turned_x(p, f.x);
     }
     f.run_w = run_in_image(p.ws, p.w);
     f.direct = f.run_w > 1;
@@ -109,8 +78,8 @@ std::optional<ConvForm> form_of(const ConvPart& p) {
   }
   f.chunked = p.inputs % 64 == 0;
   if (is_channels_last(p)) return f;
-  if (turned_sizes(p, Turned::channels).elements(p) > kMostElements) return std::nullopt;
-  turn(f, Turned::channels);
+  if (turned_elements(p, Turned::channels) > kMostElements) return std::nullopt;
+  f.x = Turned::channels, f.part = with_turned_x(p, f.x);
   return f;
 }
 
@@ -198,37 +167,6 @@ std::string multiply_text(int64_t n, DType type, bool turned) {
              " : \"l\"(a), \"l\"(b), \"r\"(more));\n}\n");
 }
 
-// x and w of the node, p with their strides there, as the rings read them; `constants` are those of the form.
-ConvLaunch turn_launch(const Device& device, const ConvPart& p, const ConvForm& f, const RingTiling& t,
-                       const ConvResults& results, const std::string& constants) {
-  const bool turns = f.x != p.turned && f.x != Turned::no, packs = !f.direct, channels = f.x != Turned::images;
-  const auto [inner, outer] = turned_sizes(p, f.x);
-  const int64_t tile = std::min<int64_t>(padded(inner, 8), 64), flat = 4096 / tile / 64 * 64;
-  const int64_t wide = (product_of(p.x) + flat - 1) / flat, tall = (padded(inner, 8) + tile - 1) / tile;
-  int64_t each = 1;  // elements of x that are read at once
-  if (is_run(p.xs, p.x)) {
-    for (const int64_t n : {8, 4, 2}) {
-      if (each == 1 && product_of(p.x) % n == 0 && p.xs.outer % n == 0 && p.xs.channel % n == 0) each = n;
-    }
-  }
-  const int64_t taps = f.chunked && p.taps() <= 32 ? p.taps() : 1;  // of a block that packs
-  const int64_t turn_blocks = turns ? wide * tall * outer : 0,
-                pack_blocks = packs ? t.slices / taps * (t.rows / 8) * p.groups : 0;
-  const std::string head = conv_head(
-      p, results,
-      cat(constants, "constexpr int kInnerStride = ", channels ? p.xs.channel : p.xs.outer,
-          ", kOuterStride = ", channels ? p.xs.outer : p.xs.channel, ";\nconstexpr bool kRowsFirst = ",
-          std::abs(p.ws.outer) < std::abs(p.ws.channel) ? "true" : "false", ";\nconstexpr u32 kPackTaps = ", taps,
-          ", kTurnBlocks = ", turn_blocks, ", kTurnWide = ", wide, ", kTurnTall = ", tall, ", kInner = ", inner,
-          ", kInnerPadded = ", padded(inner, 8), ", kTileInner = ", tile, ", kTileFlat = ", flat, ", kWide = ", each,
-          ";\n"));
-  return {device.functions().get({"conv_turn", head + kConvTurn}),
-          {turn_blocks + pack_blocks},
-          {256},
-          0,
-          {ConvArg::x, ConvArg::turned, ConvArg::w, ConvArg::packed}};
-}
-
 }  // namespace
 
 std::optional<ConvPlan> plan_conv_rings(const Device& device, const ConvPart& p, const ConvResults& results) {
@@ -242,16 +180,18 @@ std::optional<ConvPlan> plan_conv_rings(const Device& device, const ConvPart& p,
   const std::string constants = cat(
       "constexpr bool kAlong = ", flag(f.along), ", kAcross = ", flag(f.across), ", kSideways = ", flag(f.sideways),
       ", kDirect = ", flag(f.direct), ";\nconstexpr int kSub = ", f.along || f.sideways ? 1 : 8,
-      ", kSlice = 64, kChunk = ", f.chunked ? 64 : 0, ", kSplits = ", t.splits, ", kTileM = ", t.m,
+      ", kSlice = 64, kChunk = ", f.chunked ? 64 : 0, ", kSplits = ", t.splits,
       ";\nconstexpr u32 kRows = ", t.rows, ";\n");
   const std::string head = conv_head(f.part, results, constants);
   ConvPlan plan;
   plan.x = f.x;
-  if (f.x != Turned::no) plan.turned = size_t(turned_sizes(p, f.x).elements(p)) * dtype_size(p.dtype);
+  if (f.x != Turned::no) plan.turned = size_t(turned_elements(p, f.x)) * dtype_size(p.dtype);
   if (!f.direct) plan.packed = size_t(p.groups * t.rows * t.slices * 64) * dtype_size(p.dtype);
-  if (!f.direct || f.x != p.turned) {
-    const ConvLaunch turns = turn_launch(device, p, f, t, results, constants);
-    if (turns.grid.x > 0) plan.launches.push_back(turns);
+  const bool turns = f.x != Turned::no && f.x != p.turned;
+  if (f.direct && turns) plan.launches.push_back(turn_launch(device, p, f.x, results));
+  if (!f.direct) {
+    const RingOrder order{.rows = t.rows, .slices = t.slices, .tile = t.m, .taps = f.chunked && p.taps() <= 32 ? p.taps() : 1};
+    plan.launches.push_back(turn_and_pack_launch(device, p, turns ? f.x : Turned::no, order, results, constants));
   }
   const std::string tile =
       cat("constexpr u32 kM = ", t.m, ", kN = ", t.n, ", kStages = ", t.stages, ", kBlocks = ", t.blocks,
@@ -263,10 +203,8 @@ std::optional<ConvPlan> plan_conv_rings(const Device& device, const ConvPart& p,
                            size_t(t.shared()),
                            {f.x != Turned::no ? ConvArg::turned : ConvArg::x, f.direct ? ConvArg::w : ConvArg::packed, ConvArg::y,
                             ConvArg::sums}});
-  if (t.splits > 1) {
-    plan.launches.push_back(conv_sum(device, p.groups * p.outputs * f.columns(), head));
-    plan.sums = size_t(t.splits * p.groups * p.outputs * f.columns()) * 4;
-  }
+  if (t.splits > 1) plan.launches.push_back(conv_sum(device, p.groups * p.outputs * f.columns(), head));
+  plan.sums = conv_sum_bytes(p, f.columns(), t.splits);
   plan.note = cat("rings of ", t.stages, " slices, tiles of ", t.m, " x ", t.n, t.blocks > 1 ? cat(" x ", t.blocks) : "",
                   f.x != Turned::no ? ", x turned" : "", t.splits > 1 ? cat(", terms in ", t.splits, " parts") : "",
                   f.direct ? "" : ", packed weights");

@@ -51,10 +51,8 @@ ConvPlan plan_conv_tiles(const Device&, const ConvPart&, const ConvResults&);
 std::string conv_head(const ConvPart&, const ConvResults&, const std::string& constants);
 /// A launch that adds parts of so many sums in their order, after `head`.
 ConvLaunch conv_sum(const Device&, int64_t sums, const std::string& head);
-inline size_t conv_sum_bytes(const ConvPart& p, int64_t splits) {
-  return splits == 1
-             ? 0
-             : size_t(splits * p.groups * p.outputs * p.positions()) * (p.dtype == DType::f64 ? 8 : 4);
+inline size_t conv_sum_bytes(const ConvPart& p, int64_t columns, int64_t splits) {
+  return splits == 1 ? 0 : size_t(splits * p.groups * p.outputs * columns) * (p.dtype == DType::f64 ? 8 : 4);
 }
 
 /// Groups of few output channels (conv_few.cpp).

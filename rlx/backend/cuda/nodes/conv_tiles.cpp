@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "rlx/backend/cuda/nodes/conv_turn.h"
 #include "rlx/backend/cuda/nodes/untried.h"
 
 namespace rlx::cuda {
@@ -22,7 +23,7 @@ constexpr double kKernelCycles = 5000;  // one more kernel
 double cycles_of_slice(const ConvPart& p, const ConvTiling& t) {
   const double products = double(t.m * t.n * t.slice), numbers = double(t.n * t.slice);
   if (!t.matrix_units)
-    return products / (p.dtype == DType::f64 ? 64 : 128) + numbers * (t.along ? 6 : 3) / 128;
+    return products / (p.dtype == DType::f64 ? 64 : 128) + numbers * (t.sideways ? 1 : t.along ? 6 : 3) / 128;
   const double units = products / (t.groups ? 1900 : 1250), threads = numbers * (t.along ? 7 : 2) / 128;
   const double again = t.groups ? 0 : double(t.threads) / 32 * double(t.warp_m + 32);
   const double way = numbers / 32 * (t.along ? 1.5 : 1) + double(t.m + t.n) + again;
@@ -38,13 +39,11 @@ double cycles_of(const ConvPart& p, const ConvTiling& t, int64_t processors) {
   if (each == 1) cycles *= takes_untried("conv_lanes") && !t.matrix_units ? 2 : t.threads >= 256 ? 1.25 : 1.5;
   if (t.splits > 1) {
     const double bytes =
-        double(p.groups * p.outputs * p.positions()) * double(t.splits) * (p.dtype == DType::f64 ? 16 : 8);
+        double(p.groups * p.outputs * t.columns(p)) * double(t.splits) * (p.dtype == DType::f64 ? 16 : 8);
     cycles += bytes / kBytesEachCycle + kKernelCycles;
   }
   return cycles;
 }
-
-int64_t padded(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
 
 std::vector<ConvTiling> shapes_for(const ConvPart& p, bool hopper) {
   std::vector<ConvTiling> out;
@@ -81,6 +80,12 @@ std::vector<ConvTiling> shapes_for(const ConvPart& p, bool hopper) {
   return out;
 }
 
+// Images are as many as fill pieces of 16 bytes; offsets have 32 bits.
+bool suits_sideways(const ConvPart& p) {
+  constexpr int64_t kMostElements = int64_t(1) << 30;
+  return is_along(p) && p.groups == 1 && p.batch >= 8 && turned_elements(p, Turned::images) <= kMostElements;
+}
+
 }  // namespace
 
 bool is_along(const ConvPart& p) { return p.taps() > product_of(p.y) && p.taps() >= 32; }
@@ -96,13 +101,14 @@ ConvTiling tiling_of(const ConvPart& p, const Processors& processors) {
   double least = -1;
   for (ConvTiling t : shapes_for(p, processors.hopper)) {
     t.along = is_along(p);
+    t.sideways = !t.matrix_units && takes_untried("conv_lanes") && suits_sideways(p);
     const int64_t run = t.matrix_units ? 8 : t.slice * t.n / t.threads;  // neighbouring terms of a thread
     t.sub = 1;
     while (!t.along && t.sub < std::min<int64_t>({p.inputs, run, 8})) t.sub *= 2;
     const int64_t terms = p.taps() * (t.along ? p.inputs : padded(p.inputs, t.sub));
     t.slices = (terms + t.slice - 1) / t.slice;
     t.rows = padded(p.outputs, t.m);
-    const int64_t part = p.groups * p.outputs * p.positions() * (p.dtype == DType::f64 ? 8 : 4);
+    const int64_t part = p.groups * p.outputs * t.columns(p) * (p.dtype == DType::f64 ? 8 : 4);
     for (int64_t splits = 1; splits <= std::min<int64_t>(t.slices, 256);
          splits += std::max<int64_t>(1, splits / 4)) {
       if (splits > 1 && part * splits > kMostParts) break;

@@ -8,6 +8,7 @@ namespace rlx::cuda {
 struct ConvTiling {
   bool matrix_units = false, groups = false;  // groups: those of Hopper, for groups of warps
   bool along = false;      // neighbouring lanes take neighbouring terms (kernels/conv_places.h)
+  bool sideways = false;   // columns are (o, n) of an x that is turned (kernels/conv_fma.h)
   int64_t sub = 1;         // terms with one tap
   int64_t slice = 16;      // terms in shared memory together
   int64_t m = 64, n = 64;  // channels and positions of a tile
@@ -20,7 +21,11 @@ struct ConvTiling {
   int64_t slices = 1;  // of all terms
   int64_t rows = 64;   // output channels of a group in whole tiles
 
-  int64_t tiles(const ConvPart& p) const { return rows / m * ((p.positions() + n - 1) / n); }
+  /// Columns of the product: positions, where they are (o, n) with n in eights.
+  int64_t columns(const ConvPart& p) const {
+    return sideways ? product_of(p.y) * ((p.batch + 7) / 8 * 8) : p.positions();
+  }
+  int64_t tiles(const ConvPart& p) const { return rows / m * ((columns(p) + n - 1) / n); }
   /// Elements of the weights in the order of the tiles.
   int64_t packed(const ConvPart& p) const { return p.groups * rows * slices * slice; }
 };
