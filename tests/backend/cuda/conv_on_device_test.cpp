@@ -75,14 +75,16 @@ constexpr ConvCase kViews[] = {
 // What rings of slices read: eight or four elements at once, of channels, images or terms (kernels/conv_rings.h).
 constexpr ConvCase kRings[] = {
     {"chunks", "x: T[2,128,10,9], w: T[72,128,3,3]", "conv2d(x, w, padding=[1,1])"},
-    {"chunks_with_strides", "x: T[2,64,12,11], w: T[130,64,3,3]", "conv2d(x, w, stride=[2,2], padding=[1,1])"},
+    {"chunks_with_strides", "x: T[2,64,12,11], w: T[130,64,3,3]",
+     "conv2d(x, w, stride=[2,2], padding=[1,1])"},
     {"chunks_in_groups", "x: T[2,128,7,7], w: T[140,64,3,3]", "conv2d(x, w, padding=[1,1], groups=2)"},
     {"points_of_eights", "x: T[3,72,8,8], w: T[80,72,1,1]", "conv2d(x, w)"},
     {"points_of_fours", "x: T[3,64,6,6], w: T[200,64,1,1]", "conv2d(x, w)"},
     {"points_in_groups", "x: T[2,48,4,8], w: T[144,24,1,1]", "conv2d(x, w, groups=2)"},
     {"points_elsewhere", "x: T[3073], w: T[80,16,1,1]",
      "conv2d(reshape(narrow(x, axis=0, start=1, len=3072), shape=(1,16,12,16)), w)"},
-    {"volume_of_chunks", "x: T[1,64,4,5,6], w: T[70,64,3,2,3]", "conv3d(x, w, stride=[1,2,1], padding=[1,0,1])"},
+    {"volume_of_chunks", "x: T[1,64,4,5,6], w: T[70,64,3,2,3]",
+     "conv3d(x, w, stride=[1,2,1], padding=[1,0,1])"},
     {"weight_of_fours", "x: T[3,24,10,10], w: T[3,70,10,10]",
      "conv2d_backward_weight(x, w, w_shape=(70,24,3,3), padding=[1,1])"},
     {"weight_of_odd_images", "x: T[9,72,7,7], w: T[9,66,7,7]",
@@ -321,7 +323,8 @@ TEST(ConvPlan, layers_of_resnet_fill_the_processors) {
 }
 
 // A layer of ResNet of 32 images in bf16: a convolution, or the gradient in its weights, which is one over images as channels.
-cuda::ConvPart layer(int64_t inputs, int64_t outputs, int64_t size, int64_t kernel, int64_t stride, bool weight) {
+cuda::ConvPart layer(int64_t inputs, int64_t outputs, int64_t size, int64_t kernel, int64_t stride,
+                     bool weight) {
   constexpr int64_t kBatch = 32;
   const int64_t out = size / stride;
   cuda::ConvPart p{.dtype = DType::bf16, .batch = kBatch, .inputs = inputs, .outputs = outputs};
@@ -329,10 +332,12 @@ cuda::ConvPart layer(int64_t inputs, int64_t outputs, int64_t size, int64_t kern
   p.stride = {1, stride, stride}, p.start = {0, -(kernel / 2), -(kernel / 2)};
   p.xs = {.outer = inputs * size * size, .channel = size * size, .axis = {size * size, size, 1}};
   p.ys = {.outer = outputs * out * out, .channel = out * out, .axis = {out * out, out, 1}};
-  p.ws = {.outer = inputs * kernel * kernel, .channel = kernel * kernel, .axis = {kernel * kernel, kernel, 1}};
+  p.ws = {
+      .outer = inputs * kernel * kernel, .channel = kernel * kernel, .axis = {kernel * kernel, kernel, 1}};
   if (!weight) return p;
   std::swap(p.batch, p.inputs), std::swap(p.y, p.w), std::swap(p.stride, p.dilation), std::swap(p.ys, p.ws);
-  std::swap(p.xs.outer, p.xs.channel), std::swap(p.ws.outer, p.ws.channel), std::swap(p.ys.outer, p.ys.channel);
+  std::swap(p.xs.outer, p.xs.channel), std::swap(p.ws.outer, p.ws.channel),
+      std::swap(p.ys.outer, p.ys.channel);
   return p;
 }
 
@@ -345,15 +350,17 @@ TEST(ConvPlan, rings_of_resnet_have_no_spills) {
       "template <class V> void finish(const Params& p, i64 at, V sum) { put(p.y[at], sum); }\n",
       {-1}};
   for (const bool weight : {false, true}) {
-    for (const auto& p : {layer(64, 64, 56, 3, 1, weight), layer(128, 128, 28, 3, 1, weight), layer(256, 256, 14, 3, 1, weight),
-                          layer(512, 512, 7, 3, 1, weight), layer(64, 256, 56, 1, 1, weight), layer(256, 64, 56, 1, 1, weight),
+    for (const auto& p : {layer(64, 64, 56, 3, 1, weight), layer(128, 128, 28, 3, 1, weight),
+                          layer(256, 256, 14, 3, 1, weight), layer(512, 512, 7, 3, 1, weight),
+                          layer(64, 256, 56, 1, 1, weight), layer(256, 64, 56, 1, 1, weight),
                           layer(1024, 256, 14, 1, 1, weight), layer(3, 64, 224, 7, 2, weight)}) {
       const auto plan = cuda::plan_conv_rings(device, p, results);
       ASSERT_TRUE(plan);
       for (const cuda::ConvLaunch& l : plan->launches) {
         const std::string report = cuda::resource_report(l.function->source(), "sm_90a");
         EXPECT_NE(report.find("0 bytes spill stores"), std::string::npos) << plan->note << report;
-        EXPECT_EQ(report.find("serialized"), std::string::npos) << plan->note << report;  // products that wait for each other
+        EXPECT_EQ(report.find("serialized"), std::string::npos)
+            << plan->note << report;  // products that wait for each other
       }
     }
   }

@@ -40,16 +40,15 @@ ConvPlan plan_conv_tiles(const Device& device, const ConvPart& p, const ConvResu
   const ConvTiling t = tiling_of(p, conv_processors(device));
   const bool direct = is_direct(p, t);
   const auto flag = [](bool b) { return b ? "true" : "false"; };
-  const std::string head =
-      conv_head(t.sideways ? with_turned_x(p, Turned::images) : p, results,
-                cat("constexpr bool kAlong = ", flag(t.along), ", kAcross = ", flag(t.sideways),
-                    ", kSideways = ", flag(t.sideways), ", kTurned = ", flag(!t.matrix_units),
-                    ", kDirect = ", flag(direct), ";\nconstexpr int kSub = ", t.sub, ", kChunk = 0, kSlice = ", t.slice,
-                    ", kSplits = ", t.splits, ";\nconstexpr u32 kRows = ", t.rows, ";\n"));
-  const std::string tile =
-      cat("constexpr int kM = ", t.m, ", kN = ", t.n, ", kStages = ", t.stages, ", kWarpM = ", t.warp_m,
-          ", kBlocks = ", t.blocks, ", kNumbers = ", t.numbers, ", kWriters = ", t.threads, ", kLanes = ", t.lanes, ";\n",
-          kMatrixFragments);
+  const std::string head = conv_head(
+      t.sideways ? with_turned_x(p, Turned::images) : p, results,
+      cat("constexpr bool kAlong = ", flag(t.along), ", kAcross = ", flag(t.sideways),
+          ", kSideways = ", flag(t.sideways), ", kTurned = ", flag(!t.matrix_units),
+          ", kDirect = ", flag(direct), ";\nconstexpr int kSub = ", t.sub, ", kChunk = 0, kSlice = ", t.slice,
+          ", kSplits = ", t.splits, ";\nconstexpr u32 kRows = ", t.rows, ";\n"));
+  const std::string tile = cat("constexpr int kM = ", t.m, ", kN = ", t.n, ", kStages = ", t.stages,
+                               ", kWarpM = ", t.warp_m, ", kBlocks = ", t.blocks, ", kNumbers = ", t.numbers,
+                               ", kWriters = ", t.threads, ", kLanes = ", t.lanes, ";\n", kMatrixFragments);
   const std::string slices = t.matrix_units ? cat(kConvPieces, kConvResults, kConvSlices) : "";
   ConvPlan plan;
   if (t.sideways) {
@@ -65,23 +64,25 @@ ConvPlan plan_conv_tiles(const Device& device, const ConvPart& p, const ConvResu
                              0,
                              {ConvArg::w, ConvArg::packed}});
   }
-  const Source products = t.groups
-                              ? Source{"conv_groups", head + tile + kMatrixGroups + slices + kConvGroups}
+  const Source products = t.groups ? Source{"conv_groups", head + tile + kMatrixGroups + slices + kConvGroups}
                           : t.matrix_units ? Source{"conv_mma", head + tile + slices + kConvMma}
                                            : Source{"conv_fma", head + tile + kConvFma};
   plan.launches.push_back({device.functions().get(products),
                            {t.tiles(p), p.groups, t.splits},
                            {t.threads},
                            size_t(t.shared),
-                           {t.sideways ? ConvArg::turned : ConvArg::x,
-                            direct ? ConvArg::w : ConvArg::packed, ConvArg::y, ConvArg::sums}});
+                           {t.sideways ? ConvArg::turned : ConvArg::x, direct ? ConvArg::w : ConvArg::packed,
+                            ConvArg::y, ConvArg::sums}});
   if (t.splits > 1) plan.launches.push_back(conv_sum(device, p.groups * p.outputs * t.columns(p), head));
   plan.sums = conv_sum_bytes(p, t.columns(p), t.splits);
   plan.note =
       cat(t.groups         ? "groups of warps, "
           : t.matrix_units ? "matrix units, "
                            : "",
-          "tiles of ", t.m, " x ", t.n, t.sideways ? ", x turned" : t.along ? ", lanes along terms" : "",
+          "tiles of ", t.m, " x ", t.n,
+          t.sideways ? ", x turned"
+          : t.along  ? ", lanes along terms"
+                     : "",
           t.splits > 1 ? cat(", terms in ", t.splits, " parts") : "", direct ? "" : ", packed weights");
   return plan;
 }

@@ -41,10 +41,10 @@ bool suits_long(const ConvPart& p) { return is_few(p) && is_along(p) && product_
 
 ConvPlan plan_few(const Device& device, const ConvPart& p, const ConvResults& results) {
   const int64_t each = each_of(p), out = channels_of(p);
-  const std::string head =
-      conv_head(p, results,
-                cat("constexpr bool kAlong = false, kAcross = false;\nconstexpr int kSub = 1, kChunk = 0, kSlice = 1, kEach = ", each,
-                    ", kOut = ", out, ";\n"));
+  const std::string head = conv_head(
+      p, results,
+      cat("constexpr bool kAlong = false, kAcross = false;\nconstexpr int kSub = 1, kChunk = 0, kSlice = 1, kEach = ",
+          each, ", kOut = ", out, ";\n"));
   const int64_t threads = p.batch * p.y[0] * ((p.y[1] + each - 1) / each) * p.y[2];
   ConvPlan plan;
   plan.launches = {{device.functions().get({"conv_few", head + kConvFew}),
@@ -64,7 +64,8 @@ ConvPlan plan_long(const Device& device, const ConvPart& p, const ConvResults& r
       std::max<int64_t>(1, std::min((4 * processors + blocks - 1) / blocks, terms / (8 * 256)));
   const std::string head = conv_head(
       p, results,
-      cat("constexpr bool kAlong = true, kAcross = false;\nconstexpr int kSub = 1, kChunk = 0, kSlice = 1, kSplits = ", splits, ";\n"));
+      cat("constexpr bool kAlong = true, kAcross = false;\nconstexpr int kSub = 1, kChunk = 0, kSlice = 1, kSplits = ",
+          splits, ";\n"));
   ConvPlan plan;
   plan.launches = {{device.functions().get({"conv_long", head + kConvLong}),
                     {p.batch, p.groups * p.outputs, splits},

@@ -39,15 +39,17 @@ bool is_whole_image(const ConvPart& p) {
 bool is_channels_last(const ConvPart& p) {
   const auto& s = p.xs;
   const auto whole = [&](size_t d) { return p.x[d] == 1 || s.axis[d] % 8 == 0; };
-  return s.channel == 1 && p.inputs % 8 == 0 && s.offset % 8 == 0 && (p.batch == 1 || s.outer % 8 == 0) && whole(0) &&
-         whole(1) && whole(2);
+  return s.channel == 1 && p.inputs % 8 == 0 && s.offset % 8 == 0 && (p.batch == 1 || s.outer % 8 == 0) &&
+         whole(0) && whole(1) && whole(2);
 }
 
 constexpr int64_t kMostElements = int64_t(1) << 30;  // offsets have 32 bits
 
 }  // namespace
 
-int64_t ConvForm::terms() const { return part.taps() * (along || sideways ? part.inputs : padded(part.inputs, 8)); }
+int64_t ConvForm::terms() const {
+  return part.taps() * (along || sideways ? part.inputs : padded(part.inputs, 8));
+}
 int64_t ConvForm::columns() const {
   return across ? product_of(part.y) * padded(part.batch, 8) : part.positions();
 }
@@ -60,7 +62,8 @@ std::optional<ConvForm> form_of(const ConvPart& p) {
     if (const int64_t run = run_in_image(p.xs, p.x); is_whole_image(p) && run > 1) {
       f.run = run;
     } else {
-      if (p.batch < 8 && p.batch * product_of(p.y) < 64) return std::nullopt;  // most of a tile would be empty
+      if (p.batch < 8 && p.batch * product_of(p.y) < 64)
+        return std::nullopt;  // most of a tile would be empty
       if (turned_elements(p, Turned::images) > kMostElements) return std::nullopt;
       f.sideways = f.across = true;
       f.x = Turned::images, f.part = with_turned_x(p, f.x);
@@ -89,10 +92,11 @@ namespace {
 
 constexpr double kBlockCycles = 2600;  // to the first product, and from the last one to the last result
 constexpr double kKernelCycles = 3000;
-constexpr double kBytesEachCycle = 2400;  // of the whole memory
+constexpr double kBytesEachCycle = 2400;     // of the whole memory
 constexpr double kCacheBytesEachCycle = 44;  // from the second cache to one processor
 constexpr int64_t kMostParts = 64 << 20;     // bytes of parts of sums
-constexpr int64_t kSharedBytes = 227 << 10, kShare = 200 << 10;  // what is left is the first cache, for slices of neighbouring taps
+constexpr int64_t kSharedBytes = 227 << 10,
+                  kShare = 200 << 10;  // what is left is the first cache, for slices of neighbouring taps
 
 // Cycles of a processor for one slice of one tile: 2,048 products a cycle; 128 bytes of shared memory a cycle, which are written once, read by the units (64 x 16 of w and all columns for each
 // product) and, for x, read in the first cache before; and the way from the second cache, which neighbouring taps go once.
@@ -108,7 +112,8 @@ double cycles_of_slice(const ConvForm& f, const RingTiling& t) {
 double cycles_of(const ConvForm& f, const RingTiling& t, int64_t processors) {
   const ConvPart& p = f.part;
   const int64_t blocks = t.tiles(f) * p.groups * t.splits, each = (blocks + processors - 1) / processors;
-  const int64_t turns = (each + t.blocks - 1) / t.blocks;  // blocks that share a processor begin and end together
+  const int64_t turns =
+      (each + t.blocks - 1) / t.blocks;  // blocks that share a processor begin and end together
   const double slices = double((t.slices + t.splits - 1) / t.splits);
   double cycles = double(each) * slices * cycles_of_slice(f, t) + double(turns) * kBlockCycles;
   if (t.splits > 1)
@@ -125,7 +130,13 @@ RingTiling ring_tiling_of(const ConvForm& f, int64_t processors) {
   if (const char* const given = std::getenv("RLX_CUDA_CONV_TILE")) {  // m,n,stages,blocks,splits
     long v[5];
     if (std::sscanf(given, "%ld,%ld,%ld,%ld,%ld", v, v + 1, v + 2, v + 3, v + 4) == 5)
-      return {.m = v[0], .n = v[1], .stages = v[2], .blocks = v[3], .splits = v[4], .slices = slices, .rows = padded(f.part.outputs, v[0])};
+      return {.m = v[0],
+              .n = v[1],
+              .stages = v[2],
+              .blocks = v[3],
+              .splits = v[4],
+              .slices = slices,
+              .rows = padded(f.part.outputs, v[0])};
   }
   const int64_t part = f.part.groups * f.part.outputs * f.columns() * 4;
   for (const int64_t m : {64, 128, 256}) {
@@ -138,7 +149,8 @@ RingTiling ring_tiling_of(const ConvForm& f, int64_t processors) {
         if (n / 2 + 32 > registers) continue;
         t.stages = std::min<int64_t>(kShare / blocks / t.place_bytes(), 6);
         if (t.stages < 3 || t.shared() * blocks > kSharedBytes) continue;
-        for (int64_t splits = 1; splits <= std::min<int64_t>(slices, 256); splits += std::max<int64_t>(1, splits / 8)) {
+        for (int64_t splits = 1; splits <= std::min<int64_t>(slices, 256);
+             splits += std::max<int64_t>(1, splits / 8)) {
           if (splits > 1 && part * splits > kMostParts) break;
           const int64_t each = (slices + splits - 1) / splits;
           t.splits = (slices + each - 1) / each;  // no part is empty
@@ -161,10 +173,11 @@ std::string multiply_text(int64_t n, DType type, bool turned) {
     operands += cat(i == 0 ? "" : ", ", "\"+f\"(d[", i / 4, "][", i % 4, "])");
   }
   const char* const name = type == DType::f16 ? "f16" : "bf16";
-  return cat("inline void multiply_columns(f32 (&d)[", n / 8, "][4], u64 a, u64 b, int more) {\n  asm volatile(\"{\\n.reg .pred more;\\nsetp.ne.b32 more, %",
-             n / 2 + 2, ", 0;\\nwgmma.mma_async.sync.aligned.m64n", n, "k16.f32.", name, ".", name, " {", sums, "}, %",
-             n / 2, ", %", n / 2 + 1, ", more, 1, 1, 0, ", turned ? 1 : 0, ";\\n}\"\n      : ", operands,
-             " : \"l\"(a), \"l\"(b), \"r\"(more));\n}\n");
+  return cat("inline void multiply_columns(f32 (&d)[", n / 8,
+             "][4], u64 a, u64 b, int more) {\n  asm volatile(\"{\\n.reg .pred more;\\nsetp.ne.b32 more, %",
+             n / 2 + 2, ", 0;\\nwgmma.mma_async.sync.aligned.m64n", n, "k16.f32.", name, ".", name, " {",
+             sums, "}, %", n / 2, ", %", n / 2 + 1, ", more, 1, 1, 0, ", turned ? 1 : 0,
+             ";\\n}\"\n      : ", operands, " : \"l\"(a), \"l\"(b), \"r\"(more));\n}\n");
 }
 
 }  // namespace
@@ -177,11 +190,11 @@ std::optional<ConvPlan> plan_conv_rings(const Device& device, const ConvPart& p,
   const ConvForm& f = *form;
   const RingTiling t = ring_tiling_of(f, processors.count);
   const auto flag = [](bool b) { return b ? "true" : "false"; };
-  const std::string constants = cat(
-      "constexpr bool kAlong = ", flag(f.along), ", kAcross = ", flag(f.across), ", kSideways = ", flag(f.sideways),
-      ", kDirect = ", flag(f.direct), ";\nconstexpr int kSub = ", f.along || f.sideways ? 1 : 8,
-      ", kSlice = 64, kChunk = ", f.chunked ? 64 : 0, ", kSplits = ", t.splits,
-      ";\nconstexpr u32 kRows = ", t.rows, ";\n");
+  const std::string constants = cat("constexpr bool kAlong = ", flag(f.along), ", kAcross = ", flag(f.across),
+                                    ", kSideways = ", flag(f.sideways), ", kDirect = ", flag(f.direct),
+                                    ";\nconstexpr int kSub = ", f.along || f.sideways ? 1 : 8,
+                                    ", kSlice = 64, kChunk = ", f.chunked ? 64 : 0, ", kSplits = ", t.splits,
+                                    ";\nconstexpr u32 kRows = ", t.rows, ";\n");
   const std::string head = conv_head(f.part, results, constants);
   ConvPlan plan;
   plan.x = f.x;
@@ -190,8 +203,10 @@ std::optional<ConvPlan> plan_conv_rings(const Device& device, const ConvPart& p,
   const bool turns = f.x != Turned::no && f.x != p.turned;
   if (f.direct && turns) plan.launches.push_back(turn_launch(device, p, f.x, results));
   if (!f.direct) {
-    const RingOrder order{.rows = t.rows, .slices = t.slices, .tile = t.m, .taps = f.chunked && p.taps() <= 32 ? p.taps() : 1};
-    plan.launches.push_back(turn_and_pack_launch(device, p, turns ? f.x : Turned::no, order, results, constants));
+    const RingOrder order{
+        .rows = t.rows, .slices = t.slices, .tile = t.m, .taps = f.chunked && p.taps() <= 32 ? p.taps() : 1};
+    plan.launches.push_back(
+        turn_and_pack_launch(device, p, turns ? f.x : Turned::no, order, results, constants));
   }
   const std::string tile =
       cat("constexpr u32 kM = ", t.m, ", kN = ", t.n, ", kStages = ", t.stages, ", kBlocks = ", t.blocks,
@@ -201,13 +216,14 @@ std::optional<ConvPlan> plan_conv_rings(const Device& device, const ConvPart& p,
                            {t.tiles(f), p.groups, t.splits},
                            {t.threads()},
                            size_t(t.shared()),
-                           {f.x != Turned::no ? ConvArg::turned : ConvArg::x, f.direct ? ConvArg::w : ConvArg::packed, ConvArg::y,
-                            ConvArg::sums}});
+                           {f.x != Turned::no ? ConvArg::turned : ConvArg::x,
+                            f.direct ? ConvArg::w : ConvArg::packed, ConvArg::y, ConvArg::sums}});
   if (t.splits > 1) plan.launches.push_back(conv_sum(device, p.groups * p.outputs * f.columns(), head));
   plan.sums = conv_sum_bytes(p, f.columns(), t.splits);
-  plan.note = cat("rings of ", t.stages, " slices, tiles of ", t.m, " x ", t.n, t.blocks > 1 ? cat(" x ", t.blocks) : "",
-                  f.x != Turned::no ? ", x turned" : "", t.splits > 1 ? cat(", terms in ", t.splits, " parts") : "",
-                  f.direct ? "" : ", packed weights");
+  plan.note =
+      cat("rings of ", t.stages, " slices, tiles of ", t.m, " x ", t.n,
+          t.blocks > 1 ? cat(" x ", t.blocks) : "", f.x != Turned::no ? ", x turned" : "",
+          t.splits > 1 ? cat(", terms in ", t.splits, " parts") : "", f.direct ? "" : ", packed weights");
   return plan;
 }
 

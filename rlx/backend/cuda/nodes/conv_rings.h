@@ -9,13 +9,13 @@ namespace rlx::cuda {
 
 /// How the product of a convolution reads its operands (kernels/conv_rings.h).
 struct ConvForm {
-  ConvPart part;        // with the strides of x as the kernel meets it
+  ConvPart part;          // with the strides of x as the kernel meets it
   bool sideways = false;  // neighbours in memory are columns, not terms
-  bool along = false;   // terms are (input channel, tap), not (tap, input channel)
-  bool across = false;  // columns are (o, n), not (n, o)
-  bool chunked = false;  // terms are (64 input channels, tap, one of them)
+  bool along = false;     // terms are (input channel, tap), not (tap, input channel)
+  bool across = false;    // columns are (o, n), not (n, o)
+  bool chunked = false;   // terms are (64 input channels, tap, one of them)
   Turned x = Turned::no;  // x is copied first, with other neighbours
-  bool direct = false;   // w is read as it lies
+  bool direct = false;    // w is read as it lies
   int64_t run = 8, run_w = 8;
 
   int64_t terms() const;

@@ -30,11 +30,12 @@ Turning turning_of(const ConvPart& p, Turned how) {
   while (product_of(p.x) % each != 0 || p.xs.outer % each != 0 || p.xs.channel % each != 0) each /= 2;
   const bool images = how == Turned::images;
   const int64_t blocks = how == Turned::no ? 0 : wide * tall * outer;
-  return {blocks, cat("typedef ", word_type(size_t(size)), " Word;\nconstexpr int kInnerStride = ",
-                      images ? p.xs.outer : p.xs.channel, ", kOuterStride = ", images ? p.xs.channel : p.xs.outer,
-                      ";\nconstexpr u32 kTurnBlocks = ", blocks, ", kTurnWide = ", wide, ", kTurnTall = ", tall,
-                      ", kInner = ", inner, ", kInnerPadded = ", padded(inner, 8), ", kTileInner = ", tile,
-                      ", kTileFlat = ", flat, ", kWide = ", each, ";\n")};
+  return {blocks, cat("typedef ", word_type(size_t(size)),
+                      " Word;\nconstexpr int kInnerStride = ", images ? p.xs.outer : p.xs.channel,
+                      ", kOuterStride = ", images ? p.xs.channel : p.xs.outer,
+                      ";\nconstexpr u32 kTurnBlocks = ", blocks, ", kTurnWide = ", wide,
+                      ", kTurnTall = ", tall, ", kInner = ", inner, ", kInnerPadded = ", padded(inner, 8),
+                      ", kTileInner = ", tile, ", kTileFlat = ", flat, ", kWide = ", each, ";\n")};
 }
 
 }  // namespace
@@ -78,11 +79,11 @@ ConvLaunch turn_launch(const Device& device, const ConvPart& p, Turned how, cons
 ConvLaunch turn_and_pack_launch(const Device& device, const ConvPart& p, Turned how, const RingOrder& order,
                                 const ConvResults& results, const std::string& constants) {
   const Turning t = turning_of(p, how);
-  const std::string head =
-      conv_head(p, results,
-                cat(constants, t.constants, "constexpr bool kRowsFirst = ",
-                    std::abs(p.ws.outer) < std::abs(p.ws.channel) ? "true" : "false",
-                    ";\nconstexpr u32 kPackTaps = ", order.taps, ", kTileM = ", order.tile, ";\n"));
+  const std::string head = conv_head(
+      p, results,
+      cat(constants, t.constants,
+          "constexpr bool kRowsFirst = ", std::abs(p.ws.outer) < std::abs(p.ws.channel) ? "true" : "false",
+          ";\nconstexpr u32 kPackTaps = ", order.taps, ", kTileM = ", order.tile, ";\n"));
   return {device.functions().get({"conv_turn", cat(head, kConvTurn, kConvTurnAndPack)}),
           {t.blocks + order.slices / order.taps * (order.rows / 8) * p.groups},
           {256},
