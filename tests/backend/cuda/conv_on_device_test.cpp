@@ -1,6 +1,7 @@
 // Convolutions and their gradients: which kernels take them and that those compile; on a GPU, equal to the interpreter at odd sizes, steps of all kinds,
 // groups, one to three axes, all types.
 #include <gtest/gtest.h>
+#include <fstream>
 
 #include "rlx/backend/builder.h"
 #include "rlx/backend/cuda/compile/compiler.h"
@@ -357,6 +358,7 @@ TEST(ConvPlan, rings_of_resnet_have_no_spills) {
       const auto plan = cuda::plan_conv_rings(device, p, results);
       ASSERT_TRUE(plan);
       for (const cuda::ConvLaunch& l : plan->launches) {
+        if (std::getenv("SHOW")) { static int n = 0; std::ofstream(cat("/tmp/g5/src/", n++, ".cu")) << "// " << plan->note << " grid " << l.grid.x << " " << l.grid.z << "\n" << l.function->source().text; }
         const std::string report = cuda::resource_report(l.function->source(), "sm_90a");
         EXPECT_NE(report.find("0 bytes spill stores"), std::string::npos) << plan->note << report;
         EXPECT_EQ(report.find("serialized"), std::string::npos)

@@ -18,7 +18,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks) conv_groups(cons
   #pragma unroll 1
   for (u32 slice = slices.first(); slice < last; ++slice) {
     arrived<0>();
-    asm volatile("fence.proxy.async;" ::: "memory");  // the units see what threads wrote
+    async_sees_shared();
     __syncthreads();  // the slice is there for all, and nobody reads the other place any more
     const u32 here = base + now * kPlaceBytes, next = base + (now ^ 1) * kPlaceBytes;
     hold(sums[0]);

@@ -7,7 +7,8 @@
 // w lies in the order of the places (kConvPack with kTileM = kM) and comes by the copy engine, or
 //   kDirect    kRunW terms in a row are neighbours in w as it lies
 // A place holds kM rows of w, then x. Limit: matrix units from 128 channels on; for 64 the way to shared memory, since slices of neighbouring taps are copied one by one (from the first cache).
-// After kConvPlaces, kConvPieces, kConvResults and kMatrixGroups; before it stand also multiply_columns (64 channels x kN columns x 16 terms), kWriters = 2 kM and kBlocks (of a processor).
+// After kConvPlaces, kConvPieces, kConvResults and kMatrixGroups; before it stand also multiply_columns (64 channels x kN columns x 16 terms), kWriters = 2 kM, kOwnX (x and w begin at multiples of 16 bytes)
+// and kBlocks (of a processor).
 #pragma once
 
 namespace rlx::cuda {
@@ -28,131 +29,133 @@ inline Place place_of_term(const Term& t) {
   p.at += int(t.input) * kXsChannel;
   return p;
 }
+// Which taps of a column lie inside of x, where they fit into a word.
+constexpr bool kSeen = !kAlong && kTaps <= 32;
+inline u32 taps_seen(const Place& p) {
+  u32 line = 0, plane = 0, all = 0;
+  if (!kSeen) return 0;
+  #pragma unroll
+  for (int k = 0; k < (kSeen ? kW2 : 0); ++k) line |= u32(kInside2 || u32(p.i2 + k * kDilation2) < u32(kX2)) << k;
+  #pragma unroll
+  for (int k = 0; k < (kSeen ? kW1 : 0); ++k) plane |= line * u32(kInside1 || u32(p.i1 + k * kDilation1) < u32(kX1)) << k * kW2;
+  #pragma unroll
+  for (int k = 0; k < (kSeen ? kW0 : 0); ++k) all |= plane * u32(kInside0 || u32(p.i0 + k * kDilation0) < u32(kX0)) << k * kW2 * kW1;
+  return all;
+}
 
-// What one of the 128 threads that bring slices does: piece tid % 8 of every 16th row.
-struct Bringer {
+// What one of the 128 threads that bring slices does: piece tid % 8 of every 16th row. All that does not change from slice to slice is in registers, so that a copy is three instructions where a
+// word tells the taps. An address is not used where there is nothing to copy.
+template <bool kAligned> struct Bringer {
+  static constexpr u32 kHalves = 8 / kRun, kLines = kSideways ? kN / 64 * kHalves : kN / 16;
   const T *x, *w;
-  u32 m0, c0, piece, row0;
-  bool aligned;
-  const Place* places;  // of the columns
-  Place columns[kSideways ? kN / 64 : 1][8 / kRun];
+  u32 m0, piece, row0, mine;
+  Place lines[kLines];  // columns of a thread
+  u32 seen[kLines];     // their taps, or whether they are there
 
-  Bringer(const T* x_, const T* w_, u32 m, u32 c, u32 group, const Place* all)
-      : x(x_), w(w_), m0(m), c0(c), piece(threadIdx.x % 8), row0(threadIdx.x % 128 / 8), places(all) {
-    aligned = reinterpret_cast<u64>(x) % (2 * kRun) == 0 && (!kDirect || reinterpret_cast<u64>(w) % (2 * kRunW) == 0);
-    x += i64(group) * kInputs * kXsChannel;
-    w += kDirect ? i64(group) * kOutputs * kWsOuter : i64(group * kTilesM + m0 / kM) * kSlices * (kM * 64);
-    if (!kSideways) return;
+  Bringer(const T* x_, const T* w_, u32 m, u32 c0, u32 group)
+      : x(x_ + i64(group) * kInputs * kXsChannel), w(w_), m0(m), piece(threadIdx.x % 8), row0(threadIdx.x % 128 / 8), mine(piece_at(row0, piece)) {
+    w += kDirect ? i64(group * kOutputs + m0 + row0) * kWsOuter : i64(group * kTilesM + m0 / kM) * kSlices * (kM * 64);
     #pragma unroll
-    for (u32 b = 0; b < (kSideways ? kN / 64 : 1); ++b) {
-      #pragma unroll
-      for (u32 h = 0; h < 8 / kRun; ++h) columns[b][h] = place_at(position_of(column(b, h) < kColumns ? column(b, h) : 0));
+    for (u32 i = 0; i < kLines; ++i) {
+      const u32 c = c0 + (kSideways ? i / kHalves * 64 + piece * 8 + i % kHalves * kRun : row0 + i * 16);
+      lines[i] = place_at(position_of(c < kColumns ? c : 0));
+      seen[i] = (kSeen ? taps_seen(lines[i]) : 1) * u32(c < kColumns);
     }
   }
-  u32 column(u32 block, u32 half) const { return c0 + block * 64 + piece * 8 + half * kRun; }
 
-  void bring_one(u32 to, const Place& p, const Place& t, bool there) const {
-    const bool ok = there && inside(p, t);
-    copy_run<kRun>(to, x + (ok ? p.at + t.at : 0), ok, aligned);
-  }
   void bring_weights(u32 slice, u32 to) const {
     #pragma unroll
     for (u32 h = 0; h < 8 / kRunW; ++h) {
       const Term term = term_of(slice * 64 + piece * 8 + h * kRunW);
-      const int at = term.there ? weight_at(term) : 0;
+      const T* const from = w + weight_at(term);
       #pragma unroll
-      for (u32 r = 0; r < kM; r += 16) {
-        const bool ok = term.there && m0 + row0 + r < kOutputs;
-        copy_run<kRunW>(to + piece_at(row0 + r, piece) + h * 2 * kRunW, w + (ok ? int(m0 + row0 + r) * kWsOuter + at : 0), ok, aligned);
-      }
+      for (u32 r = 0; r < kM / 16; ++r)
+        copy_run<kRunW>(to + mine + r * 2048 + h * 2 * kRunW, from + r * (16 * i64(kWsOuter)), term.there && m0 + row0 + r * 16 < kOutputs, kAligned);
     }
   }
+  void bring_line(u32 to, u32 i, const T* from, u32 bit, const Place& t) const {
+    const bool ok = kSeen ? (seen[i] & bit) != 0 : bit != 0 && seen[i] != 0 && inside(lines[i], t);
+    copy_run<kRun>(to, from + lines[i].at, ok, kAligned);
+  }
   void bring_columns(u32 slice, u32 to) const {
-    if (kSideways) {
-      #pragma unroll
-      for (u32 r = 0; r < 64; r += 16) {
-        const Term term = term_of(slice * 64 + row0 + r);
-        const Place t = place_of_term(term);
-        #pragma unroll
-        for (u32 b = 0; b < kN / 64; ++b) {
-          #pragma unroll
-          for (u32 h = 0; h < 8 / kRun; ++h) bring_one(to + b * 8192 + piece_at(row0 + r, piece) + h * 2 * kRun, columns[b][h], t, term.there && column(b, h) < kColumns);
-        }
-      }
-      return;
-    }
-    Place terms[8 / kRun];
-    bool there[8 / kRun];
     #pragma unroll
-    for (u32 h = 0; h < 8 / kRun; ++h) {
-      const Term term = term_of(slice * 64 + piece * 8 + h * kRun);
-      terms[h] = place_of_term(term), there[h] = term.there;
-    }
-    #pragma unroll
-    for (u32 r = 0; r < kN; r += 16) {
-      const Place p = places[row0 + r];
+    for (u32 r = 0; r < (kSideways ? 4 : kHalves); ++r) {
+      const Term term = term_of(slice * 64 + (kSideways ? row0 + r * 16 : piece * 8 + r * kRun));
+      const Place t = place_of_term(term);
+      const T* const from = x + t.at;
+      const u32 bit = !term.there ? 0 : kSeen ? 1u << term.tap : 1;
       #pragma unroll
-      for (u32 h = 0; h < 8 / kRun; ++h) bring_one(to + piece_at(row0 + r, piece) + h * 2 * kRun, p, terms[h], there[h] && c0 + row0 + r < kColumns);
+      for (u32 i = 0; i < kLines; ++i)
+        bring_line(to + mine + (kSideways ? r * 2048 + i / kHalves * 8192 + i % kHalves * (2 * kRun) : i * 2048 + r * (2 * kRun)), i, from, bit, t);
     }
   }
 };
 
+// The ring: which place is next, and its turn, 0 and 1 in alternation.
+struct Ring {
+  u32 places, full, empty, stage, turn;
+  u32 here() const { return places + stage * kPlaceBytes; }
+  u32 ready() const { return full + 8 * stage; }
+  u32 before() const { return empty + 8 * (stage == 0 ? kStages - 1 : stage - 1); }
+  void go_on() {
+    if (++stage == kStages) stage = 0, turn ^= 1;
+  }
+};
+
+template <bool kAligned> void bring_all(const T* x, const T* w, u32 m0, u32 c0, u32 group, u32 first, u32 last, Ring ring) {
+  const Bringer<kAligned> bringer(x, w, m0, c0, group);
+  begin_alone();  // docs/performance/cuda.md: the next kernel must not meet the units of groups of warps
+  #pragma unroll 1
+  for (u32 slice = first; slice < last; ++slice) {
+    if (slice - first >= kStages) barrier_wait(ring.empty + 8 * ring.stage, ring.turn ^ 1);
+    if (kDirect) {
+      bringer.bring_weights(slice, ring.here());
+    } else if (threadIdx.x % 128 == 0) {
+      barrier_expect(ring.ready(), kM * 128);
+      copy_bulk(ring.here(), bringer.w + i64(slice) * (kM * 64), kM * 128, ring.ready());
+    }
+    bringer.bring_columns(slice, ring.here() + kM * 128);
+    if (kAligned) asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" :: "r"(ring.ready()) : "memory");
+    else barrier_arrive(ring.ready());
+    ring.go_on();
+  }
+}
+
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocks) conv_rings(const T* x, const T* w, Params y, f32* parts) {
   extern __shared__ uint4 shared[];
   __shared__ u64 barriers[2 * kStages];
-  __shared__ Place places[kSideways ? 1 : kN];
-  const u32 ring = (place_of(shared) + 1023) & ~1023u, full = place_of(barriers), empty = full + 8 * kStages;
+  const u32 full = place_of(barriers), empty = full + 8 * kStages;
+  Ring ring{(place_of(shared) + 1023) & ~1023u, full, empty, 0, 0};
   const u32 warp = __shfl_sync(~0u, threadIdx.x / 32, 0), team = warp / 4, group = blockIdx.y;
   const u32 m0 = blockIdx.x % kTilesM * kM, c0 = blockIdx.x / kTilesM * kN;
   const u32 first = blockIdx.z * kEachSplit, last = first + kEachSplit < kSlices ? first + kEachSplit : kSlices;
   if (threadIdx.x == 0) {
     for (u32 i = 0; i < kStages; ++i) barrier_init(full + 8 * i, kDirect ? 128 : 129), barrier_init(empty + 8 * i, 4 * kTeams);
-    asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async;" ::: "memory");
-  }
-  if (!kSideways) {
-    for (u32 i = threadIdx.x; i < kN; i += kThreads) places[i] = place_at(position_of(c0 + i < kColumns ? c0 + i : 0));
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    async_sees_shared();
   }
   __syncthreads();
-  begin_alone();  // docs/performance/cuda.md: the next kernel must not meet the units of groups of warps
-  u32 stage = 0, turn = 0;  // the turn of the ring, 0 and 1 in alternation
-  const auto go_on = [&] {
-    if (++stage == kStages) stage = 0, turn ^= 1;
-  };
   if (team == kTeams) {
-    const Bringer bringer(x, w, m0, c0, group, places);
-    #pragma unroll 1
-    for (u32 slice = first; slice < last; ++slice) {
-      const u32 to = ring + stage * kPlaceBytes, ready = full + 8 * stage;
-      if (slice - first >= kStages) barrier_wait(empty + 8 * stage, turn ^ 1);
-      if (kDirect) {
-        bringer.bring_weights(slice, to);
-      } else if (threadIdx.x % 128 == 0) {
-        barrier_expect(ready, kM * 128);
-        copy_bulk(to, bringer.w + i64(slice) * (kM * 64), kM * 128, ready);
-      }
-      bringer.bring_columns(slice, to + kM * 128);
-      if (bringer.aligned) {
-        asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" :: "r"(ready) : "memory");
-      } else {
-        barrier_arrive(ready);
-      }
-      go_on();
-    }
+    const bool aligned = kOwnX || (reinterpret_cast<u64>(x) % (2 * kRun) == 0 && (!kDirect || reinterpret_cast<u64>(w) % (2 * kRunW) == 0));
+    if (aligned) bring_all<true>(x, w, m0, c0, group, first, last, ring);
+    else bring_all<false>(x, w, m0, c0, group, first, last, ring);
     return;
   }
+  begin_alone();
   f32 sums[kN / 8][4];  // no zeros: the first product makes them, or products would wait for each other
   #pragma unroll 1
   for (u32 slice = first; slice < last; ++slice) {
-    barrier_wait(full + 8 * stage, turn);
-    asm volatile("fence.proxy.async;" ::: "memory");  // the units see what threads wrote
-    const u32 rows = ring + stage * kPlaceBytes + team * 8192, columns = ring + stage * kPlaceBytes + kM * 128;
+    barrier_wait(ring.ready(), ring.turn);
+    async_sees_shared();
+    const u32 rows = ring.here() + team * 8192, columns = ring.here() + kM * 128;
     products_begin();
     #pragma unroll
-    for (u32 s = 0; s < 4; ++s) multiply_columns(sums, tile_at(rows + s * 32), kSideways ? turned_tile_at(columns + s * 2048) : tile_at(columns + s * 32), slice > first || s > 0);
+    for (u32 s = 0; s < 4; ++s)
+      multiply_columns(sums, tile_at(rows + s * 32), kSideways ? turned_tile_at(columns + s * 2048) : tile_at(columns + s * 32), slice > first || s > 0);
     products_commit();
     products_wait<1>();  // the place before is free
-    if (slice > first && threadIdx.x % 32 == 0) barrier_arrive(empty + 8 * (stage == 0 ? kStages - 1 : stage - 1));
-    go_on();
+    if (slice > first && threadIdx.x % 32 == 0) barrier_arrive(ring.before());
+    ring.go_on();
   }
   products_wait<0>();
   hold(sums);

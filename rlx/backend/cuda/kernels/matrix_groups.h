@@ -109,6 +109,8 @@ inline void barrier_arrive_in(u32 barrier, u32 rank) {
   asm volatile("{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\nmbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n}"
                :: "r"(barrier), "r"(rank) : "memory");
 }
+// The units and the copy engine see what threads wrote into shared memory. Said of all memory it is a fence of the whole GPU, some thousand cycles.
+inline void async_sees_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 // What the copy engine knows of a tensor [batch][head][row][lane]: as the driver encodes it.
 struct alignas(64) TensorMap { u64 words[16]; };

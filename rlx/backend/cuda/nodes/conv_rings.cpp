@@ -90,7 +90,7 @@ namespace {
 
 // ---- the model ----
 
-constexpr double kBlockCycles = 2600;  // to the first product, and from the last one to the last result
+constexpr double kBlockCycles = 4000;  // to the first product, and from the last one to the last result
 constexpr double kKernelCycles = 3000;
 constexpr double kBytesEachCycle = 2400;     // of the whole memory
 constexpr double kCacheBytesEachCycle = 44;  // from the second cache to one processor
@@ -142,17 +142,18 @@ RingTiling ring_tiling_of(const ConvForm& f, int64_t processors) {
   for (const int64_t m : {64, 128, 256}) {
     if (m > 64 && f.part.outputs <= m / 2) break;
     for (int64_t n = f.sideways ? 64 : 48; n <= 256; n += f.sideways ? 64 : 16) {
-      for (const int64_t blocks : {1, 2}) {
+      for (const int64_t blocks : {1, 2, 3, 4}) {
         RingTiling t{.m = m, .n = n, .blocks = blocks, .slices = slices, .rows = padded(f.part.outputs, m)};
         // n / 2 sums of a thread and some thirty registers beside them.
         const int64_t registers = std::min<int64_t>(65536 / (t.threads() * blocks) / 8 * 8, 255);
         if (n / 2 + 32 > registers) continue;
-        t.stages = std::min<int64_t>(kShare / blocks / t.place_bytes(), 6);
-        if (t.stages < 3 || t.shared() * blocks > kSharedBytes) continue;
+        const int64_t room = kShare / blocks / t.place_bytes();
         for (int64_t splits = 1; splits <= std::min<int64_t>(slices, 256);
              splits += std::max<int64_t>(1, splits / 8)) {
           if (splits > 1 && part * splits > kMostParts) break;
           const int64_t each = (slices + splits - 1) / splits;
+          t.stages = std::min<int64_t>({room, each, 6});
+          if (t.stages < std::min<int64_t>(each, 3)) continue;
           t.splits = (slices + each - 1) / each;  // no part is empty
           const double cycles = cycles_of(f, t, processors);
           if (least < 0 || cycles < least) best = t, least = cycles;
@@ -190,11 +191,12 @@ std::optional<ConvPlan> plan_conv_rings(const Device& device, const ConvPart& p,
   const ConvForm& f = *form;
   const RingTiling t = ring_tiling_of(f, processors.count);
   const auto flag = [](bool b) { return b ? "true" : "false"; };
-  const std::string constants = cat("constexpr bool kAlong = ", flag(f.along), ", kAcross = ", flag(f.across),
-                                    ", kSideways = ", flag(f.sideways), ", kDirect = ", flag(f.direct),
-                                    ";\nconstexpr int kSub = ", f.along || f.sideways ? 1 : 8,
-                                    ", kSlice = 64, kChunk = ", f.chunked ? 64 : 0, ", kSplits = ", t.splits,
-                                    ";\nconstexpr u32 kRows = ", t.rows, ";\n");
+  const std::string constants =
+      cat("constexpr bool kAlong = ", flag(f.along), ", kAcross = ", flag(f.across),
+          ", kSideways = ", flag(f.sideways), ", kOwnX = ", flag(f.x != Turned::no && !f.direct),
+          ", kDirect = ", flag(f.direct), ";\nconstexpr int kSub = ", f.along || f.sideways ? 1 : 8,
+          ", kSlice = 64, kChunk = ", f.chunked ? 64 : 0, ", kSplits = ", t.splits,
+          ";\nconstexpr u32 kRows = ", t.rows, ";\n");
   const std::string head = conv_head(f.part, results, constants);
   ConvPlan plan;
   plan.x = f.x;

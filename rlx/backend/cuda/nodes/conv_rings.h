@@ -1,6 +1,7 @@
 // Convolutions in f16 and bf16 on the matrix units of Hopper, with slices brought ahead: how the operands must lie, and tiles.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 
 #include "rlx/backend/cuda/nodes/conv_steps.h"
@@ -31,7 +32,8 @@ struct RingTiling {
   int64_t slices = 1, rows = 64;
 
   int64_t place_bytes() const { return (m + n) * 128; }
-  int64_t shared() const { return stages * place_bytes() + 1024; }  // places begin at multiples of 1024
+  /// Places begin at multiples of 1024; results lie there behind them.
+  int64_t shared() const { return std::max(stages * place_bytes() + 1024, m * (n + 8) * 2); }
   int64_t writers() const { return 2 * m; }
   int64_t threads() const { return writers() + 128; }
   int64_t tiles(const ConvForm& f) const { return rows / m * ((f.columns() + n - 1) / n); }
