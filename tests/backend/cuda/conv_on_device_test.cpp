@@ -1,7 +1,6 @@
 // Convolutions and their gradients: which kernels take them and that those compile; on a GPU, equal to the interpreter at odd sizes, steps of all kinds,
 // groups, one to three axes, all types.
 #include <gtest/gtest.h>
-#include <fstream>
 
 #include "rlx/backend/builder.h"
 #include "rlx/backend/cuda/compile/compiler.h"
@@ -346,23 +345,19 @@ TEST(ConvPlan, rings_of_resnet_have_no_spills) {
   if (const std::string why = cuda::compiler_problem(); !why.empty()) GTEST_SKIP() << why;
   const test::Untried on;
   const cuda::Device device("sm_90a", nullptr);
-  const cuda::ConvResults results{
-      "struct Params { bf16* y; };\nconstexpr bool kPlain = true;\ninline bf16* plain_results(const Params& p) { return p.y; }\n"
-      "template <class V> void finish(const Params& p, i64 at, V sum) { put(p.y[at], sum); }\n",
-      {-1}};
   for (const bool weight : {false, true}) {
     for (const auto& p : {layer(64, 64, 56, 3, 1, weight), layer(128, 128, 28, 3, 1, weight),
                           layer(256, 256, 14, 3, 1, weight), layer(512, 512, 7, 3, 1, weight),
                           layer(64, 256, 56, 1, 1, weight), layer(256, 64, 56, 1, 1, weight),
                           layer(1024, 256, 14, 1, 1, weight), layer(3, 64, 224, 7, 2, weight)}) {
-      const auto plan = cuda::plan_conv_rings(device, p, results);
-      ASSERT_TRUE(plan);
-      for (const cuda::ConvLaunch& l : plan->launches) {
-        if (std::getenv("SHOW")) { static int n = 0; std::ofstream(cat("/tmp/g5/src/", n++, ".cu")) << "// " << plan->note << " grid " << l.grid.x << " " << l.grid.z << "\n" << l.function->source().text; }
+      const std::vector<cuda::ConvWay> ways = cuda::ring_ways(device, p);
+      ASSERT_FALSE(ways.empty());
+      const cuda::ConvPlan plan = ways.front()(device, p, cuda::plain_results(p.dtype));
+      for (const cuda::ConvLaunch& l : plan.launches) {
         const std::string report = cuda::resource_report(l.function->source(), "sm_90a");
-        EXPECT_NE(report.find("0 bytes spill stores"), std::string::npos) << plan->note << report;
+        EXPECT_NE(report.find("0 bytes spill stores"), std::string::npos) << plan.note << report;
         EXPECT_EQ(report.find("serialized"), std::string::npos)
-            << plan->note << report;  // products that wait for each other
+            << plan.note << report;  // products that wait for each other
       }
     }
   }

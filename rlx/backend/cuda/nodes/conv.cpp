@@ -10,7 +10,7 @@
 #include "rlx/backend/cuda/kernels/conv_slices.h"
 #include "rlx/backend/cuda/kernels/matrix_fragments.h"
 #include "rlx/backend/cuda/kernels/matrix_groups.h"
-#include "rlx/backend/cuda/nodes/conv_rings.h"
+#include "rlx/backend/cuda/nodes/conv_steps.h"
 #include "rlx/backend/cuda/nodes/conv_tiles.h"
 #include "rlx/backend/cuda/nodes/conv_turn.h"
 
@@ -35,8 +35,7 @@ std::unique_ptr<Step> prepare_few(const Request& r) { return conv_step(r, plain_
 }  // namespace
 
 // Weights in the order of the tiles where those cannot read them as they lie, the products, and the sum of parts.
-ConvPlan plan_conv_tiles(const Device& device, const ConvPart& p, const ConvResults& results) {
-  if (auto plan = plan_conv_rings(device, p, results)) return *std::move(plan);
+ConvPlan plan_conv_slices(const Device& device, const ConvPart& p, const ConvResults& results) {
   const ConvTiling t = tiling_of(p, conv_processors(device));
   const bool direct = is_direct(p, t);
   const auto flag = [](bool b) { return b ? "true" : "false"; };

@@ -1,8 +1,6 @@
 #include "rlx/backend/cuda/nodes/conv_rings.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 
 #include "rlx/backend/cuda/kernels/conv_pieces.h"
 #include "rlx/backend/cuda/kernels/conv_results.h"
@@ -123,26 +121,16 @@ double cycles_of(const ConvForm& f, const RingTiling& t, int64_t processors) {
 
 }  // namespace
 
-RingTiling ring_tiling_of(const ConvForm& f, int64_t processors) {
-  RingTiling best;
-  double least = -1;
+std::vector<RingTiling> ring_tilings_of(const ConvForm& f, int64_t processors) {
   const int64_t slices = (f.terms() + 63) / 64;
-  if (const char* const given = std::getenv("RLX_CUDA_CONV_TILE")) {  // m,n,stages,blocks,splits
-    long v[5];
-    if (std::sscanf(given, "%ld,%ld,%ld,%ld,%ld", v, v + 1, v + 2, v + 3, v + 4) == 5)
-      return {.m = v[0],
-              .n = v[1],
-              .stages = v[2],
-              .blocks = v[3],
-              .splits = v[4],
-              .slices = slices,
-              .rows = padded(f.part.outputs, v[0])};
-  }
   const int64_t part = f.part.groups * f.part.outputs * f.columns() * 4;
+  std::vector<std::pair<double, RingTiling>> found;
   for (const int64_t m : {64, 128, 256}) {
     if (m > 64 && f.part.outputs <= m / 2) break;
-    for (int64_t n = f.sideways ? 64 : 48; n <= 256; n += f.sideways ? 64 : 16) {
-      for (const int64_t blocks : {1, 2, 3, 4}) {
+    for (const int64_t blocks : {1, 2, 3, 4}) {
+      RingTiling best;
+      double least = -1;
+      for (int64_t n = f.sideways ? 64 : 48; n <= 256; n += f.sideways ? 64 : 16) {
         RingTiling t{.m = m, .n = n, .blocks = blocks, .slices = slices, .rows = padded(f.part.outputs, m)};
         // n / 2 sums of a thread and some thirty registers beside them.
         const int64_t registers = std::min<int64_t>(65536 / (t.threads() * blocks) / 8 * 8, 255);
@@ -153,15 +141,20 @@ RingTiling ring_tiling_of(const ConvForm& f, int64_t processors) {
           if (splits > 1 && part * splits > kMostParts) break;
           const int64_t each = (slices + splits - 1) / splits;
           t.stages = std::min<int64_t>({room, each, 6});
-          if (t.stages < std::min<int64_t>(each, 3)) continue;
+          if (t.stages < std::min<int64_t>(each, 3) || t.shared() * blocks > kSharedBytes) continue;
           t.splits = (slices + each - 1) / each;  // no part is empty
           const double cycles = cycles_of(f, t, processors);
           if (least < 0 || cycles < least) best = t, least = cycles;
         }
       }
+      if (least >= 0) found.emplace_back(least, best);
     }
   }
-  return best;
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<RingTiling> out;
+  for (const auto& [cycles, t] : found) out.push_back(t);
+  return out;
 }
 
 namespace {
@@ -183,13 +176,8 @@ std::string multiply_text(int64_t n, DType type, bool turned) {
 
 }  // namespace
 
-std::optional<ConvPlan> plan_conv_rings(const Device& device, const ConvPart& p, const ConvResults& results) {
-  const Processors processors = conv_processors(device);
-  if (!processors.hopper || !takes_untried("conv_rings")) return std::nullopt;
-  const std::optional<ConvForm> form = form_of(p);
-  if (!form) return std::nullopt;
-  const ConvForm& f = *form;
-  const RingTiling t = ring_tiling_of(f, processors.count);
+ConvPlan plan_conv_rings(const Device& device, const ConvPart& p, const ConvResults& results,
+                         const ConvForm& f, const RingTiling& t) {
   const auto flag = [](bool b) { return b ? "true" : "false"; };
   const std::string constants =
       cat("constexpr bool kAlong = ", flag(f.along), ", kAcross = ", flag(f.across),
@@ -227,6 +215,21 @@ std::optional<ConvPlan> plan_conv_rings(const Device& device, const ConvPart& p,
           t.blocks > 1 ? cat(" x ", t.blocks) : "", f.x != Turned::no ? ", x turned" : "",
           t.splits > 1 ? cat(", terms in ", t.splits, " parts") : "", f.direct ? "" : ", packed weights");
   return plan;
+}
+
+std::vector<ConvWay> ring_ways(const Device& device, const ConvPart& p) {
+  constexpr size_t kMostWays = 3;
+  const Processors processors = conv_processors(device);
+  const std::optional<ConvForm> form = form_of(p);
+  if (!processors.hopper || !form || !takes_untried("conv_rings")) return {};
+  std::vector<ConvWay> out;
+  for (const RingTiling& t : ring_tilings_of(*form, processors.count)) {
+    if (out.size() == kMostWays) break;
+    out.emplace_back([f = *form, t](const Device& d, const ConvPart& part, const ConvResults& results) {
+      return plan_conv_rings(d, part, results, f, t);
+    });
+  }
+  return out;
 }
 
 }  // namespace rlx::cuda

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 
 #include "rlx/backend/cuda/nodes/conv_steps.h"
@@ -39,10 +40,14 @@ struct RingTiling {
   int64_t tiles(const ConvForm& f) const { return rows / m * ((f.columns() + n - 1) / n); }
 };
 
-/// The tiling with the least time by the model.
-RingTiling ring_tiling_of(const ConvForm&, int64_t processors);
+/// Tilings for so many processors by the time of the model, the least first; for each count of channels and of blocks one.
+std::vector<RingTiling> ring_tilings_of(const ConvForm&, int64_t processors);
 
-/// Nothing where `form_of` gives nothing, or no such units are there.
-std::optional<ConvPlan> plan_conv_rings(const Device&, const ConvPart&, const ConvResults&);
+ConvPlan plan_conv_rings(const Device&, const ConvPart&, const ConvResults&, const ConvForm&,
+                         const RingTiling&);
+
+/// A way to run a part, and those with rings, the first one being the best by the model; none where `form_of` gives nothing or the units are not there.
+using ConvWay = std::function<ConvPlan(const Device&, const ConvPart&, const ConvResults&)>;
+std::vector<ConvWay> ring_ways(const Device&, const ConvPart&);
 
 }  // namespace rlx::cuda

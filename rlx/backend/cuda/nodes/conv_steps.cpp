@@ -10,9 +10,7 @@
 namespace rlx::cuda {
 namespace {
 
-constexpr size_t kAlignment = 256;  // rows of packed weights are copied 16 bytes at a time
-
-size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+constexpr size_t kAlignment = ConvPlan::kAlignment;
 
 class PartsStep final : public Step {
  public:
@@ -30,8 +28,8 @@ class PartsStep final : public Step {
       plans_.push_back(plan(device_of(r), p, node.results));
       const ConvPlan& added = plans_.back();
       if (added.x != Turned::no) turned = added.x;
-      turned_ = std::max(turned_, aligned(added.turned));
-      rest = std::max(rest, aligned(added.packed) + added.sums);
+      turned_ = std::max(turned_, ConvPlan::aligned(added.turned));
+      rest = std::max(rest, ConvPlan::aligned(added.packed) + added.sums);
     }
     workspace = turned_ + rest + kAlignment;
     note = plans_.empty() ? "zeros" : plans_.front().note;
@@ -43,18 +41,9 @@ class PartsStep final : public Step {
     if (fills_) check(s.gpu.use().MemsetD8Async(device_pointer(l.out[0]), 0, bytes_, s.handle), "a fill");
     const size_t over = reinterpret_cast<uintptr_t>(l.workspace) % kAlignment;
     std::byte* const turned = l.workspace + (over == 0 ? 0 : kAlignment - over);
-    std::byte* const place = turned + turned_;
     std::vector<std::byte*> results;  // Params
     for (const int m : members_) results.push_back(m >= 0 ? l.in[m] : l.out[-1 - m]);
-    for (const ConvPlan& p : plans_) {
-      std::byte* places[] = {l.in[x_], l.in[w_], nullptr, place, place + aligned(p.packed), turned};
-      for (const ConvLaunch& k : p.launches) {
-        std::vector<void*> parameters;
-        for (const ConvArg a : k.args)
-          parameters.push_back(a == ConvArg::y ? static_cast<void*>(results.data()) : places + size_t(a));
-        k.function->launch(s.handle, k.grid, k.block, k.shared, parameters.data());
-      }
-    }
+    for (const ConvPlan& p : plans_) p.run(s.handle, l.in[x_], l.in[w_], turned, turned + turned_, results);
   }
 
  private:
@@ -76,15 +65,26 @@ bool is_small(const Arg& x) {
 
 }  // namespace
 
-ConvNode plain_conv(const Request& r) {
-  const std::string type(memory_type(r.out[0].dtype()));
-  return {0,
-          1,
-          {cat("struct Params { ", type, "* y; };\nconstexpr bool kPlain = true;\ninline ", type,
-               "* plain_results(const Params& p) { return p.y; }\n"
-               "template <class V> void finish(const Params& p, i64 at, V sum) { put(p.y[at], sum); }\n"),
-           {-1}}};
+void ConvPlan::run(Stream_* stream, std::byte* x, std::byte* w, std::byte* workspace, std::byte* rest,
+                   std::vector<std::byte*> results) const {
+  std::byte* places[] = {x, w, nullptr, rest, rest + aligned(packed), workspace};
+  for (const ConvLaunch& k : launches) {
+    std::vector<void*> parameters;
+    for (const ConvArg a : k.args)
+      parameters.push_back(a == ConvArg::y ? static_cast<void*>(results.data()) : places + size_t(a));
+    k.function->launch(stream, k.grid, k.block, k.shared, parameters.data());
+  }
 }
+
+ConvResults plain_results(DType dtype) {
+  const std::string type(memory_type(dtype));
+  return {cat("struct Params { ", type, "* y; };\nconstexpr bool kPlain = true;\ninline ", type,
+              "* plain_results(const Params& p) { return p.y; }\n"
+              "template <class V> void finish(const Params& p, i64 at, V sum) { put(p.y[at], sum); }\n"),
+          {-1}};
+}
+
+ConvNode plain_conv(const Request& r) { return {0, 1, plain_results(r.out[0].dtype())}; }
 
 std::unique_ptr<Step> conv_step(const Request& r, const ConvNode& node, PlanConv plan) {
   if (r.out[0].shape.elements() == 0) return make_gpu_step("empty", [](Stream&, const Launch&) {});

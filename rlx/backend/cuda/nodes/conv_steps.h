@@ -21,6 +21,15 @@ struct ConvPlan {
   size_t packed = 0, sums = 0, turned = 0;  // bytes of the workspace
   Turned x = Turned::no;                    // how x lies in it when the part has run
   std::string note;
+
+  /// Of a part by itself; `workspace` begins at a multiple of 256 bytes.
+  size_t workspace() const { return aligned(turned) + aligned(packed) + sums; }
+  /// `results`: Params; `rest` is where the workspace goes on behind x, which several parts share.
+  void run(Stream_*, std::byte* x, std::byte* w, std::byte* workspace, std::byte* rest,
+           std::vector<std::byte*> results) const;
+
+  static size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+  static constexpr size_t kAlignment = 256;  // rows of packed weights are copied 16 bytes at a time
 };
 
 /// What happens to results: the text of Params, kPlain, plain_results and finish (kernels/conv_places.h), and which operands of the node (0, 1, ..) or results
@@ -29,6 +38,9 @@ struct ConvResults {
   std::string text;
   std::vector<int> members;
 };
+
+/// Results that are stored as they are.
+ConvResults plain_results(DType);
 
 using PlanConv = ConvPlan (*)(const Device&, const ConvPart&, const ConvResults&);
 
@@ -46,6 +58,8 @@ std::unique_ptr<Step> conv_step(const Request&, const ConvNode&, PlanConv);
 /// The kernel for a convolution that `accepts_conv_parts` takes.
 PlanConv conv_plan_for(const Request&);
 ConvPlan plan_conv_tiles(const Device&, const ConvPart&, const ConvResults&);
+/// Slices that the threads bring which multiply them, on all cards (conv.cpp).
+ConvPlan plan_conv_slices(const Device&, const ConvPart&, const ConvResults&);
 
 /// The text that the kernels of a part begin with; `constants` are told besides those of the part.
 std::string conv_head(const ConvPart&, const ConvResults&, const std::string& constants);

@@ -36,7 +36,13 @@ double cycles_of(const ConvPart& p, const ConvTiling& t, int64_t processors) {
   const int64_t blocks = t.tiles(p) * p.groups * t.splits, each = (blocks + processors - 1) / processors;
   const double slices = double((t.slices + t.splits - 1) / t.splits);
   double cycles = double(each) * (slices * cycles_of_slice(p, t) + kBlockCycles);
-  if (each == 1) cycles *= takes_untried("conv_lanes") && !t.matrix_units ? 2 : t.threads >= 256 ? 1.25 : 1.5;
+  if (!t.matrix_units && takes_untried("conv_lanes")) {
+    // FMA units are busy with sixteen warps, as many as registers let in; fewer take as long.
+    const int64_t together = std::max<int64_t>(512 / t.threads, 1), rounds = (each + together - 1) / together;
+    cycles = double(rounds) * (double(together) * slices * cycles_of_slice(p, t) + kBlockCycles);
+  } else if (each == 1) {
+    cycles *= t.threads >= 256 ? 1.25 : 1.5;
+  }
   if (t.splits > 1) {
     const double bytes =
         double(p.groups * p.outputs * t.columns(p)) * double(t.splits) * (p.dtype == DType::f64 ? 16 : 8);
