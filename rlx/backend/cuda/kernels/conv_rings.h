@@ -43,6 +43,34 @@ inline u32 taps_seen(const Place& p) {
   return all;
 }
 
+// The terms of a thread where those are (image, tap) and rows: each is 16 behind the one before, so that no quotient is computed.
+constexpr bool kWalks = kSideways && kAlong && kW2 >= 7;
+struct Walk {
+  u32 k;
+  int o0, o1, o2;
+  Place t;
+
+  explicit Walk(u32 first) : k(first), o0(0), o1(0), o2(0), t{} {
+    if (!kWalks) return;
+    const Term term = term_of(k);
+    o2 = term.tap % kW2, o1 = term.tap / kW2 % kW1, o0 = term.tap / (kW2 * kW1);
+    t = place_of_term(term);
+  }
+  void step() {
+    k += 16, o2 += 16, t.at += 16 * kDilation2 * kXs2;
+    #pragma unroll
+    for (int i = 0; i < (16 + kW2 - 1) / kW2; ++i) {
+      if (o2 < kW2) continue;
+      o2 -= kW2, ++o1, t.at += kDilation1 * kXs1 - kW2 * kDilation2 * kXs2;
+      if (o1 == kW1) {
+        o1 = 0, ++o0, t.at += kDilation0 * kXs0 - kW1 * kDilation1 * kXs1;
+        if (o0 == kW0) o0 = 0, t.at += kXsChannel - kW0 * kDilation0 * kXs0;
+      }
+    }
+    t.i0 = o0 * kDilation0, t.i1 = o1 * kDilation1, t.i2 = o2 * kDilation2;
+  }
+};
+
 // What one of the 128 threads that bring slices does: piece tid % 8 of every 16th row. All that does not change from slice to slice is in registers, so that a copy is three instructions where a
 // word tells the taps. An address is not used where there is nothing to copy.
 template <bool kAligned> struct Bringer {
@@ -51,9 +79,10 @@ template <bool kAligned> struct Bringer {
   u32 m0, piece, row0, mine;
   Place lines[kLines];  // columns of a thread
   u32 seen[kLines];     // their taps, or whether they are there
+  Walk walk;
 
-  Bringer(const T* x_, const T* w_, u32 m, u32 c0, u32 group)
-      : x(x_ + i64(group) * kInputs * kXsChannel), w(w_), m0(m), piece(threadIdx.x % 8), row0(threadIdx.x % 128 / 8), mine(piece_at(row0, piece)) {
+  Bringer(const T* x_, const T* w_, u32 m, u32 c0, u32 group, u32 first)
+      : x(x_ + i64(group) * kInputs * kXsChannel), w(w_), m0(m), piece(threadIdx.x % 8), row0(threadIdx.x % 128 / 8), mine(piece_at(row0, piece)), walk(first * 64 + row0) {
     w += kDirect ? i64(group * kOutputs + m0 + row0) * kWsOuter : i64(group * kTilesM + m0 / kM) * kSlices * (kM * 64);
     #pragma unroll
     for (u32 i = 0; i < kLines; ++i) {
@@ -77,16 +106,17 @@ template <bool kAligned> struct Bringer {
     const bool ok = kSeen ? (seen[i] & bit) != 0 : bit != 0 && seen[i] != 0 && inside(lines[i], t);
     copy_run<kRun>(to, from + lines[i].at, ok, kAligned);
   }
-  void bring_columns(u32 slice, u32 to) const {
+  void bring_columns(u32 slice, u32 to) {
     #pragma unroll
     for (u32 r = 0; r < (kSideways ? 4 : kHalves); ++r) {
-      const Term term = term_of(slice * 64 + (kSideways ? row0 + r * 16 : piece * 8 + r * kRun));
-      const Place t = place_of_term(term);
+      const Term term = kWalks ? Term{0, 0, walk.k < kDepth} : term_of(slice * 64 + (kSideways ? row0 + r * 16 : piece * 8 + r * kRun));
+      const Place t = kWalks ? walk.t : place_of_term(term);
       const T* const from = x + t.at;
       const u32 bit = !term.there ? 0 : kSeen ? 1u << term.tap : 1;
       #pragma unroll
       for (u32 i = 0; i < kLines; ++i)
         bring_line(to + mine + (kSideways ? r * 2048 + i / kHalves * 8192 + i % kHalves * (2 * kRun) : i * 2048 + r * (2 * kRun)), i, from, bit, t);
+      if (kWalks) walk.step();
     }
   }
 };
@@ -103,7 +133,7 @@ struct Ring {
 };
 
 template <bool kAligned> void bring_all(const T* x, const T* w, u32 m0, u32 c0, u32 group, u32 first, u32 last, Ring ring) {
-  const Bringer<kAligned> bringer(x, w, m0, c0, group);
+  Bringer<kAligned> bringer(x, w, m0, c0, group, first);
   begin_alone();  // docs/performance/cuda.md: the next kernel must not meet the units of groups of warps
   #pragma unroll 1
   for (u32 slice = first; slice < last; ++slice) {
