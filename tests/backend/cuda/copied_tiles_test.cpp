@@ -114,19 +114,16 @@ TEST_F(CopiedTilesOnDevice, rows_and_types) {
   expect_products(all);
 }
 
-// Tiles of one and two rows of fragments, of groups that share slices by four, by two and not at all; blocks with several units, with and without rows that stay.
+// Tiles of one and two rows of fragments, of groups that share slices by four, by two and not at all; blocks with several units.
 TEST_F(CopiedTilesOnDevice, every_tiling) {
   std::vector<Cut> all;
   for (const int64_t tile : {32, 48, 64, 80, 96, 128, 192, 256}) {
     for (const int64_t cluster : {1, 2, 4, 8}) {
-      const bool kept = (tile / 16 + cluster) % 2 == 0;
       const FewRows p = sizes(DType::bf16, 12, 3 * tile - 9, 64 * cluster + 72, false);
-      all.push_back(
-          {p, {.tile = tile, .cluster = cluster, .clusters = 2, .places = 3, .kept = kept, .blocks = 1}});
+      all.push_back({p, {.tile = tile, .cluster = cluster, .clusters = 2, .places = 3, .blocks = 1}});
       if (tile % 64 == 0)
-        all.push_back(
-            {sizes(DType::f16, 9, 2 * tile - 8, 64 * cluster + 72, true),
-             {.tile = tile, .cluster = cluster, .clusters = 1, .places = 4, .kept = !kept, .blocks = 1}});
+        all.push_back({sizes(DType::f16, 9, 2 * tile - 8, 64 * cluster + 72, true),
+                       {.tile = tile, .cluster = cluster, .clusters = 1, .places = 4, .blocks = 1}});
     }
   }
   expect_products(all);

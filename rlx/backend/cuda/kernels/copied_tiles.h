@@ -4,9 +4,9 @@
 // A unit is kTile columns of w, kTile / kSides of each side. The blocks of a cluster share k and take units in turn; slices of 64 along k come through a ring of kPlaces places. A place holds
 //   w [n, k]           kTile rows of 128 bytes, columns of w
 //   w [k, n] (kTurned) for every 64 columns 64 rows of 128 bytes, rows of w
-// and behind it the slice of a, kTexts rows of 128 bytes, unless all slices of a are kept behind the ring (kKept), which pays where a block has several units. Piece c of 16 bytes of row r lies at piece c ^ (r % 8).
+// and behind it the slice of a, kTexts rows of 128 bytes. Piece c of 16 bytes of row r lies at piece c ^ (r % 8).
 // kGroups groups of warps have 16 kTilesEach columns each, and kShares warps of a group share the four steps of a slice. Sums are added in the order of shares, then of blocks: each block finishes some rows.
-// After kMatrixFragments, kMatrixGroups and kClusterBlocks; before it stand T (f16 or bf16), kRows (m), kColumns (n of a side), kDepth (k), kSides, kTile, kPlaces, kCluster, kKept, kTurned, kBlocks (of a processor), kEarly (no
+// After kMatrixFragments, kMatrixGroups and kClusterBlocks; before it stand T (f16 or bf16), kRows (m), kColumns (n of a side), kDepth (k), kSides, kTile, kPlaces, kCluster, kTurned, kBlocks (of a processor), kEarly (no
 // kernel before this one makes w), the macro kClusterShape, Params and
 //   void finish(p, row, column, const f32 (&sums)[kSides])
 // or, with the macro kMovesRows defined and one side, what happens to `count` rows of kTile columns from `row` and `column` on, rounded, which all threads do together:
@@ -16,19 +16,18 @@
 namespace rlx::cuda {
 
 inline constexpr char kCopiedTiles[] = R"cuda(
-constexpr int kTexts = (kRows + 7) / 8 * 8, kPairs = kTexts / 8, kSlices = (kDepth + 63) / 64, kMostSlices = (kSlices + kCluster - 1) / kCluster;
+constexpr int kTexts = (kRows + 7) / 8 * 8, kPairs = kTexts / 8, kSlices = (kDepth + 63) / 64;
 constexpr int kSideTile = kTile / kSides, kUnits = (kColumns + kSideTile - 1) / kSideTile;
 constexpr int kTilesEach = kTile % 32 == 0 ? 2 : 1, kGroups = kTile / (16 * kTilesEach), kShares = kGroups <= 2 ? 4 : kGroups <= 4 ? 2 : 1, kWarps = kGroups * kShares;
-constexpr int kWeightBytes = kTile * 128, kTextBytes = kTexts * 128, kPlace = kWeightBytes + (kKept ? 0 : kTextBytes);
-constexpr int kRounded = kTile + 8;  // of rounded rows
+constexpr int kWeightBytes = kTile * 128, kTextBytes = kTexts * 128, kPlace = kWeightBytes + kTextBytes;
 constexpr int kStride = kTile + 4;  // of sums [kTexts][kTile]: lanes of a warp write to all banks
 
 extern "C" __global__ void kClusterShape __launch_bounds__(32 * kWarps, kBlocks)
 copied_tiles(Params p, const __grid_constant__ TensorMap a_map, const __grid_constant__ TensorMap w_map, const __grid_constant__ TensorMap other_map) {
   extern __shared__ uint4 shared[];
-  __shared__ u64 barriers[2 * kPlaces + (kKept ? kMostSlices : 0)];
-  const u32 ring = (place_of(shared) + 1023) & ~1023u, kept = ring + kPlaces * kPlace, full = place_of(barriers), empty = full + 8 * kPlaces, come = empty + 8 * kPlaces;
-  f32* const sums = reinterpret_cast<f32*>(reinterpret_cast<u8*>(shared) + (ring - place_of(shared)) + kPlaces * kPlace + (kKept ? kMostSlices * kTextBytes : 0));
+  __shared__ u64 barriers[2 * kPlaces];
+  const u32 ring = (place_of(shared) + 1023) & ~1023u, full = place_of(barriers), empty = full + 8 * kPlaces;
+  f32* const sums = reinterpret_cast<f32*>(reinterpret_cast<u8*>(shared) + (ring - place_of(shared)) + kPlaces * kPlace);
 #ifdef kMovesRows
   T* const rounded = reinterpret_cast<T*>(sums + kTexts * kStride);
 #endif
@@ -55,15 +54,14 @@ copied_tiles(Params p, const __grid_constant__ TensorMap a_map, const __grid_con
       if (kOnce) copy_tile_once(to + at, map, x, y, 0, 0, barrier); else copy_tile(to + at, map, x, y, 0, 0, barrier);
     });
   };
-  const auto ask_texts = [&](int slice, u32 to, u32 barrier) { copy_tile(to, a_map, (slice0 + slice) * 64, 0, 0, 0, barrier); };
+  const auto ask_texts = [&](int slice, int place) { copy_tile(ring + place * kPlace + kWeightBytes, a_map, (slice0 + slice) * 64, 0, 0, 0, full + 8 * place); };
   const auto ask_first = [&] {
     for (int i = 0; i < kPlaces && i < steps; ++i) ask_weights(unit0 + i / slices * clusters, i % slices, i);
     for (int i = kPlaces; i < kPlaces + kAhead && i < steps; ++i)
       each_tile(unit0 + i / slices * clusters, i % slices, [&](const TensorMap& map, int x, int y, int) { ask_ahead(map, x, y, 0, 0); });
   };
   if (threadIdx.x == 0) {
-    for (int i = 0; i < kPlaces; ++i) barrier_init(full + 8 * i, 1), barrier_init(empty + 8 * i, 32 * kWarps);
-    for (int i = 0; kKept && i < kMostSlices; ++i) barrier_init(come + 8 * i, 1);
+    for (int i = 0; i < kPlaces; ++i) barrier_init(full + 8 * i, 1), barrier_init(empty + 8 * i, kWarps);
     asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async;" ::: "memory");
     if (kEarly) ask_first();
   }
@@ -71,11 +69,7 @@ copied_tiles(Params p, const __grid_constant__ TensorMap a_map, const __grid_con
   begin();
   if (threadIdx.x == 0) {
     if (!kEarly) ask_first();
-    for (int i = 0; kKept && i < slices; ++i) {
-      barrier_expect(come + 8 * i, kTextBytes);
-      ask_texts(i, kept + i * kTextBytes, come + 8 * i);
-    }
-    for (int i = 0; !kKept && i < kPlaces && i < steps; ++i) ask_texts(i % slices, ring + i * kPlace + kWeightBytes, full + 8 * i);
+    for (int i = 0; i < kPlaces && i < steps; ++i) ask_texts(i % slices, i);
   }
   __syncwarp();
   int place = 0, parity = 0, before = 0, before_parity = 0;     // of a step and of the one before it
@@ -90,15 +84,14 @@ copied_tiles(Params p, const __grid_constant__ TensorMap a_map, const __grid_con
         if (coming >= kPlaces && coming < steps) {
           barrier_wait(empty + 8 * before, before_parity);
           ask_weights(next_unit, next_slice, before);
-          if (!kKept) ask_texts(next_slice, ring + before * kPlace + kWeightBytes, full + 8 * before);
+          ask_texts(next_slice, before);
         }
         ++coming;
         if (++next_slice == slices) next_slice = 0, next_unit += clusters;
       }
       __syncwarp();
-      if (kKept) barrier_wait(come + 8 * slice, 0);
       barrier_wait(full + 8 * place, parity);
-      const u32 columns = ring + place * kPlace, rows = kKept ? kept + slice * kTextBytes : columns + kWeightBytes;
+      const u32 columns = ring + place * kPlace, rows = columns + kWeightBytes;
       #pragma unroll
       for (int step = 0; step < 4 / kShares; ++step) {
         const int k = share * (4 / kShares) + step;
@@ -119,7 +112,8 @@ copied_tiles(Params p, const __grid_constant__ TensorMap a_map, const __grid_con
           for (int j = 0; j < kPairs; ++j) multiply(acc[t][j], v, x[j][0], x[j][1], T{});
         }
       }
-      barrier_arrive(empty + 8 * place);
+      __syncwarp();
+      if (lane == 0) barrier_arrive(empty + 8 * place);  // told by all lanes it takes longer than the products of a small tile
       before = place, before_parity = parity;
       if (++place == kPlaces) place = 0, parity ^= 1;
     }
@@ -155,7 +149,7 @@ copied_tiles(Params p, const __grid_constant__ TensorMap a_map, const __grid_con
         for (int r = 1; r < kCluster; ++r) all[side] += in_block(own, r);
       }
 #ifdef kMovesRows
-      put(rounded[(row - row0) * kRounded + at], all[0]);
+      put(rounded[(row - row0) * (kTile + 8) + at], all[0]);
 #else
       if (column < kColumns) finish(p, row, column, all);
 #endif

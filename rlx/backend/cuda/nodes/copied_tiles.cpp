@@ -18,27 +18,22 @@ constexpr int64_t kLeastRows = 5, kMostRows = 64, kSlice = 64, kLine = 128, kSwi
 constexpr int64_t kLeastBytes = 4 << 20,
                   kLeastBytesOfSides = 1 << 20;  // of all weights; where it saves a kernel
 constexpr int64_t kMostWarps = 8, kMostPlaces = 20, kLeastPlaces = 3, kMostBox = 256;
-constexpr size_t kMostWays = 6;
+constexpr size_t kMostWays = 8;
 
 int64_t up(int64_t x, int64_t unit) { return (x + unit - 1) / unit; }
 int64_t texts_of(const FewRows& p) { return up(p.m, 8) * 8; }
 bool is_turned(const FewRows& p) { return p.b_column == 1 && p.b_row != 1; }
 const char* flag(bool b) { return b ? "true" : "false"; }
 
-int64_t place_bytes(const FewRows& p, const CopiedTiling& t) {
-  return (t.tile + (t.kept ? 0 : texts_of(p))) * kLine;
-}
-int64_t kept_bytes(const FewRows& p, const CopiedTiling& t) {
-  return t.kept ? up(up(p.k, kSlice), t.cluster) * texts_of(p) * kLine : 0;
-}
+int64_t place_bytes(const FewRows& p, const CopiedTiling& t) { return (t.tile + texts_of(p)) * kLine; }
 int64_t sums_bytes(const FewRows& p, const CopiedTiling& t) {
   return texts_of(p) * ((t.tile + 4) * int64_t(sizeof(float)) + (t.rounded ? (t.tile + 8) * 2 : 0));
 }
 size_t shared_bytes(const FewRows& p, const CopiedTiling& t) {
-  return size_t(kSwizzle + t.places * place_bytes(p, t) + kept_bytes(p, t) + sums_bytes(p, t));
+  return size_t(kSwizzle + t.places * place_bytes(p, t) + sums_bytes(p, t));
 }
 
-// Parts of a processor that share a second cache have 16 processors or a few more.
+// Blocks of a cluster are on processors of one part of the chip, of which each has some 16.
 int64_t clusters_of(int64_t processors, int64_t cluster) {
   return cluster <= 2 ? processors / cluster : std::max<int64_t>(processors / 16 * (16 / cluster), 1);
 }
@@ -47,8 +42,7 @@ int64_t clusters_of(int64_t processors, int64_t cluster) {
 int64_t cost_of(const FewRows& p, int64_t sides, const CopiedTiling& t) {
   constexpr int64_t kJoin = 6 << 10, kFinish = 2 << 10, kInFlight = 64 << 10;
   const int64_t rounds = up(up(p.n, t.tile / sides), t.clusters), slices = up(up(p.k, kSlice), t.cluster);
-  const int64_t weights = rounds * t.tile * slices * kLine,
-                rows = (t.kept ? 1 : rounds) * texts_of(p) * slices * kLine;
+  const int64_t weights = rounds * t.tile * slices * kLine, rows = rounds * texts_of(p) * slices * kLine;
   const int64_t missing = std::max<int64_t>(kInFlight - t.places * t.tile * kLine, 0);
   return weights + weights / 4 * missing / kInFlight + rows / 2 + rounds * (t.cluster > 1 ? kJoin : kFinish);
 }
@@ -68,8 +62,7 @@ std::optional<CopiedTiling> tiling_of(const Device& device, const FewRows& p, in
     if (t.tile / sides > kMostBox || (!is_turned(p) && t.tile / sides % 8 != 0)) continue;
     const int64_t units = up(p.n, t.tile / sides);
     t.clusters = std::min(units, clusters_of(processors, t.cluster));
-    if (t.kept && units <= t.clusters) continue;  // rows are read once in any case
-    const int64_t left = room - kSwizzle - kept_bytes(p, t) - sums_bytes(p, t);
+    const int64_t left = room - kSwizzle - sums_bytes(p, t);
     t.places = std::min(left / place_bytes(p, t), kMostPlaces);
     if (t.places < kLeastPlaces) continue;
     if (!best || cost_of(p, sides, t) < cost_of(p, sides, *best)) best = t;
@@ -93,7 +86,7 @@ std::string sizes_text(const FewRows& p, int64_t sides) {
 
 std::string CopiedTiling::text() const {
   return cat("tiles of ", tile, ", k in ", cluster, cluster == 1 ? " part, " : " parts, ", places, " places",
-             kept ? ", rows kept" : "", blocks > 1 ? cat(", ", blocks, " a processor") : "");
+             blocks > 1 ? cat(", ", blocks, " a processor") : "");
 }
 
 bool CopiedTiles::suits(const FewRows& p, int64_t sides, int64_t together) {
@@ -115,11 +108,8 @@ std::vector<CopiedTiling> CopiedTiles::tilings(const Device& device, const FewRo
   std::vector<CopiedTiling> out;
   for (const int64_t blocks : {2, 1}) {
     for (const int64_t cluster : {1, 2, 4, 8}) {
-      for (const bool kept : {false, true}) {
-        if (const auto t =
-                tiling_of(device, p, sides, together, {.cluster = cluster, .kept = kept, .blocks = blocks}))
-          out.push_back(*t);
-      }
+      if (const auto t = tiling_of(device, p, sides, together, {.cluster = cluster, .blocks = blocks}))
+        out.push_back(*t);
     }
   }
   std::stable_sort(out.begin(), out.end(), [&](const CopiedTiling& a, const CopiedTiling& b) {
@@ -210,10 +200,10 @@ CopiedTiles::CopiedTiles(const Device& device, const FewRows& p, int64_t sides, 
        cat(sizes_text(p, sides), "constexpr int kTile = ", t.tile, ", kPlaces = ", t.places,
            ", kCluster = ", t.cluster, ", kBlocks = ", t.blocks,
            ", kAhead = ", takes_untried("copied_ahead") ? (96 << 10) / (t.tile * kLine) : 0,
-           ";\nconstexpr bool kTurned = ", flag(turned), ", kKept = ", flag(t.kept),
-           ", kOnce = ", flag(takes_untried("copied_once")), ", kEarly = ", flag(p.b_is_fixed),
-           ";\n#define kClusterShape ", t.cluster > 1 ? cat("__cluster_dims__(", t.cluster, ", 1, 1)") : "",
-           "\n", hooks, kMatrixFragments, kMatrixGroups, kClusterBlocks, kCopiedTiles)});
+           ";\nconstexpr bool kTurned = ", flag(turned), ", kOnce = ", flag(takes_untried("copied_once")),
+           ", kEarly = ", flag(p.b_is_fixed), ";\n#define kClusterShape ",
+           t.cluster > 1 ? cat("__cluster_dims__(", t.cluster, ", 1, 1)") : "", "\n", hooks, kMatrixFragments,
+           kMatrixGroups, kClusterBlocks, kCopiedTiles)});
 }
 
 void CopiedTiles::run(Stream_* stream, const void* a, std::array<const void*, kMostSides> b, void* c) const {

@@ -16,7 +16,6 @@ struct CopiedTiling {
   int64_t cluster = 1;   // blocks that share k
   int64_t clusters = 1;  // of a launch
   int64_t places = 4;    // of a ring
-  bool kept = false;     // the rows of a stay in shared memory
   bool rounded = false;  // finished rows have room there
   int64_t blocks =
       2;  // that find room on a processor, so that the next product of this kind can begin to read
