@@ -1,12 +1,12 @@
 // Products of 5 to 64 rows with large weights, c [m, n] = a [m, k] w for one w or, as sides, for two w of equal shape, as fast as w can be read: the copy engine of Hopper brings it, some tiles ahead of the
-// products, beginning before the kernel in front has ended. Columns of w are the rows of the matrix units.
+// products, beginning before the kernel in front has ended; kAhead more steps are asked into the second cache then. Columns of w are the rows of the matrix units.
 //
 // A unit is kTile columns of w, kTile / kSides of each side. The blocks of a cluster share k and take units in turn; slices of 64 along k come through a ring of kPlaces places. A place holds
 //   w [n, k]           kTile rows of 128 bytes, columns of w
 //   w [k, n] (kTurned) for every 64 columns 64 rows of 128 bytes, rows of w
 // and behind it the slice of a, kTexts rows of 128 bytes. Piece c of 16 bytes of row r lies at piece c ^ (r % 8).
 // kGroups groups of warps have 16 kTilesEach columns each, and kShares warps of a group share the four steps of a slice. Sums are added in the order of shares, then of blocks: each block finishes some rows.
-// After kMatrixFragments, kMatrixGroups and kClusterBlocks; before it stand T (f16 or bf16), kRows (m), kColumns (n of a side), kDepth (k), kSides, kTile, kPlaces, kCluster, kTurned, kBlocks (of a processor), kEarly (no
+// After kMatrixFragments, kMatrixGroups and kClusterBlocks; before it stand T (f16 or bf16), kRows (m), kColumns (n of a side), kDepth (k), kSides, kTile, kPlaces, kAhead, kCluster, kTurned, kBlocks (of a processor), kEarly (no
 // kernel before this one makes w), the macro kClusterShape, Params and
 //   void finish(p, row, column, const f32 (&sums)[kSides])
 // or, with the macro kMovesRows defined and one side, what happens to `count` rows of kTile columns from `row` and `column` on, rounded, which all threads do together:
@@ -51,7 +51,7 @@ copied_tiles(Params p, const __grid_constant__ TensorMap a_map, const __grid_con
     const u32 to = ring + place * kPlace, barrier = full + place * 8;
     barrier_expect(barrier, kPlace);
     each_tile(unit, slice, [&](const TensorMap& map, int x, int y, int at) {
-      if (kOnce) copy_tile_once(to + at, map, x, y, 0, 0, barrier); else copy_tile(to + at, map, x, y, 0, 0, barrier);
+      copy_tile_once(to + at, map, x, y, 0, 0, barrier);
     });
   };
   const auto ask_texts = [&](int slice, int place) { copy_tile(ring + place * kPlace + kWeightBytes, a_map, (slice0 + slice) * 64, 0, 0, 0, full + 8 * place); };

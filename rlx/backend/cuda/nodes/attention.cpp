@@ -277,8 +277,13 @@ class AttentionStep final : public Step {
             ";\n#define kClusterShape ", shape, "\n", kAttentionShared, kAttentionParts, kClusterBlocks,
             kFragmentParts, kFragmentJoin);
     fragments_ = device_of(r).functions().get({"attention_fragments", shared + kAttentionFragments});
-    if (blocks * cluster_ >= processors) prepare_copied(r, a, shared);
+    // A ring is worth its beginning where a warp takes its places several times.
+    constexpr int64_t kLeastPlaces = 8, kKeys = 16;
+    if (blocks * cluster_ >= processors && (copies_few_keys() || keys_each_ >= kLeastPlaces * kKeys * warps_))
+      prepare_copied(r, a, shared);
   }
+
+  static bool copies_few_keys() { return takes_untried("attention_of_few_keys"); }
 
   // Where keys and values of many texts are read, the copy engine brings them.
   void prepare_copied(const Request& r, const ops::AttentionAttrs& a, const std::string& shared) {

@@ -15,8 +15,8 @@ namespace rlx::cuda {
 namespace {
 
 constexpr int64_t kLeastRows = 5, kMostRows = 64, kSlice = 64, kLine = 128, kSwizzle = 1024;
-constexpr int64_t kLeastBytes = 4 << 20,
-                  kLeastBytesOfSides = 1 << 20;  // of all weights; where it saves a kernel
+constexpr int64_t kLeastBytes = 4 << 20, kLeastBytesOfGroups = 8 << 20;  // of all weights
+constexpr int64_t kAheadBytes = 96 << 10;  // for each block, into the second cache
 constexpr int64_t kMostWarps = 8, kMostPlaces = 20, kLeastPlaces = 3, kMostBox = 256;
 constexpr size_t kMostWays = 8;
 
@@ -92,10 +92,10 @@ std::string CopiedTiling::text() const {
 bool CopiedTiles::suits(const FewRows& p, int64_t sides, int64_t together) {
   const bool known = p.dtype == DType::f16 || p.dtype == DType::bf16;
   const int64_t bytes = p.n * p.k * 2 * sides;
-  if (!known || !takes_untried("copied_tiles") || sides < 1 || sides > int64_t(kMostSides) || p.k % 8 != 0 ||
-      p.a_row % 8 != 0 || p.m < kLeastRows || p.m > kMostRows ||
+  if (!known || sides < 1 || sides > int64_t(kMostSides) || p.k % 8 != 0 || p.a_row % 8 != 0 ||
+      p.m < kLeastRows || p.m > kMostRows ||
       bytes < (takes_untried("copied_small") ? 128 << 10
-               : sides > 1 || together > 0   ? kLeastBytesOfSides
+               : sides > 1 || together > 0   ? kLeastBytesOfGroups
                                              : kLeastBytes))
     return false;
   if (p.b_row == 1) return p.b_column >= p.k && p.b_column % 8 == 0;
@@ -197,13 +197,11 @@ CopiedTiles::CopiedTiles(const Device& device, const FewRows& p, int64_t sides, 
   kernel_.shared = shared_bytes(p, t);
   kernel_.function = device.functions().get(
       {"copied_tiles",
-       cat(sizes_text(p, sides), "constexpr int kTile = ", t.tile, ", kPlaces = ", t.places,
-           ", kCluster = ", t.cluster, ", kBlocks = ", t.blocks,
-           ", kAhead = ", takes_untried("copied_ahead") ? (96 << 10) / (t.tile * kLine) : 0,
-           ";\nconstexpr bool kTurned = ", flag(turned), ", kOnce = ", flag(takes_untried("copied_once")),
-           ", kEarly = ", flag(p.b_is_fixed), ";\n#define kClusterShape ",
-           t.cluster > 1 ? cat("__cluster_dims__(", t.cluster, ", 1, 1)") : "", "\n", hooks, kMatrixFragments,
-           kMatrixGroups, kClusterBlocks, kCopiedTiles)});
+       cat(sizes_text(p, sides), "constexpr int kTile = ", t.tile, ", kPlaces = ", t.places, ", kCluster = ",
+           t.cluster, ", kBlocks = ", t.blocks, ", kAhead = ", kAheadBytes / (t.tile * kLine),
+           ";\nconstexpr bool kTurned = ", flag(turned), ", kEarly = ", flag(p.b_is_fixed),
+           ";\n#define kClusterShape ", t.cluster > 1 ? cat("__cluster_dims__(", t.cluster, ", 1, 1)") : "",
+           "\n", hooks, kMatrixFragments, kMatrixGroups, kClusterBlocks, kCopiedTiles)});
 }
 
 void CopiedTiles::run(Stream_* stream, const void* a, std::array<const void*, kMostSides> b, void* c) const {
