@@ -73,23 +73,20 @@ copied_tiles(Params p, const __grid_constant__ TensorMap a_map, const __grid_con
   }
   __syncwarp();
   int place = 0, parity = 0, before = 0, before_parity = 0;     // of a step and of the one before it
-  int coming = kPlaces - 1, next_unit = 0, next_slice = 0;      // the step that is asked for next
-  if (threadIdx.x == 0) next_unit = unit0 + coming / slices * clusters, next_slice = coming % slices;
+  int coming = kPlaces - 1, turn = 0;                           // the step that is asked for next, by one warp after the other
   for (int unit = unit0; unit < kUnits; unit += clusters) {
     f32 acc[kTilesEach][kPairs][4] = {};
     #pragma unroll 1
     for (int slice = 0; slice < slices; ++slice) {
       // The place of the step before is asked for again when all warps have left it.
-      if (threadIdx.x == 0) {
-        if (coming >= kPlaces && coming < steps) {
-          barrier_wait(empty + 8 * before, before_parity);
-          ask_weights(next_unit, next_slice, before);
-          ask_texts(next_slice, before);
-        }
-        ++coming;
-        if (++next_slice == slices) next_slice = 0, next_unit += clusters;
+      if (lane == 0 && warp == turn && coming >= kPlaces && coming < steps) {
+        barrier_wait(empty + 8 * before, before_parity);
+        ask_weights(unit0 + coming / slices * clusters, coming % slices, before);
+        ask_texts(coming % slices, before);
       }
       __syncwarp();
+      ++coming;
+      if (++turn == kWarps) turn = 0;
       barrier_wait(full + 8 * place, parity);
       const u32 columns = ring + place * kPlace, rows = columns + kWeightBytes;
       #pragma unroll
