@@ -243,8 +243,8 @@ TEST_F(ProductsOnDevice, attention_of_many_texts) {
   const test::Untried untried;
   for (const auto& [batch, seq, lanes, keys] :
        {std::tuple(136, 1, 128, 150), {68, 1, 64, 280}, {70, 3, 64, 77}, {136, 8, 128, 33}}) {
-    for (const char* kind :
-         {"", ", mask_kind=causal", ", mask_kind=sliding_window, window=20, attn_logit_softcap=5.0"}) {
+    for (const char* kind : {seq == 1 ? "" : ", mask_kind=causal",
+                             ", mask_kind=sliding_window, window=20, attn_logit_softcap=5.0"}) {
       const std::string kv = cat("bf16[", batch, ",", keys, ",", lanes * 2, "]"),
                         q = cat("bf16[", batch, ",", seq, ",", lanes * 6, "]");
       compare(cat("graph @f(q: ", q, ", k: ", kv, ", v: ", kv,

@@ -23,6 +23,7 @@ namespace {
 
 constexpr int kSplitRows = 8;    // queries of one block over a part of the keys, and of a call that is split
 constexpr int kShortRows = 128;  // queries and keys of one block
+constexpr int64_t kWarpKeys = 16;   // that a warp takes at once, where keys go into fragments
 constexpr int kPipelineRows = 256;  // queries that are worth blocks which have a processor for themselves
 
 Support accepts(const Request& r) { return accepts_heads(r, r.node.as<ops::Attention>(), 3); }
@@ -278,8 +279,9 @@ class AttentionStep final : public Step {
             kFragmentParts, kFragmentJoin);
     fragments_ = device_of(r).functions().get({"attention_fragments", shared + kAttentionFragments});
     // A ring is worth its beginning where a warp takes its places several times.
-    constexpr int64_t kLeastPlaces = 8, kKeys = 16;
-    if (blocks * cluster_ >= processors && (copies_few_keys() || keys_each_ >= kLeastPlaces * kKeys * warps_))
+    constexpr int64_t kLeastPlaces = 8;
+    if (blocks * cluster_ >= processors &&
+        (copies_few_keys() || keys_each_ >= kLeastPlaces * kWarpKeys * warps_))
       prepare_copied(r, a, shared);
   }
 
@@ -293,8 +295,8 @@ class AttentionStep final : public Step {
         !whole(p_.value_dim) || !prepare_maps(r, a))
       return;
     // Two blocks find room on a processor.
-    constexpr int64_t kRoom = 106 << 10, kSwizzle = 1024, kKeys = 16, kElement = 2, kMostSlots = 8;
-    const int64_t place = kKeys * (p_.head_dim + p_.value_dim) * kElement;
+    constexpr int64_t kRoom = 106 << 10, kSwizzle = 1024, kElement = 2, kMostSlots = 8;
+    const int64_t place = kWarpKeys * (p_.head_dim + p_.value_dim) * kElement;  // of a warp
     const int64_t slots = std::min((kRoom - kSwizzle) / (warps_ * place), kMostSlots);
     copied_bytes_ = size_t(kSwizzle + warps_ * slots * place);
     copied_ = device_of(r).functions().get(
@@ -347,9 +349,9 @@ class AttentionStep final : public Step {
     if (fragments_ && aligned) {
       if (copied_) {
         const Driver& d = device_.gpu()->use();
-        constexpr int kKeys = 16;
+        const int keys = int(kWarpKeys) * warps_;
         (*copied_)(stream_of(l).handle, {splits_, p.kv_heads * chunks_, batch_}, {32 * warps_}, copied_bytes_,
-                   p, maps_[1].encode(d, p.k, kKeys), maps_[2].encode(d, p.v, kKeys), l.workspace, keys_each_,
+                   p, maps_[1].encode(d, p.k, keys), maps_[2].encode(d, p.v, keys), l.workspace, keys_each_,
                    chunks_);
       } else {
         (*fragments_)(stream_of(l).handle, {splits_, p.kv_heads * chunks_, batch_}, {32 * warps_}, 0, p,
