@@ -197,8 +197,9 @@ CopiedTiles::CopiedTiles(const Device& device, const FewRows& p, int64_t sides, 
   kernel_.shared = shared_bytes(p, t);
   kernel_.function = device.functions().get(
       {"copied_tiles",
-       cat(sizes_text(p, sides), "constexpr int kTile = ", t.tile, ", kPlaces = ", t.places, ", kCluster = ",
-           t.cluster, ", kBlocks = ", t.blocks, ", kAhead = ", kAheadBytes / (t.tile * kLine),
+       cat(sizes_text(p, sides), "constexpr int kTile = ", t.tile, ", kPlaces = ", t.places,
+           ", kCluster = ", t.cluster, ", kBlocks = ", t.blocks,
+           ", kAhead = ", kAheadBytes * (takes_untried("copied_ahead2") ? 2 : 1) / (t.tile * kLine),
            ";\nconstexpr bool kTurned = ", flag(turned), ", kEarly = ", flag(p.b_is_fixed),
            ";\n#define kClusterShape ", t.cluster > 1 ? cat("__cluster_dims__(", t.cluster, ", 1, 1)") : "",
            "\n", hooks, kMatrixFragments, kMatrixGroups, kClusterBlocks, kCopiedTiles)});
