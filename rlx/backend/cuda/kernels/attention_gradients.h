@@ -1,11 +1,11 @@
 // The gradients of attention in one kernel, for the same heads as attention_backward_pipeline.h: keys in place, queries and gradients of results go by, and what a block of 128 keys
 // gives to dq is added to what the blocks of keys before it gave, in f32 and in their order. Five products where two kernels need seven, weights are made once.
 //
-// Blocks take items (a head of keys, 128 keys) from a counter, so that an item waits for such as were begun before it, whatever number of blocks is on the processors. In a block two groups of warps have 64 keys each. One more warp copies
-// ahead and waits until the item before has added its part to a tile; another tells the next item when this one has. For tile n, in place n % kPlaces, with the sums of dq so far:
-//   full    it is there, and dq may be added to       copying warp -> groups
-//   added   its products are done and dq is written   groups -> telling warp
-//   empty   others may add to dq                      telling warp -> copying warp
+// Blocks take items (a head of keys, 128 keys) from a counter, so that an item waits for such as were begun before it, whatever number of blocks is on the processors. In a block two groups of warps have 64 keys
+// each, and three more warps: one copies tiles, one waits until the item before has added its part to dq of a tile and copies the sums so far, one tells the next item when this one has added its own. Tile n is in place n % kPlaces,
+//   full    it is there                               empty   its products are done
+// its sums in place n % kSumPlaces, a tile behind, since dq of a tile is multiplied together with the next:
+//   ready   they are there, dq may be added to        added   dq is written             told   others may add to it
 // Sums of dq lie as the products leave them, [head][tile][half of the lanes][4][128 threads][4]. After kBackwardPipeline.
 #pragma once
 
@@ -68,15 +68,17 @@ extern "C" __global__ void __launch_bounds__(128 * (kGroups + 1), 1)
 attention_gradients(Params p, Gradients g, const __grid_constant__ TensorMap q_map, const __grid_constant__ TensorMap y_map,
                     const __grid_constant__ TensorMap k_map, const __grid_constant__ TensorMap v_map, int heads, int section, f32* sums, int* words, u64* fault, u64 number) {
   extern __shared__ uint4 shared[];
-  __shared__ u64 barriers[3 * kPlaces + 2 * kSlots];
+  __shared__ u64 barriers[2 * kPlaces + 3 * kSumPlaces + 2 * kSlots];
   __shared__ f32 rows[kPlaces][2][kBy];
   __shared__ Work works[kSlots];
   const u32 slots = (place_of(shared) + 1023) & ~1023u, scores = slots + kSlots * 2 * kPartTile, tiles = scores + 2 * kPartTile, others = tiles + kPlaces * kPlaceBytes;
-  const u32 full = place_of(barriers), added = full + 8 * kPlaces, empty = added + 8 * kPlaces, asked = empty + 8 * kPlaces, done = asked + 8 * kSlots;
+  const u32 full = place_of(barriers), empty = full + 8 * kPlaces, ready = empty + 8 * kPlaces, added = ready + 8 * kSumPlaces, told = added + 8 * kSumPlaces;
+  const u32 asked = told + 8 * kSumPlaces, done = asked + 8 * kSlots;
   const int lane = threadIdx.x % 32, warp = __shfl_sync(~0u, threadIdx.x / 32, 0), group = warp / 4, column = lane % 4 * 2;
   if (threadIdx.x == 0) {
-    for (int i = 0; i < kPlaces; ++i) barrier_init(full + 8 * i, 34), barrier_init(added + 8 * i, 128 * kGroups), barrier_init(empty + 8 * i, 1);
-    for (int i = 0; i < kSlots; ++i) barrier_init(asked + 8 * i, 1), barrier_init(done + 8 * i, 128 * kGroups + 1);
+    for (int i = 0; i < kPlaces; ++i) barrier_init(full + 8 * i, 33), barrier_init(empty + 8 * i, 128 * kGroups);
+    for (int i = 0; i < kSumPlaces; ++i) barrier_init(ready + 8 * i, 1), barrier_init(added + 8 * i, 128 * kGroups), barrier_init(told + 8 * i, 1);
+    for (int i = 0; i < kSlots; ++i) barrier_init(asked + 8 * i, 1), barrier_init(done + 8 * i, 128 * kGroups + 2);
     asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async;" ::: "memory");
   }
   __syncthreads();
@@ -93,7 +95,7 @@ attention_gradients(Params p, Gradients g, const __grid_constant__ TensorMap q_m
   if (group == kGroups) {
     keep_registers<40>();
     if (warp == 4 * kGroups) {
-      int stage = 0, uses = 0, other = 0;
+      int stage = 0, uses = 0;
       for (int turn = 0;; ++turn) {
         int i = 0;
         if (lane == 0) i = atomicAdd(words, 1);
@@ -121,7 +123,7 @@ attention_gradients(Params p, Gradients g, const __grid_constant__ TensorMap q_m
             const u32 to = tiles + stage * kPlaceBytes, barrier = full + stage * 8;
             if (uses > 0) barrier_wait(empty + stage * 8, uses - 1 & 1);
             if (lane == 0) {
-              barrier_expect(barrier, 2 * kByTile + (y > 0 ? kSumBytes : 0));
+              barrier_expect(barrier, 2 * kByTile);
               copy_tile(to, q_map, 0, t * kBy, h, b, barrier);
               copy_tile(to + kByTile, y_map, 0, t * kBy, h, b, barrier);
             }
@@ -131,39 +133,41 @@ attention_gradients(Params p, Gradients g, const __grid_constant__ TensorMap q_m
               copy4(&rows[stage][k / 2][k % 2 * 32 + lane], (k / 2 ? g.delta : g.lse) + head * p.q_len + (r < p.q_len ? r : 0), r < p.q_len);
             }
             copies_arrive(barrier);
-            if (lane == 0) {
-              if (y > 0) {
-                wait_until(parts + head * q_tiles + t, y, fault, number);
-                asm volatile("fence.acq_rel.gpu;\nfence.proxy.async;" ::: "memory");
-                // The sums of three tiles before have been read.
-                const int old = stage == kPlaces - 1 ? 0 : stage + 1;
-                if (uses > 0 || stage == kPlaces - 1) barrier_wait(empty + old * 8, (old == 0 ? uses : uses - 1) & 1);
-                copy_sums(others + other * kSumBytes, sums + (head * q_tiles + t) * (kBy * 64), barrier);
-              }
-              barrier_arrive(barrier);
-            }
             __syncwarp();
-            other = other + 1 == kSumPlaces ? 0 : other + 1;
             if (++stage == kPlaces) stage = 0, ++uses;
           }
         }
       }
-    } else if (warp == 4 * kGroups + 1 && lane == 0) {
-      int stage = 0, parity = 0;
+    } else if (warp < 4 * kGroups + 3 && lane == 0) {
+      const bool tells = warp == 4 * kGroups + 1;
+      int place = 0, uses = 0;
       for (int turn = 0;; ++turn) {
         const int slot = turn % kSlots;
         barrier_wait(asked + slot * 8, turn / kSlots & 1);
         const Work work = works[slot];
         barrier_arrive(done + slot * 8);
         if (work.each < 0) break;
+        const int y = work.start / kPart;
         for (int h = work.kv * shared_by; h < (work.kv + 1) * shared_by; ++h) {
-          int* const part = parts + (i64(work.batch) * p.q_heads + h) * q_tiles;
+          const i64 head = (i64(work.batch) * p.q_heads + h) * q_tiles;
           for (int t = work.from; t < q_tiles; ++t) {
-            barrier_wait(added + stage * 8, parity);
-            asm volatile("fence.acq_rel.gpu;" ::: "memory");
-            store_flag(part + t, work.start / kPart + 1);
-            barrier_arrive(empty + stage * 8);
-            if (++stage == kPlaces) stage = 0, parity ^= 1;
+            if (tells) {
+              barrier_wait(added + place * 8, uses & 1);
+              asm volatile("fence.acq_rel.gpu;" ::: "memory");
+              store_flag(parts + head + t, y + 1);
+              barrier_arrive(told + place * 8);
+            } else {
+              if (uses > 0) barrier_wait(told + place * 8, uses - 1 & 1);
+              if (y == 0) {
+                barrier_arrive(ready + place * 8);
+              } else {
+                wait_until(parts + head + t, y, fault, number);
+                asm volatile("fence.acq_rel.gpu;\nfence.proxy.async;" ::: "memory");
+                barrier_expect(ready + place * 8, kSumBytes);
+                copy_sums(others + place * kSumBytes, sums + (head + t) * (kBy * 64), ready + place * 8);
+              }
+            }
+            if (++place == kSumPlaces) place = 0, ++uses;
           }
         }
       }
@@ -174,7 +178,7 @@ attention_gradients(Params p, Gradients g, const __grid_constant__ TensorMap q_m
   take_registers<232>();
   const f32 scale = p.scale * kLog2e;
   const auto groups_meet = [] { asm volatile("bar.sync 1, %0;" :: "n"(128 * kGroups) : "memory"); };
-  int stage = 0, parity = 0, buffer = 0, other = 0;
+  int stage = 0, parity = 0, buffer = 0, other = 0, turned = 0;
   #pragma unroll 1
   for (int turn = 0;; ++turn) {
     const int slot = turn % kSlots;
@@ -197,26 +201,29 @@ attention_gradients(Params p, Gradients g, const __grid_constant__ TensorMap q_m
       for (int n = 0; n < 8; ++n) multiply32(dq, further(left, n * 2048), further(right, n * 2048), n > 0, T{});
       products_commit();
     };
-    const auto end_sums = [&](const f32 (&dq)[4][4], int at, int h, int tile) {
+    const auto end_sums = [&](const f32 (&dq)[4][4], int h, int tile) {
+      barrier_wait(ready + other * 8, turned);
       f32 all[4][4];
       #pragma unroll
       for (int m = 0; m < 4; ++m) {
-        const float4 before = y0 > 0 ? read_four(others + at * kSumBytes + group * 8192 + m * 2048 + threadIdx.x % 128 * 16) : float4{0, 0, 0, 0};
+        const float4 before = y0 > 0 ? read_four(others + other * kSumBytes + group * 8192 + m * 2048 + threadIdx.x % 128 * 16) : float4{0, 0, 0, 0};
         all[m][0] = dq[m][0] + before.x, all[m][1] = dq[m][1] + before.y, all[m][2] = dq[m][2] + before.z, all[m][3] = dq[m][3] + before.w;
       }
       if (y0 < last_of(tile)) {
         f32* const to = sums + ((i64(b) * p.q_heads + h) * q_tiles + tile) * (kBy * 64) + group * 2048 + threadIdx.x % 128 * 4;
         #pragma unroll
         for (int m = 0; m < 4; ++m) *reinterpret_cast<float4*>(to + m * 512) = float4{all[m][0], all[m][1], all[m][2], all[m][3]};
-        return;
+      } else {
+        #pragma unroll
+        for (int c = 0; c < 2; ++c) {
+          const int r = tile * kBy + warp % 4 * 16 + lane / 4 + c * 8;
+          if (r < p.q_len) write_gradient(g.dq + b * g.dqs.batch + h * g.dqs.head + i64(r) * g.dqs.row + group * 32, all, c, p.scale, column);
+        }
       }
-      #pragma unroll
-      for (int c = 0; c < 2; ++c) {
-        const int r = tile * kBy + warp % 4 * 16 + lane / 4 + c * 8;
-        if (r < p.q_len) write_gradient(g.dq + b * g.dqs.batch + h * g.dqs.head + i64(r) * g.dqs.row + group * 32, all, c, p.scale, column);
-      }
+      barrier_arrive(added + other * 8);
+      if (++other == kSumPlaces) other = 0, turned ^= 1;
     };
-    int last_stage = -1, last_other = 0, last_tile = 0, last_head = 0, t = work.from, h = kv * shared_by;
+    int last_stage = -1, last_tile = 0, last_head = 0, t = work.from, h = kv * shared_by;
     #pragma unroll 1
     for (int left = work.each * shared_by; left > 0; --left) {
       const u32 q = tiles + stage * kPlaceBytes, y = q + kByTile;
@@ -233,6 +240,7 @@ attention_gradients(Params p, Gradients g, const __grid_constant__ TensorMap q_m
       }
       products_wait<1>();
       hold(s), hold(dk), hold(dv), hold(w), hold(u);
+      if (last_stage >= 0) barrier_arrive(empty + last_stage * 8);
       const int behind = kCausal ? key - shift - first - column : 0;  // queries before this one do not see the thread's first key
       const bool edge = (kCausal && key0 + 63 > first + shift) || key0 + 64 > p.k_len;
       #pragma unroll
@@ -272,13 +280,9 @@ attention_gradients(Params p, Gradients g, const __grid_constant__ TensorMap q_m
       multiply_rows(dk, u, q);
       products_wait<1>();
       hold(dq);
-      if (last_stage >= 0) {
-        end_sums(dq, last_other, last_head, last_tile);
-        barrier_arrive(added + last_stage * 8);
-      }
+      if (last_stage >= 0) end_sums(dq, last_head, last_tile);
       buffer ^= 1;
-      last_stage = stage, last_other = other, last_tile = t, last_head = h;
-      other = other + 1 == kSumPlaces ? 0 : other + 1;
+      last_stage = stage, last_tile = t, last_head = h;
       if (++stage == kPlaces) stage = 0, parity ^= 1;
       if (++t == q_tiles) t = work.from, ++h;
     }
@@ -286,6 +290,7 @@ attention_gradients(Params p, Gradients g, const __grid_constant__ TensorMap q_m
     hold(dk), hold(dv);
     groups_meet();
     if (last_stage >= 0) {
+      barrier_arrive(empty + last_stage * 8);
       // The compiler would wait for every product of groups of warps if there were one more of them here.
       f32 rest[4][4] = {};
       #pragma unroll
@@ -300,8 +305,7 @@ attention_gradients(Params p, Gradients g, const __grid_constant__ TensorMap q_m
           multiply(rest[2 * d + 1], a, c[2], c[3], T{});
         }
       }
-      end_sums(rest, last_other, last_head, last_tile);
-      barrier_arrive(added + last_stage * 8);
+      end_sums(rest, last_head, last_tile);
     }
     barrier_arrive(done + slot * 8);
     #pragma unroll
