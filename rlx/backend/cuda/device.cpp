@@ -17,7 +17,7 @@ std::string architecture_of(const Gpu& gpu) {
 
 Device::Device(std::string architecture, const Gpu* gpu)
     : functions_(std::move(architecture), gpu), gpu_(gpu) {
-  add_attention(kernels_);
+  add_attention(kernels_, functions_.architecture());
   add_cholesky(kernels_);
   add_scan_products(kernels_, functions_.architecture());
   add_control(kernels_);

@@ -208,6 +208,11 @@ void weigh(const Params& p, f32 (&s)[8][4], f32 (&most)[2], f32 (&sum)[2], f32 (
   }
 }
 
+// The logarithm of the sum of exp(score) of query i, whose scores are kept times log2(e).
+inline void write_sum(const Params& p, f32 most, f32 total, i64 b, i64 h, int i) {
+  p.lse[(b * p.q_heads + h) * p.q_len + i] = total == 0 ? -from_bits(0x7f800000u) : fmaf(most, 0.6931471805599453f, logf(total));
+}
+
 // Results of rows `row` and `row` + 8, of which a thread has columns `column`, + 1 of every eight.
 template <int N>
 void write_rows(const Params& p, const f32 (&most)[2], f32 (&sum)[2], const f32 (&out)[N][4], i64 b, i64 h, int row, int column) {
@@ -222,9 +227,7 @@ void write_rows(const Params& p, const f32 (&most)[2], f32 (&sum)[2], const f32 
     #pragma unroll
     for (int d = 0; d < N; ++d)
       *reinterpret_cast<u32*>(to + d * 8 + column) = pair(out[d][2 * c] * inverse, out[d][2 * c + 1] * inverse, T{});
-    if (threadIdx.x % 4 == 0)
-      p.lse[(b * p.q_heads + h) * p.q_len + i] =
-          total == 0 ? -from_bits(0x7f800000u) : fmaf(most[c], 0.6931471805599453f, logf(total));
+    if (threadIdx.x % 4 == 0) write_sum(p, most[c], total, b, h, i);
   }
 }
 )cuda";

@@ -1,6 +1,6 @@
 // Attention of many queries on the matrix units of Hopper: groups of four warps multiply 64 queries with tiles of 64 keys that
 // lie in shared memory as the units want them. For f16 and bf16 with heads of 64 or 128 lanes; after kAttentionShared, kAttentionWeights
-// (attention.h) and kMatrixGroups. It takes every mask, bias and soft-cap; attention_pipeline.h is faster where there are none.
+// (attention.h) and kMatrixGroups. It takes every mask, bias and soft-cap; attention_items.h is faster where there are none.
 #pragma once
 
 namespace rlx::cuda {

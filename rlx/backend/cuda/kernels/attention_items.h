@@ -1,6 +1,8 @@
-// Attention as in attention_pipeline.h by blocks that stay: a warp of its own goes through all items of a block and has tiles copied as places become free, over the ends of items, so that
-// the products of one item begin while others write their results. After kPipelineTiles; before it stands kSplit: the groups of a block share 64 queries and take
-// tiles of keys in turn, where there are too few queries and heads for all processors. Otherwise each group has 64 queries of its own and sees all tiles.
+// Attention of many queries, f16 and bf16 with heads of 64 or 128 lanes, with no mask, that of keys behind a query or one for all heads. Blocks stay: a warp of its own goes through all items of
+// a block and has tiles of keys and values copied by the engine as places become free, over the ends of items, so that the products of one item begin while others write their results. A
+// group of four warps has 64 queries; while it makes weights of one tile of keys, the units multiply the weights before with their values, and other groups have them in between.
+// After kAttentionShared, kAttentionWeights (attention.h) and kMatrixGroups; before it stands kSplit: the groups of a block share 64 queries and take tiles of keys in turn, where there are too few
+// queries and heads for all processors. Otherwise each group has 64 queries of its own and sees all tiles.
 #pragma once
 
 namespace rlx::cuda {
@@ -24,6 +26,69 @@ extern "C" __global__ void __launch_bounds__(256) mask_table(Params p, u8* table
 )cuda";
 
 inline constexpr char kAttentionItems[] = R"cuda(
+constexpr bool kNarrow = kDim <= 64 && kValueDim <= 64;
+constexpr int kGroups = kNarrow ? 3 : 2, kRows = 64 * kGroups, kKeys = 128;
+constexpr int kTile = kKeys * 128, kKeyBytes = kTile * (kDim / 64), kStage = kKeyBytes + kTile * (kValueDim / 64);
+
+// Scores of rows `row` and `row` + 8 become weights, as `weigh` does; `limit` is the last key of the tile that the first row sees, counted from the
+// thread's first. `factor` is what sums so far are multiplied with.
+template <bool kEdge> void weigh_wide(f32 (&s)[16][4], f32 (&most)[2], f32 (&sum)[2], f32 (&factor)[2], f32 scale, const int (&limit)[2]) {
+  const f32 minus_infinity = -from_bits(0x7f800000u);
+  #pragma unroll
+  for (int c = 0; c < 2; ++c) {
+    if (kEdge) {
+      #pragma unroll
+      for (int n = 0; n < 16; ++n) {
+        s[n][2 * c] = n * 8 <= limit[c] ? s[n][2 * c] : minus_infinity;
+        s[n][2 * c + 1] = n * 8 + 1 <= limit[c] ? s[n][2 * c + 1] : minus_infinity;
+      }
+    }
+    f32 now = fmaxf(s[0][2 * c], s[0][2 * c + 1]), other = fmaxf(s[1][2 * c], s[1][2 * c + 1]);
+    #pragma unroll
+    for (int n = 2; n < 16; n += 2) {
+      now = fmaxf(now, fmaxf(s[n][2 * c], s[n][2 * c + 1]));
+      other = fmaxf(other, fmaxf(s[n + 1][2 * c], s[n + 1][2 * c + 1]));
+    }
+    now = fmaxf(now, other);
+    now = fmaxf(now, __shfl_xor_sync(~0u, now, 1));
+    now = fmaxf(now, __shfl_xor_sync(~0u, now, 2));
+    now = fmaxf(now * scale, most[c]);  // a NaN goes on through its weight
+    const f32 base = now == minus_infinity ? 0.0f : now;
+    factor[c] = power_of_two(most[c] - base);
+    most[c] = now;
+    f32 part[2] = {};
+    #pragma unroll
+    for (int n = 0; n < 16; ++n) {
+      #pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        f32& x = s[n][2 * c + e];
+        x = power_of_two(fmaf(x, scale, -base));
+        part[e] += x;
+      }
+    }
+    sum[c] = fmaf(sum[c], factor[c], part[0] + part[1]);
+  }
+}
+
+// The tiles of keys that 64 queries from `row` on see, a table of tiles being read by a whole warp. It tells for 64 queries and 64 keys whether a mask lets
+// nothing (0), a part (1) or all of it (2) through.
+inline void tiles_seen(const Params& p, const u8* table, int b, int row, int& from, int& to) {
+  from = 0, to = 0;
+  if (row < 0 || row >= p.q_len) return;
+  to = (keys_to(p, row + 63 < p.q_len ? row + 63 : p.q_len - 1) + kKeys - 1) / kKeys;
+  if (!kHasMask) return;
+  const int halves = (p.k_len + 63) / 64;
+  table += ((p.ms.batch ? b : 0) * i64((p.q_len + 63) / 64) + row / 64) * halves;
+  int least = halves, most = -1;
+  for (int e = threadIdx.x % 32; e < halves; e += 32) {
+    if (table[e] != 0) least = e < least ? e : least, most = e;
+  }
+  least = __reduce_min_sync(~0u, least), most = __reduce_max_sync(~0u, most);
+  from = least / 2;
+  if (most / 2 + 1 < to) to = most / 2 + 1;
+  if (most < 0 || from >= to) from = to = 0;
+}
+
 constexpr int kPlaces = kNarrow ? 5 : 3, kSlots = kNarrow ? 2 : 1;  // of tiles; of queries
 constexpr int kItemRows = kSplit ? 64 : kRows, kItemTile = kItemRows * 128, kItemBytes = kItemTile * (kDim / 64);
 constexpr int kReaders = kSplit ? 1 : kGroups, kStep = kSplit ? kGroups : 1;  // groups that read a tile; tiles from one of a group to its next
@@ -81,7 +146,8 @@ attention_items(Params p, const __grid_constant__ TensorMap q_map, const __grid_
     if (warp > 4 * kGroups) return;
     int place = 0, uses = 0;  // of the next tile; how often the place was used before
     for (int round = 0; item_of(round) < items; ++round) {
-      // Items as in attention_pipeline: from the last query on, and so many heads in turn that their keys and values stay in the cache.
+      // Blocks of queries are counted from the last, so that groups without queries are those with fewest keys. `section` of `heads` heads take turns before the next come: so
+      // many that their keys and values stay in the cache; of these, blocks with most keys begin first.
       const int i = item_of(round), head0 = i / (section * blocks) * section, many = heads - head0 < section ? heads - head0 : section;
       const int turn = i - head0 * blocks, both = head0 + turn % many, slot = round % kSlots;
       const int b = both / p.q_heads, h = both - b * p.q_heads, kv = int(i64(h) * p.kv_heads / p.q_heads);

@@ -107,7 +107,27 @@ extern "C" __global__ void __launch_bounds__(32 * kWarps) attention_short(Params
         multiply(out[2 * d + 1], w, v[2], v[3], T{});
       }
     }
-    write_rows(p, most, sum, out, b, h, row, column);
+    if (kValueDim > kDim) {
+      write_rows(p, most, sum, out, b, h, row, column);
+      continue;
+    }
+    // Results leave through the rows of these queries, which nobody else reads, sixteen bytes at a time.
+    #pragma unroll
+    for (int c = 0; c < 2; ++c) {
+      sum[c] += __shfl_xor_sync(~0u, sum[c], 1);
+      sum[c] += __shfl_xor_sync(~0u, sum[c], 2);
+      const f32 total = sum[c], inverse = total > 0 || total != total ? 1.0f / total : 0.0f;
+      #pragma unroll
+      for (int d = 0; d < kValueDim / 8; ++d)
+        *reinterpret_cast<u32*>(qs + (row + c * 8) * kStride + d * 8 + column) = pair(out[d][2 * c] * inverse, out[d][2 * c + 1] * inverse, T{});
+      if (lane % 4 == 0 && row + c * 8 < p.q_len) write_sum(p, most[c], total, b, h, row + c * 8);
+    }
+    __syncwarp();
+    #pragma unroll
+    for (int e = lane; e < 2 * kValueDim; e += 32) {
+      const int r = row0 + e / (kValueDim / 8), d = e % (kValueDim / 8) * 8;
+      if (r < p.q_len) *reinterpret_cast<uint4*>(p.o + b * p.os.batch + h * p.os.head + r * p.os.row + d) = *reinterpret_cast<const uint4*>(qs + r * kStride + d);
+    }
   }
 }
 )cuda";

@@ -8,30 +8,28 @@
 #include "rlx/backend/cuda/kernels/attention_copied.h"
 #include "rlx/backend/cuda/kernels/attention_fragments.h"
 #include "rlx/backend/cuda/kernels/attention_groups.h"
-#include "rlx/backend/cuda/kernels/attention_items.h"
-#include "rlx/backend/cuda/kernels/attention_pipeline.h"
 #include "rlx/backend/cuda/kernels/attention_short.h"
 #include "rlx/backend/cuda/kernels/attention_split.h"
 #include "rlx/backend/cuda/kernels/cluster_blocks.h"
 #include "rlx/backend/cuda/kernels/matrix_groups.h"
+#include "rlx/backend/cuda/nodes/attention_items.h"
 #include "rlx/backend/cuda/nodes/few_rows.h"
-#include "rlx/backend/cuda/nodes/head_maps.h"
-#include "rlx/backend/cuda/nodes/untried.h"
 
 namespace rlx::cuda {
 namespace {
 
+constexpr std::string_view kHopper =
+    "sm_90a";                    // whose copy engine and matrix units of groups of warps are used
 constexpr int kSplitRows = 8;    // queries of one block over a part of the keys, and of a call that is split
 constexpr int kShortRows = 128;  // queries and keys of one block
-constexpr int64_t kWarpKeys = 16;   // that a warp takes at once, where keys go into fragments
-constexpr int kPipelineRows = 256;  // queries that are worth blocks which have a processor for themselves
+constexpr int64_t kWarpKeys = 16;  // that a warp takes at once, where keys go into fragments
 
 Support accepts(const Request& r) { return accepts_heads(r, r.node.as<ops::Attention>(), 3); }
 
 class AttentionStep final : public Step {
  public:
-  explicit AttentionStep(const Request& r)
-      : device_(device_of(r)), shape_(r, r.node.as<ops::Attention>(), 3) {
+  AttentionStep(const Request& r, bool knows_mask)
+      : device_(device_of(r)), shape_(r, r.node.as<ops::Attention>(), 3), knows_mask_(knows_mask) {
     const auto& a = r.node.as<ops::Attention>();
     const int64_t kv = kv_heads_of(a);
     const HeadTensor o = heads_of(r.out[0], a.layout, a.num_heads);
@@ -45,9 +43,7 @@ class AttentionStep final : public Step {
     note = cat(copied_ ? "keys by the copy engine, " : "",
                splits_ > 0 ? cat(splits_, splits_ == 1 ? " part" : " parts")
                : short_    ? "matrix units, all keys at once"
-               : items_    ? cat("matrix units of groups of warps, tiles copied ahead, blocks that stay",
-                              shared_rows_ ? ", groups share queries" : "")
-               : pipeline_ ? "matrix units of groups of warps, tiles copied ahead"
+               : items_    ? cat(items_->note(), knows_mask_ ? ", the mask as a table" : "")
                : groups_   ? "matrix units of groups of warps"
                : matrix_   ? "matrix units"
                            : "plain",
@@ -66,9 +62,7 @@ class AttentionStep final : public Step {
                          0;
     if (Chain* const chain = find_phase_ && aligned ? chain_of(l) : nullptr) return add_phases(*chain, l, p);
     if (splits_ > 0) return run_split(l, p, aligned);
-    if (matrix_ && aligned) {
-      return run_matrix(l, p);
-    }
+    if (aligned && (matrix_ || short_ || items_)) return run_matrix(l, p);
     const size_t lanes = padded(p.head_dim), values = padded(p.value_dim);
     const size_t shared = (64 * (lanes + 1) + 32 * (values + 1) + 32 * 33) * sizeof(float);
     (*plain_)(stream_of(l).handle, {(p.q_len + 31) / 32, p.q_heads, batch_}, {256}, shared, p);
@@ -90,38 +84,28 @@ class AttentionStep final : public Step {
     // Two rows of tiles a warp reuse keys and values, where enough blocks are left.
     const int64_t large = (p_.q_len + 127) / 128 * p_.q_heads * batch_;
     row_tiles_ = p_.head_dim <= 64 && p_.value_dim <= 64 && large >= 2 * processors ? 2 : 1;
+    const bool hopper = device_.functions().architecture() == kHopper;
     const auto whole = [](int lanes) { return lanes == 64 || lanes == 128; };
-    groups_ = device_of(r).functions().architecture() == "sm_90a" && p_.q_len >= 128 && whole(p_.head_dim) &&
-              whole(p_.value_dim);
-    const bool shared_mask = mask_ >= 0 && p_.ms.row != 0 && p_.ms.head == 0;
-    pipeline_ = groups_ && (mask_ < 0 || shared_mask) && prepare_pipeline(r, a);
-    if (groups_) row_tiles_ = pipeline_ ? 1 : 2;
-    prepare_short(r, a, processors);
+    groups_ = hopper && p_.q_len >= 128 && whole(p_.head_dim) && whole(p_.value_dim);
+    if (hopper && AttentionItems::takes(r, a, shape_)) {
+      items_ = std::make_unique<const AttentionItems>(r, a, shape_);
+      if (!knows_mask_) workspace = items_->workspace();
+      return;
+    }
+    if (prepare_short(r, a)) return;
+    if (groups_) row_tiles_ = 2;
     const std::string shared =
         cat("constexpr int kRowTiles = ", row_tiles_, ";\n", text(r, a, 16), kAttentionShared);
-    const auto on_groups = [&](const char* name, const char* kernel) {
-      return Source{name, cat(shared, kAttentionWeights, kMatrixGroups, kernel)};
-    };
     matrix_ = device_.functions().get(
-        pipeline_ ? Source{"attention_pipeline",
-                           cat(shared, kAttentionWeights, kMatrixGroups, kPipelineTiles, kAttentionPipeline)}
-        : groups_
-            ? on_groups("attention_groups", kAttentionGroups)
+        groups_
+            ? Source{"attention_groups", cat(shared, kAttentionWeights, kMatrixGroups, kAttentionGroups)}
             : Source{"attention_matrix", shared + kAttentionWeights + kAttentionTiles + kAttentionMatrix});
-    if (pipeline_ && prepare_items(cat(shared, kAttentionWeights, kMatrixGroups, kPipelineTiles), processors))
-      return;
-    if (!shared_mask || (!pipeline_ && (p_.q_heads == 1 || p_.q_len < 64))) return;
+    const bool shared_mask = mask_ >= 0 && p_.ms.row != 0 && p_.ms.head == 0;
+    if (!shared_mask || p_.q_heads == 1 || p_.q_len < 64) return;
     mask_tiles_ = device_.functions().get({"mask_tiles", shared + kMaskTiles});
     workspace = size_t(mask_grid().x * mask_grid().y * mask_grid().z);
   }
 
-  // Scores that are no more than scaled products, of enough queries, from tensors that the copy engine can read.
-  bool prepare_pipeline(const Request& r, const ops::AttentionAttrs& a) {
-    if (p_.q_len < kPipelineRows || bias_ >= 0 || p_.softcap > 0 || !(p_.scale > 0) ||
-        a.mask_kind == ops::MaskKind::sliding_window)
-      return false;
-    return prepare_maps(r, a);
-  }
   // Whether the copy engine can read queries, keys and values.
   bool prepare_maps(const Request& r, const ops::AttentionAttrs& a) {
     const int64_t heads[] = {a.num_heads, kv_heads_of(a), kv_heads_of(a)};
@@ -132,63 +116,25 @@ class AttentionStep final : public Step {
     return true;
   }
   // Scores that are no more than scaled products, all of a head's in the registers of one block.
-  void prepare_short(const Request& r, const ops::AttentionAttrs& a, int64_t processors) {
+  bool prepare_short(const Request& r, const ops::AttentionAttrs& a) {
     if (std::max(p_.q_len, p_.k_len) > kShortRows || std::max(p_.head_dim, p_.value_dim) > 64 || bias_ >= 0 ||
         p_.softcap > 0 || !(p_.scale > 0) || a.mask_kind == ops::MaskKind::sliding_window ||
-        (mask_ >= 0 && p_.ms.row != 0) || !takes_untried("attention_short"))
-      return;
-    const int64_t tiles = (p_.q_len + 15) / 16, blocks = p_.q_heads * batch_;
-    // Where blocks are many, warps that go through several tiles fetch keys less often.
-    short_rounds_ = blocks >= 4 * processors && tiles > 4 ? 2 : 1;
+        (mask_ >= 0 && p_.ms.row != 0))
+      return false;
+    const int64_t tiles = (p_.q_len + 15) / 16;
+    short_rounds_ = tiles > 4 ? 2 : 1;  // keys and values are fetched for several tiles of a warp
     short_warps_ = (tiles + short_rounds_ - 1) / short_rounds_;
     short_ = device_.functions().get(
         {"attention_short", cat(text(r, a, 16), "constexpr int kKeys = ", short_keys(),
                                 ", kWarps = ", short_warps_, ", kRounds = ", short_rounds_, ";\n",
                                 kAttentionShared, kAttentionWeights, kAttentionTiles, kAttentionShort)});
-  }
-  int64_t short_keys() const { return (p_.k_len + 15) / 16 * 16; }
-
-  // Blocks that stay; groups share queries where blocks of them are few and so the longest one is what is waited for.
-  bool prepare_items(const std::string& before, int64_t processors) {
-    constexpr int64_t kFewBlocks = 2;  // for each processor
-    const bool narrow = p_.head_dim <= 64 && p_.value_dim <= 64;
-    const int64_t blocks = (p_.q_len + 191) / 192 * p_.q_heads * batch_;
-    shared_rows_ = narrow && blocks < kFewBlocks * processors && takes_untried("attention_shared");
-    if (!shared_rows_ && !takes_untried("attention_items")) return false;
-    items_ = device_.functions().get(
-        {"attention_items",
-         cat(before, "constexpr bool kSplit = ", shared_rows_ ? "true" : "false", ";\n", kAttentionItems)});
-    if (mask_ < 0) return true;
-    mask_table_ = device_.functions().get({"mask_table", before + kMaskTable});
-    workspace = table_bytes() + size_t(p_.q_len * mask_grid().x * mask_grid().z) * sizeof(uint64_t);
     return true;
   }
-  size_t table_bytes() const { return size_t(mask_grid().x * mask_grid().y * mask_grid().z + 7) / 8 * 8; }
+  int64_t short_keys() const { return (p_.k_len + 15) / 16 * 16; }
 
   Grid mask_grid() const {
     const int64_t rows = 64 * row_tiles_;
     return {(p_.k_len + 63) / 64, (p_.q_len + rows - 1) / rows, p_.ms.batch != 0 ? batch_ : 1};
-  }
-
-  // Sizes as in kernels/attention_items.h.
-  void run_items(const Launch& l, const AttentionParameters& p) const {
-    constexpr int64_t kKeys = 128, kElement = 2, kSwizzle = 1024, kCacheBytes = 24 << 20, kThreads = 128;
-    const bool narrow = p.head_dim <= 64 && p.value_dim <= 64;
-    const int64_t groups = narrow ? 3 : 2, rows = shared_rows_ ? 64 : 64 * groups, places = narrow ? 5 : 3,
-                  slots = narrow ? 2 : 1, heads = p.q_heads * batch_;
-    const int64_t key_bytes = (p.head_dim + p.value_dim) * kElement,
-                  found = shared_rows_ ? (groups - 1) * (p.value_dim / 2 + 4) * kThreads * 4 : 0;
-    const int64_t section = std::clamp<int64_t>(kCacheBytes / (key_bytes * p.k_len), 1, heads);
-    const auto shared =
-        size_t(slots * rows * p.head_dim * kElement + places * kKeys * key_bytes + found + kSwizzle);
-    std::byte *const table = l.workspace, *const bits = mask_table_ ? table + table_bytes() : nullptr;
-    const Stream& s = stream_of(l);
-    if (mask_table_) (*mask_table_)(s.handle, mask_grid(), {256}, 0, p, table, bits);
-    const Driver& d = s.gpu.use();
-    const int64_t items = (p.q_len + rows - 1) / rows * heads;
-    (*items_)(s.handle, {std::min<int64_t>(items, s.gpu.multiprocessors())}, {kThreads * (groups + 1)},
-              shared, p, maps_[0].encode(d, p.q, 64), maps_[1].encode(d, p.k, kKeys),
-              maps_[2].encode(d, p.v, kKeys), int(heads), int(section), table, bits);
   }
 
   void run_matrix(const Launch& l, const AttentionParameters& p) const {
@@ -198,10 +144,10 @@ class AttentionStep final : public Step {
       const auto shared = size_t(2 * (rows * lanes + short_keys() * (lanes + values)));
       return (*short_)(stream_of(l).handle, {p.q_heads, batch_}, {32 * short_warps_}, shared, p);
     }
-    if (items_) return run_items(l, p);
+    if (items_ && knows_mask_) return items_->run(l, p, l.in[mask_ + 1], l.in[mask_ + 2]);
+    if (items_) return items_->run(l, p);
     std::byte* const tiles = mask_tiles_ ? l.workspace : nullptr;
     if (mask_tiles_) (*mask_tiles_)(stream_of(l).handle, mask_grid(), {256}, 0, p, tiles);
-    if (pipeline_) return run_pipeline(l, p, tiles);
     if (groups_) {
       constexpr int64_t kKeyBytes = 64 * 2,
                         kSwizzle = 1024;  // of a lane in a tile; what tiles are aligned to
@@ -213,20 +159,6 @@ class AttentionStep final : public Step {
     const auto shared = size_t(2 * ((rows + 128) * lanes + 128 * values));
     (*matrix_)(stream_of(l).handle, {(p.q_len + rows - 1) / rows, p.q_heads, batch_}, {128}, shared, p,
                tiles);
-  }
-
-  // Sizes as in kernels/attention_pipeline.h.
-  void run_pipeline(const Launch& l, const AttentionParameters& p, const std::byte* tiles) const {
-    constexpr int64_t kKeys = 128, kElement = 2, kSwizzle = 1024, kCacheBytes = 24 << 20;
-    const bool narrow = p.head_dim <= 64 && p.value_dim <= 64;
-    const int64_t groups = narrow ? 3 : 2, rows = 64 * groups, stages = narrow ? 6 : 3;
-    const int64_t key_bytes = (p.head_dim + p.value_dim) * kElement, heads = p.q_heads * batch_;
-    const int64_t section = std::clamp<int64_t>(kCacheBytes / (key_bytes * p.k_len), 1, heads);
-    const auto shared = size_t(rows * p.head_dim * kElement + stages * kKeys * key_bytes + kSwizzle);
-    const Driver& d = device_.gpu()->use();
-    (*matrix_)(stream_of(l).handle, {(p.q_len + rows - 1) / rows * heads}, {128 * groups}, shared, p,
-               maps_[0].encode(d, p.q, 64), maps_[1].encode(d, p.k, kKeys), maps_[2].encode(d, p.v, kKeys),
-               int(heads), int(section), tiles);
   }
 
   // Parts of the keys, so many that all processors have work.
@@ -380,23 +312,27 @@ class AttentionStep final : public Step {
   const int &mask_ = shape_.mask, &bias_ = shape_.bias;
   const int64_t& batch_ = shape_.batch;
   size_t element_ = 4;
-  bool groups_ = false, pipeline_ = false, shared_rows_ = false;
-  HeadMap maps_[3];     // q, k, v
+  bool knows_mask_ = false, groups_ = false;
+  std::unique_ptr<const AttentionItems> items_;
   int64_t splits_ = 0;  // 0: one block for a tile of queries and all keys
   int keys_each_ = 0, chunks_ = 1, row_tiles_ = 1, cluster_ = 1, warps_ = 8;
   int64_t short_warps_ = 1, short_rounds_ = 1;
-  FunctionRef plain_, matrix_, short_, items_, mask_tiles_, mask_table_, split_, split_wide_, join_,
-      fragments_, copied_;
+  FunctionRef plain_, matrix_, short_, mask_tiles_, split_, split_wide_, join_, fragments_, copied_;
+  HeadMap maps_[3];  // q, k, v
   size_t copied_bytes_ = 0;
   PhaseRef find_phase_, join_phase_;
   size_t phase_bytes_ = 0;
 };
 
-std::unique_ptr<Step> prepare(const Request& r) { return std::make_unique<AttentionStep>(r); }
+std::unique_ptr<Step> prepare(const Request& r) { return attention_step(r, false); }
 
 }  // namespace
 
-void add_attention(KernelTable& table) {
+std::unique_ptr<Step> attention_step(const Request& r, bool knows_mask) {
+  return std::make_unique<AttentionStep>(r, knows_mask);
+}
+
+void add_attention(KernelTable& table, std::string_view) {
   table.add<ops::Attention>({"attention", accepts, prepare});
   add_attention_backward(table);
 }

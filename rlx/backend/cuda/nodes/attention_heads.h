@@ -47,6 +47,9 @@ struct AttentionShape {
 /// What holds for q, k, v, masks and biases of every kernel.
 Support accepts_heads(const Request&, const ops::AttentionAttrs&, int extra);
 
+/// Attention as one step. `knows_mask`: behind the operands of the request come the table and the bits of its mask (nodes/masked_attention.cpp).
+std::unique_ptr<Step> attention_step(const Request&, bool knows_mask);
+
 void add_attention_backward(KernelTable&);
 
 }  // namespace rlx::cuda

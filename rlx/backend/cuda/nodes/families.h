@@ -15,7 +15,7 @@ using backend::Request;
 using backend::Step;
 using backend::Support;
 
-void add_attention(KernelTable&);
+void add_attention(KernelTable&, std::string_view architecture);
 void add_casts(KernelTable&);
 void add_cholesky(KernelTable&);
 void add_complex(KernelTable&);
