@@ -196,6 +196,68 @@ TEST_P(AttentionPipelineOnDevice, masks_that_all_heads_share) {
   }
 }
 
+// A mask that two layers read is looked at once.
+std::string two_layers(int64_t queries, int64_t keys, int64_t batch) {
+  const std::string q = cat("bf16[2,", queries, ",192]"), k = cat("bf16[2,", keys, ",64]");
+  return cat(
+      "graph @f(q: ", q, ", k: ", k, ", v: ", k, ", m: bool[", batch, ",1,", queries, ",", keys,
+      "]) {\n  n = logical_not(m)\n  a:2 = attention(q, k, v, n, has_mask=true, num_heads=3, num_kv_heads=1)\n",
+      "  b:2 = attention(a, k, v, n, has_mask=true, num_heads=3, num_kv_heads=1)\n  return b, l=b#1, n\n}");
+}
+TEST(CudaAttentionPipeline, a_mask_of_several_layers_is_looked_at_once) {
+  const Device device("sm_90a", nullptr), older("sm_80", nullptr);
+  EXPECT_TRUE(has_step(device, two_layers(256, 300, 2), "the mask as a table"));
+  EXPECT_TRUE(has_step(device, two_layers(256, 300, 2), "tiles and bits of 256 x 300"));
+  EXPECT_FALSE(has_step(device, two_layers(200, 300, 2), "the mask as a table"));
+  EXPECT_FALSE(has_step(older, two_layers(256, 300, 2), "the mask as a table"));
+  EXPECT_FALSE(has_step(device, Forward{.mask = "bool[2,1,256,256]"}.text(), "the mask as a table"));
+}
+// What the table of a mask means, which kernels and the interpreter both go by.
+TEST(CudaAttentionPipeline, the_table_of_a_mask) {
+  constexpr int64_t kRows = 256, kKeys = 300, kRowTiles = 4, kKeyTiles = 5;
+  const Device device("sm_90a", nullptr);
+  const auto open = [](int64_t i, int64_t j) {
+    return j < 64 || (j < 128 && i < 100) || (j > 290 && i >= 192);
+  };
+  const auto grouped = device.grouped(test::graph(two_layers(kRows, kKeys, 1)));
+  ASSERT_TRUE(grouped.has_value());
+  const ir::Graph* body = nullptr;
+  for (const ir::Node* n : grouped->nodes()) {
+    if (n->is<ops::Fused>() && n->as<ops::Fused>().body->name() == kMaskTableGroup)
+      body = n->as<ops::Fused>().body.get();
+  }
+  ASSERT_NE(body, nullptr);
+  Literal mask = ir::sample_literal(cat("bool[1,1,", kRows, ",", kKeys, "]"), 1);
+  for (int64_t e = 0; e < kRows * kKeys; ++e)
+    mask.mutable_bytes()[size_t(e)] = std::byte(open(e / kKeys, e % kKeys));
+  const Literals table = ir::interpret(*body, Literals{mask});
+  ASSERT_EQ(table.size(), 2u);
+  for (int64_t e = 0; e < kRowTiles * kKeyTiles; ++e) {
+    const int64_t i = e / kKeyTiles, j = e % kKeyTiles;
+    const int want = j == 0 ? 2 : j == 1 ? (i == 0 ? 2 : i == 1 ? 1 : 0) : j == 4 && i == 3 ? 1 : 0;
+    EXPECT_EQ(int(table[0].bytes()[size_t(e)]), want) << i << ", " << j;
+  }
+  for (int64_t e = 0; e < kRows * kKeyTiles * 64; ++e) {
+    const int64_t i = e / (kKeyTiles * 64), j = e % (kKeyTiles * 64);
+    EXPECT_EQ((int(table[1].bytes()[size_t(e / 8)]) >> (e % 8)) & 1, j < kKeys && open(i, j))
+        << i << ", " << j;
+  }
+}
+TEST_P(AttentionPipelineOnDevice, a_mask_of_several_layers) {
+  for (const auto& [queries, keys, batch] : {std::tuple(330, 520, 2), {256, 256, 1}, {270, 100, 1}}) {
+    const ir::Graph g = test::graph(two_layers(queries, keys, batch));
+    SCOPED_TRACE(cat(g));
+    NamedLiterals leaves = leaves_of(g);
+    const auto bytes = leaves.at("m").mutable_bytes();
+    for (int64_t e = 0; e < batch * queries * keys; ++e) {
+      const int64_t i = e / keys % queries, j = e % keys;
+      bytes[size_t(e)] = std::byte(j > i || (j > 130 && j < 200) || (i > 70 && i < 75) || (j + i) % 200 == 3);
+    }
+    test::expect_as_interpreted(g, leaves, 1e-9);
+    if (HasFailure()) return;
+  }
+}
+
 TEST_P(AttentionPipelineOnDevice, gradients) {
   for (const char* type : {"bf16", "f16"}) {
     for (const char* kind : {"", ", mask_kind=causal"}) {

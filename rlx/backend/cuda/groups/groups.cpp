@@ -75,8 +75,8 @@ std::optional<ir::Graph> with_many_regions(const ir::Graph& g, const ir::Target&
 
 std::optional<ir::Graph> with_groups(const ir::Graph& given, const ir::Target& target) {
   std::optional<ir::Graph> changed;
-  for (const auto change :
-       {with_sums_behind_loops, with_joined_sides, with_views_in_front, with_recomputation}) {
+  for (const auto change : {with_sums_behind_loops, with_joined_sides, with_views_in_front,
+                            with_recomputation, with_mask_tables}) {
     if (auto next = change(changed ? *changed : given, target)) changed = std::move(next);
   }
   const ir::Graph& g = changed ? *changed : given;

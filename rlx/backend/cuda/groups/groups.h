@@ -25,6 +25,8 @@ inline constexpr std::string_view kLossGroup = "loss_group";
 inline constexpr std::string_view kGradientsGroup = "gradients_group";
 /// Sums of rows, the elements made with them, and sums over all rows of both: the gradients of a norm.
 inline constexpr std::string_view kSumsGroup = "sums_group";
+/// What a mask lets through, tile by tile and bit by bit, and attention that knows it so.
+inline constexpr std::string_view kMaskTableGroup = "mask_table", kMaskedAttentionGroup = "masked_attention";
 /// Regions of elements that do the same over other memory and wait for none of each other: the updates of all weights.
 inline constexpr std::string_view kManyRegions = "many_regions";
 
@@ -61,6 +63,9 @@ std::optional<ir::Graph> with_sums_behind_loops(const ir::Graph&, const ir::Targ
 /// The graph with bodies of loops around one product in which all elementwise operators in front of it are one region, and all behind it: one kernel may
 /// take such a loop (nodes/scan_product.cpp). The numbers are the same.
 std::optional<ir::Graph> with_joined_sides(const ir::Graph&, const ir::Target&);
+
+/// The graph with masks that several attentions read looked at once: which tiles they let through, and a bit for each key. The numbers are the same.
+std::optional<ir::Graph> with_mask_tables(const ir::Graph&, const ir::Target&);
 
 /// The graph with those groups that the target takes; nothing where there are none.
 std::optional<ir::Graph> with_groups(const ir::Graph&, const ir::Target&);

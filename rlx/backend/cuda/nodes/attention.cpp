@@ -332,9 +332,10 @@ std::unique_ptr<Step> attention_step(const Request& r, bool knows_mask) {
   return std::make_unique<AttentionStep>(r, knows_mask);
 }
 
-void add_attention(KernelTable& table, std::string_view) {
+void add_attention(KernelTable& table, std::string_view architecture) {
   table.add<ops::Attention>({"attention", accepts, prepare});
   add_attention_backward(table);
+  if (architecture == kHopper) add_masked_attention(table);
 }
 
 }  // namespace rlx::cuda

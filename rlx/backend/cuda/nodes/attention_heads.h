@@ -51,5 +51,6 @@ Support accepts_heads(const Request&, const ops::AttentionAttrs&, int extra);
 std::unique_ptr<Step> attention_step(const Request&, bool knows_mask);
 
 void add_attention_backward(KernelTable&);
+void add_masked_attention(KernelTable&);
 
 }  // namespace rlx::cuda
