@@ -205,6 +205,7 @@ std::string two_layers(int64_t queries, int64_t keys, int64_t batch) {
       "  b:2 = attention(a, k, v, n, has_mask=true, num_heads=3, num_kv_heads=1)\n  return b, l=b#1, n\n}");
 }
 TEST(CudaAttentionPipeline, a_mask_of_several_layers_is_looked_at_once) {
+  const test::Untried untried;
   const Device device("sm_90a", nullptr), older("sm_80", nullptr);
   EXPECT_TRUE(has_step(device, two_layers(256, 300, 2), "the mask as a table"));
   EXPECT_TRUE(has_step(device, two_layers(256, 300, 2), "tiles and bits of 256 x 300"));
@@ -214,6 +215,7 @@ TEST(CudaAttentionPipeline, a_mask_of_several_layers_is_looked_at_once) {
 }
 // What the table of a mask means, which kernels and the interpreter both go by.
 TEST(CudaAttentionPipeline, the_table_of_a_mask) {
+  const test::Untried untried;
   constexpr int64_t kRows = 256, kKeys = 300, kRowTiles = 4, kKeyTiles = 5;
   const Device device("sm_90a", nullptr);
   const auto open = [](int64_t i, int64_t j) {
@@ -344,7 +346,8 @@ TEST_P(AttentionPipelineOnDevice, gradients_of_many_heads) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernels, AttentionPipelineOnDevice, testing::Values("none", "attention_gradients"));
+INSTANTIATE_TEST_SUITE_P(Kernels, AttentionPipelineOnDevice,
+                         testing::Values("none", "attention_gradients,mask_table"));
 
 }  // namespace
 }  // namespace rlx::cuda

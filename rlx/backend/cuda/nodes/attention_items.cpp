@@ -5,6 +5,7 @@
 #include "rlx/backend/cuda/kernels/attention.h"
 #include "rlx/backend/cuda/kernels/attention_items.h"
 #include "rlx/backend/cuda/kernels/matrix_groups.h"
+#include "rlx/backend/cuda/nodes/untried.h"
 
 namespace rlx::cuda {
 namespace {
@@ -57,7 +58,9 @@ AttentionItems::AttentionItems(const Request& r, const ops::AttentionAttrs& a, c
   for (size_t i = 0; i < 3; ++i) maps_[i] = map_of(r, a, i);
   const int64_t processors = device_.gpu() ? device_.gpu()->multiprocessors() : 132;
   const int64_t rows = Sizes(narrow_, false).rows;
-  shared_rows_ = narrow_ && (q_len_ + rows - 1) / rows * a.num_heads * batch_ < kFewBlocks * processors;
+  shared_rows_ =
+      narrow_ && (q_len_ + rows - 1) / rows * a.num_heads * batch_ <
+                     (takes_untried("attention_shared") ? kFewBlocks + 1 : kFewBlocks) * processors;
   const std::string before = cat(shape.text(r, a, 16), kAttentionShared, kAttentionWeights, kMatrixGroups);
   items_ = device_.functions().get(
       {"attention_items",
