@@ -29,6 +29,38 @@ inline void multiply_rows(f32 (&d)[8][4], const u32 (&a)[4][4], u32 b) {
   for (int k = 0; k < 4; ++k) multiply64<true>(d, a[k], tile_at(b + k * 2048), 1, T{});
   products_commit();
 }
+// With keys as rows: products of 64 keys and 64 queries become weights. The thread has keys `key` and + 8 and of every eight queries two; queries before `behind` of them do not see its first key, counted from the
+// thread's first. `edge`: some pair is hidden, or some key lies behind the last.
+inline void weigh_keys(const Params& p, f32 (&s)[8][4], const f32 (&lse)[kBy], f32 scale, bool edge, int behind, int key, int column) {
+  #pragma unroll
+  for (int m = 0; m < 8; ++m) {
+    const float2 two = *reinterpret_cast<const float2*>(&lse[m * 8 + column]);
+    const f32 base[2] = {base_of(two.x), base_of(two.y)};
+    #pragma unroll
+    for (int c = 0; c < 4; ++c) {
+      s[m][c] = power_of_two(fmaf(s[m][c], scale, -base[c % 2]));
+      if (edge) s[m][c] = (!kCausal || m * 8 + c % 2 >= behind + c / 2 * 8) && key + c / 2 * 8 < p.k_len ? s[m][c] : 0.0f;
+    }
+  }
+}
+// Gradients of scores, but for the factor `scale`, from those of weights.
+inline void slope_keys(f32 (&ds)[8][4], const f32 (&s)[8][4], const f32 (&delta)[kBy], int column) {
+  #pragma unroll
+  for (int m = 0; m < 8; ++m) {
+    const float2 two = *reinterpret_cast<const float2*>(&delta[m * 8 + column]);
+    #pragma unroll
+    for (int c = 0; c < 4; ++c) ds[m][c] = s[m][c] * (ds[m][c] - (c % 2 ? two.y : two.x));
+  }
+}
+inline void write_keys(const Params& p, const Gradients& g, const f32 (&dk)[8][4], const f32 (&dv)[8][4], int b, int kv, int key, int column) {
+  #pragma unroll
+  for (int c = 0; c < 2; ++c) {
+    const int j = key + c * 8;
+    if (j >= p.k_len) continue;
+    write_gradient(g.dk + b * g.dks.batch + kv * g.dks.head + i64(j) * g.dks.row, dk, c, p.scale, column);
+    write_gradient(g.dv + b * g.dvs.batch + kv * g.dvs.head + i64(j) * g.dvs.row, dv, c, 1.0f, column);
+  }
+}
 // An asynchronous copy of this thread before it counts as an arrival.
 inline void copies_arrive(u32 barrier) { asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" :: "r"(barrier) : "memory"); }
 )cuda";
@@ -134,28 +166,14 @@ attention_keys_pipeline(Params p, Gradients g, const __grid_constant__ TensorMap
       if (used >= 0) release(used);
       const int behind = kCausal ? key - shift - first - column : 0;  // queries before this one do not see the thread's first key
       const bool edge = kCausal && key0 + 63 > first + shift;
-      #pragma unroll
-      for (int m = 0; m < 8; ++m) {
-        const float2 lse = *reinterpret_cast<const float2*>(&rows[stage][0][m * 8 + column]);
-        const f32 base[2] = {base_of(lse.x), base_of(lse.y)};
-        #pragma unroll
-        for (int c = 0; c < 4; ++c) {
-          s[m][c] = power_of_two(fmaf(s[m][c], scale, -base[c % 2]));
-          if (edge) s[m][c] = m * 8 + c % 2 >= behind + c / 2 * 8 ? s[m][c] : 0.0f;
-        }
-      }
+      weigh_keys(p, s, rows[stage][0], scale, edge, behind, key, column);
       pack_rows(w, s, T{});
       hold(w), hold(dv);
       products_begin();
       multiply_rows(dv, w, y);
       products_wait<1>();
       hold(ds);
-      #pragma unroll
-      for (int m = 0; m < 8; ++m) {
-        const float2 delta = *reinterpret_cast<const float2*>(&rows[stage][1][m * 8 + column]);
-        #pragma unroll
-        for (int c = 0; c < 4; ++c) ds[m][c] = s[m][c] * (ds[m][c] - (c % 2 ? delta.y : delta.x));
-      }
+      slope_keys(ds, s, rows[stage][1], column);
       pack_rows(u, ds, T{});
       hold(u), hold(dk);
       products_begin();
@@ -165,13 +183,7 @@ attention_keys_pipeline(Params p, Gradients g, const __grid_constant__ TensorMap
     products_wait<0>();
     hold(dk), hold(dv);
     if (used >= 0) release(used);
-    #pragma unroll
-    for (int c = 0; c < 2; ++c) {
-      const int j = key + c * 8;
-      if (j >= p.k_len) continue;
-      write_gradient(g.dk + b * g.dks.batch + kv * g.dks.head + i64(j) * g.dks.row, dk, c, p.scale, column);
-      write_gradient(g.dv + b * g.dvs.batch + kv * g.dvs.head + i64(j) * g.dvs.row, dv, c, 1.0f, column);
-    }
+    write_keys(p, g, dk, dv, b, kv, key, column);
   }
 }
 )cuda";

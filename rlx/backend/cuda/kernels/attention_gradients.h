@@ -51,19 +51,22 @@ inline int load_flag(const int* at) {
   asm volatile("ld.relaxed.gpu.global.s32 %0, [%1];" : "=r"(x) : "l"(at) : "memory");
   return x;
 }
-// Until a word is `wanted` or more. A second without that is a fault, and what follows is not waited for: the run ends.
-inline void wait_until(const int* at, int wanted, u64* fault, u64 number) {
+inline void store_flag(int* at, int x) { asm volatile("st.relaxed.gpu.global.s32 [%0], %1;" :: "l"(at), "r"(x) : "memory"); }
+// Until a word is `wanted` or more. A second without that is a fault: then no block waits any longer, and the run ends.
+inline void wait_until(const int* at, int wanted, int* gone, u64* fault, u64 number) {
   const i64 since = clock64();
   for (u32 turn = 1; load_flag(at) < wanted; ++turn) {
     __nanosleep(20);
-    if (turn % 1024 != 0 || clock64() - since < (i64(1) << 31)) continue;
+    if (turn % 1024 != 0) continue;
+    if (load_flag(gone) != 0) return;
+    if (clock64() - since < (i64(1) << 31)) continue;
+    store_flag(gone, 1);
     *fault = number << 40;
     return;
   }
 }
-inline void store_flag(int* at, int x) { asm volatile("st.relaxed.gpu.global.s32 [%0], %1;" :: "l"(at), "r"(x) : "memory"); }
 
-// `words`: the counter of items, then for each head of queries and tile how many parts its dq has; zeros at the beginning.
+// `words`: the counter of items, whether a block waited in vain, then for each head of queries and tile how many parts its dq has; zeros at the beginning.
 extern "C" __global__ void __launch_bounds__(128 * (kGroups + 1), 1)
 attention_gradients(Params p, Gradients g, const __grid_constant__ TensorMap q_map, const __grid_constant__ TensorMap y_map,
                     const __grid_constant__ TensorMap k_map, const __grid_constant__ TensorMap v_map, int heads, int section, f32* sums, int* words, u64* fault, u64 number) {
@@ -85,7 +88,7 @@ attention_gradients(Params p, Gradients g, const __grid_constant__ TensorMap q_m
   begin_alone();
   const int blocks = (p.k_len + kPart - 1) / kPart, items = heads * blocks, shared_by = p.q_heads / p.kv_heads, shift = p.k_len - p.q_len;
   const int q_tiles = (p.q_len + kBy - 1) / kBy;
-  int* const parts = words + 1;
+  int* const parts = words + 2;
   // The last block of keys that some query of a tile sees; tiles that see none belong to the first.
   const auto last_of = [&](int tile) {
     const int seen = tile * kBy + kBy - 1 + shift, last = kCausal ? (seen < 0 ? 0 : seen / kPart) : blocks - 1;
@@ -161,7 +164,7 @@ attention_gradients(Params p, Gradients g, const __grid_constant__ TensorMap q_m
               if (y == 0) {
                 barrier_arrive(ready + place * 8);
               } else {
-                wait_until(parts + head + t, y, fault, number);
+                wait_until(parts + head + t, y, words + 1, fault, number);
                 asm volatile("fence.acq_rel.gpu;\nfence.proxy.async;" ::: "memory");
                 barrier_expect(ready + place * 8, kSumBytes);
                 copy_sums(others + place * kSumBytes, sums + (head + t) * (kBy * 64), ready + place * 8);
@@ -243,16 +246,7 @@ attention_gradients(Params p, Gradients g, const __grid_constant__ TensorMap q_m
       if (last_stage >= 0) barrier_arrive(empty + last_stage * 8);
       const int behind = kCausal ? key - shift - first - column : 0;  // queries before this one do not see the thread's first key
       const bool edge = (kCausal && key0 + 63 > first + shift) || key0 + 64 > p.k_len;
-      #pragma unroll
-      for (int m = 0; m < 8; ++m) {
-        const float2 lse = *reinterpret_cast<const float2*>(&rows[stage][0][m * 8 + column]);
-        const f32 base[2] = {base_of(lse.x), base_of(lse.y)};
-        #pragma unroll
-        for (int c = 0; c < 4; ++c) {
-          s[m][c] = power_of_two(fmaf(s[m][c], scale, -base[c % 2]));
-          if (edge) s[m][c] = (!kCausal || m * 8 + c % 2 >= behind + c / 2 * 8) && key + c / 2 * 8 < p.k_len ? s[m][c] : 0.0f;
-        }
-      }
+      weigh_keys(p, s, rows[stage][0], scale, edge, behind, key, column);
       pack_rows(w, s, T{});
       hold(w), hold(dv);
       products_begin();
@@ -262,12 +256,7 @@ attention_gradients(Params p, Gradients g, const __grid_constant__ TensorMap q_m
       multiply_scores();
       products_wait<2>();
       hold(ds);
-      #pragma unroll
-      for (int m = 0; m < 8; ++m) {
-        const float2 delta = *reinterpret_cast<const float2*>(&rows[stage][1][m * 8 + column]);
-        #pragma unroll
-        for (int c = 0; c < 4; ++c) ds[m][c] = s[m][c] * (ds[m][c] - (c % 2 ? delta.y : delta.x));
-      }
+      slope_keys(ds, s, rows[stage][1], column);
       pack_rows(u, ds, T{});
       #pragma unroll
       for (int n = 0; n < 4; ++n) {
@@ -308,13 +297,7 @@ attention_gradients(Params p, Gradients g, const __grid_constant__ TensorMap q_m
       end_sums(rest, last_head, last_tile);
     }
     barrier_arrive(done + slot * 8);
-    #pragma unroll
-    for (int c = 0; c < 2; ++c) {
-      const int j = key + c * 8;
-      if (j >= p.k_len) continue;
-      write_gradient(g.dk + b * g.dks.batch + kv * g.dks.head + i64(j) * g.dks.row, dk, c, p.scale, column);
-      write_gradient(g.dv + b * g.dvs.batch + kv * g.dvs.head + i64(j) * g.dvs.row, dv, c, 1.0f, column);
-    }
+    write_keys(p, g, dk, dv, b, kv, key, column);
   }
 }
 )cuda";

@@ -142,7 +142,7 @@ class BackwardStep final : public Step {
   // Sizes as in kernels/attention_gradients.h. The workspace holds sums of dq, then words that are zeros at the beginning.
   int64_t query_tiles() const { return (shape_.p.q_len + 63) / 64 * shape_.p.q_heads * shape_.batch; }
   size_t sum_bytes() const { return size_t(query_tiles()) * 64 * 64 * sizeof(float); }
-  size_t word_bytes() const { return size_t(query_tiles() + 1) * sizeof(int); }
+  size_t word_bytes() const { return size_t(query_tiles() + 2) * sizeof(int); }
 
   void prepare_together() {
     together_ = device_.functions().get(
