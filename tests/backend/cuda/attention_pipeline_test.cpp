@@ -347,7 +347,8 @@ TEST_P(AttentionPipelineOnDevice, gradients_of_many_heads) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, AttentionPipelineOnDevice,
-                         testing::Values("none", "attention_gradients,mask_table"));
+                         testing::Values("none", "attention_gradients,mask_table",
+                                         "attention_gradients,gradients_apart"));
 
 }  // namespace
 }  // namespace rlx::cuda

@@ -71,17 +71,18 @@ extern "C" __global__ void __launch_bounds__(128 * (kGroups + 1), 1)
 attention_gradients(Params p, Gradients g, const __grid_constant__ TensorMap q_map, const __grid_constant__ TensorMap y_map,
                     const __grid_constant__ TensorMap k_map, const __grid_constant__ TensorMap v_map, int heads, int section, f32* sums, int* words, u64* fault, u64 number) {
   extern __shared__ uint4 shared[];
-  __shared__ u64 barriers[2 * kPlaces + 3 * kSumPlaces + 2 * kSlots];
+  __shared__ u64 barriers[2 * kPlaces + 3 * kSumPlaces + 2 * kSlots + 1];
   __shared__ f32 rows[kPlaces][2][kBy];
   __shared__ Work works[kSlots];
   const u32 slots = (place_of(shared) + 1023) & ~1023u, scores = slots + kSlots * 2 * kPartTile, tiles = scores + 2 * kPartTile, others = tiles + kPlaces * kPlaceBytes;
   const u32 full = place_of(barriers), empty = full + 8 * kPlaces, ready = empty + 8 * kPlaces, added = ready + 8 * kSumPlaces, told = added + 8 * kSumPlaces;
-  const u32 asked = told + 8 * kSumPlaces, done = asked + 8 * kSlots;
+  const u32 asked = told + 8 * kSumPlaces, done = asked + 8 * kSlots, written = done + 8 * kSlots;
   const int lane = threadIdx.x % 32, warp = __shfl_sync(~0u, threadIdx.x / 32, 0), group = warp / 4, column = lane % 4 * 2;
   if (threadIdx.x == 0) {
     for (int i = 0; i < kPlaces; ++i) barrier_init(full + 8 * i, 33), barrier_init(empty + 8 * i, 128 * kGroups);
     for (int i = 0; i < kSumPlaces; ++i) barrier_init(ready + 8 * i, 1), barrier_init(added + 8 * i, 128 * kGroups), barrier_init(told + 8 * i, 1);
     for (int i = 0; i < kSlots; ++i) barrier_init(asked + 8 * i, 1), barrier_init(done + 8 * i, 128 * kGroups + 2);
+    barrier_init(written, 128 * kGroups);
     asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async;" ::: "memory");
   }
   __syncthreads();
@@ -180,7 +181,15 @@ attention_gradients(Params p, Gradients g, const __grid_constant__ TensorMap q_m
 
   take_registers<232>();
   const f32 scale = p.scale * kLog2e;
-  const auto groups_meet = [] { asm volatile("bar.sync 1, %0;" :: "n"(128 * kGroups) : "memory"); };
+  // Gradients of scores of a tile are there from both groups, and what was read of those before: one group may be most of a tile ahead of the other.
+  int phase = 1;
+  const auto groups_meet = [&] {
+    if (kApart) {
+      barrier_wait(written, phase);
+    } else {
+      asm volatile("bar.sync 1, %0;" :: "n"(128 * kGroups) : "memory");
+    }
+  };
   int stage = 0, parity = 0, buffer = 0, other = 0, turned = 0;
   #pragma unroll 1
   for (int turn = 0;; ++turn) {
@@ -270,6 +279,7 @@ attention_gradients(Params p, Gradients g, const __grid_constant__ TensorMap q_m
       products_wait<1>();
       hold(dq);
       if (last_stage >= 0) end_sums(dq, last_head, last_tile);
+      if (kApart) barrier_arrive(written), phase ^= 1;
       buffer ^= 1;
       last_stage = stage, last_tile = t, last_head = h;
       if (++stage == kPlaces) stage = 0, parity ^= 1;

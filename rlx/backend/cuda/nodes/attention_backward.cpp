@@ -146,7 +146,9 @@ class BackwardStep final : public Step {
 
   void prepare_together() {
     together_ = device_.functions().get(
-        {"attention_gradients", cat(text(true), kMatrixGroups, kBackwardPipeline, kGradientItems)});
+        {"attention_gradients",
+         cat(text(true), kMatrixGroups, kBackwardPipeline, "constexpr bool kApart = ",
+             takes_untried("gradients_apart") ? "true" : "false", ";\n", kGradientItems)});
     fault_ = new_fault("attention_backward: blocks of one kernel waited for each other in vain");
     workspace = sum_bytes() + word_bytes();
   }
