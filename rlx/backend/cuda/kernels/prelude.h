@@ -196,6 +196,21 @@ inline f64 op_fma(f64 x, f64 y, f64 s) { return fma(x, y, s); }
 // Neighbours in memory that are read and written together.
 template <class T, int N> struct alignas(sizeof(T) * N) Pack { T v[N]; };
 template <int N, class T> Pack<T, N> load(const T* p) { return *reinterpret_cast<const Pack<T, N>*>(p); }
+// The same where nobody writes while the kernel runs: such loads may go in front of stores.
+template <int N, class T> Pack<T, N> load_fixed(const T* p) {
+  constexpr int kWords = int(sizeof(Pack<T, N>)) / 4;
+  if constexpr (kWords == 4) {
+    Pack<u32, 4> w;
+    asm("ld.global.nc.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(w.v[0]), "=r"(w.v[1]), "=r"(w.v[2]), "=r"(w.v[3]) : "l"(p));
+    return reinterpret_cast<const Pack<T, N>&>(w);
+  } else if constexpr (kWords == 2) {
+    Pack<u32, 2> w;
+    asm("ld.global.nc.v2.u32 {%0,%1}, [%2];" : "=r"(w.v[0]), "=r"(w.v[1]) : "l"(p));
+    return reinterpret_cast<const Pack<T, N>&>(w);
+  } else {
+    return load<N>(p);
+  }
+}
 template <class T, int N> void store(T* p, const Pack<T, N>& x) { *reinterpret_cast<Pack<T, N>*>(p) = x; }
 
 // Reductions over threads, always in the same order.

@@ -23,16 +23,22 @@ constexpr int kParts = kTurned ? (kWide + 63) / 64 : kSides == 1 ? kCluster : 1,
 constexpr int kRightBytes = kSides * kSideBytes, kStage = kRightBytes + (kResident ? 0 : kLeftBytes);
 constexpr int kLine = (kAcross * 2 + 127) / 128 * 128, kWarpBytes = 16 * kLine;
 constexpr int kRowTiles = (kRows + kHeight - 1) / kHeight, kColumnTiles = (kColumns + kWide - 1) / kWide;
+static_assert(kWide % (2 * kVector) == 0);
 constexpr int kRowItems = (kRowTiles + kCluster - 1) / kCluster, kRanges = (kColumnTiles + kItem - 1) / kItem, kItems = kRowItems * kRanges;
 constexpr int kAhead = !kEarly ? 0 : kStages < kSlices ? kStages : kSlices;  // slices of b that are asked for before the kernel in front has ended
 static_assert(!kResident || kStages <= kSlices);
 static_assert(kTurned || kWide % (8 * kParts) == 0);
 
-struct Item { int row, first, count; };
+// Tiles of columns are taken in turn from `turn` on: blocks at work do not ask for the same lines of b at the same time.
+struct Item {
+  int row, first, count, turn;
+  int column(int c) const { return (first + (c + turn < count ? c + turn : c + turn - count)) * kWide; }
+};
 // For the block of this rank in its cluster.
 inline Item item_at(int i, int rank) {
   const int range = kRowsFirst ? i / kRowItems : i % kRanges, first = range * kItem, row = kRowsFirst ? i % kRowItems : i / kRanges;
-  return {(row * kCluster + rank) * kHeight, first, kColumnTiles - first < kItem ? kColumnTiles - first : kItem};
+  const int count = kColumnTiles - first < kItem ? kColumnTiles - first : kItem;
+  return {(row * kCluster + rank) * kHeight, first, count, row % count};
 }
 
 inline u64 right_at(u32 place, int k) { return kTurned ? tile_at(place + k * 2048) + (u64(8192 / 16 - 1) << 16) : tile_at(place + k * 32); }
@@ -55,12 +61,13 @@ template <int N> void write_sums(u32 place, const f32 (&sums)[N][4], int lane) {
     }
   }
 }
-inline void finish_rows(const Params& p, const u8* place, int row0, int column0, int lane) {
-  constexpr int kPieces = kWide / kVector;
-  #pragma unroll 2
-  for (int e = lane; e < 16 * kPieces; e += 32) {
-    const int row = e / kPieces, at = e % kPieces * kVector;
-    if (row0 + row >= kRows || column0 + at >= kColumns) continue;
+// kWhole: no row or column lies outside. Without a branch the loads of some vectors go in front of all stores: a group has few warps to wait with.
+template <bool kWhole> void finish_rows(const Params& p, const u8* place, int row0, int column0, int lane) {
+  constexpr int kPieces = kWide / kVector, kTogether = kWhole ? 4 : 1;
+  #pragma unroll kTogether
+  for (int round = 0; round < kPieces / 2; ++round) {
+    const int e = round * 32 + lane, row = e / kPieces, at = e % kPieces * kVector;
+    if (!kWhole && (row0 + row >= kRows || column0 + at >= kColumns)) continue;
     Pack<T, kVector> v[kSides];
     #pragma unroll
     for (int side = 0; side < kSides; ++side) {
@@ -105,7 +112,7 @@ product_turns(Params p, const __grid_constant__ TensorMap a_map, const __grid_co
   const auto ask_all = [&] {
     for (int s = 0; s < kAhead; ++s) {
       barrier_expect(full + 8 * s, kRightBytes + kLeftBytes);
-      ask_right(ring + s * kStage, s, item_at(first_item, rank).first * kWide, full + 8 * s);
+      ask_right(ring + s * kStage, s, item_at(first_item, rank).column(0), full + 8 * s);
     }
     begin_alone();
     int stage = 0;
@@ -115,7 +122,7 @@ product_turns(Params p, const __grid_constant__ TensorMap a_map, const __grid_co
       const Item item = item_at(i, rank);
       #pragma unroll 1
       for (int c = 0; c < item.count; ++c) {
-        const int column = (item.first + c) * kWide;
+        const int column = item.column(c);
         #pragma unroll 1
         for (int s = 0; s < kSlices; ++s) {
           const u32 at = ring + stage * kStage, barrier = full + 8 * stage;
@@ -193,7 +200,12 @@ product_turns(Params p, const __grid_constant__ TensorMap a_map, const __grid_co
       for (int h = 0; h < kHalves; ++h) {
         write_sums(sums_at, acc[h], lane);
         __syncwarp();
-        finish_rows(p, sums_place, item.row + h * 64 + warp % 4 * 16, (item.first + c) * kWide, lane);
+        const int row = item.row + h * 64 + warp % 4 * 16, column = item.column(c);
+        if (row + 16 <= kRows && column + kWide <= kColumns) {
+          finish_rows<true>(p, sums_place, row, column, lane);
+        } else {
+          finish_rows<false>(p, sums_place, row, column, lane);
+        }
         __syncwarp();
       }
       ++mine;

@@ -179,7 +179,8 @@ void BodyPrinter::print_body(const std::string& indent, const std::vector<int>& 
     if (i.op == Op::load && !loaded[a] && !(phase > 0 && is_kept(a))) {
       const bool given = a < values_.size() && values_[a];
       line(indent, given ? cat("const auto& p", a, " = ", name_of(a), ";")
-                         : cat("const auto p", a, " = load<", v, ">(", name_of(a), " + o", a, ");"));
+                         : cat("const auto p", a, " = ", values_.empty() ? "load<" : "load_fixed<", v, ">(",
+                               name_of(a), " + o", a, ");"));
       loaded[a] = true;
     }
     if (i.op == Op::store && !stored[a]) {

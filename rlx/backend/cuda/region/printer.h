@@ -31,7 +31,8 @@ std::string print_row_function(const region::Region&, const Schedule&, const std
 /// numbers as memory would hold them, or references to such, not addresses.
 std::string print_element_function(const region::Region&, const std::string& name,
                                    const std::vector<bool>& values);
-/// The same for as many neighbours, from e on, as the schedule has in a vector; arguments in `values` are packs of so many numbers.
+/// The same for as many neighbours, from e on, as the schedule has in a vector; arguments in `values` are packs of so many numbers,
+/// and where there are such no result takes the place of an operand.
 std::string print_vector_function(const region::Region&, const Schedule&, const std::string& name,
                                   const std::vector<bool>& values = {});
 
