@@ -10,7 +10,6 @@
 #include "rlx/backend/cuda/nodes/product_reading.h"
 #include "rlx/backend/cuda/nodes/product_turns.h"
 #include "rlx/backend/cuda/nodes/streamed_tiles.h"
-#include "rlx/backend/cuda/nodes/untried.h"
 #include "rlx/backend/cuda/region/printer.h"
 #include "rlx/base/options.h"
 #include "rlx/ops/linalg/matmul.h"
@@ -18,7 +17,7 @@
 namespace rlx::cuda {
 namespace {
 
-constexpr size_t kMostWays = 4;  // of the own kernel that are measured
+constexpr size_t kMostWays = 6;  // of the own kernel that are measured
 
 TurnsProduct sizes_of(const ProductReading& g) {
   const Arg& w = g.arg(g.products.front()->inputs[1]);
@@ -63,7 +62,6 @@ Support accepts(const Request& r) {
   if (r.node.as<ops::Fused>().body->name() != kProductGroup) return Support::no("no group of products");
   const auto wanted = option_int("RLX_CUDA_TURNS");
   if (wanted && *wanted < 1) return Support::no("RLX_CUDA_TURNS is ", *wanted);
-  if (!wanted && !takes_untried("product_turns")) return Support::no(std::string(kUntried));
   const std::string why = problem_of(ProductReading(r));
   return why.empty() ? Support::yes() : Support::no(why);
 }
@@ -174,23 +172,23 @@ class ProductElementsStep final : public Step {
                      .out = p.addresses.data() + operands,
                      .stream = &s};
       if (way == 0) return step_.run_plain(l, p.addresses.back());
-      std::optional<ProductTurns>& own = p.own[size_t(way) - 1];
-      if (!own) own.emplace(step_.device_, step_.sizes_, tiles_[size_t(way) - 1], step_.hooks_);
-      step_.run_own(*own, stream, l);
+      step_.run_own(p.own[size_t(way) - 1], stream, l);
     }
 
    private:
     struct Places {
       std::vector<backend::Block> blocks;
       std::vector<std::byte*> addresses;  // operands, results, workspace
-      std::vector<std::optional<ProductTurns>> own;
+      std::vector<ProductTurns> own;
     };
     void fill(Places& p) const {
       const auto add = [&](int64_t bytes) {
         p.blocks.emplace_back(step_.device_.memory(), size_t(bytes));
         p.addresses.push_back(p.blocks.back().get());
       };
-      p.own.resize(tiles_.size());
+      // All of them are compiled together.
+      for (size_t i = 0; i < std::min(tiles_.size(), kMostWays); ++i)
+        p.own.emplace_back(step_.device_, step_.sizes_, tiles_[i], step_.hooks_);
       for (const Arg& a : step_.in_) add(bytes_of(a));
       for (const int64_t bytes : step_.out_bytes_) add(bytes);
       add(int64_t(step_.plain_.workspace));

@@ -15,9 +15,9 @@ constexpr int64_t kMostSums = 192;                // registers of a thread
 constexpr int64_t kMostStages = 8, kLeastStages = 3, kMostItem = 64;
 constexpr int kThreads = 384, kMultiplying = 8;  // warps of the groups that multiply
 // What the model knows of a processor of an H200: bytes a cycle from the second cache and of shared memory, products a cycle, instructions for an element, cycles before the first slice
-// is there and between two tiles.
+// is there and between two tiles, instructions of a warp in a cycle while it finishes elements, cycles that it waits for their operands, what a place costs that several blocks write.
 constexpr double kCacheBytes = 30, kSharedBytes = 128, kProducts = 2048, kInstructions = 26, kStart = 1500,
-                 kTurn = 150;
+                 kTurn = 150, kElementRate = 0.75, kElementWait = 600, kShare = 2;
 
 int64_t parts(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t slices_of(const TurnsProduct& p) { return parts(p.k, kSlice); }
@@ -60,8 +60,11 @@ double cycles_of(const TurnsProduct& p, const TurnsTiles& t, int64_t processors)
   // Both operands of each product of 64 rows, what is copied, and the sums to and from shared memory.
   const double shared =
       halves * (across + 64) * kLineBytes + left + double(b.right) + 64 * halves * across * 4 / slices;
-  const double product = slices * std::max({products, asked / kCacheBytes, shared / kSharedBytes}) + kTurn;
-  const double elements = halves * double(t.wide) / 2 * (kInstructions + 4 * p.sides);
+  const double product = slices * std::max({products, asked / kCacheBytes, shared / kSharedBytes}) *
+                             (t.cluster > 1 ? kShare : 1) +
+                         kTurn;
+  const double elements =
+      halves * (double(t.wide) / 2 * (kInstructions + 4 * p.sides) / kElementRate + kElementWait);
   return kStart + product + elements + (tiles - 1) * std::max({product, elements, (product + elements) / 2});
 }
 
@@ -118,8 +121,9 @@ std::vector<TurnsTiles> turns_tiles(const TurnsProduct& p, int64_t processors, i
       if (across > 256 || halves * across / 2 > kMostSums) continue;
       if (p.is_turned() && p.sides > 1 && wide % 64 != 0) continue;
       if (wide > 64 && p.n <= wide / 2) continue;
+      bool stays = false;
       for (const int64_t cluster : {1, 2}) {
-        if (cluster > 1 && p.m <= 64 * halves) continue;
+        if (cluster > 1 && (p.m <= 64 * halves || stays)) break;  // the cache gives enough
         TurnsTiles best;
         for (const bool resident : {true, false}) {
           for (int64_t item = 1; item <= parts(p.n, wide) && item <= kMostItem; ++item) {
@@ -130,6 +134,7 @@ std::vector<TurnsTiles> turns_tiles(const TurnsProduct& p, int64_t processors, i
             if (best.stages == 0 || t->cycles < best.cycles) best = *t;
           }
         }
+        stays = best.resident;
         if (best.stages > 0) found.push_back(best);
       }
     }
