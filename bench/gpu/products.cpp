@@ -53,7 +53,7 @@ ir::Graph graph_of(const Work& w) {
 
 // Ways are counted from the library; cuts that there are none of are the last again.
 void product_elements(const Work& w) {
-  constexpr int kWays = 5;
+  constexpr int kWays = 7;
   for (int way = 0; way < kWays; ++way) {
     setenv("RLX_CUDA_TURNS", cat(way).c_str(), 1);
     Program p(graph_of(w));

@@ -104,9 +104,9 @@ inline void barrier_wait(u32 barrier, u32 parity) {
                :: "r"(barrier), "r"(parity) : "memory");
 }
 
-// The barrier at this place of another block of the cluster.
+// The barrier at this place of another block of the cluster. It tells of no writes: with `release` of the cluster all of memory would be waited for.
 inline void barrier_arrive_in(u32 barrier, u32 rank) {
-  asm volatile("{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\nmbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n}"
+  asm volatile("{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\nmbarrier.arrive.shared::cluster.b64 _, [there];\n}"
                :: "r"(barrier), "r"(rank) : "memory");
 }
 // The units and the copy engine see what threads wrote into shared memory. Said of all memory it is a fence of the whole GPU, some thousand cycles.

@@ -17,7 +17,7 @@
 namespace rlx::cuda {
 namespace {
 
-constexpr size_t kMostWays = 6;  // of the own kernel that are measured
+constexpr size_t kMostWays = 8;  // of the own kernel that are measured
 
 TurnsProduct sizes_of(const ProductReading& g) {
   const Arg& w = g.arg(g.products.front()->inputs[1]);

@@ -13,11 +13,12 @@ namespace {
 constexpr int64_t kSlice = 64, kLineBytes = 128;  // of a slice along k
 constexpr int64_t kMostSums = 192;                // registers of a thread
 constexpr int64_t kMostStages = 8, kLeastStages = 3, kMostItem = 64;
+constexpr int64_t kManyElements = 1 << 23;       // from which on rows that stay leave the cache too little
 constexpr int kThreads = 384, kMultiplying = 8;  // warps of the groups that multiply
 // What the model knows of a processor of an H200: bytes a cycle from the second cache and of shared memory, products a cycle, instructions for an element, cycles before the first slice
 // is there and between two tiles, instructions of a warp in a cycle while it finishes elements, cycles that it waits for their operands, what a place costs that several blocks write.
 constexpr double kCacheBytes = 30, kSharedBytes = 128, kProducts = 2048, kInstructions = 26, kStart = 1500,
-                 kTurn = 150, kElementRate = 0.75, kElementWait = 600, kShare = 2;
+                 kTurn = 150, kElementRate = 0.75, kElementWait = 300, kShare = 1.05;
 
 int64_t parts(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t slices_of(const TurnsProduct& p) { return parts(p.k, kSlice); }
@@ -123,7 +124,7 @@ std::vector<TurnsTiles> turns_tiles(const TurnsProduct& p, int64_t processors, i
       if (wide > 64 && p.n <= wide / 2) continue;
       bool stays = false;
       for (const int64_t cluster : {1, 2}) {
-        if (cluster > 1 && (p.m <= 64 * halves || stays)) break;  // the cache gives enough
+        if (cluster > 1 && (p.m <= 64 * halves || (stays && p.m * p.n < kManyElements))) break;
         TurnsTiles best;
         for (const bool resident : {true, false}) {
           for (int64_t item = 1; item <= parts(p.n, wide) && item <= kMostItem; ++item) {

@@ -217,7 +217,7 @@ std::string translate(const Instruction& in) {
   if (starts(n, "mma.sync.aligned.")) return product(in);
   if (starts(n, "wgmma.mma_async.")) return group_product(in);
   if (starts(n, "mbarrier.")) {
-    if (in.has("shared::cluster") && !starts(n, "mbarrier.arrive.release.cluster")) return "";
+    if (in.has("shared::cluster") && !starts(n, "mbarrier.arrive.shared::cluster")) return "";
     if (starts(n, "mbarrier.init")) return call("mbarrier_init", in);
     if (starts(n, "mbarrier.inval")) return call("mbarrier_inval", in);
     if (starts(n, "mbarrier.arrive.expect_tx")) return call("mbarrier_arrive_expect", in);
