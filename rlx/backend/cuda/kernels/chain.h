@@ -114,12 +114,12 @@ inline void run(const Words& p, Ring& ring, u8* room) {
   const int count = pieces(), lane = threadIdx.x % 32;
   #pragma unroll 1
   for (; ring.next < count; ring.next += kChainWarps) {
-    f32 acc[kRows] = {};
+    f32 acc[1][kRows] = {};
     weights.add(acc, ring.take(), ring.next % kChunks, lane);
     ring.give();
     #pragma unroll
     for (int i = 0; i < kRows; ++i) {
-      const f32 sum = over_warp<Sum>(acc[i]);
+      const f32 sum = over_warp<Sum>(acc[0][i]);
       if (lane == 0) sums[ring.next * kRows + i] = sum;
     }
   }
@@ -159,7 +159,7 @@ struct Weights {
     }
     __syncthreads();
   }
-  void add(f32 (&acc)[kRows], const u8* chunk, int n, int lane) const {
+  void add(f32 (&acc)[1][kRows], const u8* chunk, int n, int lane) const {
     constexpr bool kWholeChunks = kRowBytes % kChunkBytes == 0;
     #pragma unroll
     for (int t = 0; t < kChunkBytes; t += 512) {
@@ -170,7 +170,7 @@ struct Weights {
         for (int i = 0; i < kRows; ++i) {
           const Piece v = piece_at(x + i * kDepth + k);
           #pragma unroll
-          for (int u = 0; u < kPiece; ++u) acc[i] = fmaf(as_f32(v.v[u]), as_f32(w.v[u]), acc[i]);
+          for (int u = 0; u < kPiece; ++u) acc[0][i] = fmaf(as_f32(v.v[u]), as_f32(w.v[u]), acc[0][i]);
         }
       }
     }

@@ -121,19 +121,22 @@ struct Activations {
     }
   }
 
-  // Unit `at` of the weights from `row` on, which is unit `unit` of x.
-  void add(f32 (&acc)[kRows], const u8* row, int at, int unit) const {
-    if (kInUnits) {
-      const Unit<Format> w(row, at);
+  // Unit `at` of each row of weights, which is unit `unit` of x.
+  template <int N> void add(f32 (&acc)[N][kRows], const u8* const (&rows)[N], int at, int unit) const {
+    #pragma unroll
+    for (int s = 0; s < N; ++s) {
+      if (!kInUnits) {
+        add_strip(acc[s], strip_at(rows[s], at), unit);
+        continue;
+      }
+      const Unit<Format> w(rows[s], at);
       #pragma unroll
       for (int i = 0; i < kRows; ++i) {
         Pack<u32, 4> q[2 * kUnitStrips];
         #pragma unroll
         for (int j = 0; j < 2 * kUnitStrips; ++j) q[j] = load<4>(codes + ((j * kRows + i) * kUnits + unit) * 4);
-        acc[i] = fmaf(scales[i * kUnits + unit], w.times(q, reinterpret_cast<const i32*>(sums), i * kUnits + unit), acc[i]);
+        acc[s][i] = fmaf(scales[i * kUnits + unit], w.times(q, reinterpret_cast<const i32*>(sums), i * kUnits + unit), acc[s][i]);
       }
-    } else {
-      add_strip(acc, strip_at(row, at), unit);
     }
   }
 
@@ -222,8 +225,7 @@ packed_rows(Params p, int m, const Expert* experts, i64 slab, int slabs, u64* fa
     f32 acc[kTracks][kRows] = {};
     #pragma unroll 2
     for (int unit = lane; unit < kUnits; unit += kLanes) {
-      #pragma unroll
-      for (int r = 0; r < kTracks; ++r) x.add(acc[r], from[r], unit, unit);
+      x.add(acc, from, unit, unit);
     }
     #pragma unroll
     for (int r = 0; r < kTracks; ++r) {
