@@ -199,7 +199,7 @@ struct QuarterOf8 {
 };
 )cuda";
 
-// After kMatrixGroups, with Quarter, kPlaces of chunks in shared memory and kWide: rows of y begin at multiples of 16 bytes.
+// After kMatrixGroups, with Quarter, kPlaces of chunks in shared memory, kTurns, and kWide: rows of y begin at multiples of 16 bytes.
 inline constexpr char kPackedGroups[] = R"cuda(
 // total += sum * factor of the column * s of the row
 inline void add_scaled(f32 (&total)[16][4], const f32 (&sum)[16][4], f32 first, f32 second, const u8* scales, int t) {
@@ -213,13 +213,32 @@ inline void add_scaled(f32 (&total)[16][4], const f32 (&sum)[16][4], f32 first, 
 // 16 lanes of 128 rows, [half][row]: eight rows are 128 bytes.
 inline u64 plain_tile_at(u32 place) { return u64(place >> 4 & 0x3fff) | u64(128) << 16 | u64(8) << 32; }
 
-extern "C" __global__ void __launch_bounds__(384, 1) packed_groups(const u8* x, const u8* w, T* y, int m, int n) {
+// 16 columns and 16 rows of y, columns 16 warp + g and + 8 of a thread: through shared memory, so that rows are written in pieces of 16 bytes.
+inline void put_rows(T* tile, const f32 (&total)[16][4], int i, T* y, int row, int column, int m, int n, int lane) {
+  constexpr int kStride = 16 + 16 / sizeof(T), kPiece = 16 / sizeof(T);
+  #pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    #pragma unroll
+    for (int e = 0; e < 4; ++e) put(tile[(h * 8 + lane % 4 * 2 + e % 2) * kStride + lane / 4 + e / 2 * 8], total[i + h][e]);
+  }
+  __syncwarp();
+  constexpr int kTogether = kWide ? kPiece : 1;
+  #pragma unroll
+  for (int e = lane; e < 256 / kTogether; e += 32) {
+    const int r = e / (16 / kTogether), c = e % (16 / kTogether) * kTogether;
+    if (row + r < m && column + c < n) store(y + i64(row + r) * n + column + c, load<kTogether>(tile + r * kStride + c));
+  }
+  __syncwarp();
+}
+
+// Blocks stay and take tiles in turn; neighbours have the same columns. The copies of the next tile begin while results are written.
+extern "C" __global__ void __launch_bounds__(384, 1) packed_groups(const u8* x, const u8* w, T* y, int m, int n, int row_tiles, int tiles) {
   extern __shared__ uint4 shared[];
   __shared__ u64 barriers[kPlaces * (kTiles + 1)];
+  __shared__ alignas(16) T results[8][16 * (16 + 16 / sizeof(T))];
   const u32 ring = (place_of(shared) + 1023) & ~1023u, full = place_of(barriers), empty = full + 8 * kPlaces * kTiles;
-  u8* const memory = reinterpret_cast<u8*>(shared) + (ring - place_of(shared));
+  const u8* const memory = reinterpret_cast<const u8*>(shared) + (ring - place_of(shared));
   const int lane = threadIdx.x % 32, warp = __shfl_sync(~0u, threadIdx.x / 32, 0), g = lane / 4, t = lane % 4;
-  const int row0 = blockIdx.x * 128, column0 = blockIdx.y * 128;
   if (threadIdx.x == 0) {
     for (int i = 0; i < kPlaces * kTiles; ++i) barrier_init(full + 8 * i, 1);
     for (int i = 0; i < kPlaces; ++i) barrier_init(empty + 8 * i, 256);
@@ -227,116 +246,130 @@ extern "C" __global__ void __launch_bounds__(384, 1) packed_groups(const u8* x, 
   }
   __syncthreads();
   begin_alone();
+  int place = 0, round = 0;
+  const auto go_on = [&] {
+    if (++place == kPlaces) place = 0, ++round;
+  };
   if (warp >= 8) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
-    if (threadIdx.x == 256) {
-      const u8* const from = x + i64(blockIdx.x) * kChunks * kChunkBytes;
-      for (int c = 0; c < kChunks; ++c) {
-        const int place = c % kPlaces, round = c / kPlaces;
+    if (threadIdx.x != 256) return;
+    for (int item = blockIdx.x; item < tiles; item += gridDim.x) {
+      const u8* from = x + i64(item % row_tiles) * kChunks * kChunkBytes;
+      for (int c = 0; c < kChunks; ++c, from += kChunkBytes, go_on()) {
         if (round > 0) barrier_wait(empty + 8 * place, (round - 1) % 2);
         for (int i = 0; i < kTiles; ++i) {
           const int bytes = i + 1 < kTiles ? kTileBytes : kUsedBytes - i * kTileBytes;
           const u32 barrier = full + 8 * (place * kTiles + i);
           barrier_expect(barrier, bytes);
           asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
-                       :: "r"(ring + place * kChunkBytes + i * kTileBytes), "l"(from + i64(c) * kChunkBytes + i * kTileBytes), "r"(bytes), "r"(barrier) : "memory");
+                       :: "r"(ring + place * kChunkBytes + i * kTileBytes), "l"(from + i * kTileBytes), "r"(bytes), "r"(barrier) : "memory");
         }
       }
     }
     return;
   }
   asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
-  const int column = column0 + warp * 16 + g;
-  const u8* const first = w + i64(column < n ? column : n - 1) * kRowBytes;
-  const u8* const second = w + i64(column + 8 < n ? column + 8 : n - 1) * kRowBytes;
+  // Groups take turns on the units: while one multiplies, the other applies factors and decodes. Left to themselves both would do the same at the same time.
+  const int group = warp / 4;
+  const auto wait_turn = [&] {
+    if (kTurns) asm volatile("bar.sync %0, 256;" :: "r"(2 + group) : "memory");
+  };
+  const auto give_turn = [&](bool last) {
+    if (kTurns && (group == 0 || !last)) asm volatile("bar.arrive %0, 256;" :: "r"(3 - group) : "memory");
+  };
+  if (group == 1) give_turn(false);
   constexpr int kStepBytes = kDeep / Format::kElements * Format::kBytes;
+  const auto column_of = [&](int item) { return item / row_tiles * 128 + warp * 16; };
   Quarter next[2];
-  next[0].fetch(first, t), next[1].fetch(second, t);
-  f32 sum[16][4] = {}, total[16][4] = {};
-  #pragma unroll 1
-  for (int c = 0; c < kChunks; ++c) {
-    Quarter now[2] = {next[0], next[1]};
-    const i64 then = i64(c + 1 < kChunks ? c + 1 : c) * kStepBytes;
-    next[0].fetch(first + then, t), next[1].fetch(second + then, t);
-    now[0].prepare(t), now[1].prepare(t);
-    const int place = c % kPlaces, parity = c / kPlaces % 2;
-    const u32 chunk = ring + place * kChunkBytes;
-    const u8* const scales = memory + place * kChunkBytes + kScalesAt;
-    u32 a[2][4][4];
+  const u8* from[2];
+  const auto turn_to = [&](int item) {
     #pragma unroll
-    for (int i = 0; i < kTiles; ++i) {
+    for (int h = 0; h < 2; ++h) {
+      const int column = column_of(item) + g + 8 * h;
+      from[h] = w + i64(column < n ? column : n - 1) * kRowBytes;
+    }
+  };
+  const auto fetch = [&] {
+    #pragma unroll
+    for (int h = 0; h < 2; ++h) next[h].fetch(from[h], t), from[h] += kStepBytes;
+  };
+  turn_to(blockIdx.x);
+  fetch();
+  f32 sum[16][4] = {};
+  #pragma unroll 1
+  for (int item = blockIdx.x; item < tiles; item += gridDim.x) {
+    const int then = item + gridDim.x < tiles ? item + gridDim.x : item;
+    f32 total[16][4] = {};
+    #pragma unroll 1
+    for (int c = 0; c < kChunks; ++c) {
+      Quarter now[2] = {next[0], next[1]};
+      const bool ends = c + 1 == kChunks, last = ends && then == item;
+      if (ends) turn_to(then);
+      fetch();
+      now[0].prepare(t), now[1].prepare(t);
+      const u32 chunk = ring + place * kChunkBytes;
+      const u8* const scales = memory + place * kChunkBytes + kScalesAt;
+      u32 a[2][4][4];
       #pragma unroll
-      for (int v = 0; v < 2; ++v) {
-        u32 one[2][2], other[2][2];
-        now[0].pairs(2 * i + v, one), now[1].pairs(2 * i + v, other);
+      for (int i = 0; i < kTiles; ++i) {
         #pragma unroll
-        for (int h = 0; h < 2; ++h) {
-          u32 (&to)[4] = a[i % 2][2 * v + h];
-          to[0] = one[h][0], to[1] = other[h][0], to[2] = one[h][1], to[3] = other[h][1];
+        for (int v = 0; v < 2; ++v) {
+          u32 one[2][2], other[2][2];
+          now[0].pairs(2 * i + v, one), now[1].pairs(2 * i + v, other);
+          #pragma unroll
+          for (int h = 0; h < 2; ++h) {
+            u32 (&to)[4] = a[i % 2][2 * v + h];
+            to[0] = one[h][0], to[1] = other[h][0], to[2] = one[h][1], to[3] = other[h][1];
+          }
         }
-      }
-      barrier_wait(full + 8 * (place * kTiles + i), parity);
-      #pragma unroll
-      for (int v = 0; v < 2; ++v) {
-        if (v == 0 || kRun == 32) {
-          hold(a[i % 2]);
-          hold(sum);
-          products_begin();
-        }
+        barrier_wait(full + 8 * (place * kTiles + i), round % 2);
         #pragma unroll
-        for (int h = 0; h < 2; ++h) {
-          const int s = 2 * v + h;
-          multiply128(sum, a[i % 2][s], tile_at(chunk + i * kTileBytes + s * 32), (kRun == 32 ? h : i * 4 + s) > 0, f16{});
+        for (int v = 0; v < 2; ++v) {
+          if (kRun == 32 || (i == 0 && v == 0)) wait_turn();
+          if (v == 0 || kRun == 32) {
+            hold(a[i % 2]);
+            hold(sum);
+            products_begin();
+          }
+          #pragma unroll
+          for (int h = 0; h < 2; ++h) {
+            const int s = 2 * v + h;
+            multiply128(sum, a[i % 2][s], tile_at(chunk + i * kTileBytes + s * 32), (kRun == 32 ? h : i * 4 + s) > 0, f16{});
+          }
+          if (kRun == 32) {
+            products_commit();
+            give_turn(last && v == 1);
+            products_wait<0>();
+            hold(sum);
+            add_scaled(total, sum, now[0].d[v % kRuns], now[1].d[v % kRuns], scales + v * 512, t);
+          }
         }
-        if (kRun == 32) {
-          products_end();
-          hold(sum);
-          add_scaled(total, sum, now[0].d[v % kRuns], now[1].d[v % kRuns], scales + v * 512, t);
+        if (kRun == 256) {
+          products_commit();
+          if (i + 1 == kTiles) give_turn(last);
+          products_wait<1>();
         }
       }
       if (kRun == 256) {
-        products_commit();
-        products_wait<1>();
-      }
-    }
-    if (kRun == 256) {
-      products_wait<0>();
-      hold(sum);
-      add_scaled(total, sum, now[0].d[0], now[1].d[0], scales, t);
-      if (Format::kOffsets) {
-        u32 least[1][4] = {{now[0].leasts, now[1].leasts, now[0].leasts, now[1].leasts}};
-        hold(least);
+        products_wait<0>();
         hold(sum);
-        products_begin();
-        multiply128(sum, least[0], plain_tile_at(chunk + kSumsAt), 0, f16{});
-        products_end();
-        hold(sum);
-        add_scaled(total, sum, -now[0].e, -now[1].e, scales, t);
+        add_scaled(total, sum, now[0].d[0], now[1].d[0], scales, t);
+        if (Format::kOffsets) {
+          u32 least[1][4] = {{now[0].leasts, now[1].leasts, now[0].leasts, now[1].leasts}};
+          hold(least);
+          hold(sum);
+          products_begin();
+          multiply128(sum, least[0], plain_tile_at(chunk + kSumsAt), 0, f16{});
+          products_end();
+          hold(sum);
+          add_scaled(total, sum, -now[0].e, -now[1].e, scales, t);
+        }
       }
+      barrier_arrive(empty + 8 * place);
+      go_on();
     }
-    barrier_arrive(empty + 8 * place);
-  }
-  // Through shared memory, so that rows of y are written in runs.
-  const auto meet = [] { asm volatile("bar.sync 1, 256;" ::: "memory"); };
-  meet();
-  constexpr int kStride = 128 + 8, kPiece = 16 / sizeof(T);
-  T* const tile = reinterpret_cast<T*>(memory);
-  #pragma unroll
-  for (int i = 0; i < 16; ++i) {
     #pragma unroll
-    for (int e = 0; e < 4; ++e) put(tile[(i * 8 + t * 2 + e % 2) * kStride + warp * 16 + g + e / 2 * 8], total[i][e]);
-  }
-  meet();
-  if (kWide) {
-    for (int e = threadIdx.x; e < 128 * 128 / kPiece; e += 256) {
-      const int r = e / (128 / kPiece), c = e % (128 / kPiece) * kPiece;
-      if (row0 + r < m && column0 + c < n) store(y + i64(row0 + r) * n + column0 + c, load<kPiece>(tile + r * kStride + c));
-    }
-  } else {
-    for (int e = threadIdx.x; e < 128 * 128; e += 256) {
-      const int r = e / 128, c = e % 128;
-      if (row0 + r < m && column0 + c < n) y[i64(row0 + r) * n + column0 + c] = tile[r * kStride + c];
-    }
+    for (int i = 0; i < 16; i += 2) put_rows(results[warp], total, i, y, item % row_tiles * 128 + i * 8, column_of(item), m, n, lane);
   }
 }
 )cuda";

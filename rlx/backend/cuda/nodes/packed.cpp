@@ -10,7 +10,6 @@
 #include "rlx/backend/cuda/nodes/packed_format.h"
 #include "rlx/backend/cuda/nodes/packed_groups.h"
 #include "rlx/backend/cuda/nodes/packed_rows.h"
-#include "rlx/backend/cuda/nodes/untried.h"
 #include "rlx/base/error.h"
 #include "rlx/ops/quant/dequant_matmul.h"
 #include "rlx/ops/quant/dequantize_blocks.h"
@@ -49,8 +48,7 @@ struct RowShape {
 // Whether threads take the units of kernels/packed_units.h, and how many strips such a unit has.
 bool takes_units(const PackedProduct& p) {
   static constexpr std::string_view kKnown[] = {"q4_0", "q4_k", "q5_k", "q6_k"};
-  return !p.exact && std::find(std::begin(kKnown), std::end(kKnown), p.format->name) != std::end(kKnown) &&
-         takes_untried("packed_units");
+  return !p.exact && std::find(std::begin(kKnown), std::end(kKnown), p.format->name) != std::end(kKnown);
 }
 int64_t unit_strips(const PackedProduct& p) { return takes_units(p) && p.format->elements == 256 ? 2 : 1; }
 
@@ -102,7 +100,6 @@ int64_t row_bytes(const PackedProduct& p) { return p.k / p.format->elements * p.
 
 // Of a chunk of weights: 64 are a multiple of 16 bytes in every format.
 int64_t chunk_strips(const quant::BlockFormat& f) {
-  if (f.elements == 256 && takes_untried("long_chunks")) return 128;
   const int64_t half = 32 * kStrip / f.elements * f.bytes;
   return half % 16 == 0 && half >= 768 ? 32 : 64;
 }

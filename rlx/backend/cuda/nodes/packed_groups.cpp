@@ -1,5 +1,7 @@
 #include "rlx/backend/cuda/nodes/packed_groups.h"
 
+#include <algorithm>
+
 #include "rlx/backend/cuda/kernels/matrix_groups.h"
 #include "rlx/backend/cuda/kernels/packed_groups.h"
 #include "rlx/backend/cuda/nodes/element_kernel.h"
@@ -46,12 +48,15 @@ std::optional<PackedGroups> PackedGroups::make(const Device& device, const Packe
   if (device.functions().architecture() != "sm_90a" || quarter.empty() || p.m < kLeastRows)
     return std::nullopt;
   const Chunk chunk(*p.format);
-  if (p.k % chunk.features != 0 || !takes_untried("packed_groups")) return std::nullopt;
+  if (p.k % chunk.features != 0) return std::nullopt;
   const bool wide = p.n * int64_t(dtype_size(p.type)) % 16 == 0;
-  const std::string chunks = cat(text, "constexpr int kPlaces = ", kRing / chunk.bytes,
-                                 ";\nconstexpr bool kWide = ", wide ? "true" : "false", ";\n", kPackedChunks);
+  const std::string chunks =
+      cat(text, "constexpr int kPlaces = ", kRing / chunk.bytes,
+          ";\nconstexpr bool kWide = ", wide ? "true" : "false",
+          ", kTurns = ", takes_untried("packed_turns") ? "true" : "false", ";\n", kPackedChunks);
   PackedGroups out;
   out.p_ = p;
+  out.processors_ = device.gpu() ? device.gpu()->multiprocessors() : 132;
   out.rounding_ = device.functions().get({"packed_chunks", chunks + kPackedChunkRounding});
   out.product_ =
       device.functions().get({"packed_groups", cat(chunks, kMatrixGroups, kPackedQuarters, "typedef ",
@@ -70,8 +75,9 @@ void PackedGroups::run(const Stream& s, const std::byte* x, const std::byte* w, 
   const int64_t tiles = ceil_of(p_.m, kTile), rows = tiles * kTile, own = p_.format->elements == 256 ? 8 : 4;
   (*rounding_)(s.handle, blocks_for(rows * p_.k / own), {256}, 0, x, workspace, int(p_.m), int(rows));
   const size_t shared = size_t(kRing / chunk.bytes * chunk.bytes + 1024);
-  (*product_)(s.handle, {tiles, ceil_of(p_.n, kTile)}, {384}, shared,
-              static_cast<const std::byte*>(workspace), w, y, int(p_.m), int(p_.n));
+  const int64_t all = tiles * ceil_of(p_.n, kTile);
+  (*product_)(s.handle, {std::min(all, processors_)}, {384}, shared, static_cast<const std::byte*>(workspace),
+              w, y, int(p_.m), int(p_.n), int(tiles), int(all));
 }
 
 }  // namespace rlx::cuda

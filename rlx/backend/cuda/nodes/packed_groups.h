@@ -27,6 +27,7 @@ class PackedGroups {
 
  private:
   PackedSizes p_;
+  int64_t processors_ = 1;
   FunctionRef rounding_, product_;
 };
 
