@@ -1,5 +1,6 @@
 // Products of many rows in f16 and bf16 with the elements behind them, c = f(a b ..), on the matrix units of Hopper. A block stays on its processor: one warp asks the copy engine for slices
 // of 64 along k, and two groups of four warps take turns with whole tiles: while one multiplies, the other finishes the elements of the tile before and writes them. Sums go along k in order.
+// Only the number of rows is no part of the text: prompts have many lengths.
 //   tile   [64 kHalves rows][kWide columns of each side], the product of one group; sides (gate and up) share the rows of a and lie beside each other on the units
 //   item   the rows of a tile and up to kItem tiles of columns, taken in order; kResident: all of k of these rows stays in shared memory for the whole item
 //   ring   kStages places of one slice of b and, unless it is resident, of a. Slices of all tiles of a block are counted through, so that slice f lies at place f % kStages.
@@ -9,7 +10,7 @@
 // Sums are rounded to T in shared memory, 16 rows for each warp, piece c of 16 bytes of row r at c ^ (r % 8), and finished kVector neighbours at a time.
 // The kCluster blocks of a cluster have the same columns of different rows: each asks for a part of a slice of b and sends it to all, so that a place is free when the groups of all blocks
 // have read it.
-// After kMatrixGroups and kClusterBlocks; before it stand T, kRows (m), kColumns (n of a side), kDepth (k), kCluster and the macro kClusterShape, kSides, kHalves, kWide, kItem, kStages, kVector, kResident, kTurned, kEarly (no kernel before this one makes b),
+// After kMatrixGroups and kClusterBlocks; before it stand T, kColumns (n of a side), kDepth (k), kCluster and the macro kClusterShape, kSides, kHalves, kWide, kItem, kStages, kVector, kResident, kTurned, kEarly (no kernel before this one makes b),
 // kRowsFirst (items go along rows first), multiply_tile (d += a b for 64 x 16 of a and 16 x kSides kWide of b), Params and
 //   void finish(p, row, column, const Pack<T, kVector> (&products)[kSides])
 #pragma once
@@ -22,9 +23,9 @@ constexpr int kLeftBytes = kHeight * 128, kSideBytes = kTurned ? (kWide + 63) / 
 constexpr int kParts = kTurned ? (kWide + 63) / 64 : kSides == 1 ? kCluster : 1, kPartBytes = kSideBytes / kParts;  // of a side
 constexpr int kRightBytes = kSides * kSideBytes, kStage = kRightBytes + (kResident ? 0 : kLeftBytes);
 constexpr int kLine = (kAcross * 2 + 127) / 128 * 128, kWarpBytes = 16 * kLine;
-constexpr int kRowTiles = (kRows + kHeight - 1) / kHeight, kColumnTiles = (kColumns + kWide - 1) / kWide;
+constexpr int kColumnTiles = (kColumns + kWide - 1) / kWide;
 static_assert(kWide % (2 * kVector) == 0);
-constexpr int kRowItems = (kRowTiles + kCluster - 1) / kCluster, kRanges = (kColumnTiles + kItem - 1) / kItem, kItems = kRowItems * kRanges;
+constexpr int kRanges = (kColumnTiles + kItem - 1) / kItem;
 constexpr int kAhead = !kEarly ? 0 : kStages < kSlices ? kStages : kSlices;  // slices of b that are asked for before the kernel in front has ended
 static_assert(!kResident || kStages <= kSlices);
 static_assert(kTurned || kWide % (8 * kParts) == 0);
@@ -35,8 +36,8 @@ struct Item {
   int column(int c) const { return (first + (c + turn < count ? c + turn : c + turn - count)) * kWide; }
 };
 // For the block of this rank in its cluster.
-inline Item item_at(int i, int rank) {
-  const int range = kRowsFirst ? i / kRowItems : i % kRanges, first = range * kItem, row = kRowsFirst ? i % kRowItems : i / kRanges;
+inline Item item_at(int i, int row_items, int rank) {
+  const int range = kRowsFirst ? i / row_items : i % kRanges, first = range * kItem, row = kRowsFirst ? i % row_items : i / kRanges;
   const int count = kColumnTiles - first < kItem ? kColumnTiles - first : kItem;
   return {(row * kCluster + rank) * kHeight, first, count, row % count};
 }
@@ -62,12 +63,12 @@ template <int N> void write_sums(u32 place, const f32 (&sums)[N][4], int lane) {
   }
 }
 // kWhole: no row or column lies outside. Without a branch the loads of some vectors go in front of all stores: a group has few warps to wait with.
-template <bool kWhole> void finish_rows(const Params& p, const u8* place, int row0, int column0, int lane) {
+template <bool kWhole> void finish_rows(const Params& p, int rows, const u8* place, int row0, int column0, int lane) {
   constexpr int kPieces = kWide / kVector, kTogether = kWhole ? 4 : 1;
   #pragma unroll kTogether
   for (int round = 0; round < kPieces / 2; ++round) {
     const int e = round * 32 + lane, row = e / kPieces, at = e % kPieces * kVector;
-    if (!kWhole && (row0 + row >= kRows || column0 + at >= kColumns)) continue;
+    if (!kWhole && (row0 + row >= rows || column0 + at >= kColumns)) continue;
     Pack<T, kVector> v[kSides];
     #pragma unroll
     for (int side = 0; side < kSides; ++side) {
@@ -79,7 +80,7 @@ template <bool kWhole> void finish_rows(const Params& p, const u8* place, int ro
 }
 
 extern "C" __global__ void kClusterShape __launch_bounds__(384, 1)
-product_turns(Params p, const __grid_constant__ TensorMap a_map, const __grid_constant__ TensorMap b_map, const __grid_constant__ TensorMap second_map) {
+product_turns(Params p, int rows, const __grid_constant__ TensorMap a_map, const __grid_constant__ TensorMap b_map, const __grid_constant__ TensorMap second_map) {
   extern __shared__ uint4 shared[];
   __shared__ u64 barriers[2 * kStages + 2];
   const u32 resident = (place_of(shared) + 1023) & ~1023u, ring = resident + (kResident ? kSlices * kLeftBytes : 0);
@@ -95,31 +96,32 @@ product_turns(Params p, const __grid_constant__ TensorMap a_map, const __grid_co
   } else {
     __syncthreads();
   }
+  const int row_items = (rows + kHeight * kCluster - 1) / (kHeight * kCluster), items = row_items * kRanges;
   const int rank = kCluster > 1 ? int(rank_in_cluster()) : 0, first_item = blockIdx.x / kCluster, next_item = gridDim.x / kCluster;
   const auto ask_right = [&](u32 at, int slice, int column, u32 barrier) {
     #pragma unroll
     for (int part = 0; part < kSides * kParts; ++part) {
       if (part % kCluster != rank) continue;
       const TensorMap& map = part < kParts ? b_map : second_map;
-      const int along = column + part % kParts * (kTurned ? 64 : kWide / kParts), lanes = kTurned ? along : slice * 64, rows = kTurned ? slice * 64 : along;
+      const int along = column + part % kParts * (kTurned ? 64 : kWide / kParts), lane0 = kTurned ? along : slice * 64, row0 = kTurned ? slice * 64 : along;
       if (kCluster > 1) {
-        copy_tile_to(u16((1 << kCluster) - 1), at + part * kPartBytes, map, lanes, rows, 0, 0, barrier);
+        copy_tile_to(u16((1 << kCluster) - 1), at + part * kPartBytes, map, lane0, row0, 0, 0, barrier);
       } else {
-        copy_tile(at + part * kPartBytes, map, lanes, rows, 0, 0, barrier);
+        copy_tile(at + part * kPartBytes, map, lane0, row0, 0, 0, barrier);
       }
     }
   };
   const auto ask_all = [&] {
     for (int s = 0; s < kAhead; ++s) {
       barrier_expect(full + 8 * s, kRightBytes + kLeftBytes);
-      ask_right(ring + s * kStage, s, item_at(first_item, rank).column(0), full + 8 * s);
+      ask_right(ring + s * kStage, s, item_at(first_item, row_items, rank).column(0), full + 8 * s);
     }
     begin_alone();
     int stage = 0;
     u32 parity = 1;  // of a place that nobody has used yet
     #pragma unroll 1
-    for (int i = first_item; i < kItems; i += next_item) {
-      const Item item = item_at(i, rank);
+    for (int i = first_item; i < items; i += next_item) {
+      const Item item = item_at(i, row_items, rank);
       #pragma unroll 1
       for (int c = 0; c < item.count; ++c) {
         const int column = item.column(c);
@@ -162,8 +164,8 @@ product_turns(Params p, const __grid_constant__ TensorMap a_map, const __grid_co
   int tile = 0;  // of this block, of both groups
   u32 mine = 0;
   #pragma unroll 1
-  for (int i = first_item; i < kItems; i += next_item) {
-    const Item item = item_at(i, rank);
+  for (int i = first_item; i < items; i += next_item) {
+    const Item item = item_at(i, row_items, rank);
     #pragma unroll 1
     for (int c = 0; c < item.count; ++c, ++tile) {
       if (tile % 2 != group) continue;
@@ -201,10 +203,10 @@ product_turns(Params p, const __grid_constant__ TensorMap a_map, const __grid_co
         write_sums(sums_at, acc[h], lane);
         __syncwarp();
         const int row = item.row + h * 64 + warp % 4 * 16, column = item.column(c);
-        if (row + 16 <= kRows && column + kWide <= kColumns) {
-          finish_rows<true>(p, sums_place, row, column, lane);
+        if (row + 16 <= rows && column + kWide <= kColumns) {
+          finish_rows<true>(p, rows, sums_place, row, column, lane);
         } else {
-          finish_rows<false>(p, sums_place, row, column, lane);
+          finish_rows<false>(p, rows, sums_place, row, column, lane);
         }
         __syncwarp();
       }

@@ -17,7 +17,8 @@
 namespace rlx::cuda {
 namespace {
 
-constexpr size_t kMostWays = 8;  // of the own kernel that are measured
+constexpr double kLeastWork = 1e8;  // operations that are worth a measurement
+constexpr size_t kMostWays = 8;     // of the own kernel that are measured
 
 TurnsProduct sizes_of(const ProductReading& g) {
   const Arg& w = g.arg(g.products.front()->inputs[1]);
@@ -145,6 +146,8 @@ class ProductElementsStep final : public Step {
     if (const auto wanted = option_int("RLX_CUDA_TURNS"))
       return int(std::min(*wanted, int64_t(tiles.size())));
     if (!device_.gpu()) return 1;
+    const double work = 2.0 * double(sizes_.m) * double(sizes_.n) * double(sizes_.k) * double(sizes_.sides);
+    if (work < kLeastWork) return 0;
     const Gpu& gpu = *device_.gpu();
     const size_t count = std::min(tiles.size(), kMostWays);
     std::string key = cat("product with elements ", sizes_.dtype, " ", sizes_.m, " ", sizes_.n, " ", sizes_.k,

@@ -151,9 +151,9 @@ ProductTurns::ProductTurns(const Device& device, const TurnsProduct& p, const Tu
   const auto flag = [](bool b) { return b ? "true" : "false"; };
   function_ = device.functions().get(
       {"product_turns",
-       cat("typedef ", memory_type(p.dtype), " T;\nconstexpr int kRows = ", p.m, ", kColumns = ", p.n,
-           ", kDepth = ", p.k, ", kCluster = ", t.cluster, ", kSides = ", p.sides, ", kHalves = ", t.halves,
-           ", kWide = ", t.wide, ", kItem = ", t.item, ", kStages = ", t.stages, ", kVector = ", p.vector,
+       cat("typedef ", memory_type(p.dtype), " T;\nconstexpr int kColumns = ", p.n, ", kDepth = ", p.k,
+           ", kCluster = ", t.cluster, ", kSides = ", p.sides, ", kHalves = ", t.halves, ", kWide = ", t.wide,
+           ", kItem = ", t.item, ", kStages = ", t.stages, ", kVector = ", p.vector,
            ";\nconstexpr bool kResident = ", flag(t.resident), ", kTurned = ", flag(p.is_turned()),
            ", kEarly = ", flag(p.b_is_fixed), ", kRowsFirst = ", flag(t.rows_first),
            ";\n#define kClusterShape ",
@@ -170,7 +170,8 @@ void ProductTurns::run(const Gpu& gpu, Stream_* stream, void* params, const std:
   const int rows = int(turned ? kSlice : tiles_.wide / (p_.sides == 1 ? tiles_.cluster : 1));
   alignas(64) TensorMap maps[] = {map_of(p_, p_.m, p_.k, p_.a_row).encode(d, a, int(64 * tiles_.halves)),
                                   weights.encode(d, b.front(), rows), weights.encode(d, b.back(), rows)};
-  void* parameters[] = {params, &maps[0], &maps[1], &maps[2], nullptr};
+  int count = int(p_.m);
+  void* parameters[] = {params, &count, &maps[0], &maps[1], &maps[2], nullptr};
   function_->launch(stream, {tiles_.blocks}, {kThreads}, tiles_.shared, parameters);
 }
 
