@@ -97,6 +97,37 @@ TEST(CudaGroups, a_weight_made_of_the_result_is_none_of_the_group) {
             2);
 }
 
+// The product for queries, keys and values of some texts turns its columns and puts them into the caches itself.
+std::string moved_text(int64_t batch, int64_t seq, int64_t lanes, int64_t heads, bool odd) {
+  const int64_t k = 136, wide = heads * lanes, narrow = 2 * lanes, n = wide + 2 * narrow;
+  const std::string weights = odd ? cat("u: bf16[", n * k + 1, "]") : cat("w: bf16[", n, ",", k, "]");
+  const std::string cache = cat("bf16[", batch, ",20,", narrow, "]"), table = cat("bf16[20,", lanes / 2, "]");
+  const std::string matrix =
+      odd ? cat("f = narrow(u, axis=0, start=1, len=", n * k, ") w = reshape(f, shape=(", n, ",", k, "))")
+          : "";
+  return cat("graph @f(x: bf16[", batch, ",", seq, ",", k, "], ", weights, ", c: ", table, ", s: ", table,
+             ", pos: i32[", batch, ",", seq, "], kc: ", cache, ", vc: ", cache, ", at: i32[3]) {\n  ", matrix,
+             " t = transpose(w, perm=[1,0]) p = matmul(x, t)\n  q = narrow(p, axis=2, start=0, len=", wide,
+             ") k = narrow(p, axis=2, start=", wide, ", len=", narrow,
+             ") v = narrow(p, axis=2, start=", wide + narrow, ", len=", narrow,
+             ")\n  rq = rope(q, c, s, pos, head_dim=", lanes, ") rk = rope(k, c, s, pos, head_dim=", lanes,
+             ")\n  kn = dynamic_update_slice(kc, rk, at) vn = dynamic_update_slice(vc, v, at)\n",
+             "  a:2 = attention(rq, kn, vn, num_heads=", heads,
+             ", num_kv_heads=2)\n  return a, q=rq, kn=kn, vn=vn\n}");
+}
+
+TEST(CudaGroups, products_of_some_texts_take_what_is_behind_them) {
+  const test::Untried untried;
+  const std::vector<std::string> moved = {"turned_group", "attention"};
+  EXPECT_EQ(kernels_of(moved_text(6, 1, 64, 4, false), "sm_90a"), moved);
+  const std::string gate =
+      "graph @f(x: bf16[32,1024], w: bf16[4096,1024], u: bf16[4096,1024]) {\n"
+      "  t = transpose(w, perm=[1,0]) g = matmul(x, t) o = transpose(u, perm=[1,0]) p = matmul(x, o)\n"
+      "  h = silu(g) y = mul(h, p)\n  return y\n}";
+  EXPECT_EQ(kernels_of(gate, "sm_90a"), std::vector<std::string>{"product_group"});
+  EXPECT_EQ(kernels_of(gate, "sm_80").size(), 3u);
+}
+
 class GroupsOnDevice : public test::OnDevice {
  protected:
   void compare(const std::string& text, double least) {
@@ -130,31 +161,11 @@ TEST_F(GroupsOnDevice, layers_of_few_tokens) {
   }
 }
 
-// The product for queries, keys and values of some texts turns its columns and puts them into the caches itself: heads of two sizes, one text or several with positions of their own, weights at odd addresses.
+// Heads of two sizes, one text or several with positions of their own, weights at odd addresses.
 TEST_F(GroupsOnDevice, products_that_move_their_rows) {
   const test::Untried untried;
   for (const auto& [batch, seq, lanes, heads] : {std::tuple(6, 1, 64, 4), {3, 3, 32, 8}, {1, 17, 64, 4}}) {
-    for (const bool odd : {false, true}) {
-      const int64_t k = 136, wide = heads * lanes, narrow = 2 * lanes, n = wide + 2 * narrow;
-      const std::string weights = odd ? cat("bf16[", n * k + 1, "]") : cat("bf16[", n, ",", k, "]");
-      const std::string cache = cat("bf16[", batch, ",20,", narrow, "]"),
-                        table = cat("bf16[20,", lanes / 2, "]");
-      const std::string matrix =
-          odd ? cat("f = narrow(u, axis=0, start=1, len=", n * k, ") w = reshape(f, shape=(", n, ",", k, "))")
-              : "";
-      compare(
-          cat("graph @f(x: bf16[", batch, ",", seq, ",", k, "], ", odd ? "u: " : "w: ", weights,
-              ", c: ", table, ", s: ", table, ", pos: i32[", batch, ",", seq, "], kc: ", cache,
-              ", vc: ", cache, ", at: i32[3]) {\n  ", matrix,
-              " t = transpose(w, perm=[1,0]) p = matmul(x, t)\n  q = narrow(p, axis=2, start=0, len=", wide,
-              ") k = narrow(p, axis=2, start=", wide, ", len=", narrow,
-              ") v = narrow(p, axis=2, start=", wide + narrow, ", len=", narrow,
-              ")\n  rq = rope(q, c, s, pos, head_dim=", lanes, ") rk = rope(k, c, s, pos, head_dim=", lanes,
-              ")\n  kn = dynamic_update_slice(kc, rk, at) vn = dynamic_update_slice(vc, v, at)\n",
-              "  a:2 = attention(rq, kn, vn, num_heads=", heads,
-              ", num_kv_heads=2)\n  return a, q=rq, kn=kn, vn=vn\n}"),
-          4e-2);
-    }
+    for (const bool odd : {false, true}) compare(moved_text(batch, seq, lanes, heads, odd), 4e-2);
   }
 }
 
