@@ -348,7 +348,7 @@ TEST_P(AttentionPipelineOnDevice, gradients_of_many_heads) {
 
 INSTANTIATE_TEST_SUITE_P(Kernels, AttentionPipelineOnDevice,
                          testing::Values("none", "attention_gradients,mask_table",
-                                         "attention_gradients,gradients_apart"));
+                                         "attention_gradients,gradients_apart,attention_turns"));
 
 }  // namespace
 }  // namespace rlx::cuda

@@ -64,7 +64,8 @@ AttentionItems::AttentionItems(const Request& r, const ops::AttentionAttrs& a, c
   const std::string before = cat(shape.text(r, a, 16), kAttentionShared, kAttentionWeights, kMatrixGroups);
   items_ = device_.functions().get(
       {"attention_items",
-       cat(before, "constexpr bool kSplit = ", shared_rows_ ? "true" : "false", ";\n", kAttentionItems)});
+       cat(before, "constexpr bool kSplit = ", shared_rows_ ? "true" : "false", ", kTurns = ",
+           !shared_rows_ && takes_untried("attention_turns") ? "true" : "false", ";\n", kAttentionItems)});
   if (shape.mask >= 0) mask_table_ = device_.functions().get({"mask_table", before + kMaskTable});
   note_ = cat("matrix units of groups of warps, tiles copied ahead, blocks that stay",
               shared_rows_ ? ", groups share queries" : "");
