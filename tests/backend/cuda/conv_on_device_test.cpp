@@ -341,6 +341,15 @@ cuda::ConvPart layer(int64_t inputs, int64_t outputs, int64_t size, int64_t kern
   return p;
 }
 
+void expect_no_spills(const cuda::ConvPlan& plan) {
+  for (const cuda::ConvLaunch& l : plan.launches) {
+    const std::string report = cuda::resource_report(l.function->source(), "sm_90a");
+    EXPECT_NE(report.find("0 bytes spill stores"), std::string::npos) << plan.note << report;
+    EXPECT_EQ(report.find("serialized"), std::string::npos)
+        << plan.note << report;  // products that wait for each other
+  }
+}
+
 TEST(ConvPlan, rings_of_resnet_have_no_spills) {
   if (const std::string why = cuda::compiler_problem(); !why.empty()) GTEST_SKIP() << why;
   const test::Untried on;
@@ -353,12 +362,19 @@ TEST(ConvPlan, rings_of_resnet_have_no_spills) {
       const std::vector<cuda::ConvWay> ways = cuda::ring_ways(device, p);
       ASSERT_FALSE(ways.empty());
       const cuda::ConvPlan plan = ways.front()(device, p, cuda::plain_results(p.dtype));
-      for (const cuda::ConvLaunch& l : plan.launches) {
-        const std::string report = cuda::resource_report(l.function->source(), "sm_90a");
-        EXPECT_NE(report.find("0 bytes spill stores"), std::string::npos) << plan.note << report;
-        EXPECT_EQ(report.find("serialized"), std::string::npos)
-            << plan.note << report;  // products that wait for each other
-      }
+      expect_no_spills(plan);
+    }
+  }
+}
+
+TEST(ConvPlan, tiles_of_resnet_have_no_spills) {
+  if (const std::string why = cuda::compiler_problem(); !why.empty()) GTEST_SKIP() << why;
+  const test::Untried on;
+  const cuda::Device device("sm_90a", nullptr);
+  for (const bool weight : {false, true}) {
+    for (cuda::ConvPart p : {layer(64, 64, 56, 3, 1, weight), layer(256, 256, 14, 3, 1, weight)}) {
+      p.dtype = DType::f32;
+      expect_no_spills(cuda::plan_conv_slices(device, p, cuda::plain_results(p.dtype)));
     }
   }
 }

@@ -3,7 +3,7 @@
 // Per slice a thread makes kSlice kEach^2 sums for 2 kSlice kEach numbers that it reads from shared memory, 16 bytes at a time, so that for eight a side a quarter
 // of the cycles of one load are left for every fused product. Limit: FMA units.
 // kSideways: x is turned so that kVec columns, which are in the order (o, n), are 16 bytes (conv_turn.h).
-// After kConvPlaces and kMatrixFragments; before it stand also T, kRows (channels of the packed weights), kM, kN, kStages, kLanes, kSplits (blockIdx.z has a part of the slices each;
+// After kConvPlaces and kMatrixFragments; before it stand also T, kRows (channels of the packed weights), kM, kN, kStages, kSplits (blockIdx.z has a part of the slices each;
 // 1: results go to y).
 #pragma once
 
@@ -26,7 +26,8 @@ inline void copy16(u32 to, const T* from, bool there) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"(to), "l"(from), "r"(there ? 16 : 0) : "memory");
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads) conv_fma(const T* x, const T* w, Params y, T* parts) {
+// Sixteen warps of a processor, with 128 registers each: a warp waits for shared memory between two terms.
+extern "C" __global__ void __launch_bounds__(kThreads, 512 / kThreads) conv_fma(const T* x, const T* w, Params y, T* parts) {
   extern __shared__ uint4 shared[];
   __shared__ Place places[kAlong ? kN : 1];
   T* const ring = reinterpret_cast<T*>(shared);
@@ -92,9 +93,7 @@ extern "C" __global__ void __launch_bounds__(kThreads) conv_fma(const T* x, cons
     if (first + i < last) ask(first + i, i);
     commit();
   }
-  // A warp is kLanes threads along positions and the rest along channels: with 8 x 4 of them each load of 16 bytes meets every bank once.
-  constexpr u32 kWarpsN = kN / kEach / kLanes;
-  const u32 tx = tid / 32 % kWarpsN * kLanes + tid % kLanes, ty = tid / 32 / kWarpsN * (32 / kLanes) + tid % 32 / kLanes;
+  const u32 tx = tid % (kN / kEach), ty = tid / (kN / kEach);
   T sums[kEach][kEach] = {};
   u32 stage = 0, free = kStages - 1;
   #pragma unroll 1

@@ -47,7 +47,7 @@ ConvPlan plan_conv_slices(const Device& device, const ConvPart& p, const ConvRes
           ", kSplits = ", t.splits, ";\nconstexpr u32 kRows = ", t.rows, ";\n"));
   const std::string tile = cat("constexpr int kM = ", t.m, ", kN = ", t.n, ", kStages = ", t.stages,
                                ", kWarpM = ", t.warp_m, ", kBlocks = ", t.blocks, ", kNumbers = ", t.numbers,
-                               ", kWriters = ", t.threads, ", kLanes = ", t.lanes, ";\n", kMatrixFragments);
+                               ", kWriters = ", t.threads, ";\n", kMatrixFragments);
   const std::string slices = t.matrix_units ? cat(kConvPieces, kConvResults, kConvSlices) : "";
   ConvPlan plan;
   if (t.sideways) {

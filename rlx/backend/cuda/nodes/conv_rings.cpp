@@ -218,7 +218,7 @@ ConvPlan plan_conv_rings(const Device& device, const ConvPart& p, const ConvResu
 }
 
 std::vector<ConvWay> ring_ways(const Device& device, const ConvPart& p) {
-  constexpr size_t kMostWays = 3;
+  constexpr size_t kMostWays = 4;
   const Processors processors = conv_processors(device);
   const std::optional<ConvForm> form = form_of(p);
   if (!processors.hopper || !form || !takes_untried("conv_rings")) return {};

@@ -36,7 +36,7 @@ double cycles_of(const ConvPart& p, const ConvTiling& t, int64_t processors) {
   const int64_t blocks = t.tiles(p) * p.groups * t.splits, each = (blocks + processors - 1) / processors;
   const double slices = double((t.slices + t.splits - 1) / t.splits);
   double cycles = double(each) * (slices * cycles_of_slice(p, t) + kBlockCycles);
-  if (!t.matrix_units && takes_untried("conv_lanes")) {
+  if (!t.matrix_units && takes_untried("conv_fma")) {
     // FMA units are busy with sixteen warps, as many as registers let in; fewer take as long.
     const int64_t together = std::max<int64_t>(512 / t.threads, 1), rounds = (each + together - 1) / together;
     cycles = double(rounds) * (double(together) * slices * cycles_of_slice(p, t) + kBlockCycles);
@@ -80,7 +80,6 @@ std::vector<ConvTiling> shapes_for(const ConvPart& p, bool hopper) {
   for (ConvTiling& t : out) {
     t.threads = t.m * t.n / (each * each);
     t.stages = 3;
-    t.lanes = takes_untried("conv_lanes") ? 8 : std::min<int64_t>(t.n / each, 16);
     t.shared = t.stages * t.slice * (t.m + t.n + 16 / size) * size;
   }
   return out;
@@ -107,7 +106,7 @@ ConvTiling tiling_of(const ConvPart& p, const Processors& processors) {
   double least = -1;
   for (ConvTiling t : shapes_for(p, processors.hopper)) {
     t.along = is_along(p);
-    t.sideways = !t.matrix_units && takes_untried("conv_lanes") && suits_sideways(p);
+    t.sideways = !t.matrix_units && takes_untried("conv_fma") && suits_sideways(p);
     const int64_t run = t.matrix_units ? 8 : t.slice * t.n / t.threads;  // neighbouring terms of a thread
     t.sub = 1;
     while (!t.along && t.sub < std::min<int64_t>({p.inputs, run, 8})) t.sub *= 2;

@@ -15,7 +15,6 @@ struct ConvTiling {
   int64_t warp_m = 0;      // channels of a warp on matrix units
   int64_t blocks = 1;      // of a processor, on matrix units
   int64_t numbers = 16;    // of x that a thread has on their way at once, on matrix units
-  int64_t lanes = 8;       // of a warp along positions, on FMA units
   int64_t threads = 64, stages = 2, shared = 0;
   int64_t splits = 1;  // parts of the terms, which a second kernel adds in order
   int64_t slices = 1;  // of all terms
