@@ -77,7 +77,7 @@ void splat_lists(int64_t splats) {
 std::vector<Case> width_cases() {
   std::vector<Case> out;
   for (const char* scheme : {"gguf_q8_0", "gguf_q4_0", "gguf_q4_k", "gguf_q6_k", "gguf_iq4_xs", "gguf_iq2_s"})
-    out.push_back({"encode", [scheme] { encode(scheme); }});
+    out.push_back({"blocks", [scheme] { encode(scheme); }});
   out.push_back({"pools", [] { pool_gradient(ops::ReduceOp::max, "max"); }});
   out.push_back({"pools", [] { pool_gradient(ops::ReduceOp::min, "min"); }});
   out.push_back({"codes", [] { code_convolution(); }});

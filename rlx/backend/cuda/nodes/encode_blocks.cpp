@@ -80,8 +80,10 @@ Support accepts(const Request& r) {
 }
 
 constexpr int kThreads = 64;  // a block of 256 numbers is 1 KB of the first cache for each
+constexpr int kMostShared = 64;  // numbers of blocks that go through shared memory
 
-constexpr char kKernel[] = R"cuda(
+// A thread has its numbers by itself: in memory of its own, which the lanes of a warp share lines of.
+constexpr char kApart[] = R"cuda(
 extern "C" __global__ void __launch_bounds__(kThreads) encode_blocks(const T* x, std::byte* y, i64 blocks, u64* fault, u64 number) {
   const i64 b = i64(blockIdx.x) * kThreads + threadIdx.x;
   if (b >= blocks) return;
@@ -98,15 +100,41 @@ extern "C" __global__ void __launch_bounds__(kThreads) encode_blocks(const T* x,
 }
 )cuda";
 
+// Short blocks are read and written together, so that neighbours in memory are neighbouring lanes; a row of numbers has one more, so that lanes meet different banks.
+constexpr char kTogether[] = R"cuda(
+extern "C" __global__ void __launch_bounds__(kThreads) encode_blocks(const T* x, std::byte* y, i64 blocks, u64* fault, u64 number) {
+  __shared__ f32 numbers[kThreads][kElements + 1];
+  __shared__ u32 bytes[kThreads * kBytes / 4];
+  const i64 b0 = i64(blockIdx.x) * kThreads, left = blocks - b0;
+  const int count = left < kThreads ? int(left) : kThreads;
+  for (int e = threadIdx.x; e < count * kElements; e += kThreads)
+    numbers[e / kElements][e % kElements] = f32(as_f64(x[b0 * kElements + e]));
+  __syncthreads();
+  const f32* const mine = numbers[threadIdx.x];
+  bool finite = int(threadIdx.x) < count;
+  for (int i = 0; i < kElements && finite; ++i) {
+    finite = std::isfinite(mine[i]);
+    if (!finite) *fault = (number << 40) + u64((b0 + threadIdx.x) * kElements + i);
+  }
+  if (finite) encode(mine, reinterpret_cast<std::byte*>(bytes) + threadIdx.x * kBytes);
+  __syncthreads();
+  y += b0 * kBytes;
+  const int whole = reinterpret_cast<u64>(y) % 4 == 0 ? count * kBytes / 4 : 0;
+  for (int e = threadIdx.x; e < whole; e += kThreads) reinterpret_cast<u32*>(y)[e] = bytes[e];
+  for (int e = 4 * whole + threadIdx.x; e < count * kBytes; e += kThreads) y[e] = reinterpret_cast<const std::byte*>(bytes)[e];
+}
+)cuda";
+
 std::unique_ptr<Step> prepare(const Request& r) {
   const quant::BlockFormat& f = format_of(r);
   const Arg& x = r.in[0];
   const int64_t blocks = x.shape.elements() / f.elements;
   if (blocks == 0) return make_gpu_step("empty", [](Stream&, const Launch&) {});
   const FunctionRef kernel = device_of(r).functions().get(
-      {"encode_blocks", cat(kComplexNumbers, kCasts, encoder_text(f), "typedef ", dtype_name(x.dtype()),
-                            " T;\nconstexpr int kThreads = ", kThreads, ", kElements = ", f.elements,
-                            ", kBytes = ", f.bytes, ";\n", kKernel)});
+      {"encode_blocks",
+       cat(kComplexNumbers, kCasts, encoder_text(f), "typedef ", dtype_name(x.dtype()),
+           " T;\nconstexpr int kThreads = ", kThreads, ", kElements = ", f.elements, ", kBytes = ", f.bytes,
+           ";\n", f.elements <= kMostShared ? kTogether : kApart)});
   const uint64_t number =
       new_fault(cat("encode_blocks: element % of x is not finite; ", f.name, " holds finite values only"));
   return make_gpu_step("a thread for each block", [=](Stream& s, const Launch& l) {
