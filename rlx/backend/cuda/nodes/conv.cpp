@@ -90,6 +90,7 @@ void add_conv(KernelTable& table) {
   table.add<ops::Conv>({"conv_few", accepts_few, prepare_few});
   table.add<ops::Conv>({"conv_tiles", accepts_conv_parts, prepare_tiles});
   add_conv_direct(table);
+  add_conv_codes(table);
 }
 
 }  // namespace rlx::cuda

@@ -1,25 +1,12 @@
-// Convolutions with a thread for each result: those of integers and complex numbers, of 8-bit codes, and what no tiles take.
-#include <bit>
-#include <span>
-
-#include "rlx/backend/cuda/kernels/casts.h"
+// Convolutions with a thread for each result: those of integers and complex numbers, and what no tiles take.
 #include "rlx/backend/cuda/kernels/complex.h"
-#include "rlx/backend/cuda/nodes/element_kernel.h"
+#include "rlx/backend/cuda/nodes/conv_walk.h"
 #include "rlx/ops/conv/conv.h"
-#include "rlx/ops/quant/q_conv2d.h"
 
 namespace rlx::cuda {
-namespace {
-
-/// Entries of each list are those of the spatial axes.
-struct Walk {
-  std::span<const int64_t> stride, padding, dilation, input_dilation;  // no input dilation: 1
-  int64_t groups = 1;
-  std::string start, next;  // what `sum` begins as; what it becomes by `a` of x and `b` of w
-};
 
 // i input_dilation = o stride + k dilation - padding, absent where i is not whole or outside.
-std::string terms_text(const Walk& t, const Arg& x, const Arg& w, const Arg& y) {
+std::string conv_walk_text(const ConvWalk& t, const Arg& x, const Arg& w, const Arg& y) {
   const int axes = x.shape.rank() - 2;
   const int64_t channels = w.shape.dim(1).value();
   const int64_t per_group = y.shape.dim(1).value() / std::max<int64_t>(t.groups, 1);
@@ -49,9 +36,7 @@ std::string terms_text(const Walk& t, const Arg& x, const Arg& w, const Arg& y) 
   return body;
 }
 
-constexpr char kNote[] = "a thread for each result";
-
-// ---- convolutions of any numbers ----
+namespace {
 
 Support accepts(const Request& r) {
   if (is_storage_only(r.in[0].dtype()) || r.in[1].dtype() != r.in[0].dtype())
@@ -73,55 +58,17 @@ std::unique_ptr<Step> prepare(const Request& r) {
   const std::string next = is_float(t) ? cat("op_fma(", wide_a, ", ", wide_b, ", sum)")
                                        : cat("op_add(sum, op_mul(", wide_a, ", ", wide_b, "))");
   const std::string body =
-      terms_text({a.stride, a.padding, a.dilation, a.input_dilation, a.groups.value(), cat(acc, "{}"), next},
+      conv_walk_text({a.stride, a.padding, a.dilation, a.input_dilation, a.groups.value(), cat(acc, "{}"), next},
                  x, w, y) +
       "  put(y[e], sum);\n";
   Source source = element_kernel("conv", sizes_of(y.shape),
                                  cat("const ", type, "* x, const ", type, "* w, ", type, "* y"), body);
   if (is_complex(t)) source.text = kComplexNumbers + source.text;
-  return element_step(device_of(r), source, 2, 1, y.shape.elements(), kNote);
-}
-
-// ---- 8-bit codes ----
-
-Support accepts_codes(const Request& r) {
-  return r.in[2].is_row_major() ? Support::yes() : Support::no("the bias is strided");
-}
-
-std::unique_ptr<Step> prepare_codes(const Request& r) {
-  const auto& a = r.node.as<ops::QConv2d>();
-  const Arg &x = r.in[0], &w = r.in[1], &y = r.out[0];
-  const bool of_channels = !a.mults.empty();
-  std::string table;
-  if (of_channels) {
-    table = "__device__ const u64 multipliers[] = {";
-    for (const double m : a.mults) table += cat(std::bit_cast<uint64_t>(m), "ull,");
-    table += "};\n";
-  }
-  std::string body = terms_text({a.stride,
-                                 a.padding,
-                                 a.dilation,
-                                 {},
-                                 a.groups,
-                                 "i64(bias[i1])",
-                                 cat("sum + i64(i32(a) - ", a.x_zp, ") * i64(i32(b) - ", a.w_zp, ")")},
-                                x, w, y);
-  body += cat("  const f64 v = f64(sum) * from_bits(",
-              of_channels ? "multipliers[i1]" : cat("u64(", std::bit_cast<uint64_t>(a.mult), "ull)"),
-              ");\n  put_cast(y[e], ", a.rounding == ops::Rounding::half_even ? "rint" : "round", "(v) + ",
-              a.out_zp, ".0);\n");
-  Source source = element_kernel(
-      "q_conv2d", sizes_of(y.shape),
-      typed(x, "x") + ", " + typed(w, "w") + ", const i32* bias, " + typed(y, "y", true), body);
-  source.text = cat(kComplexNumbers, kCasts, table, source.text);
-  return element_step(device_of(r), source, 3, 1, y.shape.elements(), kNote);
+  return element_step(device_of(r), source, 2, 1, y.shape.elements(), "a thread for each result");
 }
 
 }  // namespace
 
-void add_conv_direct(KernelTable& table) {
-  table.add<ops::Conv>({"conv_direct", accepts, prepare});
-  table.add<ops::QConv2d>({"q_conv2d_direct", accepts_codes, prepare_codes});
-}
+void add_conv_direct(KernelTable& table) { table.add<ops::Conv>({"conv_direct", accepts, prepare}); }
 
 }  // namespace rlx::cuda

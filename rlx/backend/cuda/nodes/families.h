@@ -21,6 +21,7 @@ void add_cholesky(KernelTable&);
 void add_complex(KernelTable&);
 void add_control(KernelTable&);
 void add_conv(KernelTable&);
+void add_conv_codes(KernelTable&);
 void add_conv_direct(KernelTable&);
 void add_conv_groups(KernelTable&);
 void add_cross_entropy(KernelTable&);
