@@ -140,6 +140,23 @@ TEST(OnnxImport, AMachineOfTwoClassesWithoutProbabilities) {
   EXPECT_EQ(out.at("scores").to_reals(), (std::vector<double>{-1.5, 1.5, 2.5, -2.5}));
 }
 
+// As PyTorch and ONNX Runtime have it: only the neighbours of a place beyond the border are moved inside.
+TEST(OnnxImport, CubicSamplesBeyondTheBorder) {
+  for (const bool align : {false, true}) {
+    const Message g = graph(
+        {node("GridSample", {"x", "grid"}, {"y"},
+              {attribute("mode", std::string("cubic")), attribute("padding_mode", std::string("border")),
+               attribute("align_corners", int64_t(align))})},
+        {value("x", {"1", "1", "3", "3"})}, {value("y", {"1", "1", "1", "3"})},
+        {floats("grid", {1, 1, 3, 2}, {-1.3f, 0.2f, 0.9f, 1.2f, 0.1f, -0.4f})});
+    const Literal x = Literal::of<float>({1, 1, 3, 3}, {0, 1, 4, 9, 16, 25, 36, 49, 64});
+    const auto y = imported(model(g, 20)).program.interpret({{"x", x}}).at("y").to_reals();
+    const std::vector<double> want = align ? std::vector<double>{13.664341, 66.558434, 7.3544278}
+                                           : std::vector<double>{17.508583, 66.615578, 5.3045506};
+    for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(y[i], want[i], 1e-5 * want[i]) << align << i;
+  }
+}
+
 // x[x > 0]: the places of a mask, picked.
 TEST(OnnxImport, ElementsPickedByAMaskAreBounded) {
   const Message g = graph({node("Greater", {"x", "zero"}, {"m"}), node("NonZero", {"m"}, {"p"}),

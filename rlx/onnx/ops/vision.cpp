@@ -25,95 +25,98 @@ Tensor reflected(const Tensor& x, const Tensor& low, const Tensor& high) {
 
 Tensor inside(const Tensor& x, const Tensor& size) { return rlx::min(rlx::max(x, 0.0), size - 1.0); }
 
+/// Real places along one axis of a picture, and its borders.
+struct Axis {
+  Tensor at, size, low, high;
+};
+
 // A whole place after padding; zeros are left to the reader.
-Tensor padded_place(const Grid& g, const Tensor& i, const Tensor& low, const Tensor& high,
-                    const Tensor& size) {
-  if (g.padding == "border") return inside(i, size);
+Tensor padded_place(const Grid& g, const Tensor& i, const Axis& axis) {
+  if (g.padding == "border") return inside(i, axis.size);
   // The place is cut towards zero after reflection.
-  if (g.padding == "reflection") return inside(reflected(i, low, high), size);
+  if (g.padding == "reflection") return inside(reflected(i, axis.low, axis.high), axis.size);
   return i;
 }
 
-Tensor cubic_weight(const Tensor& distance, bool inner) {
+// `grid` is [batch, points, axes], the last axis of the picture first.
+Axis axis_of(const Call& c, const Grid& g, const Tensor& grid, int i, Dim extent, DType type) {
+  const Tensor n = c.dim_value(extent, type);
+  const Tensor at = grid.narrow(2, int(grid.dim(2).value()) - 1 - i, 1).squeeze(2);
+  Tensor p = g.align ? (at + 1.0) * ((n - 1.0) / 2.0) : ((at + 1.0) * n - 1.0) * 0.5;
+  const Tensor low = c.scalar(type, g.align ? 0 : -0.5), high = n - (g.align ? 1.0 : 0.5);
+  if (g.mode == "nearest") p = rlx::round(p);
+  // Cubic weights are those of the place itself, and its neighbours are moved inside one by one.
+  if (g.padding == "border" && g.mode != "cubic") p = inside(p, n);
+  if (g.padding == "reflection")
+    p = rlx::where(rlx::logical_or(low > p, p > high), reflected(p, low, high), p);
+  return {p, n, low, high};
+}
+
+// Of a neighbour that is `tap` steps from the whole place below, with t behind that place. Two neighbours: linear; four: cubic.
+Tensor tap_weight(int taps, int tap, const Tensor& t) {
+  if (taps == 2) return tap == 0 ? 1.0 - t : t;
   const double a = -0.75;
-  const Tensor t = distance;
-  if (inner) return ((a + 2) * t - (a + 3)) * t * t + 1.0;
-  return ((a * t - 5 * a) * t + 8 * a) * t - 4 * a;
+  const Tensor d = tap <= 0 ? t + double(-tap) : double(tap) - t;
+  if (tap == 0 || tap == 1) return ((a + 2) * d - (a + 3)) * d * d + 1.0;
+  return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
+}
+
+// The sum over all combinations of neighbours along the axes; read(places) gives the pixels there.
+template <class Read>
+Tensor interpolated(const std::vector<Axis>& axes, int taps, Read read) {
+  const int first = taps == 4 ? -1 : 0;
+  int64_t combinations = 1;
+  Tensors base, part;
+  for (const Axis& axis : axes) {
+    base.push_back(rlx::floor(axis.at));
+    part.push_back(axis.at - base.back());
+    combinations *= taps;
+  }
+  Tensor y;
+  for (int64_t k = 0; k < combinations; ++k) {
+    Tensors at;
+    Tensor weight;
+    int64_t rest = k;
+    for (size_t i = 0; i < axes.size(); ++i) {
+      const int tap = int(rest % taps) + first;
+      rest /= taps;
+      at.push_back(base[i] + double(tap));
+      const Tensor w = tap_weight(taps, tap, part[i]);
+      weight = weight.is_empty() ? w : weight * w;
+    }
+    const Tensor term = read(at) * weight.unsqueeze(2);
+    y = y.is_empty() ? term : y + term;
+  }
+  return y;
 }
 
 Items grid_sample(Call& c) {
-  const Tensor x = c.in(0);
-  const Tensor grid = c.in(1);
+  const Tensor x = c.in(0), grid = c.in(1);
   Grid g{c.text("mode", c.opset() < 20 ? "bilinear" : "linear"), c.text("padding_mode", "zeros"),
          c.flag("align_corners")};
   if (g.mode == "bilinear") g.mode = "linear";
   if (g.mode == "bicubic") g.mode = "cubic";
-  const int axes = x.rank() - 2;
-  const Dims out_dims(grid.shape().dims().begin() + 1, grid.shape().dims().end() - 1);
-  const Dim points = product(out_dims);
-  const Tensor flat = grid.reshape({x.dim(0), points, axes});
+  const Dims points(grid.shape().dims().begin() + 1, grid.shape().dims().end() - 1);
   const Dims extents(x.shape().dims().begin() + 2, x.shape().dims().end());
-  Tensors places;  // real places, one tensor per spatial axis
-  Tensors sizes, lows, highs;
-  for (int i = 0; i < axes; ++i) {
-    const Tensor n = c.dim_value(extents[size_t(i)], x.dtype());
-    const Tensor at = flat.narrow(2, axes - 1 - i, 1).squeeze(2);
-    Tensor p = g.align ? (at + 1.0) * ((n - 1.0) / 2.0) : ((at + 1.0) * n - 1.0) * 0.5;
-    const Tensor low = c.scalar(x.dtype(), g.align ? 0 : -0.5), high = n - (g.align ? 1.0 : 0.5);
-    sizes.push_back(n), lows.push_back(low), highs.push_back(high);
-    if (g.mode == "nearest") p = rlx::round(p);
-    if (g.padding == "border") p = inside(p, n);
-    if (g.padding == "reflection")
-      p = rlx::where(rlx::logical_or(p<low, p> high), reflected(p, low, high), p);
-    places.push_back(p);
-  }
+  const Tensor flat = grid.reshape({x.dim(0), product(points), x.rank() - 2});
+  std::vector<Axis> axes;
+  for (size_t i = 0; i < extents.size(); ++i)
+    axes.push_back(axis_of(c, g, flat, int(i), extents[i], x.dtype()));
   const Tensor rows = pixel_rows(x);
   const auto read = [&](const Tensors& whole) {
     Tensors at;
-    for (int i = 0; i < axes; ++i) {
-      const size_t k = size_t(i);
-      at.push_back(padded_place(g, whole[k], lows[k], highs[k], sizes[k]).cast(DType::i64));
-    }
+    for (size_t i = 0; i < axes.size(); ++i)
+      at.push_back(padded_place(g, whole[i], axes[i]).cast(DType::i64));
     return pixels_or_zero(c, rows, extents, at);
   };
-  Tensor y;
-  if (g.mode == "nearest") {
+  const auto nearest = [&] {
     Tensors whole;
-    for (const Tensor& p : places) whole.push_back(rlx::round(p));
-    y = read(whole);
-  } else {
-    const int taps = g.mode == "cubic" ? 4 : 2, first = g.mode == "cubic" ? -1 : 0;
-    Tensors base, part;
-    for (const Tensor& p : places) {
-      base.push_back(rlx::floor(p));
-      part.push_back(p - base.back());
-    }
-    int64_t combinations = 1;
-    for (int i = 0; i < axes; ++i) combinations *= taps;
-    for (int64_t k = 0; k < combinations; ++k) {
-      Tensors at;
-      Tensor weight;
-      int64_t rest = k;
-      for (int i = 0; i < axes; ++i) {
-        const int tap = int(rest % taps) + first;
-        rest /= taps;
-        at.push_back(base[size_t(i)] + double(tap));
-        const Tensor& t = part[size_t(i)];
-        Tensor w;
-        if (taps == 2) {
-          w = tap == 0 ? 1.0 - t : t;
-        } else {
-          const Tensor distance = tap <= 0 ? t + double(-tap) : double(tap) - t;
-          w = cubic_weight(distance, tap == 0 || tap == 1);
-        }
-        weight = weight.is_empty() ? w : weight * w;
-      }
-      const Tensor term = read(at) * weight.unsqueeze(2);
-      y = y.is_empty() ? term : y + term;
-    }
-  }
+    for (const Axis& axis : axes) whole.push_back(rlx::round(axis.at));
+    return read(whole);
+  };
+  const Tensor y = g.mode == "nearest" ? nearest() : interpolated(axes, g.mode == "cubic" ? 4 : 2, read);
   Dims to{x.dim(0), x.dim(1)};
-  to.insert(to.end(), out_dims.begin(), out_dims.end());
+  to.insert(to.end(), points.begin(), points.end());
   return {y.transpose({0, 2, 1}).reshape(to)};
 }
 
