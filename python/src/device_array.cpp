@@ -118,7 +118,8 @@ void bind_device_array(nb::module_& m) {
     nb::gil_scoped_release unlocked;
     return owned(on_device(a.value, "cuda"));
   });
-  nb::class_<DeviceProgram>(m, "DeviceProgram", "A compiled graph whose operands and results stay on the GPU.")
+  nb::class_<DeviceProgram>(m, "DeviceProgram",
+                            "A compiled graph whose operands and results stay on the GPU.")
       .def(
           "__init__",
           [](DeviceProgram* self, const GraphHandle& g) {

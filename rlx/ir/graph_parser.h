@@ -109,7 +109,8 @@ class GraphParser {
   auto list(const FieldInfo& f, std::string_view open, std::string_view close, Item item) {
     std::vector<decltype(item())> out;
     if (!in_.accept(open))
-      in_.fail(cat("attribute '", f.name, "' is a list, written ", open, "2,3", close, "; found ", in_.found()));
+      in_.fail(
+          cat("attribute '", f.name, "' is a list, written ", open, "2,3", close, "; found ", in_.found()));
     while (!in_.accept(close)) {
       if (!out.empty()) in_.expect(",");
       out.push_back(item());

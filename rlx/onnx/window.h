@@ -15,7 +15,7 @@ struct WindowSpec {
   Dims before, after;
 
   bool is_dilated() const;
-  bool is_extended() const;   // before or after are not 0
+  bool is_extended() const;  // before or after are not 0
 };
 
 /// Attributes strides, dilations, pads, auto_pad and ceil_mode for an input [N, C, ..].

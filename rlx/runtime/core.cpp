@@ -13,7 +13,8 @@ namespace {
 
 int thread_count(const CompileOptions& o) {
   if (o.threads < 0)
-    throw invalid("compile: ", o.threads, " threads; 1 or more expected, or 0 for all that the process may use");
+    throw invalid("compile: ", o.threads,
+                  " threads; 1 or more expected, or 0 for all that the process may use");
   return o.threads > 0 ? std::min(o.threads, default_pool().threads()) : default_pool().threads();
 }
 

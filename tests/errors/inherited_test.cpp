@@ -84,7 +84,8 @@ TEST_P(Inherited, values_of_attributes_that_make_no_sense) {
                   "parse: 1e999 is beyond the range of f64; write inf or -inf");
         break;
       case AttrKind::dtype:
-        EXPECT_EQ(with_attributes(cat(f.name, "=f33")), "parse: 'f33' is not a dtype; expected one like f32 or i64");
+        EXPECT_EQ(with_attributes(cat(f.name, "=f33")),
+                  "parse: 'f33' is not a dtype; expected one like f32 or i64");
         break;
       case AttrKind::dims:
         EXPECT_EQ(with_attributes(cat(f.name, "=[2,3]")),

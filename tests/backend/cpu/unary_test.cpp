@@ -24,9 +24,7 @@ Array<float> sweep() {
   return x;
 }
 
-TEST(Unary, every_function_is_within_two_ulp_at_every_level) {
-  test::expect_within_ulps<double>(sweep(), 2);
-}
+TEST(Unary, every_function_is_within_two_ulp_at_every_level) { test::expect_within_ulps<double>(sweep(), 2); }
 
 TEST(Unary, power_is_within_two_ulp_and_keeps_the_special_cases) {
   const int64_t n = 400000;

@@ -38,7 +38,8 @@ TEST(CudaEncodeBlocks, every_format_that_can_be_written_has_a_kernel) {
 TEST(CudaEncodeBlocks, sources_of_the_host_compile) {
   std::vector<TextCase> cases;
   for (const char* format : {"q8_0", "q3_k", "iq4_nl", "tq2_0", "nvfp4", "iq3_s"})
-    cases.push_back({cat("graph @f(x: bf16[2,256]) { y = encode_blocks(x, scheme=\"gguf_", format, "\") return y }")});
+    cases.push_back(
+        {cat("graph @f(x: bf16[2,256]) { y = encode_blocks(x, scheme=\"gguf_", format, "\") return y }")});
   test::expect_kernels(cases);
 }
 

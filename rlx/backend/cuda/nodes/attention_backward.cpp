@@ -1,8 +1,8 @@
 // All gradients of attention of f16 and bf16 heads. What is not taken here is taken apart into products.
 #include <algorithm>
 
-#include "rlx/backend/cuda/groups/groups.h"
 #include "rlx/backend/cuda/fault.h"
+#include "rlx/backend/cuda/groups/groups.h"
 #include "rlx/backend/cuda/kernels/attention.h"
 #include "rlx/backend/cuda/kernels/attention_backward.h"
 #include "rlx/backend/cuda/kernels/attention_backward_pipeline.h"

@@ -22,10 +22,12 @@ std::string finish_text(const ops::QConv2d::Attrs& a) {
     for (const double m : a.mults) text += cat(std::bit_cast<uint64_t>(m), "ull,");
     text += "};\n";
   }
-  return cat(text, "template <class Y> void finish(Y& to, i64 sum, i64 channel) {\n  const f64 v = f64(sum) * from_bits(",
-             of_channels ? "multipliers[channel]" : cat("u64(", std::bit_cast<uint64_t>(a.mult), "ull)"),
-             ");\n  put_cast(to, ", a.rounding == ops::Rounding::half_even ? "rint" : "round", "(v) + ", a.out_zp,
-             ".0);\n}\n");
+  return cat(
+      text,
+      "template <class Y> void finish(Y& to, i64 sum, i64 channel) {\n  const f64 v = f64(sum) * from_bits(",
+      of_channels ? "multipliers[channel]" : cat("u64(", std::bit_cast<uint64_t>(a.mult), "ull)"),
+      ");\n  put_cast(to, ", a.rounding == ops::Rounding::half_even ? "rint" : "round", "(v) + ", a.out_zp,
+      ".0);\n}\n");
 }
 
 Support accepts(const Request& r) {
@@ -43,7 +45,8 @@ Support accepts_tiles(const Request& r) {
   const int64_t inputs = w.dim(1).value(), outputs = y.dim(1).value() / a.groups;
   if (inputs < kLeastChannels || outputs < kLeastChannels)
     return Support::no("groups of ", inputs, " and ", outputs, " channels; at least ", kLeastChannels);
-  constexpr int64_t kMostTerms = 1 << 16, kMostPositions = std::numeric_limits<int32_t>::max() / 2, kMostBlocks = 65535;
+  constexpr int64_t kMostTerms = 1 << 16, kMostPositions = std::numeric_limits<int32_t>::max() / 2,
+                    kMostBlocks = 65535;
   if (const int64_t terms = inputs * a.kernel_size[0] * a.kernel_size[1]; terms > kMostTerms)
     return Support::no("sums of ", terms, " terms; at most ", kMostTerms);
   if (y.elements() > kMostPositions || a.groups > kMostBlocks)
@@ -71,20 +74,27 @@ std::unique_ptr<Step> prepare_tiles(const Request& r) {
   pair("kTaps", a.kernel_size), pair("kStride", a.stride), pair("kPad", a.padding), pair("kStep", a.dilation);
   for (size_t i = 0; i < 4; ++i) constants += cat("constexpr i64 kXs", i, " = ", x.layout.strides[i], ";\n");
   const FunctionRef kernel = device_of(r).functions().get(
-      {"conv_codes", cat(finish_text(a), "typedef ", memory_type(x.dtype()), " X;\nconstexpr bool kUnsigned = ",
-                         x.dtype() == DType::u8 ? "true" : "false", ";\n", constants, kConvCodes)});
+      {"conv_codes", cat(finish_text(a), "typedef ", memory_type(x.dtype()),
+                         " X;\nconstexpr bool kUnsigned = ", x.dtype() == DType::u8 ? "true" : "false", ";\n",
+                         constants, kConvCodes)});
   constexpr int64_t kM = 64, kN = 128;
   const Grid grid{(positions + kN - 1) / kN, (outputs + kM - 1) / kM, a.groups};
-  return make_gpu_step(cat("integer matrix units, tiles of ", kM, " x ", kN), [=](Stream& s, const Launch& l) {
-    (*kernel)(s.handle, grid, {256}, 0, l.in[0], l.in[1], l.in[2], l.out[0]);
-  });
+  return make_gpu_step(cat("integer matrix units, tiles of ", kM, " x ", kN),
+                       [=](Stream& s, const Launch& l) {
+                         (*kernel)(s.handle, grid, {256}, 0, l.in[0], l.in[1], l.in[2], l.out[0]);
+                       });
 }
 
 std::unique_ptr<Step> prepare_direct(const Request& r) {
   const auto& a = r.node.as<ops::QConv2d>();
   const Arg &x = r.in[0], &w = r.in[1], &y = r.out[0];
   const std::string body =
-      conv_walk_text({a.stride, a.padding, a.dilation, {}, a.groups, "i64(bias[i1])",
+      conv_walk_text({a.stride,
+                      a.padding,
+                      a.dilation,
+                      {},
+                      a.groups,
+                      "i64(bias[i1])",
                       cat("sum + i64(i32(a) - ", a.x_zp, ") * i64(i32(b) - ", a.w_zp, ")")},
                      x, w, y) +
       "  finish(y[e], sum, i1);\n";

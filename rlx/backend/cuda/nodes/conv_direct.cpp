@@ -57,10 +57,10 @@ std::unique_ptr<Step> prepare(const Request& r) {
   const std::string wide_a = cat("as_", acc, "(a)"), wide_b = cat("as_", acc, "(b)");
   const std::string next = is_float(t) ? cat("op_fma(", wide_a, ", ", wide_b, ", sum)")
                                        : cat("op_add(sum, op_mul(", wide_a, ", ", wide_b, "))");
-  const std::string body =
-      conv_walk_text({a.stride, a.padding, a.dilation, a.input_dilation, a.groups.value(), cat(acc, "{}"), next},
-                 x, w, y) +
-      "  put(y[e], sum);\n";
+  const std::string body = conv_walk_text({a.stride, a.padding, a.dilation, a.input_dilation,
+                                           a.groups.value(), cat(acc, "{}"), next},
+                                          x, w, y) +
+                           "  put(y[e], sum);\n";
   Source source = element_kernel("conv", sizes_of(y.shape),
                                  cat("const ", type, "* x, const ", type, "* w, ", type, "* y"), body);
   if (is_complex(t)) source.text = kComplexNumbers + source.text;

@@ -79,7 +79,7 @@ Support accepts(const Request& r) {
   return Support::yes();
 }
 
-constexpr int kThreads = 64;  // a block of 256 numbers is 1 KB of the first cache for each
+constexpr int kThreads = 64;     // a block of 256 numbers is 1 KB of the first cache for each
 constexpr int kMostShared = 64;  // numbers of blocks that go through shared memory
 
 // A thread has its numbers by itself: in memory of its own, which the lanes of a warp share lines of.
@@ -131,10 +131,9 @@ std::unique_ptr<Step> prepare(const Request& r) {
   const int64_t blocks = x.shape.elements() / f.elements;
   if (blocks == 0) return make_gpu_step("empty", [](Stream&, const Launch&) {});
   const FunctionRef kernel = device_of(r).functions().get(
-      {"encode_blocks",
-       cat(kComplexNumbers, kCasts, encoder_text(f), "typedef ", dtype_name(x.dtype()),
-           " T;\nconstexpr int kThreads = ", kThreads, ", kElements = ", f.elements, ", kBytes = ", f.bytes,
-           ";\n", f.elements <= kMostShared ? kTogether : kApart)});
+      {"encode_blocks", cat(kComplexNumbers, kCasts, encoder_text(f), "typedef ", dtype_name(x.dtype()),
+                            " T;\nconstexpr int kThreads = ", kThreads, ", kElements = ", f.elements,
+                            ", kBytes = ", f.bytes, ";\n", f.elements <= kMostShared ? kTogether : kApart)});
   const uint64_t number =
       new_fault(cat("encode_blocks: element % of x is not finite; ", f.name, " holds finite values only"));
   return make_gpu_step("a thread for each block", [=](Stream& s, const Launch& l) {

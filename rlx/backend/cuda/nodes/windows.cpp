@@ -130,45 +130,49 @@ Support accepts_max_gradient(const Request& r) {
   const DType t = r.in[0].dtype();
   if (!is_float(t) || is_storage_only(t)) return Support::no("a pool of ", t);
   const auto& size = r.node.as<ops::MaxPool2dBackward>().kernel_size;
-  if (size[0] * size[1] >= kNowhere) return Support::no("windows of ", size[0] * size[1], " elements; below ", kNowhere);
+  if (size[0] * size[1] >= kNowhere)
+    return Support::no("windows of ", size[0] * size[1], " elements; below ", kNowhere);
   return Support::yes();
 }
 
 // dx[i] = sum of dy[o] over the windows o whose first maximum is x[i]. One kernel finds the tap of that maximum for each window, a byte, and reads x once; in the
 // second a place looks at the windows that cover it. NaN is nobody's maximum.
-std::string first_maximum_text(const ops::MaxPool2dBackward::Attrs& a, const Arg& x, const std::string& lead) {
+std::string first_maximum_text(const ops::MaxPool2dBackward::Attrs& a, const Arg& x,
+                               const std::string& lead) {
   const std::string_view acc = sum_type(x.dtype());
   const size_t n = x.layout.strides.size() - 2;
   std::string body = cat("  ", acc, " most = 0;\n  int tap = ", kNowhere, ";\n  bool valid = true;\n");
   for (size_t k = 0; k < 2; ++k) {
-    body += cat("  #pragma unroll\n  for (int k", k, " = 0; k", k, " < ", a.kernel_size[k], "; ++k", k,
-                ") {\n  const i32 j", k, " = i32(i", n + k, ") * ", a.stride[k], " + k", k, " - ", a.padding[k],
-                ";\n  if (j", k, " < 0 || j", k, " >= ", x.shape.dim(int(n + k)).value(), ") continue;\n");
+    body +=
+        cat("  #pragma unroll\n  for (int k", k, " = 0; k", k, " < ", a.kernel_size[k], "; ++k", k,
+            ") {\n  const i32 j", k, " = i32(i", n + k, ") * ", a.stride[k], " + k", k, " - ", a.padding[k],
+            ";\n  if (j", k, " < 0 || j", k, " >= ", x.shape.dim(int(n + k)).value(), ") continue;\n");
   }
-  return cat(body, "  const ", acc, " v = as_", acc, "(x[", lead, " + i64(j0) * ", x.layout.strides[n], " + i64(j1) * ",
-             x.layout.strides[n + 1], "]);\n  valid = valid && v == v;\n  if (tap == ", kNowhere,
-             " || v > most) most = v, tap = k0 * ", a.kernel_size[1], " + k1;\n  }\n  }\n  taps[e] = u8(valid ? tap : ",
-             kNowhere, ");\n");
+  return cat(body, "  const ", acc, " v = as_", acc, "(x[", lead, " + i64(j0) * ", x.layout.strides[n],
+             " + i64(j1) * ", x.layout.strides[n + 1],
+             "]);\n  valid = valid && v == v;\n  if (tap == ", kNowhere,
+             " || v > most) most = v, tap = k0 * ", a.kernel_size[1],
+             " + k1;\n  }\n  }\n  taps[e] = u8(valid ? tap : ", kNowhere, ");\n");
 }
 
 // Windows o with 0 <= i + padding - o stride < kernel_size.
-std::string covering_windows_text(const ops::MaxPool2dBackward::Attrs& a, const Arg& dy, const std::string& dy_lead,
-                                  const std::string& taps_lead) {
+std::string covering_windows_text(const ops::MaxPool2dBackward::Attrs& a, const Arg& dy,
+                                  const std::string& dy_lead, const std::string& taps_lead) {
   const std::string_view acc = sum_type(dy.dtype());
   const size_t n = dy.layout.strides.size() - 2;
   const int64_t columns = dy.shape.dim(int(n) + 1).value();
   std::string body = cat("  ", acc, " sum = 0;\n");
   for (size_t k = 0; k < 2; ++k) {
     const int64_t reach = (a.kernel_size[k] - 1) / a.stride[k];
-    body += cat("  const i32 p", k, " = i32(i", n + k, ") + ", a.padding[k], ", l", k, " = p", k, " / ", a.stride[k],
-                ";\n  #pragma unroll\n  for (int u", k, " = 0; u", k, " <= ", reach, "; ++u", k, ") {\n  const i32 o",
-                k, " = l", k, " - u", k, ", t", k, " = p", k, " - o", k, " * ", a.stride[k], ";\n  if (o", k,
-                " < 0 || o", k, " >= ", dy.shape.dim(int(n + k)).value(), " || t", k, " >= ", a.kernel_size[k],
-                ") continue;\n");
+    body += cat("  const i32 p", k, " = i32(i", n + k, ") + ", a.padding[k], ", l", k, " = p", k, " / ",
+                a.stride[k], ";\n  #pragma unroll\n  for (int u", k, " = 0; u", k, " <= ", reach, "; ++u", k,
+                ") {\n  const i32 o", k, " = l", k, " - u", k, ", t", k, " = p", k, " - o", k, " * ",
+                a.stride[k], ";\n  if (o", k, " < 0 || o", k, " >= ", dy.shape.dim(int(n + k)).value(),
+                " || t", k, " >= ", a.kernel_size[k], ") continue;\n");
   }
   return cat(body, "  if (taps[", taps_lead, " + i64(o0) * ", columns, " + o1] == t0 * ", a.kernel_size[1],
-             " + t1) sum += as_", acc, "(dy[", dy_lead, " + i64(o0) * ", dy.layout.strides[n], " + i64(o1) * ",
-             dy.layout.strides[n + 1], "]);\n  }\n  }\n  put(y[e], sum);\n");
+             " + t1) sum += as_", acc, "(dy[", dy_lead, " + i64(o0) * ", dy.layout.strides[n],
+             " + i64(o1) * ", dy.layout.strides[n + 1], "]);\n  }\n  }\n  put(y[e], sum);\n");
 }
 
 std::unique_ptr<Step> prepare_max_gradient(const Request& r) {
@@ -181,8 +185,9 @@ std::unique_ptr<Step> prepare_max_gradient(const Request& r) {
   const int64_t places = x.shape.elements(), windows = dy.shape.elements();
   if (places == 0) return make_gpu_step("empty", [](Stream&, const Launch&) {});
   const auto get = [&](const Source& s) { return device_of(r).functions().get(s); };
-  const FunctionRef maxima = get(element_kernel("first_maxima", sizes_of(dy.shape), typed(x, "x") + ", u8* taps",
-                                                first_maximum_text(a, x, lead(x.layout.strides)))),
+  const FunctionRef maxima =
+                        get(element_kernel("first_maxima", sizes_of(dy.shape), typed(x, "x") + ", u8* taps",
+                                           first_maximum_text(a, x, lead(x.layout.strides)))),
                     sums = get(element_kernel(
                         "max_pool_gradient", sizes_of(x.shape),
                         "const u8* taps, " + typed(dy, "dy") + ", " + typed(r.out[0], "y", true),
