@@ -34,9 +34,8 @@ struct PackedProduct {
 
 // ---- texts ----
 
-std::string packed_text(const PackedProduct& p, int align) {
-  return cat(*decoder_text(*p.format, align), "constexpr int kFeatures = ", p.k, ";\ntypedef ",
-             memory_type(p.type), " T;\n", kPackedShared);
+std::string text_before(const PackedProduct& p, int align) {
+  return packed_text(*p.format, p.type, p.k, align);
 }
 
 /// How few rows are spread: `lanes` threads for `each` rows of weights, `rows` of x a block.
@@ -83,7 +82,7 @@ RowShape row_shape(const PackedProduct& p, int multiprocessors) {
 // What stands before the kernels of few rows.
 std::string rows_text(const PackedProduct& p, int rows, int align, const ColumnHooks& hooks) {
   const auto flag = [](bool b) { return b ? "true" : "false"; };
-  return cat(packed_text(p, align), "constexpr int kRows = ", rows, ", kColumns = ", p.n,
+  return cat(text_before(p, align), "constexpr int kRows = ", rows, ", kColumns = ", p.n,
              ";\nconstexpr bool kExact = ", flag(p.exact), ", kKept = ", flag(hooks.kept),
              ", kInUnits = ", flag(takes_units(p)), ", kWide = ", flag(align > 1), ";\n", hooks.text,
              kPackedUnits, kPackedRowParts);
@@ -159,7 +158,7 @@ TileShape tile_shape(const PackedProduct& p) {
 }
 
 Source tiles_source(const PackedProduct& p, const TileShape& t, int align) {
-  return {"packed_tiles", cat(packed_text(p, align), "constexpr int kTileM = ", t.m, ", kTileN = ", t.n,
+  return {"packed_tiles", cat(text_before(p, align), "constexpr int kTileM = ", t.m, ", kTileN = ", t.n,
                               ", kStep = ", t.step, ", kWarpsM = ", t.warps_m, ";\n", kPackedTiles)};
 }
 
@@ -178,8 +177,8 @@ class PackedStep final : public Step {
     multiprocessors_ = device.gpu() ? device.gpu()->multiprocessors() : 132;
     tiled_ = !p.exact && p.experts == 0 && p.m > kFewRows;
     if (tiled_)
-      groups_ = PackedGroups::make(device, {.format = p.format, .type = p.type, .m = p.m, .n = p.n, .k = p.k},
-                                   packed_text(p, kBlockAlign));
+      groups_ =
+          PackedGroups::make(device, {.format = p.format, .type = p.type, .m = p.m, .n = p.n, .k = p.k});
     if (!groups_) aligned_ = load(kBlockAlign);
     if (threads_for(device, p, 1, true) > 256) stream_ = streamed_product(device, p, plain_hooks());
     phase_ = phase_of(device, p, plain_hooks());
@@ -233,7 +232,7 @@ class PackedStep final : public Step {
     const RowShape rows = row_shape(p_, multiprocessors_);
     if (!tiled_) return {all.get(rows_source(p_, rows, align, plain_hooks())), nullptr, rows};
     return {all.get(tiles_source(p_, tile_shape(p_), align)),
-            all.get({"packed_rounding", packed_text(p_, kBlockAlign) + kPackedRounding}), rows};
+            all.get({"packed_rounding", text_before(p_, kBlockAlign) + kPackedRounding}), rows};
   }
 
   void run_rows(const Launch& l, const Loaded& use) const {
@@ -396,7 +395,7 @@ std::unique_ptr<Step> prepare_unpack(const Request& r, const std::string& text) 
   }
   const PackedProduct p{.format = s.format, .n = n, .k = k};
   // Whether blocks lie at multiples of 16 bytes is known when the address is: single blocks need not.
-  const FunctionRef f = device_of(r).functions().get({"unpack", packed_text(p, 1) + kUnpack});
+  const FunctionRef f = device_of(r).functions().get({"unpack", text_before(p, 1) + kUnpack});
   const int64_t threads = matrices * n * (k / kStrip);
   return make_gpu_step(cat(s.format->name, ", a thread for each strip"), [=](Stream& q, const Launch& l) {
     (*f)(q.handle, blocks_for(threads), {256}, 0, l.in[0], l.out[0], matrices, n);

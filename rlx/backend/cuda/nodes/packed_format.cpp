@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "rlx/backend/cuda/kernels/block_decoders.h"
+#include "rlx/backend/cuda/kernels/packed_product.h"
+#include "rlx/backend/cuda/region/words.h"
 #include "rlx/base/text.h"
 
 namespace rlx::cuda {
@@ -40,6 +42,11 @@ std::optional<std::string> decoder_text(const quant::BlockFormat& format, int al
     return std::nullopt;
   }
   return cat(text, "typedef ", upper_case(format.name), " Format;\n");
+}
+
+std::string packed_text(const quant::BlockFormat& format, DType type, int64_t k, int align) {
+  return cat(*decoder_text(format, align), "constexpr int kFeatures = ", k, ";\ntypedef ", memory_type(type),
+             " T;\n", kPackedShared);
 }
 
 }  // namespace rlx::cuda

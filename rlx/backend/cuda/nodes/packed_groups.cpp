@@ -5,6 +5,8 @@
 #include "rlx/backend/cuda/kernels/matrix_groups.h"
 #include "rlx/backend/cuda/kernels/packed_groups.h"
 #include "rlx/backend/cuda/nodes/element_kernel.h"
+#include "rlx/backend/cuda/nodes/on_first_use.h"
+#include "rlx/backend/cuda/nodes/packed_format.h"
 #include "rlx/backend/cuda/nodes/untried.h"
 
 namespace rlx::cuda {
@@ -42,18 +44,17 @@ int64_t ceil_of(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
 
-std::optional<PackedGroups> PackedGroups::make(const Device& device, const PackedSizes& p,
-                                               const std::string& text) {
+std::optional<PackedGroups> PackedGroups::make(const Device& device, const PackedSizes& p) {
   const std::string_view quarter = quarter_of(p.format->name);
   if (device.functions().architecture() != "sm_90a" || quarter.empty() || p.m < kLeastRows)
     return std::nullopt;
   const Chunk chunk(*p.format);
   if (p.k % chunk.features != 0) return std::nullopt;
   const bool wide = p.n * int64_t(dtype_size(p.type)) % 16 == 0;
-  const std::string chunks =
-      cat(text, "constexpr int kPlaces = ", kRing / chunk.bytes,
-          ";\nconstexpr bool kWide = ", wide ? "true" : "false",
-          ", kTurns = ", takes_untried("packed_turns") ? "true" : "false", ";\n", kPackedChunks);
+  const std::string chunks = cat(
+      packed_text(*p.format, p.type, p.k, int(kVectorBytes)), "constexpr int kPlaces = ", kRing / chunk.bytes,
+      ";\nconstexpr bool kWide = ", wide ? "true" : "false",
+      ", kTurns = ", takes_untried("packed_turns") ? "true" : "false", ";\n", kPackedChunks);
   PackedGroups out;
   out.p_ = p;
   out.processors_ = device.gpu() ? device.gpu()->multiprocessors() : 132;

@@ -17,13 +17,15 @@ struct PackedSizes {
 
 class PackedGroups {
  public:
-  /// `text` is what stands before kernels of packed products. Nothing where another kernel is to be taken: few rows, other processors, formats without a decoder for it.
-  static std::optional<PackedGroups> make(const Device&, const PackedSizes&, const std::string& text);
+  /// Nothing where another kernel is to be taken: few rows, other processors, formats without a decoder for it.
+  static std::optional<PackedGroups> make(const Device&, const PackedSizes&);
 
   /// x as chunks of codes.
   size_t workspace() const;
   /// x, w and y lie at multiples of 16 bytes, the workspace of 128.
   void run(const Stream&, const std::byte* x, const std::byte* w, std::byte* y, std::byte* workspace) const;
+
+  const Source& source() const { return product_->source(); }
 
  private:
   PackedSizes p_;
