@@ -83,7 +83,8 @@ TEST(CudaGroups, a_product_of_some_rows_takes_the_elements_behind_it) {
   };
   for (const char* architecture : {"sm_90a", "sm_80"})
     EXPECT_EQ(kernels_of(text(16), architecture), std::vector<std::string>{"product_group"}) << architecture;
-  EXPECT_EQ(kernels_of(text(64), "sm_90a"), (std::vector<std::string>{"matmul", "region"}));
+  EXPECT_EQ(kernels_of(text(64), "sm_90a"), (std::vector<std::string>{"product_elements"}));
+  EXPECT_EQ(kernels_of(text(64), "sm_80"), (std::vector<std::string>{"matmul", "region"}));
 }
 
 TEST(CudaGroups, a_weight_made_of_the_result_is_none_of_the_group) {
