@@ -19,7 +19,7 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normalizer* norma
     if (content.empty()) continue;
     for (const bool special : {false, true}) {
       if (t.special && !special) continue;
-      Finder& finder = finders_[t.normalized][special];
+      Finder& finder = finders_[t.normalized || t.as_spelled][special];
       finder.trie.set(content, int32_t(i));
       finder.first_bytes[static_cast<unsigned char>(content[0])] = true;
       finder.any = true;

@@ -20,6 +20,7 @@ struct AddedToken {
   bool right_strip = false;  // takes the spaces after it
   bool normalized = false;   // looked for in the normalised text, in its normalised form
   bool special = false;      // left out by decode when asked
+  bool as_spelled = false;   // looked for in the normalised text, in its own form
 };
 
 class AddedTokens {

@@ -88,6 +88,10 @@ void set_strips(const VocabSpec& spec, std::vector<AddedToken>& added) {
 
 std::vector<AddedToken> make_added(const VocabSpec& spec) {
   std::vector<AddedToken> added;
+  // SentencePiece normalises a text as a whole, so that the space before a piece of the user stays, and finds the piece in what that
+  // gives. What its table would change is looked for before; a unigram model weighs pieces with spaces like any others.
+  NormalizerPtr table;
+  if (!spec.prefix_every_part) table = make_sentencepiece(spec.charsmap, false, "charsmap");
   for (size_t id = 0; id < spec.tokens.size(); ++id) {
     const TokenType type = type_of(spec, id);
     const bool special = type == TokenType::control || type == TokenType::unknown;
@@ -96,6 +100,12 @@ std::vector<AddedToken> make_added(const VocabSpec& spec) {
     t.id = TokenId(id);
     t.content = spec.tokens[id];
     t.special = special;
+    if (table && !special && !(spec.model == "t5" && t.content.find(kMark) != t.content.npos)) {
+      TrackedText text;
+      text.reset(t.content, 0, false);
+      table->apply(text);
+      t.as_spelled = text.view() == t.content;
+    }
     added.push_back(std::move(t));
   }
   set_strips(spec, added);

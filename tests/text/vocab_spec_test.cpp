@@ -45,6 +45,23 @@ TEST(VocabSpec, special_tokens_of_phi3_take_the_white_space_after_them) {
   EXPECT_EQ(make_tokenizer(phi3("Llama"), "x").encode("<|user|>\na").ids, (Ids{1, 4, 6, 9, 7}));
 }
 
+// As XLNet has brackets and dots: the space before such a piece counts, and pieces of spaces take the one in front of the text.
+TEST(VocabSpec, pieces_of_the_user_are_found_in_the_text_that_sentencepiece_normalised) {
+  VocabSpec spec = phi3("");
+  spec.add_bos = false;
+  spec.prefix_every_part = false;
+  spec.tokens.push_back(cat(kMark, kMark));  // 10
+  spec.types.push_back(TokenType::user_defined);
+  spec.scores.push_back(0);
+  const auto ids = [&](bool trimmed, std::string_view text) {
+    spec.remove_extra_spaces = trimmed;
+    return make_tokenizer(spec, "x").encode(text, {.parse_special = false}).ids;
+  };
+  EXPECT_EQ(ids(true, "a <|end|>a"), (Ids{8, 6, 5, 7}));
+  EXPECT_EQ(ids(true, "<|end|> a"), (Ids{6, 5, 8}));
+  EXPECT_EQ(ids(false, " a  a"), (Ids{10, 7, 10, 7}));
+}
+
 TEST(VocabSpec, mask_tokens_take_the_white_space_before_them_by_name_of_the_model) {
   const auto with_mask = [](const char* mask) {
     VocabSpec spec{.model = "gpt2", .pre = "gpt-2"};
