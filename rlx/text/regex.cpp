@@ -44,7 +44,14 @@ std::pair<std::string, size_t> translate_property(std::string_view text) {
 // as well, its \w has no marks, and its \p{Han} has the characters that Han shares with other scripts too,
 // such as U+3001. The first two are written out as sets; \S and \W inside a class are left to PCRE2.
 constexpr std::string_view kSpaces = R"(\t-\r \x{85}\p{Z})";
-constexpr std::string_view kWords = R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{24B6}-\x{24E9})";
+constexpr std::string_view kLetters = R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{24B6}-\x{24E9})";
+// \w has some signs more, which \b here does not count: patterns of digits before a boundary are also those of GGUF.
+const std::string& words() {
+  static const std::string set =
+      cat(kLetters,
+          R"(\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE}\x{1F130}-\x{1F149}\x{1F150}-\x{1F169}\x{1F170}-\x{1F189})");
+  return set;
+}
 
 // What stands for \`letter`; empty when PCRE2 means the same by it.
 std::string translate_escape(char letter, bool in_class) {
@@ -52,19 +59,19 @@ std::string translate_escape(char letter, bool in_class) {
     case 's':
       return in_class ? std::string(kSpaces) : cat("[", kSpaces, "]");
     case 'w':
-      return in_class ? std::string(kWords) : cat("[", kWords, "]");
+      return in_class ? words() : cat("[", words(), "]");
     case 'S':
       return in_class ? "" : cat("[^", kSpaces, "]");
     case 'W':
-      return in_class ? "" : cat("[^", kWords, "]");
+      return in_class ? "" : cat("[^", words(), "]");
     case 'b':
-      return in_class
-                 ? ""
-                 : cat("(?:(?<=[", kWords, "])(?![", kWords, "])|(?<![", kWords, "])(?=[", kWords, "]))");
+      return in_class ? ""
+                      : cat("(?:(?<=[", kLetters, "])(?![", kLetters, "])|(?<![", kLetters, "])(?=[",
+                            kLetters, "]))");
     case 'B':
-      return in_class
-                 ? ""
-                 : cat("(?:(?<=[", kWords, "])(?=[", kWords, "])|(?<![", kWords, "])(?![", kWords, "]))");
+      return in_class ? ""
+                      : cat("(?:(?<=[", kLetters, "])(?=[", kLetters, "])|(?<![", kLetters, "])(?![",
+                            kLetters, "]))");
     default:
       return "";
   }

@@ -52,6 +52,18 @@ TEST(Tokenizer, tokens_in_spaces_that_another_takes_are_found) {
   EXPECT_EQ(ids(t, "a    a"), (Ids{0, 2, 2, 0}));
 }
 
+// Of the numbers that are no digits, \w of Oniguruma has those of Latin-1: a word is "½x½", and "①" is none.
+TEST(Tokenizer, words_of_patterns_are_those_of_oniguruma) {
+  const Tokenizer t = Tokenizer::from_json(
+      R"({"pre_tokenizer":{"type":"Split","pattern":{"Regex":"\\w+"},"behavior":"Isolated"},
+          "model":{"type":"BPE","vocab":{"x":0,"½":1,"½x":2,"²":3,"x²":4,"①":5,"x①":6,"🅐":7,"x🅐":8},
+                   "merges":["½ x","x ²","x ①","x 🅐"]}})");
+  EXPECT_EQ(ids(t, "½x½"), (Ids{2, 1}));
+  EXPECT_EQ(ids(t, "x²"), (Ids{4}));
+  EXPECT_EQ(ids(t, "x①"), (Ids{0, 5}));
+  EXPECT_EQ(ids(t, "x🅐"), (Ids{8}));
+}
+
 // GPT-NeoX has added tokens of several spaces; the answers are those of Hugging Face tokenizers 0.23.
 TEST(Tokenizer, offsets_of_added_spaces_are_trimmed_with_those_of_the_vocabulary) {
   const Tokenizer t = Tokenizer::from_json(
