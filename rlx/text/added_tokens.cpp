@@ -16,6 +16,7 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normalizer* norma
       normalizer->apply(text);
       content = text.view();
     }
+    tokens_[i].shown = content;
     if (content.empty()) continue;
     for (const bool special : {false, true}) {
       if (t.special && !special) continue;

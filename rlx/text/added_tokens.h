@@ -21,6 +21,7 @@ struct AddedToken {
   bool normalized = false;   // looked for in the normalised text, in its normalised form
   bool special = false;      // left out by decode when asked
   bool as_spelled = false;   // looked for in the normalised text, in its own form
+  std::string shown;         // what decoding gives: the form that is looked for; set by AddedTokens
 };
 
 class AddedTokens {

@@ -43,7 +43,7 @@ DecodeTable::DecodeTable(const Vocab& vocab, const AddedTokens& added, std::opti
   for (size_t id = 0; id < count; ++id) {
     const AddedToken* t = added.find(TokenId(id));
     if (!t && !vocab.has(TokenId(id))) continue;
-    spelled = t ? std::string_view(t->content) : vocab.text(TokenId(id));
+    spelled = spelling(TokenId(id));
     source_bytes += spelled.size();
     for (size_t i = 0; i < each_steps_; ++i) {
       decoder_[i].rewrite(spelled, false);
@@ -60,13 +60,18 @@ DecodeTable::DecodeTable(const Vocab& vocab, const AddedTokens& added, std::opti
   bytes_.append(kCopy, '\0');
 }
 
+std::string_view DecodeTable::spelling(TokenId id) const {
+  const AddedToken* t = added_.find(id);
+  return t ? std::string_view(t->shown) : token(id);
+}
+
 std::string_view DecodeTable::token(TokenId id) const {
   if (const AddedToken* t = added_.find(id)) return t->content;
   return vocab_.has(id) ? vocab_.text(id) : std::string_view();
 }
 
 std::string DecodeTable::first_form(TokenId id) const {
-  std::string spelled(token(id));
+  std::string spelled(spelling(id));
   const size_t limit = growth_limit(spelled.size());
   for (size_t i = 0; i < each_steps_; ++i) {
     decoder_[i].rewrite(spelled, true);
@@ -78,7 +83,7 @@ std::string DecodeTable::first_form(TokenId id) const {
 std::string DecodeTable::decode_by_steps(std::span<const TokenId> ids, bool skip_special) const {
   std::vector<std::string> tokens;
   for (const TokenId id : ids)
-    if (!(skip_special && is_special(id))) tokens.emplace_back(token(id));
+    if (!(skip_special && is_special(id))) tokens.emplace_back(spelling(id));
   return run_decoder(decoder_, 0, std::move(tokens));
 }
 

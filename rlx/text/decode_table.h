@@ -29,6 +29,9 @@ class DecodeTable {
   int fallback_byte(TokenId id) const { return entry(id) ? entry(id)->fallback_byte : -1; }
 
  private:
+  /// What decoding starts from: of an added token the form that is looked for, else the token.
+  std::string_view spelling(TokenId id) const;
+
   struct Entry {
     uint64_t offset = 0;
     uint32_t length = 0;

@@ -64,6 +64,19 @@ TEST(Tokenizer, words_of_patterns_are_those_of_oniguruma) {
   EXPECT_EQ(ids(t, "x🅐"), (Ids{8}));
 }
 
+// As Hugging Face tokenizers does since 0.23; the name of the token stays what the file says.
+TEST(Tokenizer, normalised_tokens_are_decoded_in_the_form_that_was_found) {
+  const Tokenizer t = Tokenizer::from_json(
+      R"({"normalizer":{"type":"Lowercase"},"decoder":{"type":"Fuse"},
+          "added_tokens":[{"id":1,"content":"Foo","normalized":true},{"id":2,"content":"Bar","normalized":false}],
+          "model":{"type":"BPE","vocab":{"a":0},"merges":[]}})");
+  EXPECT_EQ(ids(t, "aFOOBara"), (Ids{0, 1, 2, 0}));
+  EXPECT_EQ(t.decode(Ids{0, 1, 2, 0}), "afooBara");
+  EXPECT_EQ(t.decode(Ids{1, 0}), "fooa");
+  EXPECT_EQ(t.token_to_id("Foo"), 1);
+  EXPECT_EQ(t.id_to_token(1), "Foo");
+}
+
 // GPT-NeoX has added tokens of several spaces; the answers are those of Hugging Face tokenizers 0.23.
 TEST(Tokenizer, offsets_of_added_spaces_are_trimmed_with_those_of_the_vocabulary) {
   const Tokenizer t = Tokenizer::from_json(
