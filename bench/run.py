@@ -1,7 +1,7 @@
 """Runs every benchmark program in a build folder and prints their lines as a table, or as JSON lines.
 
-usage: run.py FOLDER [NAME...] [--json]    NAME is a program (graph, workloads, conv for bench_cpu_conv), or selects the
-                                           results whose name contains it
+usage: run.py FOLDER [NAME...] [--json]    NAME selects the results whose name contains it, and all those of a program of
+                                           that name (graph, workloads, conv for bench_cpu_conv)
 """
 import glob
 import json
@@ -25,16 +25,10 @@ def called(program):
     return {own, own.removeprefix("cpu_")}
 
 
-parts = [n for n in names if not any(n in called(p) for p in programs)]  # names of results
-
-
 def lines_of(program):
     """What a program prints, a line at a time; whole workloads go through bench/peers, beside other systems."""
     global failed
-    whole = not called(program).isdisjoint(names)
-    if names and not whole and not parts:
-        return
-    wanted = [] if whole else parts
+    wanted = names if called(program).isdisjoint(names) else []
     commands = [[program, *wanted]]
     if os.path.basename(program) == "bench_workloads":
         commands = [[program, "--alone", *wanted], [sys.executable, os.path.join(HERE, "peers/compare.py"), program, *wanted]]
