@@ -7,6 +7,18 @@
 
 namespace rlx::onnx {
 
+void TreeTables::add(int64_t feature_of, int64_t mode_of, double split_at, int64_t if_true, int64_t if_false,
+                     int64_t missing_goes_true) {
+  feature.push_back(feature_of), mode.push_back(mode_of), split.push_back(split_at);
+  when_true.push_back(if_true), when_false.push_back(if_false), missing_is_true.push_back(missing_goes_true);
+}
+
+void TreeTables::append(const TreeTables& other) {
+  for (size_t i = 0; i < other.feature.size(); ++i)
+    add(other.feature[i], other.mode[i], other.split[i], other.when_true[i], other.when_false[i],
+        other.missing_is_true[i]);
+}
+
 int64_t depth_of(const Call& c, const TreeTables& t) {
   int64_t deepest = 0;
   std::vector<int64_t> seen(size_t(t.nodes()), 0);

@@ -14,6 +14,10 @@ struct TreeTables {
   int64_t targets = 1;
 
   int64_t nodes() const { return int64_t(feature.size()); }
+  void add(int64_t feature_of, int64_t mode_of, double split_at, int64_t if_true, int64_t if_false,
+           int64_t missing_goes_true);
+  /// The nodes of another table behind these.
+  void append(const TreeTables&);
 };
 
 /// Steps from a root to the farthest leaf; trees that are none are a user error.
@@ -21,5 +25,10 @@ int64_t depth_of(const Call&, const TreeTables&);
 
 /// What each tree says for each row of x [rows, features]: [rows, trees, targets].
 Tensor tree_scores(const Call&, const TreeTables&, const Tensor& x);
+
+// The operators (tree_models.cpp).
+Items tree_classifier(Call&);
+Items tree_regressor(Call&);
+Items tree_ensemble(Call&);
 
 }  // namespace rlx::onnx
