@@ -213,18 +213,16 @@ class AttentionStep final : public Step {
     // A ring is worth its beginning where a warp takes its places several times.
     constexpr int64_t kLeastPlaces = 8;
     if (blocks * cluster_ >= processors &&
-        (copies_few_keys() || keys_each_ >= kLeastPlaces * kWarpKeys * warps_))
+        (takes_untried("attention_of_few_keys") || keys_each_ >= kLeastPlaces * kWarpKeys * warps_))
       prepare_copied(r, a, shared);
   }
-
-  static bool copies_few_keys() { return takes_untried("attention_of_few_keys"); }
 
   // Where keys and values of many texts are read, the copy engine brings them.
   void prepare_copied(const Request& r, const ops::AttentionAttrs& a, const std::string& shared) {
     const auto whole = [](int lanes) { return lanes == 64 || lanes == 128; };
     const Functions& functions = device_of(r).functions();
-    if (functions.architecture() != "sm_90a" || !takes_untried("attention_copied") || !whole(p_.head_dim) ||
-        !whole(p_.value_dim) || !prepare_maps(r, a))
+    if (functions.architecture() != "sm_90a" || !whole(p_.head_dim) || !whole(p_.value_dim) ||
+        !prepare_maps(r, a))
       return;
     // Two blocks find room on a processor.
     constexpr int64_t kRoom = 106 << 10, kSwizzle = 1024, kElement = 2, kMostSlots = 8;

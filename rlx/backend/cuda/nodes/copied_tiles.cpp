@@ -15,8 +15,9 @@ namespace rlx::cuda {
 namespace {
 
 constexpr int64_t kLeastRows = 5, kMostRows = 64, kSlice = 64, kLine = 128, kSwizzle = 1024;
-constexpr int64_t kLeastBytes = 4 << 20, kLeastBytesOfGroups = 8 << 20;  // of all weights
-constexpr int64_t kAheadBytes = 96 << 10;  // for each block, into the second cache
+constexpr int64_t kLeastBytes = 4 << 20, kLeastBytesOfSides = 1 << 20, kLeastBytesOfMoves = 32 << 20,
+                  kLeastBytesOnRequest = 128 << 10;  // of all weights
+constexpr int64_t kAheadBytes = 96 << 10;            // for each block, into the second cache
 constexpr int64_t kMostWarps = 8, kMostPlaces = 20, kLeastPlaces = 3, kMostBox = 256;
 constexpr size_t kMostWays = 8;
 
@@ -94,8 +95,9 @@ bool CopiedTiles::suits(const FewRows& p, int64_t sides, int64_t together) {
   const int64_t bytes = p.n * p.k * 2 * sides;
   if (!known || sides < 1 || sides > int64_t(kMostSides) || p.k % 8 != 0 || p.a_row % 8 != 0 ||
       p.m < kLeastRows || p.m > kMostRows ||
-      bytes < (takes_untried("copied_small") ? 128 << 10
-               : sides > 1 || together > 0   ? kLeastBytesOfGroups
+      bytes < (takes_untried("copied_small") ? kLeastBytesOnRequest
+               : together > 0                ? kLeastBytesOfMoves
+               : sides > 1                   ? kLeastBytesOfSides
                                              : kLeastBytes))
     return false;
   if (p.b_row == 1) return p.b_column >= p.k && p.b_column % 8 == 0;
@@ -108,6 +110,7 @@ std::vector<CopiedTiling> CopiedTiles::tilings(const Device& device, const FewRo
   std::vector<CopiedTiling> out;
   for (const int64_t blocks : {2, 1}) {
     for (const int64_t cluster : {1, 2, 4, 8}) {
+      if (cluster > 2 && blocks == 1) continue;  // not all of them find room beside the kernel in front
       if (const auto t = tiling_of(device, p, sides, together, {.cluster = cluster, .blocks = blocks}))
         out.push_back(*t);
     }
@@ -197,9 +200,8 @@ CopiedTiles::CopiedTiles(const Device& device, const FewRows& p, int64_t sides, 
   kernel_.shared = shared_bytes(p, t);
   kernel_.function = device.functions().get(
       {"copied_tiles",
-       cat(sizes_text(p, sides), "constexpr int kTile = ", t.tile, ", kPlaces = ", t.places,
-           ", kCluster = ", t.cluster, ", kBlocks = ", t.blocks,
-           ", kAhead = ", kAheadBytes * (takes_untried("copied_ahead2") ? 2 : 1) / (t.tile * kLine),
+       cat(sizes_text(p, sides), "constexpr int kTile = ", t.tile, ", kPlaces = ", t.places, ", kCluster = ",
+           t.cluster, ", kBlocks = ", t.blocks, ", kAhead = ", kAheadBytes / (t.tile * kLine),
            ";\nconstexpr bool kTurned = ", flag(turned), ", kEarly = ", flag(p.b_is_fixed),
            ";\n#define kClusterShape ", t.cluster > 1 ? cat("__cluster_dims__(", t.cluster, ", 1, 1)") : "",
            "\n", hooks, kMatrixFragments, kMatrixGroups, kClusterBlocks, kCopiedTiles)});

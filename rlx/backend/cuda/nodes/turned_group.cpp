@@ -7,7 +7,6 @@
 #include "rlx/backend/cuda/nodes/copied_tiles.h"
 #include "rlx/backend/cuda/nodes/on_first_use.h"
 #include "rlx/backend/cuda/nodes/row_moves.h"
-#include "rlx/backend/cuda/nodes/untried.h"
 #include "rlx/backend/cuda/region/printer.h"
 #include "rlx/ops/control/fused.h"
 #include "rlx/ops/linalg/matmul.h"
@@ -166,7 +165,6 @@ class TurnedGroupStep final : public Step {
 Support accepts(const Request& r) {
   if (r.node.as<ops::Fused>().body->name() != kTurnedGroup)
     return Support::no("no product with moves of rows");
-  if (!takes_untried("turned_group")) return Support::no(kUntried);
   const Reading g(r);
   return g.problem.empty() ? Support::yes() : Support::no(g.problem);
 }
