@@ -75,8 +75,8 @@ std::optional<ir::Graph> with_many_regions(const ir::Graph& g, const ir::Target&
 
 std::optional<ir::Graph> with_groups(const ir::Graph& given, const ir::Target& target) {
   std::optional<ir::Graph> changed;
-  for (const auto change : {with_sums_behind_loops, with_joined_sides, with_views_in_front,
-                            with_recomputation, with_mask_tables}) {
+  for (const auto change :
+       {with_sums_behind_loops, with_joined_sides, with_views_in_front, with_recomputation}) {
     if (auto next = change(changed ? *changed : given, target)) changed = std::move(next);
   }
   const ir::Graph& g = changed ? *changed : given;
@@ -92,6 +92,8 @@ std::optional<ir::Graph> with_groups(const ir::Graph& given, const ir::Target& t
     if (auto joined = backend::with_groups(now, target, find(now))) changed = std::move(joined);
   }
   if (auto joined = with_many_regions(changed ? *changed : given, target)) changed = std::move(joined);
+  // Last: an attention with a table is a group, which others would take for a region of elements.
+  if (auto tabled = with_mask_tables(changed ? *changed : given, target)) changed = std::move(tabled);
   return changed;
 }
 

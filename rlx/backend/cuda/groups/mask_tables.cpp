@@ -2,7 +2,6 @@
 #include <map>
 
 #include "rlx/backend/cuda/groups/groups.h"
-#include "rlx/backend/cuda/nodes/untried.h"
 #include "rlx/ir/clone.h"
 #include "rlx/ops/attention/attention.h"
 #include "rlx/ops/control/fused.h"
@@ -138,7 +137,6 @@ class Tabler {
 }  // namespace
 
 std::optional<ir::Graph> with_mask_tables(const ir::Graph& g, const ir::Target& target) {
-  if (!takes_untried("mask_table")) return std::nullopt;
   return Tabler(g, target).run();
 }
 

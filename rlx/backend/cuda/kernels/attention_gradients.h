@@ -183,13 +183,7 @@ attention_gradients(Params p, Gradients g, const __grid_constant__ TensorMap q_m
   const f32 scale = p.scale * kLog2e;
   // Gradients of scores of a tile are there from both groups, and what was read of those before: one group may be most of a tile ahead of the other.
   int phase = 1;
-  const auto groups_meet = [&] {
-    if (kApart) {
-      barrier_wait(written, phase);
-    } else {
-      asm volatile("bar.sync 1, %0;" :: "n"(128 * kGroups) : "memory");
-    }
-  };
+  const auto groups_meet = [&] { barrier_wait(written, phase); };
   int stage = 0, parity = 0, buffer = 0, other = 0, turned = 0;
   #pragma unroll 1
   for (int turn = 0;; ++turn) {
@@ -279,7 +273,7 @@ attention_gradients(Params p, Gradients g, const __grid_constant__ TensorMap q_m
       products_wait<1>();
       hold(dq);
       if (last_stage >= 0) end_sums(dq, last_head, last_tile);
-      if (kApart) barrier_arrive(written), phase ^= 1;
+      barrier_arrive(written), phase ^= 1;
       buffer ^= 1;
       last_stage = stage, last_tile = t, last_head = h;
       if (++stage == kPlaces) stage = 0, parity ^= 1;

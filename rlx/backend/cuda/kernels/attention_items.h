@@ -99,14 +99,6 @@ struct Item { int batch, head, first, tile0, all, from[kReaders], to[kReaders]; 
 // What groups tell each other where they share queries: results are written, have been read. One side waits, the other goes on.
 constexpr int kWritten = 1, kRead = 2;
 inline void groups_meet(int barrier) { asm volatile("bar.sync %0, %1;" :: "r"(barrier), "n"(128 * kGroups) : "memory"); }
-// Groups take turns at asking for products, so that the units work for one while others make weights: each waits for the one before it, once for every tile of the block.
-constexpr int kFirstTurn = 3;
-inline void take_turn(int group) {
-  if (kTurns) asm volatile("bar.sync %0, 256;" :: "r"(kFirstTurn + group) : "memory");
-}
-inline void end_turn(int group) {
-  if (kTurns) asm volatile("bar.arrive %0, 256;" :: "r"(kFirstTurn + (group + 1 == kGroups ? 0 : group + 1)) : "memory");
-}
 inline void groups_arrive(int barrier) { asm volatile("bar.arrive %0, %1;" :: "r"(barrier), "n"(128 * kGroups) : "memory"); }
 
 // Scores of rows `row` and row + 8 with keys 8 m + column, + 1 of a tile that the mask lets a part of through. Rows of `bits` have `halves` words of 64 keys.
@@ -220,7 +212,6 @@ attention_items(Params p, const __grid_constant__ TensorMap q_map, const __grid_
     __syncwarp();
     if (lane == 0) barrier_arrive(empty + at * 8);
   };
-  if (group == kGroups - 1) end_turn(group);  // the first group begins
   #pragma unroll 1
   for (int round = 0; item_of(round) < items; ++round) {
     const int slot = round % kSlots;
@@ -238,7 +229,6 @@ attention_items(Params p, const __grid_constant__ TensorMap q_map, const __grid_
       #pragma unroll 1
       for (; count > 0; --count, advance(1)) {
         wait_tile();
-        take_turn(group), end_turn(group);
         release(place);
       }
     };
@@ -285,10 +275,8 @@ attention_items(Params p, const __grid_constant__ TensorMap q_map, const __grid_
     }
     if (from < to) {
       wait_tile();
-      take_turn(group);
       products_begin();
       multiply_keys(place);
-      end_turn(group);
       products_wait<0>();
       hold(s);
       if (from + kStep >= to) forget_queries();
@@ -299,12 +287,10 @@ attention_items(Params p, const __grid_constant__ TensorMap q_map, const __grid_
       #pragma unroll 1
       for (int t = from + kStep; t < to; t += kStep) {
         wait_tile();
-        take_turn(group);
         hold(s), hold(sums), hold(w);
         products_begin();
         multiply_keys(place);
         multiply_values(last);
-        end_turn(group);
         products_wait<1>();
         hold(s);
         if (t + kStep >= to) forget_queries();
@@ -369,7 +355,6 @@ attention_items(Params p, const __grid_constant__ TensorMap q_map, const __grid_
     if (item_of(round + 1) < items) groups_arrive(kRead);
     write_rows(p, most, sum, sums, b, h, row, column);
   }
-  if (group == 0) take_turn(group);  // the last turn that was given
 }
 )cuda";
 

@@ -10,7 +10,6 @@
 #include "rlx/backend/cuda/kernels/matrix_groups.h"
 #include "rlx/backend/cuda/nodes/head_maps.h"
 #include "rlx/backend/cuda/nodes/on_first_use.h"
-#include "rlx/backend/cuda/nodes/untried.h"
 #include "rlx/ops/control/fused.h"
 #include "rlx/ops/shape/concat.h"
 
@@ -70,9 +69,7 @@ class BackwardStep final : public Step {
       aligned_ = pipeline_ ? load_pipeline() : load(true);
       const Gpu* const gpu = device_.gpu();
       const int64_t items = p.kv_heads * shape_.batch * ((p.k_len + 127) / 128);
-      if (pipeline_ && items >= kManyItems * (gpu ? gpu->multiprocessors() : 132) &&
-          takes_untried("attention_gradients"))
-        prepare_together();
+      if (pipeline_ && items >= kManyItems * (gpu ? gpu->multiprocessors() : 132)) prepare_together();
     } else {
       anywhere();
     }
@@ -146,9 +143,7 @@ class BackwardStep final : public Step {
 
   void prepare_together() {
     together_ = device_.functions().get(
-        {"attention_gradients",
-         cat(text(true), kMatrixGroups, kBackwardPipeline, "constexpr bool kApart = ",
-             takes_untried("gradients_apart") ? "true" : "false", ";\n", kGradientItems)});
+        {"attention_gradients", cat(text(true), kMatrixGroups, kBackwardPipeline, kGradientItems)});
     fault_ = new_fault("attention_backward: blocks of one kernel waited for each other in vain");
     workspace = sum_bytes() + word_bytes();
   }

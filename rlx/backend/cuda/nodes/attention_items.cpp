@@ -5,7 +5,6 @@
 #include "rlx/backend/cuda/kernels/attention.h"
 #include "rlx/backend/cuda/kernels/attention_items.h"
 #include "rlx/backend/cuda/kernels/matrix_groups.h"
-#include "rlx/backend/cuda/nodes/untried.h"
 
 namespace rlx::cuda {
 namespace {
@@ -58,14 +57,11 @@ AttentionItems::AttentionItems(const Request& r, const ops::AttentionAttrs& a, c
   for (size_t i = 0; i < 3; ++i) maps_[i] = map_of(r, a, i);
   const int64_t processors = device_.gpu() ? device_.gpu()->multiprocessors() : 132;
   const int64_t rows = Sizes(narrow_, false).rows;
-  shared_rows_ =
-      narrow_ && (q_len_ + rows - 1) / rows * a.num_heads * batch_ <
-                     (takes_untried("attention_shared") ? kFewBlocks + 1 : kFewBlocks) * processors;
+  shared_rows_ = narrow_ && (q_len_ + rows - 1) / rows * a.num_heads * batch_ < kFewBlocks * processors;
   const std::string before = cat(shape.text(r, a, 16), kAttentionShared, kAttentionWeights, kMatrixGroups);
   items_ = device_.functions().get(
       {"attention_items",
-       cat(before, "constexpr bool kSplit = ", shared_rows_ ? "true" : "false", ", kTurns = ",
-           !shared_rows_ && takes_untried("attention_turns") ? "true" : "false", ";\n", kAttentionItems)});
+       cat(before, "constexpr bool kSplit = ", shared_rows_ ? "true" : "false", ";\n", kAttentionItems)});
   if (shape.mask >= 0) mask_table_ = device_.functions().get({"mask_table", before + kMaskTable});
   note_ = cat("matrix units of groups of warps, tiles copied ahead, blocks that stay",
               shared_rows_ ? ", groups share queries" : "");
