@@ -6,7 +6,6 @@
 #include "rlx/quant/format.h"
 #include "rlx/quant/scheme.h"
 #include "tests/backend/cuda/on_device.h"
-#include "tests/backend/cuda/untried.h"
 #include "tests/support/graphs.h"
 
 namespace rlx {
@@ -75,7 +74,6 @@ TEST_F(ProductsOnDevice, packed_weights_of_long_rows_and_narrow_activations) {
 
 // Many rows on the matrix units of groups of warps: rows and columns that are no whole number of tiles, one chunk and more than there are places for, results that are written in vectors and one by one.
 TEST_F(ProductsOnDevice, packed_weights_of_many_rows) {
-  const test::Untried all;
   for (const char* scheme : {"gguf_q4k", "gguf_q5k", "gguf_q6k", "gguf_q4_0", "gguf_q8_0"}) {
     const quant::BlockFormat& f = *quant::scheme_from_text(scheme)->format;
     for (const auto& [m, k, n] : {std::tuple(70, 1024, 131), {200, 256, 72}}) {
@@ -88,7 +86,6 @@ TEST_F(ProductsOnDevice, packed_weights_of_many_rows) {
 
 // Numbers of few bits are often halfway between two codes, where the interpreter, with more digits, may take the other one: they are compared with the same numbers in f32.
 TEST_F(ProductsOnDevice, packed_weights_of_many_narrow_rows) {
-  const test::Untried all;
   for (const char* scheme : {"gguf_q4k", "gguf_q5k", "gguf_q6k", "gguf_q4_0", "gguf_q8_0"}) {
     const quant::BlockFormat& f = *quant::scheme_from_text(scheme)->format;
     for (const auto& [type, m, k, n] : {std::tuple("bf16", 200, 256, 72), {"f16", 129, 1280, 41}}) {

@@ -199,7 +199,7 @@ struct QuarterOf8 {
 };
 )cuda";
 
-// After kMatrixGroups, with Quarter, kPlaces of chunks in shared memory, kTurns, and kWide: rows of y begin at multiples of 16 bytes.
+// After kMatrixGroups, with Quarter, kPlaces of chunks in shared memory and kWide: rows of y begin at multiples of 16 bytes.
 inline constexpr char kPackedGroups[] = R"cuda(
 // total += sum * factor of the column * s of the row
 inline void add_scaled(f32 (&total)[16][4], const f32 (&sum)[16][4], f32 first, f32 second, const u8* scales, int t) {
@@ -269,7 +269,8 @@ extern "C" __global__ void __launch_bounds__(384, 1) packed_groups(const u8* x, 
     return;
   }
   asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
-  // Groups take turns on the units: while one multiplies, the other applies factors and decodes. Left to themselves both would do the same at the same time.
+  // Groups take turns on the units: while one multiplies, the other applies factors and decodes. Left to themselves both would do the same at the same time. With runs of 32 turns are too short to gain.
+  constexpr bool kTurns = kRun == 256;
   const int group = warp / 4;
   const auto wait_turn = [&] {
     if (kTurns) asm volatile("bar.sync %0, 256;" :: "r"(2 + group) : "memory");

@@ -5,7 +5,6 @@
 #include "rlx/backend/cuda/kernels/chain.h"
 #include "rlx/backend/cuda/kernels/few_rows.h"
 #include "rlx/backend/cuda/kernels/streamed_rows.h"
-#include "rlx/backend/cuda/nodes/untried.h"
 #include "rlx/backend/cuda/region/printer.h"
 
 namespace rlx::cuda {
@@ -64,16 +63,11 @@ ColumnProducts streamed_rows(const Device& device, const FewRows& p, const Colum
                              std::string text, int64_t chunk_bytes, size_t extra) {
   constexpr int64_t kWarps = kStreamThreads / 32;
   // Sums of more rows need the registers of two blocks.
-  const int64_t blocks = p.m <= 2 ? 2 : 1;
-  // One block leaves room for one of the next kernel, whose weights are on their way before this kernel ends.
-  const bool alone = blocks == 2 && takes_untried("stream_alone");
-  const int64_t most = processors_of(device) * (alone ? 1 : blocks);
+  const int64_t blocks = p.m <= 2 ? 2 : 1, most = processors_of(device) * blocks;
   // Two columns share what they read of x, where there are some rounds of them.
   const int64_t each = hooks.sides == 1 && p.n >= 4 * most * kWarps ? 2 : 1, groups = (p.n + each - 1) / each;
   const int64_t place = hooks.sides * each * (chunk_bytes + 16),
-                kept = hooks.kept ? p.m * p.k * int64_t(dtype_size(p.dtype)) : 0,
-                room = alone ? (110 << 10) - int64_t(extra) - kept : kRingBytes,
-                slots = std::clamp<int64_t>(room / (kWarps * place), 2, alone ? 8 : 4);
+                slots = std::clamp<int64_t>(kRingBytes / (kWarps * place), 2, 4);
   ColumnProducts out;
   out.block = {kStreamThreads};
   out.grid = {std::min((groups + kWarps - 1) / kWarps, most)};

@@ -7,7 +7,6 @@
 #include "rlx/backend/cuda/nodes/element_kernel.h"
 #include "rlx/backend/cuda/nodes/on_first_use.h"
 #include "rlx/backend/cuda/nodes/packed_format.h"
-#include "rlx/backend/cuda/nodes/untried.h"
 
 namespace rlx::cuda {
 namespace {
@@ -51,10 +50,9 @@ std::optional<PackedGroups> PackedGroups::make(const Device& device, const Packe
   const Chunk chunk(*p.format);
   if (p.k % chunk.features != 0) return std::nullopt;
   const bool wide = p.n * int64_t(dtype_size(p.type)) % 16 == 0;
-  const std::string chunks = cat(
-      packed_text(*p.format, p.type, p.k, int(kVectorBytes)), "constexpr int kPlaces = ", kRing / chunk.bytes,
-      ";\nconstexpr bool kWide = ", wide ? "true" : "false",
-      ", kTurns = ", takes_untried("packed_turns") ? "true" : "false", ";\n", kPackedChunks);
+  const std::string chunks = cat(packed_text(*p.format, p.type, p.k, int(kVectorBytes)),
+                                 "constexpr int kPlaces = ", kRing / chunk.bytes,
+                                 ";\nconstexpr bool kWide = ", wide ? "true" : "false", ";\n", kPackedChunks);
   PackedGroups out;
   out.p_ = p;
   out.processors_ = device.gpu() ? device.gpu()->multiprocessors() : 132;
