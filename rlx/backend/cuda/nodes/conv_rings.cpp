@@ -8,7 +8,6 @@
 #include "rlx/backend/cuda/kernels/matrix_groups.h"
 #include "rlx/backend/cuda/nodes/conv_tiles.h"
 #include "rlx/backend/cuda/nodes/conv_turn.h"
-#include "rlx/backend/cuda/nodes/untried.h"
 
 namespace rlx::cuda {
 namespace {
@@ -221,7 +220,7 @@ std::vector<ConvWay> ring_ways(const Device& device, const ConvPart& p) {
   constexpr size_t kMostWays = 4;
   const Processors processors = conv_processors(device);
   const std::optional<ConvForm> form = form_of(p);
-  if (!processors.hopper || !form || !takes_untried("conv_rings")) return {};
+  if (!processors.hopper || !form) return {};
   std::vector<ConvWay> out;
   for (const RingTiling& t : ring_tilings_of(*form, processors.count)) {
     if (out.size() == kMostWays) break;

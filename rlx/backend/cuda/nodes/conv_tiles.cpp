@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "rlx/backend/cuda/nodes/conv_turn.h"
-#include "rlx/backend/cuda/nodes/untried.h"
 
 namespace rlx::cuda {
 namespace {
@@ -36,7 +35,7 @@ double cycles_of(const ConvPart& p, const ConvTiling& t, int64_t processors) {
   const int64_t blocks = t.tiles(p) * p.groups * t.splits, each = (blocks + processors - 1) / processors;
   const double slices = double((t.slices + t.splits - 1) / t.splits);
   double cycles = double(each) * (slices * cycles_of_slice(p, t) + kBlockCycles);
-  if (!t.matrix_units && takes_untried("conv_fma")) {
+  if (!t.matrix_units) {
     // FMA units are busy with sixteen warps, as many as registers let in; fewer take as long.
     const int64_t together = std::max<int64_t>(512 / t.threads, 1), rounds = (each + together - 1) / together;
     cycles = double(rounds) * (double(together) * slices * cycles_of_slice(p, t) + kBlockCycles);
@@ -106,7 +105,7 @@ ConvTiling tiling_of(const ConvPart& p, const Processors& processors) {
   double least = -1;
   for (ConvTiling t : shapes_for(p, processors.hopper)) {
     t.along = is_along(p);
-    t.sideways = !t.matrix_units && takes_untried("conv_fma") && suits_sideways(p);
+    t.sideways = !t.matrix_units && suits_sideways(p);
     const int64_t run = t.matrix_units ? 8 : t.slice * t.n / t.threads;  // neighbouring terms of a thread
     t.sub = 1;
     while (!t.along && t.sub < std::min<int64_t>({p.inputs, run, 8})) t.sub *= 2;
