@@ -7,7 +7,7 @@
 namespace rlx::cuda {
 namespace {
 
-constexpr double kWorthMeasuring = 2e9;  // operations
+constexpr double kWorthMeasuring = 3e8;  // operations
 
 /// Memory for an operand of these extents, and where its first element is told to be: strides may be negative.
 class Operand {

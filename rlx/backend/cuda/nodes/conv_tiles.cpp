@@ -36,9 +36,9 @@ double cycles_of(const ConvPart& p, const ConvTiling& t, int64_t processors) {
   const double slices = double((t.slices + t.splits - 1) / t.splits);
   double cycles = double(each) * (slices * cycles_of_slice(p, t) + kBlockCycles);
   if (!t.matrix_units) {
-    // FMA units are busy with sixteen warps, as many as registers let in; fewer take as long.
-    const int64_t together = std::max<int64_t>(512 / t.threads, 1), rounds = (each + together - 1) / together;
-    cycles = double(rounds) * (double(together) * slices * cycles_of_slice(p, t) + kBlockCycles);
+    // Fewer than sixteen warps on a processor take as long as sixteen.
+    const int64_t together = std::max<int64_t>(512 / t.threads, 1);
+    cycles = double(std::max(each, together)) * slices * cycles_of_slice(p, t) + double(each) * kBlockCycles;
   } else if (each == 1) {
     cycles *= t.threads >= 256 ? 1.25 : 1.5;
   }
