@@ -1,6 +1,5 @@
 // Convolutions and sums of windows of integers, of complex numbers and of 8-bit codes.
 #include "tests/backend/cuda/texts.h"
-#include "tests/backend/cuda/untried.h"
 
 namespace rlx {
 namespace {
@@ -64,16 +63,12 @@ std::vector<TextCase> codes() {
 
 TEST(CudaConvNumbers, has_kernels) {
   test::expect_kernels(numbers());
-  const test::Untried all;
   test::expect_kernels(codes());
 }
 
 class ConvNumbersOnDevice : public test::OnDevice {};
 TEST_F(ConvNumbersOnDevice, integers_and_complex_numbers) { test::expect_same_on_device(numbers()); }
-TEST_F(ConvNumbersOnDevice, codes_have_the_reference_bits) {
-  const test::Untried all;
-  test::expect_same_on_device(codes());
-}
+TEST_F(ConvNumbersOnDevice, codes_have_the_reference_bits) { test::expect_same_on_device(codes()); }
 // Three numbers in windows of six: most maxima are there several times.
 TEST_F(ConvNumbersOnDevice, the_first_of_equal_maxima_has_the_gradient) {
   test::expect_same_on_device(

@@ -7,7 +7,6 @@
 #include "rlx/backend/cuda/kernels/casts.h"
 #include "rlx/backend/cuda/kernels/complex.h"
 #include "rlx/backend/cuda/nodes/conv_walk.h"
-#include "rlx/backend/cuda/nodes/untried.h"
 #include "rlx/ops/quant/q_conv2d.h"
 
 namespace rlx::cuda {
@@ -38,7 +37,6 @@ constexpr int64_t kLeastChannels = 16;  // below, most of a tile would be empty
 
 Support accepts_tiles(const Request& r) {
   if (const Support s = accepts(r); !s) return s;
-  if (!takes_untried("conv_codes")) return Support::no(kUntried);
   if (!r.in[1].is_row_major()) return Support::no("the weights are strided");
   const auto& a = r.node.as<ops::QConv2d>();
   const Shape &w = r.in[1].shape, &y = r.out[0].shape;
