@@ -6,6 +6,7 @@
 #include "rlx/quant/format.h"
 #include "rlx/quant/scheme.h"
 #include "tests/backend/cuda/on_device.h"
+#include "tests/backend/cuda/untried.h"
 #include "tests/support/graphs.h"
 
 namespace rlx {

@@ -14,6 +14,7 @@
 #include "rlx/backend/cuda/kernels/matrix_groups.h"
 #include "rlx/backend/cuda/nodes/attention_items.h"
 #include "rlx/backend/cuda/nodes/few_rows.h"
+#include "rlx/backend/cuda/nodes/untried.h"
 
 namespace rlx::cuda {
 namespace {
