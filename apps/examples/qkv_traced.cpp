@@ -7,8 +7,8 @@ using namespace rlx;
 
 int main() {
   const Graph g = trace("qkv", [](Tracer& t) {
-    const Tensor x = t.input("x", {4, 15, 384});
-    return NamedTensors{{"qkv", x.matmul(t.param("w", {384, 1152})) + t.param("b", {1152})}};
+    const Tensor x = t.input("x", {4, 15, 384}), w = t.param("w", {384, 1152}), b = t.param("b", {1152});
+    return NamedTensors{{"qkv", x.matmul(w) + b}};
   });
   std::cout << g << g.len() << " nodes\n";
 }
