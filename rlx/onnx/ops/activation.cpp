@@ -84,11 +84,13 @@ Items mish(Call& c) {
   return {x * rlx::tanh(rlx::softplus(x))};
 }
 
-Items swish(Call& c) {
-  const Tensor x = c.in(0);
-  const double alpha = c.real("alpha", 1);
-  return {alpha == 1 ? rlx::silu(x) : x * rlx::sigmoid(alpha * x)};
+Tensor swish_of(const Tensor& x, double alpha) {
+  return alpha == 1 ? rlx::silu(x) : x * rlx::sigmoid(alpha * x);
 }
+
+Items swish(Call& c) { return {swish_of(c.in(0), c.real("alpha", 1))}; }
+
+Items swiglu(Call& c) { return {swish_of(c.in(0), c.real("alpha", 1)) * c.in(1)}; }
 
 Items shrink(Call& c) {
   const Tensor x = c.in(0);
@@ -151,6 +153,7 @@ std::span<const Entry> activation_entries() {
       {"Softmax", 13, along_axis<softmax_of>},
       {"Softplus", 1, unary<rlx::softplus>, kFree},
       {"Softsign", 1, softsign, kFree},
+      {"SwiGLU", 28, swiglu, kFree},
       {"Swish", 24, swish, kFree},
       {"Tanh", 1, unary<rlx::tanh>, kFree},
       {"ThresholdedRelu", 1, thresholded_relu, kFree},

@@ -30,8 +30,10 @@ Tensor bias_of(const Call& c, const Tensor& q, Dim keys, Dim past, DType type) {
     }
     join(b);
   }
-  const Shape places(DType::i64, {q.dim(2), keys});
-  if (c.flag("is_causal")) {
+  const bool causal = c.flag("is_causal");
+  const int64_t left = c.integer("left_window_size", -1), right = c.integer("right_window_size", -1);
+  if (causal || left >= 0 || right >= 0) {
+    const Shape places(DType::i64, {q.dim(2), keys});
     Tensor query = c.iota(places, 0);
     if (c.has(6) && c.opset() >= 24) {
       // Without a cache of its own the operator counts queries from the end of each sequence.
@@ -41,7 +43,10 @@ Tensor bias_of(const Call& c, const Tensor& q, Dim keys, Dim past, DType type) {
     } else if (past != Dim(0)) {
       query = query + c.dim_value(past);
     }
-    join(from_bool(c.iota(places, 1) <= query));
+    const Tensor key = c.iota(places, 1);
+    if (causal || right == 0) join(from_bool(key <= query));
+    if (left >= 0) join(from_bool(key >= query - left));
+    if (!causal && right > 0) join(from_bool(key <= query + right));
   }
   if (c.has(6)) {
     const Tensor lengths = c.in(6).cast(DType::i64).reshape({c.in(6).dim(0), 1, 1, 1});

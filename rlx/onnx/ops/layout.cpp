@@ -5,10 +5,16 @@
 namespace rlx::onnx {
 namespace {
 
+bool is_columns_first(const Call& c) {
+  const std::string mode = c.text("mode", "DCR");
+  if (mode != "DCR" && mode != "CRD") throw c.wrong("mode is '", mode, "'; it must be DCR or CRD");
+  return mode == "CRD";
+}
+
 Items depth_to_space(Call& c) {
   const Tensor x = c.in(0);
   const int64_t b = c.integer("blocksize", 1);
-  const bool columns_first = c.text("mode", "DCR") == "CRD";
+  const bool columns_first = is_columns_first(c);
   const Dim n = x.dim(0), ch = floordiv(x.dim(1), b * b), h = x.dim(2), w = x.dim(3);
   const Tensor parts = columns_first ? x.reshape({n, ch, b, b, h, w}).transpose({0, 1, 4, 2, 5, 3})
                                      : x.reshape({n, b, b, ch, h, w}).transpose({0, 3, 4, 1, 5, 2});
@@ -18,8 +24,12 @@ Items depth_to_space(Call& c) {
 Items space_to_depth(Call& c) {
   const Tensor x = c.in(0);
   const int64_t b = c.integer("blocksize", 1);
+  const bool columns_first = is_columns_first(c);
   const Dim n = x.dim(0), ch = x.dim(1), h = floordiv(x.dim(2), b), w = floordiv(x.dim(3), b);
-  return {x.reshape({n, ch, h, b, w, b}).transpose({0, 3, 5, 1, 2, 4}).reshape({n, ch * Dim(b * b), h, w})};
+  const Tensor parts = x.reshape({n, ch, h, b, w, b});
+  const Tensor moved =
+      columns_first ? parts.transpose({0, 1, 3, 5, 2, 4}) : parts.transpose({0, 3, 5, 1, 2, 4});
+  return {moved.reshape({n, ch * Dim(b * b), h, w})};
 }
 
 // Step t of sequence b comes from len[b] - 1 - t where t < len[b], else from t.

@@ -1,0 +1,71 @@
+// What single operators mean where their texts leave little room: modes, windows, nothing to reduce.
+#include <gtest/gtest.h>
+
+#include "rlx/io/onnx/read.h"
+#include "rlx/onnx/import.h"
+#include "tests/onnx/model_bytes.h"
+#include "tests/support/errors.h"
+
+namespace rlx {
+namespace {
+
+using namespace test;
+
+onnx::Imported imported(const Message& g, int64_t opset) {
+  const auto owner = std::make_shared<std::string>(model(g, opset));
+  return onnx::import_model(io::onnx::parse_model(std::as_bytes(std::span(*owner)), owner, "m.onnx"));
+}
+
+TEST(OnnxOperators, SpaceToDepthInBothOrders) {
+  const auto run = [](const std::string& mode) {
+    const Message g = graph(
+        {node("SpaceToDepth", {"x"}, {"y"}, {attribute("blocksize", int64_t(2)), attribute("mode", mode)})},
+        {value("x", {"1", "2", "2", "2"})}, {value("y", {"1", "8", "1", "1"})});
+    return imported(g, 28)
+        .program.interpret({{"x", Literal::of<float>({1, 2, 2, 2}, {0, 1, 2, 3, 4, 5, 6, 7})}})
+        .at("y")
+        .to_reals();
+  };
+  EXPECT_EQ(run("DCR"), (std::vector<double>{0, 4, 1, 5, 2, 6, 3, 7}));
+  EXPECT_EQ(run("CRD"), (std::vector<double>{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_NE(message_of([&] { run("RCD"); }).find("mode is 'RCD'; it must be DCR or CRD"), std::string::npos);
+}
+
+TEST(OnnxOperators, SwiGluGatesItsSecondOperand) {
+  const Message g = graph({node("SwiGLU", {"a", "b"}, {"y"}, {attribute("alpha", 2.0f)})},
+                          {value("a", {"2"}), value("b", {"2"})}, {value("y", {"2"})});
+  const auto y =
+      imported(g, 28)
+          .program
+          .interpret({{"a", Literal::of<float>({2}, {1, -1})}, {"b", Literal::of<float>({2}, {3, 5})}})
+          .at("y")
+          .to_reals();
+  EXPECT_NEAR(y[0], 3 * 0.880797078, 1e-6);
+  EXPECT_NEAR(y[1], -5 * 0.119202922, 1e-6);
+}
+
+// With equal scores each query gives the mean of the keys it sees: key j has the value j.
+TEST(OnnxOperators, AttentionWithinAWindow) {
+  const auto run = [](int64_t causal, int64_t left, int64_t right) {
+    const Message g = graph({node("Attention", {"q", "k", "v"}, {"y"},
+                                  {attribute("is_causal", causal), attribute("left_window_size", left),
+                                   attribute("right_window_size", right)})},
+                            {value("q", {"1", "1", "4", "2"}), value("k", {"1", "1", "6", "2"}),
+                             value("v", {"1", "1", "6", "1"})},
+                            {value("y", {"1", "1", "4", "1"})});
+    return imported(g, 25)
+        .program
+        .interpret({{"q", Literal::zeros(Shape(DType::f32, {1, 1, 4, 2}))},
+                    {"k", Literal::zeros(Shape(DType::f32, {1, 1, 6, 2}))},
+                    {"v", Literal::of<float>({1, 1, 6, 1}, {0, 1, 2, 3, 4, 5})}})
+        .at("y")
+        .to_reals();
+  };
+  EXPECT_EQ(run(0, 2, 1), (std::vector<double>{0.5, 1, 1.5, 2.5}));
+  EXPECT_EQ(run(1, 1, 3), (std::vector<double>{0, 0.5, 1.5, 2.5}));
+  EXPECT_EQ(run(0, -1, 0), (std::vector<double>{0, 0.5, 1, 1.5}));
+  EXPECT_EQ(run(0, 0, -1), (std::vector<double>{2.5, 3, 3.5, 4}));
+}
+
+}  // namespace
+}  // namespace rlx
