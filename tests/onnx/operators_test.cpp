@@ -67,5 +67,19 @@ TEST(OnnxOperators, AttentionWithinAWindow) {
   EXPECT_EQ(run(0, 0, -1), (std::vector<double>{2.5, 3, 3.5, 4}));
 }
 
+TEST(OnnxOperators, ExtremesOfNoBools) {
+  const auto run = [](const std::string& op) {
+    const Message g = graph({node(op, {"x", "axes"}, {"y"}, {attribute("keepdims", int64_t(0))})},
+                            {value("x", {"2", "0"}, ElementType::bool_)},
+                            {value("y", {"2"}, ElementType::bool_)}, {ints("axes", {1}, {1})});
+    return imported(g, 20)
+        .program.interpret({{"x", Literal::zeros(Shape(DType::bool_, {2, 0}))}})
+        .at("y")
+        .to_integers();
+  };
+  EXPECT_EQ(run("ReduceMax"), (std::vector<int64_t>{0, 0}));
+  EXPECT_EQ(run("ReduceMin"), (std::vector<int64_t>{1, 1}));
+}
+
 }  // namespace
 }  // namespace rlx

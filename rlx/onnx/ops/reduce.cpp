@@ -40,7 +40,8 @@ Items reduce(Call& c) {
   const Tensor x = c.in(0);
   const Axes a = axes_of(c, x.rank());
   const DType type = x.dtype();
-  if (type == DType::bool_) return {reduced(x.cast(DType::i32), kKind, a).cast(type)};
+  // As u8, whose least and greatest are those of a bool where nothing is left to choose from.
+  if (type == DType::bool_) return {reduced(x.cast(DType::u8), kKind, a).cast(type)};
   const bool ordered = kKind == ReduceOp::max || kKind == ReduceOp::min;
   if (ordered && is_u64(c.item(0))) return {in_order(reduced(in_order(x), kKind, a))};
   // Means of integers, and empty extremes of them, follow the integers' own rules.
