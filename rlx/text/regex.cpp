@@ -5,6 +5,7 @@
 
 #include "rlx/base/error.h"
 #include "rlx/text/newer_characters.h"
+#include "rlx/text/regex_syntax.h"
 
 namespace rlx::text {
 
@@ -16,95 +17,6 @@ constexpr uint32_t kMatchLimit = 20'000'000;
 constexpr uint32_t kHeapLimitKiB = 64 * 1024;
 constexpr size_t kJitStackBytes = size_t(16) << 20;
 constexpr size_t kMaxPatternBytes = size_t(1) << 16;
-
-// Whether PCRE2 knows a script of this name.
-bool is_script(std::string_view name) {
-  const std::string pattern = cat("\\p{sc:", name, "}");
-  int code = 0;
-  PCRE2_SIZE at = 0;
-  pcre2_code* compiled = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
-                                       PCRE2_UTF, &code, &at, nullptr);
-  pcre2_code_free(compiled);
-  return compiled != nullptr;
-}
-
-// The property in braces at the start of `text`, as PCRE2 should read it, and its length; empty when there is
-// none.
-std::pair<std::string, size_t> translate_property(std::string_view text) {
-  const size_t close = text.starts_with('{') ? text.find('}') : text.npos;
-  if (close == text.npos) return {};
-  std::string_view name = text.substr(1, close - 1);
-  const bool negated = name.starts_with('^');
-  if (negated) name.remove_prefix(1);
-  const bool script = name.size() > 2 && name.find_first_of(":=") == name.npos && is_script(name);
-  return {cat("{", negated ? "^" : "", script ? "sc:" : "", name, "}"), close + 1};
-}
-
-// The published patterns were written for Oniguruma, from which PCRE2 differs in three ways. Its \s has U+180E
-// as well, its \w has no marks, and its \p{Han} has the characters that Han shares with other scripts too,
-// such as U+3001. The first two are written out as sets; \S and \W inside a class are left to PCRE2.
-constexpr std::string_view kSpaces = R"(\t-\r \x{85}\p{Z})";
-constexpr std::string_view kLetters = R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{24B6}-\x{24E9})";
-// \w has some signs more, which \b here does not count: patterns of digits before a boundary are also those of GGUF.
-const std::string& words() {
-  static const std::string set =
-      cat(kLetters,
-          R"(\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE}\x{1F130}-\x{1F149}\x{1F150}-\x{1F169}\x{1F170}-\x{1F189})");
-  return set;
-}
-
-// What stands for \`letter`; empty when PCRE2 means the same by it.
-std::string translate_escape(char letter, bool in_class) {
-  switch (letter) {
-    case 's':
-      return in_class ? std::string(kSpaces) : cat("[", kSpaces, "]");
-    case 'w':
-      return in_class ? words() : cat("[", words(), "]");
-    case 'S':
-      return in_class ? "" : cat("[^", kSpaces, "]");
-    case 'W':
-      return in_class ? "" : cat("[^", words(), "]");
-    case 'b':
-      return in_class ? ""
-                      : cat("(?:(?<=[", kLetters, "])(?![", kLetters, "])|(?<![", kLetters, "])(?=[",
-                            kLetters, "]))");
-    case 'B':
-      return in_class ? ""
-                      : cat("(?:(?<=[", kLetters, "])(?=[", kLetters, "])|(?<![", kLetters, "])(?![",
-                            kLetters, "]))");
-    default:
-      return "";
-  }
-}
-
-std::string translate(std::string_view pattern) {
-  std::string out;
-  bool in_class = false;
-  for (size_t i = 0; i < pattern.size(); ++i) {
-    const char c = pattern[i];
-    if (c == '\\' && i + 1 < pattern.size()) {
-      const char next = pattern[++i];
-      const std::string translated = translate_escape(next, in_class);
-      translated.empty() ? out.append({c, next}) : out.append(translated);
-      if (next == 'p' || next == 'P') {
-        const auto [property, length] = translate_property(pattern.substr(i + 1));
-        out.append(property);
-        i += length;
-      }
-      continue;
-    }
-    if (c == '[' && !in_class) {
-      in_class = true;
-      out.push_back(c);
-      if (i + 1 < pattern.size() && pattern[i + 1] == '^') out.push_back(pattern[++i]);
-      if (i + 1 < pattern.size() && pattern[i + 1] == ']') out.append("\\]"), ++i;
-      continue;
-    }
-    if (c == ']') in_class = false;
-    out.push_back(c);
-  }
-  return out;
-}
 
 std::string error_text(int code) {
   PCRE2_UCHAR buffer[256];
@@ -148,7 +60,7 @@ MatchState& match_state() {
 
 }  // namespace
 
-Regex::Regex(std::string_view pattern) : Regex(pattern, translate(pattern)) {}
+Regex::Regex(std::string_view pattern) : Regex(pattern, to_pcre2(pattern)) {}
 
 Regex Regex::literal(std::string_view text) {
   std::string quoted;
@@ -167,8 +79,9 @@ Regex::Regex(std::string_view pattern, std::string translated)
   PCRE2_SIZE at = 0;
   pcre2_compile_context* context = pcre2_compile_context_create(nullptr);
   pcre2_set_parens_nest_limit(context, 100);
-  compiled_->code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
-                                  PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &code, &at, context);
+  compiled_->code =
+      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
+                    PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &code, &at, context);
   pcre2_compile_context_free(context);
   if (!compiled_->code)
     throw invalid("regex: ", error_text(code), " at byte ", at, " of the pattern '", pattern, "'");
