@@ -1,6 +1,7 @@
 // One function per decoder, then the table of their names. A new one is a function and a line in kDecoders.
 #include "rlx/text/decoder.h"
 
+#include <algorithm>
 #include <memory>
 
 #include "rlx/base/error.h"
@@ -19,8 +20,11 @@ constexpr std::string_view kMetaspace = "\xE2\x96\x81";
 DecodeStep each(std::function<void(std::string&, bool)> rewrite) {
   return {DecodeStep::Kind::each, std::move(rewrite)};
 }
-DecodeStep fuse() { return {DecodeStep::Kind::fuse, nullptr}; }
-DecodeStep byte_fallback() { return {DecodeStep::Kind::byte_fallback, nullptr}; }
+DecodeStep list(std::function<void(std::vector<std::string>&)> rewrite) {
+  return {DecodeStep::Kind::list, nullptr, std::move(rewrite)};
+}
+DecodeStep fuse() { return {DecodeStep::Kind::fuse}; }
+DecodeStep byte_fallback() { return {DecodeStep::Kind::byte_fallback}; }
 
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
   if (from.empty()) return;
@@ -103,12 +107,29 @@ Decoder strip_from_config(const Fields& f) {
 }
 
 Decoder bpe_from_config(const Fields& f) {
-  // The last token of a text ends without a space; `fuse` has made that the end of the string.
+  // The suffix ends a word; after the last token there is no space.
   const std::string suffix = f.string("suffix", "</w>");
-  return {each([=](std::string& token, bool) { replace_all(token, suffix, " "); }), fuse(),
-          each([](std::string& text, bool) {
-            if (text.ends_with(' ')) text.pop_back();
-          })};
+  return {list([=](std::vector<std::string>& tokens) {
+    for (std::string& token : tokens) replace_all(token, suffix, &token == &tokens.back() ? "" : " ");
+  })};
+}
+
+// Connectionist temporal classification, as models of speech write: a token stands once for each time step it lasts, and one
+// that is there twice has padding in between.
+Decoder ctc_from_config(const Fields& f) {
+  const std::string padding = f.string("pad_token", "<pad>"),
+                    delimiter = f.string("word_delimiter_token", "|");
+  const bool cleanup = f.boolean("cleanup", true);
+  return {list([=](std::vector<std::string>& tokens) {
+    tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
+    for (std::string& token : tokens) {
+      replace_all(token, padding, "");
+      if (!cleanup) continue;
+      clean_up_english(token);
+      replace_all(token, delimiter, " ");
+    }
+    std::erase(tokens, "");
+  })};
 }
 
 Decoder sequence_from_config(const Fields& f) {
@@ -130,6 +151,7 @@ constexpr Entry kDecoders[] = {
     {"BPEDecoder", bpe_from_config},
     {"ByteFallback", [](const Fields&) -> Decoder { return {byte_fallback()}; }},
     {"ByteLevel", [](const Fields&) { return make_byte_level_decoder(); }},
+    {"CTC", ctc_from_config},
     {"Fuse", [](const Fields&) -> Decoder { return {fuse()}; }},
     {"Metaspace", metaspace_from_config},
     {"Replace", replace_from_config},
@@ -146,7 +168,12 @@ void run_byte_fallback(std::vector<std::string>& tokens) {
   std::string bytes;
   const auto flush = [&] {
     if (bytes.empty()) return;
-    append_fallback_bytes(out.emplace_back(), bytes);
+    // Bytes that spell nothing stay tokens of their own, which counts for the steps behind this one.
+    if (is_valid_utf8(bytes)) {
+      out.push_back(bytes);
+    } else {
+      out.insert(out.end(), bytes.size(), "\xEF\xBF\xBD");
+    }
     bytes.clear();
   };
   for (std::string& token : tokens) {
@@ -215,6 +242,10 @@ std::string run_decoder(const Decoder& decoder, size_t begin, std::vector<std::s
         break;
       case DecodeStep::Kind::fuse:
         tokens = {join(tokens, "")};
+        break;
+      case DecodeStep::Kind::list:
+        decoder[i].rewrite_list(tokens);
+        check_growth(total(), limit);
         break;
     }
   }

@@ -16,9 +16,11 @@ struct DecodeStep {
     each,           // rewrites each token for itself
     byte_fallback,  // runs of <0xNN> tokens become the characters they spell
     fuse,           // all tokens become one
+    list,           // rewrites the list as a whole
   };
   Kind kind;
-  std::function<void(std::string& token, bool first)> rewrite;  // for `each`
+  std::function<void(std::string& token, bool first)> rewrite = nullptr;         // for `each`
+  std::function<void(std::vector<std::string>& tokens)> rewrite_list = nullptr;  // for `list`
 };
 
 using Decoder = std::vector<DecodeStep>;

@@ -53,7 +53,8 @@ PRETOKENIZERS = [
     {"type": "Metaspace", "replacement": "▁", "prepend_scheme": p, "split": s}
     for p in ("always", "never", "first") for s in (True, False)]
 TOKENS = [[], ["Hello"], ["▁Hel", "lo", "▁", "wor", "▁ld"], ["Ġa", "b", "Ċ", "Ã©", "not byte"], ["a", "##b", ".", "do", "not", "'s", "!"],
-          ["<0xE4>", "<0xB8>", "<0xAD>", "x", "<0xFF>", "<0x41>", "<0xC3>"], ["  a ", "a</w>", "b</w>"], ["▁▁a", "▁b"]]
+          ["<0xE4>", "<0xB8>", "<0xAD>", "x", "<0xFF>", "<0x41>", "<0xC3>"], ["  a ", "a</w>", "b</w>"], ["▁▁a", "▁b"],
+          ["<pad>", "h", "h", "<pad>", "h", "|", "|", " n't", "a</w>b ", "x<pad>"], ["a ", "b</w> "]]
 DECODERS = [
     {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}, {"type": "ByteFallback"},
     {"type": "Fuse"}, {"type": "WordPiece", "prefix": "##", "cleanup": True},
@@ -66,6 +67,10 @@ DECODERS = [
                                       {"type": "Fuse"}, {"type": "Strip", "content": " ", "start": 1, "stop": 0}]},
     {"type": "Sequence", "decoders": [{"type": "Fuse"}, {"type": "Replace", "pattern": {"String": "a"}, "content": "A"}]},
     {"type": "Sequence", "decoders": [{"type": "ByteFallback"}, {"type": "Replace", "pattern": {"String": "x"}, "content": "y"}]},
+    {"type": "Sequence", "decoders": [{"type": "ByteFallback"}, {"type": "WordPiece", "prefix": "##", "cleanup": False}]},
+    {"type": "Sequence", "decoders": [{"type": "BPEDecoder", "suffix": "a"}, {"type": "BPEDecoder", "suffix": "</w>"}]},
+    {"type": "CTC", "pad_token": "<pad>", "word_delimiter_token": "|", "cleanup": True},
+    {"type": "CTC", "pad_token": "<pad>", "word_delimiter_token": "|", "cleanup": False},
 ]
 # Post-processors over a byte-level BPE of single characters: [first, second or null] to ids and the rest.
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
