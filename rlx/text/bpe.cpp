@@ -123,7 +123,7 @@ std::optional<TokenId> Bpe::whole_word(std::string_view word) const {
 }
 
 void Bpe::first_symbols(std::string_view word, std::vector<Token>& symbols) const {
-  if (options_.bytes && !options_.unknown) {
+  if (options_.bytes && !options_.unknown && options_.missing_unknown.empty()) {
     for (uint32_t i = 0; i < word.size(); ++i) {
       const TokenId id = byte_tokens_[static_cast<unsigned char>(word[i])];
       if (id >= 0) symbols.push_back({id, {i, i + 1}});
@@ -173,6 +173,8 @@ void Bpe::first_symbols(std::string_view word, std::vector<Token>& symbols) cons
         continue;
       }
     }
+    if (!options_.missing_unknown.empty())
+      throw missing_unknown("bpe", word.substr(range.begin, length), options_.missing_unknown);
     if (!options_.unknown) continue;
     if (unknown && options_.fuse_unknown) {
       unknown->range.end = range.end;

@@ -21,12 +21,14 @@ struct Merge {
 
 struct BpeOptions {
   std::optional<TokenId> unknown;  // for characters without a token; without it they vanish
-  bool fuse_unknown = false;       // neighbouring unknown characters give one token
-  bool byte_fallback = false;      // a character without a token becomes the tokens <0xNN> of its bytes
-  bool ignore_merges = false;      // a word that is a token as a whole is that token
-  bool whole_newlines = false;     // the same, for words of line ends only
-  bool bytes = false;        // words are raw bytes, the vocabulary spells them in the byte-level alphabet
-  std::vector<bool> unused;  // by id: a token that only leads to longer ones; left over it falls apart
+  std::string
+      missing_unknown;  // the unknown token that the file names and the vocabulary lacks: needing it is an error
+  bool fuse_unknown = false;    // neighbouring unknown characters give one token
+  bool byte_fallback = false;   // a character without a token becomes the tokens <0xNN> of its bytes
+  bool ignore_merges = false;   // a word that is a token as a whole is that token
+  bool whole_newlines = false;  // the same, for words of line ends only
+  bool bytes = false;           // words are raw bytes, the vocabulary spells them in the byte-level alphabet
+  std::vector<bool> unused;     // by id: a token that only leads to longer ones; left over it falls apart
   std::string continuing_prefix;  // written before each character of a word but the first
   std::string end_suffix;         // written after the last character of a word
 };

@@ -40,6 +40,11 @@ void WordCache::store(std::string_view word, uint64_t hash, const std::vector<To
   }
 }
 
+Error missing_unknown(std::string_view model, std::string_view text, std::string_view unknown) {
+  return invalid(model, ": '", text, "' has no token, and the unknown token '", unknown,
+                 "' is not in the vocabulary");
+}
+
 void Model::encode(std::string_view word, ModelScratch& scratch, TokenSink& out) const {
   if (word.size() > WordCache::kMaxWord) return encode_long(word, scratch, out);
   const uint64_t hash = hash_bytes(word);

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "rlx/base/error.h"
 #include "rlx/text/merge_queue.h"
 #include "rlx/text/unicode.h"
 #include "rlx/text/vocab.h"
@@ -94,5 +95,9 @@ class Model {
 
   Vocab vocab_;
 };
+
+/// A text needs the unknown token, and the vocabulary does not have the one that the file names. A file may name one that its
+/// texts never need, so this is told when one does.
+Error missing_unknown(std::string_view model, std::string_view text, std::string_view unknown);
 
 }  // namespace rlx::text

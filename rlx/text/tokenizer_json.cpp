@@ -9,6 +9,7 @@
 #include "rlx/text/json_dom.h"
 #include "rlx/text/tokenizer_parts.h"
 #include "rlx/text/unigram.h"
+#include "rlx/text/word_level.h"
 #include "rlx/text/wordpiece.h"
 
 namespace rlx::text {
@@ -86,8 +87,7 @@ std::unique_ptr<Model> read_bpe(const dom::element& model, const Fields& f, PreT
     throw invalid(where, ".dropout: encoding with dropout is random and not supported; set it to null");
   if (f.find("unk_token")) {
     options.unknown = vocab.find(f.string("unk_token"));
-    if (!options.unknown)
-      throw invalid(where, ".unk_token: '", f.string("unk_token"), "' is not in the vocabulary");
+    if (!options.unknown) options.missing_unknown = f.string("unk_token");
   }
   const auto list = field(model, "merges");
   dom::array array;
@@ -190,12 +190,20 @@ std::unique_ptr<Model> read_model(const dom::element& model, PreTokenizer* preto
     if (item.key != "vocab" && item.key != "merges") small.set(item.key, to_value(item.value));
   const Fields f{Value(small), where};
   std::string type = f.string("type", "");
-  if (type.empty())
-    type = field(model, "merges") ? "BPE" : f.find("unk_id") ? "Unigram" : "WordPiece";  // old files
+  if (type.empty()) {  // old files
+    const auto vocab = field(model, "vocab");
+    type = field(model, "merges")               ? "BPE"
+           : vocab && vocab->is_array()         ? "Unigram"
+           : f.find("max_input_chars_per_word") ? "WordPiece"
+                                                : "WordLevel";
+  }
   if (type == "BPE") return read_bpe(model, f, pretokenizer, file_size);
   if (type == "Unigram") return read_unigram(model, f);
   if (type == "WordPiece") return read_wordpiece(model, f, file_size);
-  throw invalid(where, ".type: unknown model '", type, "'; known: BPE, Unigram, WordPiece");
+  if (type == "WordLevel")
+    return std::make_unique<WordLevel>(read_vocab_object(model, where, file_size),
+                                       f.string("unk_token", "<unk>"));
+  throw invalid(where, ".type: unknown model '", type, "'; known: BPE, Unigram, WordLevel, WordPiece");
 }
 
 std::vector<AddedToken> read_added(const Value& config, const Vocab& vocab) {

@@ -91,7 +91,7 @@ void Unigram::add_unknown(std::string_view word, Range range, std::vector<Token>
       complete &= byte_tokens_[static_cast<unsigned char>(word[i])] >= 0;
     if (complete) {
       for (uint32_t i = range.begin; i < range.end; ++i)
-        tokens.push_back({byte_tokens_[static_cast<unsigned char>(word[i])], {i, i + 1}});
+        tokens.push_back({byte_tokens_[static_cast<unsigned char>(word[i])], range});
       return;
     }
   }

@@ -1,14 +1,10 @@
 #include "rlx/text/wordpiece.h"
 
-#include "rlx/base/error.h"
-
 namespace rlx::text {
 
 WordPiece::WordPiece(Vocab vocab, const WordPieceOptions& options) : Model(std::move(vocab)) {
-  const auto unknown = vocab_.find(options.unknown_token);
-  if (!unknown)
-    throw invalid("wordpiece: the unknown token '", options.unknown_token, "' is not in the vocabulary");
-  unknown_ = *unknown;
+  unknown_token_ = options.unknown_token;
+  unknown_ = vocab_.find(unknown_token_);
   max_characters_ = options.max_characters < 0 ? 0 : size_t(options.max_characters);
   for (size_t id = 0; id < vocab_.size(); ++id)
     if (vocab_.has(TokenId(id))) trie_.set(vocab_.text(TokenId(id)), int32_t(id));
@@ -16,7 +12,10 @@ WordPiece::WordPiece(Vocab vocab, const WordPieceOptions& options) : Model(std::
 }
 
 void WordPiece::encode_word(std::string_view word, ModelScratch&, std::vector<Token>& tokens) const {
-  const auto give_up = [&] { tokens.assign(1, {unknown_, {0, uint32_t(word.size())}}); };
+  const auto give_up = [&] {
+    if (!unknown_) throw missing_unknown("wordpiece", word, unknown_token_);
+    tokens.assign(1, {*unknown_, {0, uint32_t(word.size())}});
+  };
   if (word.size() > max_characters_ && count_characters(word) > max_characters_) return give_up();
   for (uint32_t at = 0; at < word.size();) {
     const uint32_t from = at == 0 ? Trie::kRoot : continuing_;

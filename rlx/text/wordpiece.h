@@ -1,6 +1,7 @@
 // WordPiece: the longest token that begins the word, then the longest that continues it, and so on.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "rlx/text/model.h"
@@ -24,7 +25,8 @@ class WordPiece final : public Model {
  private:
   Trie trie_;
   uint32_t continuing_;  // the node after the prefix; Trie::kNone when no token continues a word
-  TokenId unknown_;
+  std::string unknown_token_;
+  std::optional<TokenId> unknown_;
   size_t max_characters_;
 };
 

@@ -42,6 +42,51 @@ TEST(Tokenizer, added_tokens_keep_their_flags) {
   EXPECT_EQ(t.decode(Ids{0, 9, 1}, {.skip_special = false}), "a <x> b");
 }
 
+TEST(Tokenizer, word_level_knows_whole_words_only) {
+  for (const char* type : {R"("type":"WordLevel",)", ""}) {  // old files name no type
+    const Tokenizer t =
+        Tokenizer::from_json(cat(R"({"pre_tokenizer":{"type":"Whitespace"},"model":{)", type,
+                                 R"("vocab":{"ab":0,"é":1,"[UNK]":2},"unk_token":"[UNK]"}})"));
+    EXPECT_EQ(ids(t, "ab é abé"), (Ids{0, 1, 2}));
+    const Encoding e = t.encode(" é ab", {.offsets = true});
+    EXPECT_EQ(e.offsets, (std::vector<Range>{{1, 3}, {4, 6}}));
+    EXPECT_EQ(t.decode(Ids{0, 1}), "ab é");
+  }
+}
+
+// Files name unknown tokens that they do not have; texts that need none are encoded.
+TEST(Tokenizer, an_unknown_token_that_is_missing_is_an_error_where_it_is_needed) {
+  for (const char* model : {R"("type":"BPE","vocab":{"a":0,"b":1},"merges":[],"unk_token":"<unk>")",
+                            R"("type":"WordPiece","vocab":{"a":0,"b":1},"unk_token":"<unk>")",
+                            R"("type":"WordLevel","vocab":{"a":0,"b":1},"unk_token":"<unk>")"}) {
+    for (const char* words :
+         {R"({"type":"Whitespace"})", R"({"type":"ByteLevel","add_prefix_space":false})"}) {
+      const Tokenizer t =
+          Tokenizer::from_json(cat(R"({"pre_tokenizer":)", words, R"(,"model":{)", model, "}}"));
+      EXPECT_EQ(ids(t, "a"), Ids{0}) << model;
+      try {
+        (void)t.encode("c");
+        ADD_FAILURE() << model;
+      } catch (const Error& e) {
+        EXPECT_NE(
+            e.message().find("'c' has no token, and the unknown token '<unk>' is not in the vocabulary"),
+            std::string::npos)
+            << e.message();
+      }
+    }
+  }
+}
+
+TEST(Tokenizer, bytes_of_unknown_characters_have_the_place_of_all_of_them_in_unigram) {
+  std::string vocab = R"(["<unk>",0],["a",-1])";
+  for (const char* byte : {"<0xC3>", "<0xA9>", "<0x78>"}) vocab += cat(",[\"", byte, "\",-5]");
+  const Tokenizer t = Tokenizer::from_json(
+      cat(R"({"model":{"type":"Unigram","unk_id":0,"byte_fallback":true,"vocab":[)", vocab, "]}}"));
+  const Encoding e = t.encode("aéxa", {.offsets = true});
+  EXPECT_EQ(e.ids, (Ids{1, 2, 3, 4, 1}));
+  EXPECT_EQ(e.offsets, (std::vector<Range>{{0, 1}, {1, 4}, {1, 4}, {1, 4}, {4, 5}}));
+}
+
 // Spaces that a token takes from its right may be tokens themselves; they count, as in Hugging Face tokenizers 0.23.
 TEST(Tokenizer, tokens_in_spaces_that_another_takes_are_found) {
   const Tokenizer t = Tokenizer::from_json(
