@@ -167,9 +167,13 @@ void Call::unsupported(const std::string& what) const {
 }
 
 void Call::needs_value(const Item& it, std::string_view what) const {
-  if (it.sources.empty())
-    throw Unsupported(cat("onnx: ", where(), ": ", what,
-                          " is computed from data; it must be known while the graph is built"));
+  if (it.sources.empty()) {
+    const std::string text = cat("onnx: ", where(), ": ", what,
+                                 " is computed from data; it must be known while the graph is built");
+    // It may be computed from sizes alone, in a way that has no expression.
+    if (importer_.has_open_sizes()) throw invalid(text, "; give values to the import");
+    throw Unsupported(text);
+  }
   throw NeedsValue(cat("onnx: ", where(), ": ", what, " depends on the contents of input '",
                        join(it.sources, "', '"), "'; give its value to the import"),
                    it.sources);

@@ -53,6 +53,12 @@ Importer::Importer(const file::Model& model, const ImportOptions& options, const
       root_(model.graph.name.empty() ? "main" : model.graph.name),
       graph_(&root_) {}
 
+bool Importer::has_open_sizes() const {
+  const auto& inputs = root_.inputs();
+  return std::any_of(inputs.begin(), inputs.end(),
+                     [&](ir::NodeId id) { return !root_.shape(ir::Value{id}).num_elements().is_static(); });
+}
+
 Tensor Importer::tensor_of(const Item& it) {
   RLX_CHECK(it.is_tensor(), "item is no tensor");
   if (!it.tensor.is_empty()) return it.tensor;

@@ -63,6 +63,8 @@ class Importer {
   Items run_body(const file::Graph& body, const Items& arguments);
   void note(const std::string& text) { notes_.insert(text); }
   file::Contents& contents() { return contents_; }
+  /// Whether some input has a size that is not a number.
+  bool has_open_sizes() const;
 
  private:
   Item input_item(const file::ValueInfo& input);

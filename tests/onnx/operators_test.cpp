@@ -81,5 +81,42 @@ TEST(OnnxOperators, ExtremesOfNoBools) {
   EXPECT_EQ(run("ReduceMin"), (std::vector<int64_t>{1, 1}));
 }
 
+// Factors are f32: ten times 0.7 is 7, and place 3 of a picture of 0.6 times the size is place 5 of the picture.
+TEST(OnnxOperators, ResizeCountsInTheTypeOfItsFactors) {
+  const auto run = [](float factor) {
+    const Message g =
+        graph({node("Resize", {"x", "", "factors"}, {"y"},
+                    {attribute("mode", std::string("nearest")),
+                     attribute("coordinate_transformation_mode", std::string("asymmetric")),
+                     attribute("nearest_mode", std::string("floor"))})},
+              {value("x", {"1", "10"})}, {value("y", {"1", "n"})}, {floats("factors", {2}, {1, factor})});
+    return imported(g, 19)
+        .program.interpret({{"x", Literal::of<float>({1, 10}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9})}})
+        .at("y")
+        .to_reals();
+  };
+  EXPECT_EQ(run(0.7f), (std::vector<double>{0, 1, 2, 4, 5, 7, 8}));
+  EXPECT_EQ(run(0.6f), (std::vector<double>{0, 1, 3, 5, 6, 8}));
+}
+
+// What has no expression over symbols may have a value at a size: such models ask for values, others are refused.
+TEST(OnnxOperators, AFactorOfAnOpenSizeAsksForValues) {
+  const Message g = graph({node("Resize", {"x", "", "factors"}, {"y"})}, {value("x", {"1", "n"})},
+                          {value("y", {"1", "m"})}, {floats("factors", {2}, {1, 1.7f})});
+  const auto owner = std::make_shared<std::string>(model(g, 19));
+  const io::onnx::Model m = io::onnx::parse_model(std::as_bytes(std::span(*owner)), owner, "m.onnx");
+  try {
+    onnx::import_model(m);
+    ADD_FAILURE();
+  } catch (const onnx::Unsupported& e) {
+    ADD_FAILURE() << e.what();
+  } catch (const Error& e) {
+    EXPECT_NE(e.message().find("for n elements; give values to the import"), std::string::npos) << e.what();
+  }
+  const NamedLiterals given{{"x", Literal::of<float>({1, 4}, {0, 1, 2, 3})}};
+  EXPECT_EQ(onnx::import_model(m, {.values = given}).program.interpret(given).at("y").to_reals(),
+            (std::vector<double>{0, 0, 1, 2, 2, 3}));
+}
+
 }  // namespace
 }  // namespace rlx

@@ -102,14 +102,15 @@ Items top_k(Call& c) {
   if (c.opset() < 10) {
     k = c.integer("k", 0);
   } else {
-    // A limit of the size of the axis, as exporters write it, is a symbol.
+    // The size of an axis, or the lesser of it and a number, as exporters write it, is an expression.
     const auto sizes = c.sizes(1, "the number of elements to keep");
     if (sizes.size() == 1 && !sizes[0].number()) {
-      if (sizes[0].dim() != x.dim(axis)) c.unsupported("a symbolic number of elements to keep");
+      const Dim keep = *sizes[0].dim();
       const bool down = c.flag("largest", true);
       c.ignore("sorted");
       const auto [values, at] = rlx::sort(x, {.axis = axis, .descending = down});
-      return {values, at.cast(DType::i64)};
+      if (keep == x.dim(axis)) return {values, at.cast(DType::i64)};
+      return {values.narrow(axis, 0, keep), at.narrow(axis, 0, keep).cast(DType::i64)};
     }
     k = c.known_int(1, "the number of elements to keep");
   }

@@ -17,23 +17,25 @@ struct Settings {
 // One axis of a resize; `start` and `end` cut the operand in tf_crop_and_resize.
 struct Axis {
   int64_t in = 0, out = 0;
-  double scale = 1, start = 0, end = 1;
+  float scale = 1, start = 0, end = 1;
 };
 
-// Where place o of the result lies on the operand.
-double place(const Settings& s, const Axis& a, int64_t o) {
-  const double x = double(o), in = double(a.in), out = double(a.out);
-  if (s.coordinates == "align_corners") return a.scale * in == 1 ? 0 : x * (in - 1) / (a.scale * in - 1);
+// Where place o of the result lies on the operand. In f32, as exporters' factors are: 3 / 0.6 is 5 there, and in wider types
+// of the same factor a little less, which is another element.
+float place(const Settings& s, const Axis& a, int64_t o) {
+  const float x = float(o), in = float(a.in), out = float(a.out);
+  const float length = a.scale * in;
+  if (s.coordinates == "align_corners") return length == 1 ? 0 : x * (in - 1) / (length - 1);
   if (s.coordinates == "asymmetric") return x / a.scale;
-  if (s.coordinates == "tf_half_pixel_for_nn") return (x + 0.5) / a.scale;
+  if (s.coordinates == "tf_half_pixel_for_nn") return (x + 0.5f) / a.scale;
   if (s.coordinates == "pytorch_half_pixel" && a.out == 1) return 0;
   if (s.coordinates == "tf_crop_and_resize") {
     return a.out > 1 ? a.start * (in - 1) + x * (a.end - a.start) * (in - 1) / (out - 1)
-                     : 0.5 * (a.start + a.end) * (in - 1);
+                     : 0.5f * (a.start + a.end) * (in - 1);
   }
-  double offset = 0;
-  if (s.coordinates == "half_pixel_symmetric") offset = in / 2 * (1 - out / (a.scale * in));
-  return offset + (x + 0.5) / a.scale - 0.5;
+  float offset = 0;
+  if (s.coordinates == "half_pixel_symmetric") offset = in / 2 * (1 - out / length);
+  return offset + (x + 0.5f) / a.scale - 0.5f;
 }
 
 int64_t nearest(const Settings& s, double x) {
@@ -59,7 +61,7 @@ struct Taps {
 
 Taps taps_of(const Settings& s, const Axis& a) {
   const bool cubic = s.mode == "cubic";
-  const double squeeze = s.antialias ? std::min(a.scale, 1.0) : 1.0;
+  const double squeeze = s.antialias ? std::min(double(a.scale), 1.0) : 1.0;
   const int reach = cubic ? 2 : 1;
   const int64_t start = int64_t(std::floor(-double(reach) / squeeze)) + 1, count = 2 * (1 - start);
   Taps t;
@@ -90,7 +92,7 @@ Tensor along(const Call& c, const Tensor& x, int axis, const std::vector<double>
 
 Tensor resampled(const Call& c, const Tensor& x, int axis, const Settings& s, const Axis& a) {
   // With antialias a sample reaches over in / out elements.
-  const double reach = s.antialias && a.scale > 0 ? 8 / std::min(a.scale, 1.0) : 4;
+  const double reach = s.antialias && a.scale > 0 ? 8 / std::min(double(a.scale), 1.0) : 4;
   c.require_table({a.out, int64_t(std::min(reach, 1e18))}, "the new extent");
   const auto picked = [&](const std::vector<int64_t>& places) {
     std::vector<int64_t> inside;
@@ -160,7 +162,8 @@ std::optional<Tensor> plain_resize(const Tensor& x, const Settings& s, const std
 // A size times a factor, rounded down; nothing where that has no expression.
 std::optional<Dim> scaled(Dim n, double factor, bool& exact) {
   if (n.is_static()) {
-    const double v = std::floor(double(n.value()) * factor);
+    // 0.7 in f32 is less than 0.7, yet ten times it is 7 there.
+    const double v = std::floor(float(n.value()) * float(factor));
     exact = exact && double(n.value()) * factor == v;
     return Dim(int64_t(v));
   }
@@ -179,7 +182,9 @@ Items resize_to(const Call& c, const Settings& s, std::vector<int> axes, const s
       to.push_back((*sizes)[i]);
     } else {
       const auto d = scaled(x.dim(axes[i]), scales[i], exact);
-      if (!d) c.unsupported(cat("a factor of ", scales[i], " for a symbolic size"));
+      if (!d)
+        throw c.wrong("a factor of ", scales[i], " for ", x.dim(axes[i]),
+                      " elements; give values to the import");
       to.push_back(*d);
     }
   }
@@ -203,9 +208,9 @@ Items resize_to(const Call& c, const Settings& s, std::vector<int> axes, const s
   for (size_t i = 0; i < axes.size(); ++i) {
     if (std::find(moving.begin(), moving.end(), axes[i]) == moving.end()) continue;
     Axis a{x.dim(axes[i]).value(), to[i].value()};
-    a.scale = sizes ? double(a.out) / double(a.in) : scales[i];
+    a.scale = sizes ? float(a.out) / float(a.in) : float(scales[i]);
     if (a.out == 0 || a.in == 0) throw c.wrong("axis ", axes[i], " goes from ", a.in, " to ", a.out);
-    if (!roi.empty()) a.start = roi[i], a.end = roi[i + axes.size()];
+    if (!roi.empty()) a.start = float(roi[i]), a.end = float(roi[i + axes.size()]);
     x = resampled(c, x, axes[i], s, a);
   }
   return {whole ? rlx::round(x).cast(type) : x};
@@ -242,7 +247,7 @@ Items resize(Call& c) {
     // The factor, not the rounded sizes, places the elements.
     Tensor x = c.in(0);
     for (size_t i = 0; i < axes.size(); ++i)
-      x = resampled(c, x, axes[i], kept, Axis{x.dim(axes[i]).value(), to[i].value(), factor});
+      x = resampled(c, x, axes[i], kept, Axis{x.dim(axes[i]).value(), to[i].value(), float(factor)});
     return {x};
   }
   const std::vector<double> scales = c.known(scale_at, "the factors").to_reals();

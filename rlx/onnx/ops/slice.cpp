@@ -51,7 +51,8 @@ Part part_of(const Call& c, const Size& start, const Size& end, int64_t step, Di
     if (at.number() && *at.number() > (int64_t(1) << 40)) return Dim(0);
     const auto d = minus(Size(n - Dim(1)), at);
     if (!d || !d->dim())
-      c.unsupported(cat("a slice backwards ", is_end ? "to" : "from", " a symbolic place"));
+      throw c.wrong("a slice backwards ", is_end ? "to" : "from",
+                    " a symbolic place; give values to the import");
     return *d->dim();
   };
   Part p{mirrored(start, false), mirrored(end, true), -step, true};
