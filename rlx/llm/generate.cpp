@@ -21,7 +21,8 @@ std::span<const float> row_of(const TensorView& logits, int64_t index) {
 }
 
 // The tokens of one-by-one decoding, several for a run where guesses hold: a run reads the last token and the guesses behind
-// it; each guess that is what the model would have written stays.
+// it; each guess that is what the model would have written stays. A draw depends on its place and the seed alone, so this
+// holds for drawn tokens too: a guess of probability p stays with probability p, and the text is that of the seed.
 int64_t write_guessed(Decoder& decoder, Writer& writer, std::vector<TokenId> text, int64_t max_tokens,
                       Guesser& guesser) {
   int64_t runs = 0;
@@ -85,8 +86,6 @@ Generation LanguageModel::generate_ids(std::span<const TokenId> prompt, const Ge
   const Clock::time_point start = Clock::now();
   if (prompt.empty()) throw invalid("generate: the prompt is empty; at least one token expected");
   const bool guessed = options.lookup > 0 || options.guesser || options.mtp > 0;
-  if (guessed && !options.sampling.greedy())
-    throw invalid("generate: decoding with guesses is greedy; set the temperature to 0");
   const bool with_head = options.mtp > 0 && !options.guesser;
   Decoder& d = decoder(guessed, options.adapter, with_head);
   PromptLookup lookup(options.lookup);

@@ -39,7 +39,8 @@ struct GenerateOptions {
   std::vector<TokenId> end_tokens;  // besides those of the model
   bool ignore_end = false;          // go on behind end tokens
   std::shared_ptr<const Grammar> grammar;
-  // Guesses from the text so far, checked many at a time: the tokens stay those of one-by-one decoding. 0: none. Greedy only.
+  // Guesses from the text so far, checked many at a time: the tokens stay those of one-by-one decoding, drawn
+  // ones of the same seed too. 0: none.
   int64_t lookup = 0;
   int64_t mtp = 0;                   // the same with as many guesses of the model's own draft head
   std::shared_ptr<Guesser> guesser;  // in place of look-up: a draft model, or anything else that guesses

@@ -94,6 +94,26 @@ TEST_P(Checkpoint, GreedyTokensAreTheStoredOnes) {
   EXPECT_EQ(model.generate_ids(prompt, guessed).tokens, tokens);
 }
 
+// A draw is of its seed and place alone: guesses that hold, hold now and then, or never, leave the text of the seed.
+TEST_P(Checkpoint, DrawnTokensStayThoseOfTheSeed) {
+  RLX_REQUIRE_DATA(folder());
+  const Ids prompt = Expected(folder()).ids("greedy_prompt");
+  LanguageModel model = open(folder()), draft = open(folder());
+  GenerateOptions options = greedy(12);
+  options.sampling = {.temperature = 0.7, .top_k = 20, .top_p = 0.95, .repetition_penalty = 1.1, .seed = 11};
+  const Ids drawn = model.generate_ids(prompt, options).tokens;
+  ASSERT_EQ(drawn.size(), 12u);
+  options.lookup = 4;
+  EXPECT_EQ(model.generate_ids(prompt, options).tokens, drawn);
+  options.guesser = std::make_shared<DraftModel>(draft, 3);
+  EXPECT_EQ(model.generate_ids(prompt, options).tokens, drawn);
+  options.guesser = std::make_shared<OftenWrong>(drawn);
+  const Generation often = model.generate_ids(prompt, options);
+  EXPECT_EQ(often.tokens, drawn);
+  EXPECT_EQ(often.runs,
+            4);  // one token comes with the prompt; a run adds two right guesses and the token behind them
+}
+
 TEST_P(Checkpoint, BatchesOfMixedLengths) {
   RLX_REQUIRE_DATA(folder());
   const Expected expected(folder());
@@ -273,6 +293,49 @@ TEST(Generate, SameSeedSameText) {
   const Ids c = model.generate_ids(prompt, options).tokens;
   EXPECT_EQ(a, b);
   EXPECT_NE(a, c);
+}
+
+// Pairs of tokens under a draft model, counted over seeds, against the probabilities of the model.
+TEST(Generate, DrawsUnderADraftModelFollowTheDistribution) {
+  RLX_REQUIRE_DATA("checkpoints/mistral");
+  constexpr int kKept = 5, kSeeds = 1500;
+  LanguageModel model = open("checkpoints/mistral"), other = open("checkpoints/llama_yarn");
+  const Ids prompt{5, 9, 100, 7};
+  GenerateOptions options = greedy(2);
+  options.sampling = {.temperature = 1.5, .top_k = kKept};
+  options.guesser = std::make_shared<DraftModel>(other, 1);
+  std::map<std::pair<TokenId, TokenId>, double> counts;
+  for (int seed = 0; seed < kSeeds; ++seed) {
+    options.sampling.seed = uint64_t(seed);
+    const Ids pair = model.generate_ids(prompt, options).tokens;
+    counts[{pair.at(0), pair.at(1)}] += 1;
+  }
+  // The most likely tokens behind a text with their probabilities among themselves.
+  const auto likely = [&](const Ids& text) {
+    Decoder& d = model.decoder();
+    d.truncate(0);
+    const auto logits = d.feed(text).as<const float>();
+    std::vector<std::pair<double, TokenId>> all;
+    for (size_t id = 0; id < logits.size(); ++id) all.emplace_back(std::exp(logits[id] / 1.5), TokenId(id));
+    std::sort(all.rbegin(), all.rend());
+    all.resize(kKept);
+    double total = 0;
+    for (const auto& [weight, id] : all) total += weight;
+    for (auto& [weight, id] : all) weight /= total;
+    return all;
+  };
+  double chi_square = 0, seen = 0;
+  for (const auto& [p, first] : likely(prompt)) {
+    Ids text = prompt;
+    text.push_back(first);
+    for (const auto& [q, second] : likely(text)) {
+      const double expected = kSeeds * p * q, count = counts[{first, second}];
+      chi_square += (count - expected) * (count - expected) / expected;
+      seen += count;
+    }
+  }
+  EXPECT_EQ(seen, kSeeds);      // no pair that the filters take out
+  EXPECT_LT(chi_square, 59.6);  // 24 degrees of freedom: exceeded once in 10,000
 }
 
 TEST(Generate, EndTokensCallbackAndContext) {

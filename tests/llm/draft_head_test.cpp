@@ -112,6 +112,9 @@ TEST_P(DraftHeads, ChangeNoToken) {
                      drafted = model.generate_ids(prompt, greedy(24, guesses));
     EXPECT_EQ(drafted.tokens, plain.tokens) << guesses << " guesses";
     EXPECT_LE(drafted.runs, plain.runs);
+    GenerateOptions drawn = greedy(24), both = greedy(24, guesses);
+    drawn.sampling = both.sampling = {.temperature = 0.8, .seed = uint64_t(guesses)};
+    EXPECT_EQ(model.generate_ids(prompt, both).tokens, model.generate_ids(prompt, drawn).tokens);
     // On with the text, part of which is remembered.
     prompt.insert(prompt.end(), plain.tokens.begin(), plain.tokens.begin() + 5);
     prompt.push_back(TokenId(40 + guesses));
