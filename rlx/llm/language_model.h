@@ -44,7 +44,7 @@ struct GenerateOptions {
   int64_t lookup = 0;
   int64_t mtp = 0;                   // the same with as many guesses of the model's own draft head
   std::shared_ptr<Guesser> guesser;  // in place of look-up: a draft model, or anything else that guesses
-  std::shared_ptr<const Adapter> adapter;
+  std::shared_ptr<const Adapter> adapter;  // LoRA beside the weights, for this text alone
 };
 
 struct GeneratedToken {
