@@ -16,6 +16,10 @@ class _Import:
         self.outputs = [name for name, _, _ in graph.outputs]
         self.programs = {}
 
+    def bind(self, given):
+        """Raises where the graph cannot have these sizes."""
+        self.graph.bind_to([(self.weights[n] if n in self.weights else given[n]).shape for n in self.names])
+
     def call(self, given):
         values = [self.weights[n] if n in self.weights else given[n] for n in self.names]
         shapes = [v.shape for v in values]
@@ -36,6 +40,11 @@ class _Import:
         return results
 
 
+def _can_be(shape, dims):
+    """Whether a shape agrees with extents of which those given as texts are open."""
+    return len(shape) == len(dims) and all(isinstance(d, str) or d == s for s, d in zip(shape, dims))
+
+
 class Model:
     """A function of arrays by the names of the model's inputs; returns a dict by the names of its outputs.
 
@@ -51,6 +60,7 @@ class Model:
         self.reason = found if isinstance(found, str) else None
         self._general = None if self.reason else _Import(*found)
         self._special = []
+        self._usual, self._other = set(), set()  # sizes that the graph for all sizes has, and that it has not
         if self._general:
             weights = self._general.weights
             self.inputs = [i for i in self._general.graph.inputs if i[0] not in weights]
@@ -91,7 +101,27 @@ class Model:
         if unknown or missing:
             raise _rlx.Error(f"onnx: missing inputs {missing}, unknown inputs {unknown}; the model has {', '.join(names)}")
         given = {n: v if isinstance(v, _rlx.Tracer) else as_array(v) for n, v in given.items()}
-        return (self._general or self._for(given)).call(given)
+        return self._found(given).call(given)
+
+    def _found(self, given):
+        """The graph for all sizes where it has these: it took sizes to be large enough for slices, and not to be 1 by chance."""
+        shapes = tuple(given[n].shape for n, _, _ in self.inputs)
+        if self._general is None or shapes in self._other:
+            return self._for(given)
+        if shapes not in self._usual:
+            try:
+                self._general.bind(given)
+                self._usual.add(shapes)
+            except _rlx.Error as e:
+                if not all(map(_can_be, shapes, (dims for _, _, dims in self.inputs))):
+                    raise
+                try:
+                    found = self._for(given)
+                except _rlx.Error:
+                    raise e from None
+                self._other.add(shapes)
+                return found
+        return self._general
 
     def _for(self, given):
         """The graph for these sizes and, of the inputs that decide sizes, these contents."""

@@ -124,7 +124,7 @@ bool has_open_sizes(const io::onnx::Model& model) {
   for (const io::onnx::ValueInfo& v : model.graph.inputs) {
     if (!v.type.shape) return true;
     for (const io::onnx::Dimension& d : *v.type.shape) {
-      if (!d.value) return true;
+      if (!d.value || *d.value < 0) return true;
     }
   }
   return false;

@@ -220,7 +220,12 @@ std::optional<Item> follow_squeeze(const Call& c) {
   Sizes out = *c.item(0).sizes;
   if (out.values.size() != 1) return std::nullopt;
   if (c.has(1) && !c.constant(1)) return std::nullopt;
-  out.dims.clear();
+  const auto given = c.ints_of("axes", 1);
+  if (!given) {
+    out.dims.clear();
+  } else {
+    out.dims.resize(out.dims.size() - c.axes(*given, int(out.dims.size())).size());  // all of them are 1
+  }
   return Item(std::move(out));
 }
 

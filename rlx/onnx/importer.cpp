@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "rlx/ir/call.h"
 #include "rlx/ir/interpreter.h"
 #include "rlx/lang/functions.h"
 #include "rlx/lang/operators.h"
@@ -78,7 +79,12 @@ Tensor Importer::tensor_of(const Item& it) {
     if (v.number()) {
       parts.emplace_back(ir::Expr{graph_, graph_->constant(Literal::of<int64_t>({1}, {*v.number()}))});
     } else {
-      parts.push_back(Tensor(ops::dim_value(*graph_, *v.dim())).reshape({1}));
+      // A size is not negative; a number computed from one may be.
+      const auto offset = offset_of(v);
+      Tensor value(ops::dim_value(*graph_, offset ? offset->rest : *v.dim()));
+      if (offset && offset->falls) value = rlx::neg(value);
+      if (offset) value = value + double(offset->number);
+      parts.push_back(value.reshape({1}));
     }
   }
   const Tensor flat = parts.size() == 1 ? parts[0] : rlx::concat(parts, {.axis = 0});
@@ -110,10 +116,10 @@ void Importer::add_initializers(const file::Graph& g, Scope& scope) {
 
 Dim Importer::input_dim(const std::string& input, size_t axis, const file::Dimension& d,
                         const Literal* value) {
-  if (d.value) {
-    if (*d.value < 0) throw invalid("onnx: input '", input, "': axis ", axis, " has size ", *d.value);
-    return Dim(*d.value);
-  }
+  // Some exporters write -1 for a size that is left open.
+  if (d.value && *d.value < -1)
+    throw invalid("onnx: input '", input, "': axis ", axis, " has size ", *d.value);
+  if (d.value && *d.value >= 0) return Dim(*d.value);
   if (fix_sizes_ && value != nullptr && axis < size_t(value->shape().rank()))
     return value->shape().dims()[axis];
   if (!d.symbol.empty()) {
@@ -508,18 +514,34 @@ Imported import_fixing(const file::Model& model, const ImportOptions& options, b
   }
 }
 
+// Throws where the graph cannot have the sizes of the values; what it was made of took symbols to be large enough for slices,
+// and equal where one of them could be 1.
+void check_sizes(const ir::Graph& g, const NamedLiterals& values) {
+  if (!g.has_dynamic_dims()) return;
+  std::vector<Shape> given;
+  for (const ir::NodeId id : g.leaves()) {
+    const ir::Node& leaf = g.node(id);
+    const auto at = values.find(leaf.name);
+    if (at == values.end() && !leaf.shapes[0].num_elements().is_static()) return;
+    given.push_back(at == values.end() ? leaf.shapes[0] : at->second.shape());
+  }
+  g.bind(ir::solve_sizes(g, given));
+}
+
 }  // namespace
 
 Imported import_model(const file::Model& model, const ImportOptions& options) {
   try {
-    return import_fixing(model, options, false);
+    Imported out = import_fixing(model, options, false);
+    check_sizes(out.program.graph, options.values);
+    return out;
   } catch (const Error&) {
     // With sizes known, less has to be expressed.
     const bool symbolic =
         std::any_of(model.graph.inputs.begin(), model.graph.inputs.end(), [&](const file::ValueInfo& v) {
           return options.values.contains(v.name) && v.type.shape &&
                  std::any_of(v.type.shape->begin(), v.type.shape->end(),
-                             [](const file::Dimension& d) { return !d.value; });
+                             [](const file::Dimension& d) { return !d.value || *d.value < 0; });
         });
     if (!symbolic) throw;
   }

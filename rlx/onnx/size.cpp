@@ -17,6 +17,19 @@ std::optional<Size> made(Make make) {
   }
 }
 
+// The constant at the end of an expression's text and its sign; constants come last there.
+int64_t last_constant(const std::string& text) {
+  const size_t sign = text.find_last_of("+-");
+  if (sign == std::string::npos || sign == 0 || text.size() - sign > 16 ||
+      text.find_first_not_of("0123456789", sign + 1) != std::string::npos)
+    return 0;
+  return std::stoll(text.substr(sign));
+}
+
+bool has_minus(Dim d) { return cat(d).find('-') != std::string::npos; }
+
+bool may_be_negative(const Size& a) { return a.number() ? *a.number() < 0 : offset_of(a).has_value(); }
+
 bool fits(const Size& a) { return a.dim().has_value() && !a.dim()->is_inferred(); }
 
 }  // namespace
@@ -39,6 +52,29 @@ std::optional<Dim> Size::dim() const {
   const int64_t n = std::get<int64_t>(value_);
   if (n < -1) return std::nullopt;
   return n == -1 ? Dim::inferred() : Dim(n);
+}
+
+std::optional<Offset> offset_of(const Size& a) {
+  if (a.is_number() || !has_minus(*a.dim())) return std::nullopt;
+  const Dim d = *a.dim();
+  const int64_t constant = last_constant(cat(d));
+  try {
+    if (constant >= 0) {
+      const Dim rest = Dim(constant) - d;
+      return has_minus(rest) ? std::nullopt : std::optional(Offset{constant, rest, true});
+    }
+    const Dim rest = d + Dim(-constant);
+    if (has_minus(rest)) return std::nullopt;
+    std::vector<std::string> names;
+    collect_symbols(rest, names);
+    DimBinding ones;
+    for (const std::string& name : names) ones.set(name, 1);
+    const Dim least = bind(rest, ones);
+    return least.is_static() && least.value() >= -constant ? std::nullopt
+                                                           : std::optional(Offset{constant, rest, false});
+  } catch (const Error&) {
+    return std::nullopt;
+  }
 }
 
 std::optional<Size> plus(const Size& a, const Size& b) {
@@ -78,6 +114,12 @@ std::optional<Size> remainder(const Size& a, const Size& b) {
 std::optional<Size> larger(const Size& a, const Size& b) {
   if (const auto known = less(a, b)) return *known ? b : a;
   if (!fits(a) || !fits(b)) return std::nullopt;
+  if (a.number() && !b.number()) return larger(b, a);
+  if (const auto o = offset_of(a); o && b.number()) {
+    if (!o->falls) return made([&] { return max(o->rest, *b.dim() + Dim(-o->number)) - Dim(-o->number); });
+    if (o->number >= *b.number())
+      return made([&] { return Dim(o->number) - min(o->rest, Dim(o->number - *b.number())); });
+  }
   return made([&] { return max(*a.dim(), *b.dim()); });
 }
 
@@ -89,16 +131,18 @@ std::optional<Size> smaller(const Size& a, const Size& b) {
 
 std::optional<bool> equal(const Size& a, const Size& b) {
   if (a.number() && b.number()) return *a.number() == *b.number();
-  // A size is not negative, whatever its symbols are.
-  if ((a.number() && *a.number() < 0) || (b.number() && *b.number() < 0)) return false;
+  if ((a.number() && *a.number() < 0) || (b.number() && *b.number() < 0)) {
+    if (may_be_negative(a) && may_be_negative(b)) return std::nullopt;
+    return false;
+  }
   return decide_equal(*a.dim(), *b.dim());
 }
 
 std::optional<bool> less(const Size& a, const Size& b) {
   if (a.number() && b.number()) return *a.number() < *b.number();
   if (a == b) return false;
-  if (a.number() && *a.number() < 0) return true;
-  if (b.number() && *b.number() <= 0) return false;
+  if (a.number() && *a.number() < 0) return may_be_negative(b) ? std::nullopt : std::optional(true);
+  if (b.number() && *b.number() <= 0) return may_be_negative(a) ? std::nullopt : std::optional(false);
   if (!fits(a) || !fits(b)) return std::nullopt;
   // a - b is decided where it is a number.
   if (const auto d = minus(a, b); d && d->number()) return *d->number() < 0;

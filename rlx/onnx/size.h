@@ -31,6 +31,15 @@ class Size {
   std::variant<int64_t, Dim> value_;
 };
 
+/// An expression as a number and a size that is added to it or, where it `falls`, taken from it.
+struct Offset {
+  int64_t number = 0;
+  Dim rest;
+  bool falls = false;
+};
+/// For expressions that are negative at some sizes, as n - 5 and 1 - n are; differences of symbols are taken to be sizes.
+std::optional<Offset> offset_of(const Size&);
+
 /// Nothing where the result has no expression.
 std::optional<Size> plus(const Size& a, const Size& b);
 std::optional<Size> minus(const Size& a, const Size& b);

@@ -95,5 +95,64 @@ TEST(OnnxOpenSizes, ACountThatIsRoundedUpReachesBeyondThePadding) {
   EXPECT_EQ(y.to_reals(), (std::vector<double>{1.5, 3, 5, 6}));
 }
 
+// What a model computes from the size n of x, at n = 7, 5 and 3.
+std::vector<Ints> computed_from_size(const std::vector<Message>& nodes, ElementType type = ElementType::i64) {
+  std::vector<Message> all{node("Shape", {"x"}, {"s"}), node("Gather", {"s", "zero"}, {"n"}),
+                           node("Sub", {"n", "five"}, {"d"}), node("Sub", {"one", "n"}, {"f"})};
+  all.insert(all.end(), nodes.begin(), nodes.end());
+  const Message g = graph(all, {value("x", {"n", "2"})}, {value("y", {}, type)},
+                          {ints("zero", {}, {0}), ints("one", {}, {1}), ints("five", {}, {5})});
+  const Program p = imported(model(g));
+  std::vector<Ints> out;
+  for (const int64_t n : {7, 5, 3})
+    out.push_back(p.interpret({{"x", Literal::zeros(Shape(DType::f32, {n, 2}))}}).at("y").to_integers());
+  return out;
+}
+
+TEST(OnnxOpenSizes, NumbersComputedFromSizesMayBeNegative) {
+  using Sets = std::vector<Ints>;
+  EXPECT_EQ(computed_from_size({node("Identity", {"d"}, {"y"})}), (Sets{{2}, {0}, {-2}}));
+  EXPECT_EQ(computed_from_size({node("Identity", {"f"}, {"y"})}), (Sets{{-6}, {-4}, {-2}}));
+  EXPECT_EQ(computed_from_size({node("Max", {"d", "zero"}, {"y"})}), (Sets{{2}, {0}, {0}}));
+  EXPECT_EQ(computed_from_size({node("Max", {"zero", "f"}, {"y"})}), (Sets{{0}, {0}, {0}}));
+  EXPECT_EQ(computed_from_size({node("Less", {"d", "zero"}, {"y"})}, ElementType::bool_),
+            (Sets{{0}, {0}, {1}}));
+  EXPECT_EQ(
+      computed_from_size({node("Less", {"d", "zero"}, {"c"}), node("Where", {"c", "one", "five"}, {"y"})}),
+      (Sets{{5}, {5}, {1}}));
+}
+
+TEST(OnnxOpenSizes, AScalarUnderSeveralAxesLosesOne) {
+  const Message g = graph({node("Shape", {"x"}, {"s"}), node("Gather", {"s", "zero"}, {"n"}),
+                           node("Unsqueeze", {"n", "both"}, {"u"}), node("Squeeze", {"u", "first"}, {"y"})},
+                          {value("x", {"n", "2"})}, {value("y", {"1"}, ElementType::i64)},
+                          {ints("zero", {}, {0}), ints("both", {2}, {0, 1}), ints("first", {1}, {0})});
+  const Literal y = imported(model(g)).interpret({{"x", Literal::zeros(Shape(DType::f32, {3, 2}))}}).at("y");
+  EXPECT_EQ(cat(y), "i64[1]{3}");
+}
+
+// With values given, the graph is one that has their sizes: a slice may be cut, and a symbol may be 1 by chance.
+TEST(OnnxOpenSizes, GivenValuesHaveSizesThatTheGraphForAllSizesHasNot) {
+  const Message g = graph(
+      {node("Slice", {"x", "three", "end", "zero"}, {"part"}), node("Add", {"x", "z"}, {"sum"})},
+      {value("x", {"n", "2"}), value("z", {"m", "2"})}, {value("part", {"a", "2"}), value("sum", {"b", "2"})},
+      {ints("three", {1}, {3}), ints("end", {1}, {1000}), ints("zero", {1}, {0})});
+  const auto owner = std::make_shared<std::string>(model(g));
+  const io::onnx::Model m = io::onnx::parse_model(std::as_bytes(std::span(*owner)), owner, "m.onnx");
+  const NamedLiterals given{{"x", Literal::of<float>({2, 2}, {1, 2, 3, 4})},
+                            {"z", Literal::of<float>({1, 2}, {5, 6})}};
+  const auto out = onnx::import_model(m, {.values = given}).program.interpret(given);
+  EXPECT_EQ(cat(out.at("part").shape()), "f32[0,2]");
+  EXPECT_EQ(out.at("sum").to_reals(), (std::vector<double>{6, 8, 8, 10}));
+}
+
+TEST(OnnxOpenSizes, MinusOneIsASizeLeftOpen) {
+  const Message g = graph({node("Neg", {"x"}, {"y"})}, {value("x", {"-1", "2"})}, {value("y", {"n", "2"})});
+  const Literal y = imported(model(g)).interpret({{"x", Literal::of<float>({1, 2}, {1, 2})}}).at("y");
+  EXPECT_EQ(y.to_reals(), (std::vector<double>{-1, -2}));
+  const Message worse = graph({node("Neg", {"x"}, {"y"})}, {value("x", {"-2"})}, {value("y", {"n"})});
+  EXPECT_THROW(imported(model(worse)), Error);
+}
+
 }  // namespace
 }  // namespace rlx
