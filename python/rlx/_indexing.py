@@ -62,6 +62,8 @@ def getitem(x, key):
 
 
 def _inside(k, size):
+    if isinstance(size, str):  # an open size; running the graph checks that it is large enough
+        return k if k >= 0 else f"{size}{k}"
     if not -size <= k < size:
         raise IndexError(f"index {k} of an axis of size {size}")
     return k % size
@@ -114,6 +116,12 @@ def _with_arrays(x, parts):
 
 def _wrapped(k, size):
     """Negative positions count from the end."""
+    if isinstance(size, str):
+        if isinstance(k, int) and k >= 0:
+            return number(k, "i32")
+        if isinstance(k, _rlx.Array) and (not k.size or _numpy().asarray(k).min() >= 0):
+            return k
+        raise _rlx.Error(f"index: positions of an axis of open size '{size}' must be known and not negative; use rlx.ops.gather")
     if isinstance(k, int):
         return number(_inside(k, size), "i32")
     if isinstance(k, _rlx.Array) and size < 2**31:
@@ -126,8 +134,27 @@ def _wrapped(k, size):
     return ops.where(ops.compare(k, number(0, k.dtype), kind="lt"), ops.add(k, number(size, k.dtype)), k)
 
 
+def _open_slice(x, axis, k, size):
+    """A slice of an axis whose size is a text; places are numbers, or the size and a number."""
+    start, stop, step = k.start, k.stop, 1 if k.step is None else k.step
+    if (start, stop) == (None, None) and step in (1, -1):
+        return x if step == 1 else ops.flip(x, axes=(axis,))
+    if step != 1:
+        raise _rlx.Error(f"index: a step of {step} along an axis of open size '{size}'; take a slice without one")
+    low, high = (0 if start is None else start), (size if stop is None else stop)
+    from_end, to_end = start is not None and start < 0, stop is None or stop < 0
+    if from_end and not to_end:
+        raise _rlx.Error(f"index: {start}:{stop} of an axis of open size '{size}' has no size of its own; count both from one end")
+    offset = (0 if stop is None else high) - low
+    if from_end == to_end:
+        return ops.narrow(x, axis=axis, start=_inside(low, size), len=max(0, offset))
+    return ops.narrow(x, axis=axis, start=low, len=f"{size}{offset:+d}")
+
+
 def _slice(x, axis, k):
     size = x.shape[axis]
+    if isinstance(size, str):
+        return _open_slice(x, axis, k, size)
     start, stop, step = k.indices(size)
     if (start, stop, step) == (0, size, 1):
         return x

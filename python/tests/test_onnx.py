@@ -51,6 +51,28 @@ class Save(unittest.TestCase):
             x = rlx.random.normal(rlx.random.key(rows), (rows, 4))
             self.agree({"x": x}, mlp(p, x))
 
+    def test_sizes_that_the_graph_for_all_sizes_has_not(self):
+        rlx.onnx.save(self.path, lambda x: x[3:] * 2.0, rlx.onnx.Input("f32", ("n",)))
+        model = rlx.onnx.load(self.path)
+        self.assertEqual(model(rnp.ones((5,)))["y"].tolist(), [2.0, 2.0])
+        self.assertEqual(model(rnp.ones((2,)))["y"].shape, (0,))
+        with self.assertRaisesRegex(rlx.Error, r"'x' is f32\[n\]"):
+            model(rnp.ones((2, 2)))
+
+    def test_parts_of_an_axis_of_open_size(self):
+        cases = {"rows": lambda x: x[:, 1:3], "one": lambda x: x[1], "last": lambda x: x[-1, :], "inner": lambda x: x[1:-1],
+                 "end": lambda x: x[-2:], "front": lambda x: x[:2], "most": lambda x: x[:-1], "ends": lambda x: x[-3:-1],
+                 "turned": lambda x: x[::-1], "new": lambda x: x[:, None, 0], "rest": lambda x: x[..., ::2],
+                 "picked": lambda x: x[np.array([1, 0])]}
+        for name, part in cases.items():
+            with self.subTest(name):
+                rlx.onnx.save(self.path, lambda x: part(x) * 2.0, rlx.onnx.Input("f32", ("n", 4)))
+                for rows in (3, 5):
+                    x = rlx.random.normal(rlx.random.key(rows), (rows, 4))
+                    self.agree({"x": x}, part(x) * 2.0)
+        with self.assertRaisesRegex(rlx.Error, "a step of 2 along an axis of open size 'n'"):
+            rlx.onnx.save(self.path, lambda x: x[::2] * 2.0, rlx.onnx.Input("f32", ("n", 4)))
+
     def test_a_gradient(self):
         p, x = params(), rlx.random.normal(rlx.random.key(9), (3, 4))
         slope = rlx.grad(lambda x: rnp.sum(mlp(p, x) ** 2.0))
