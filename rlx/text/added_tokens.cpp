@@ -83,6 +83,7 @@ void AddedTokens::split(std::string_view text, bool after, bool special, std::ve
         if (!(classes[c.code] & kSpace)) break;
         begin -= c.length;
       }
+      begin = std::max(begin, done);  // spaces that the token before took are gone
     }
     if (token.right_strip) {
       while (end < text.size()) {
@@ -92,6 +93,7 @@ void AddedTokens::split(std::string_view text, bool after, bool special, std::ve
       }
     }
     // Spaces taken here may hold further tokens, which count too: the search goes on behind the token itself.
+    if (begin >= end) continue;
     if (done < begin) parts.push_back({{uint32_t(done), uint32_t(begin)}, -1});
     parts.push_back({{uint32_t(begin), uint32_t(end)}, token.id});
     done = end;

@@ -73,15 +73,16 @@ Decoder metaspace_from_config(const Fields& f) {
 Decoder replace_from_config(const Fields& f) {
   const Fields pattern = f.object("pattern");
   const std::string content = f.string("content");
-  if (pattern.find("String")) {
+  if (pattern.find("String") && !pattern.string("String").empty()) {
     return {each([content, from = pattern.string("String")](std::string& token, bool) {
       replace_all(token, from, content);
     })};
   }
-  const auto regex = std::make_shared<Regex>(pattern.string("Regex"));
+  const auto regex =
+      std::make_shared<Regex>(pattern.find("String") ? std::string() : pattern.string("Regex"));
   return {each([content, regex](std::string& token, bool) {
     std::vector<Range> matches;
-    regex->find_all(token, {0, uint32_t(token.size())}, matches);
+    regex->find_all(token, {0, uint32_t(token.size())}, matches, Regex::Empty::kept);
     std::string out;
     size_t kept = 0;
     const size_t limit = growth_limit(token.size());

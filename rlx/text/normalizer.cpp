@@ -124,7 +124,7 @@ class Replace final : public Normalizer {
     const std::string_view view = text.view();
     std::vector<Range> matches;
     if (regex_) {
-      regex_->find_all(view, {0, uint32_t(view.size())}, matches);
+      regex_->find_all(view, {0, uint32_t(view.size())}, matches, Regex::Empty::kept);
     } else if (!literal_.empty()) {
       for (size_t at = view.find(literal_); at != view.npos; at = view.find(literal_, at + literal_.size()))
         matches.push_back({uint32_t(at), uint32_t(at + literal_.size())});
@@ -134,11 +134,16 @@ class Replace final : public Normalizer {
     size_t kept = 0;
     for (const Range m : matches) {
       if (kept < m.begin) writer.keep(kept, m.begin);
+      kept = m.end;
+      if (m.begin == m.end) {
+        m.begin < view.size() ? writer.insert_before(m.begin, content_)
+                              : writer.replace(m.begin, m.end, content_);
+        continue;
+      }
       // The reference gives the new text the place of the last character of the match.
       size_t last = m.begin;
       for (size_t i = m.begin; i < m.end; i += decode_utf8(view, i).length) last = i;
       writer.replace(last, m.end, content_);
-      kept = m.end;
     }
     if (kept < view.size()) writer.keep(kept, view.size());
     writer.finish();
@@ -315,7 +320,12 @@ class ByteLevel final : public Normalizer {
 NormalizerPtr replace_from_config(const Fields& f) {
   const Fields pattern = f.object("pattern");
   std::string content = f.string("content");
-  if (pattern.find("String")) return std::make_unique<Replace>(pattern.string("String"), std::move(content));
+  if (pattern.find("String")) {
+    std::string literal = pattern.string("String");
+    if (literal.empty())
+      return std::make_unique<Replace>(Regex(""), std::move(content));  // matches everywhere
+    return std::make_unique<Replace>(std::move(literal), std::move(content));
+  }
   return std::make_unique<Replace>(Regex(pattern.string("Regex")), std::move(content));
 }
 

@@ -231,10 +231,10 @@ class Metaspace final : public PreTokenizer {
       : mark_(std::move(mark)), scheme_(scheme), split_(split) {}
 
   void apply(Pieces& pieces) const override {
-    const bool at_input_start = pieces.text.at_input_start();
+    const bool has_input_start = pieces.text.has_input_start();
     rewrite_words(pieces, [&](Rewriter& writer, Range word) {
       const std::string_view text = writer.view().substr(0, word.end);
-      const bool at_start = at_input_start && word.begin == 0;
+      const bool at_start = has_input_start && word.begin == 0;
       const bool has_mark = text[word.begin] == ' ' || text.substr(word.begin).starts_with(mark_);
       const bool wanted = scheme_ == PrependScheme::always || (scheme_ == PrependScheme::first && at_start);
       if (wanted && !has_mark) writer.insert_before(word.begin, mark_);

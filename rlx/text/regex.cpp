@@ -114,7 +114,8 @@ void Regex::find_in_valid(std::string_view text, uint32_t base, std::vector<Rang
                        state.context);
   };
   size_t at = 0;
-  while (at < length) {
+  // An empty match may stand at the end too.
+  while (at < length || (at == length && empty == Empty::kept && length > 0)) {
     int rc = match(at, 0);
     // Machine code has a stack of fixed size; the interpreter keeps its state on the heap.
     if (rc == PCRE2_ERROR_JIT_STACKLIMIT) rc = match(at, PCRE2_NO_JIT);

@@ -33,7 +33,7 @@ void TrackedText::reset(std::string_view source, uint32_t offset, bool track) {
   source_ = source;
   offset_ = offset;
   track_ = track;
-  rewritten_ = later_slice_ = false;
+  rewritten_ = later_slice_ = front_lost_ = false;
   origins_.clear();
 }
 
@@ -97,6 +97,7 @@ void Rewriter::finish() {
   text_.buffer_.swap(out_);
   text_.origins_.swap(origins_);
   text_.rewritten_ = true;
+  text_.front_lost_ |= front_lost_;
 }
 
 }  // namespace rlx::text

@@ -23,6 +23,8 @@ class TrackedText {
   bool tracked() const { return track_; }
   /// Whether this text begins where the whole input does.
   bool at_input_start() const { return offset_ == 0 && !later_slice_; }
+  /// Whether its first byte stands for the first of the whole input too: nothing in front of it was taken away.
+  bool has_input_start() const { return offset_ == 0 && !front_lost_; }
   /// A part of view() as a text of its own, with the same origins.
   TrackedText slice(Range part) const;
 
@@ -35,7 +37,7 @@ class TrackedText {
   std::string buffer_;
   std::vector<Range> origins_;  // one per byte of view(), when tracked and rewritten; relative to source_
   uint32_t offset_ = 0;
-  bool track_ = false, rewritten_ = false, later_slice_ = false;
+  bool track_ = false, rewritten_ = false, later_slice_ = false, front_lost_ = false;
 };
 
 /// Writes the next form of a text from left to right; the text changes when finish() is called. A form beyond
@@ -53,17 +55,20 @@ class Rewriter {
 
   /// Copies bytes of the present form.
   void keep(size_t begin, size_t end) {
+    note_front(begin, end - begin);
     out_.append(view_.substr(begin, end - begin));
     if (text_.track_) track_kept(begin, end);
   }
   /// `content` stands for the bytes [begin, end) of the present form.
   void replace(size_t begin, size_t end, std::string_view content) {
+    note_front(begin, content.size());
     out_.append(content);
     if (out_.size() > limit_) too_large();
     if (text_.track_) track_replaced(begin, end);
   }
   /// For writers that append to out() themselves: the bytes added since the last call stand for [begin, end).
   void wrote(size_t begin, size_t end) {
+    if (!written_) note_front(begin, out_.size());
     if (out_.size() > limit_) too_large();
     if (text_.track_) track_replaced(begin, end);
   }
@@ -76,6 +81,12 @@ class Rewriter {
 
  private:
   [[noreturn]] void too_large() const;
+  // The first bytes written tell what became of the front.
+  void note_front(size_t begin, size_t bytes) {
+    if (written_ || bytes == 0) return;
+    written_ = true;
+    front_lost_ |= begin > 0;
+  }
   Range source_range(size_t begin, size_t end) const;
   void track_kept(size_t begin, size_t end);
   void track_replaced(size_t begin, size_t end);
@@ -85,6 +96,7 @@ class Rewriter {
   size_t limit_;
   std::string out_;
   std::vector<Range> origins_;
+  bool written_ = false, front_lost_ = false;
 };
 
 }  // namespace rlx::text

@@ -97,6 +97,28 @@ TEST(Tokenizer, tokens_in_spaces_that_another_takes_are_found) {
   EXPECT_EQ(ids(t, "a    a"), (Ids{0, 2, 2, 0}));
 }
 
+// A token that takes the spaces on both sides finds none left behind itself, and is no token of nothing.
+TEST(Tokenizer, a_token_in_spaces_that_another_took_from_both_sides_is_gone) {
+  const Tokenizer t = Tokenizer::from_json(
+      R"({"added_tokens":[{"id":2,"content":"\n","lstrip":true,"rstrip":true,"normalized":false}],
+          "model":{"type":"BPE","vocab":{"a":0," ":1},"merges":[]}})");
+  EXPECT_EQ(ids(t, "a\n\na"), (Ids{0, 2, 0}));
+  EXPECT_EQ(ids(t, "a \n \n\n a"), (Ids{0, 2, 0}));
+  EXPECT_EQ(ids(t, "a\na\n"), (Ids{0, 2, 0, 2}));
+}
+
+// Where a normaliser took the front of the text away, what is left is not its start.
+TEST(Tokenizer, the_first_mark_stands_before_the_first_character_of_the_text_alone) {
+  const Tokenizer t = Tokenizer::from_json(
+      R"({"normalizer":{"type":"Strip","strip_left":true,"strip_right":true},
+          "pre_tokenizer":{"type":"Metaspace","replacement":"▁","prepend_scheme":"first","split":true},
+          "model":{"type":"BPE","vocab":{"a":0,"▁":1},"merges":[]}})");
+  for (const bool offsets : {false, true}) {
+    EXPECT_EQ(t.encode("a a ", {.offsets = offsets}).ids, (Ids{1, 0, 1, 0}));
+    EXPECT_EQ(t.encode(" a a", {.offsets = offsets}).ids, (Ids{0, 1, 0}));
+  }
+}
+
 // Of the numbers that are no digits, \w of Oniguruma has those of Latin-1: a word is "½x½", and "①" is none.
 TEST(Tokenizer, words_of_patterns_are_those_of_oniguruma) {
   const Tokenizer t = Tokenizer::from_json(
