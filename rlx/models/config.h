@@ -28,7 +28,9 @@ struct Rope {
   enum class Kind : uint8_t { none, plain, linear, dynamic, yarn, llama3, longrope };
   Kind kind = Kind::none;
   double theta = 10000;
-  int64_t lanes = 0;         // of a head that turn
+  int64_t lanes = 0;  // of a head that turn
+  int64_t spread =
+      0;  // lanes that frequencies are spread over, where that is an odd number; 0: all that turn
   bool interleaved = false;  // pairs are neighbours, not halves
   bool reordered = false;    // GGUF: rows of q and k were put in order for that
   double factor = 1;

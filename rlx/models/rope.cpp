@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <utility>
 
 #include "rlx/lang/operators.h"
 #include "rlx/lang/trace.h"
@@ -50,18 +51,26 @@ struct RopeFields {
   }
 };
 
-// The object that holds the scaling: rope_parameters, of one layer type where there are several, or rope_scaling.
+// The object that holds the scaling: rope_scaling where it says something, as transformers has it; else rope_parameters, of one layer
+// type where there are several.
 std::optional<JsonView> rope_object(ConfigSource& s, std::string_view layer_type) {
   auto object = s.object("rope_parameters");
   if (object && !layer_type.empty() && object->find(layer_type)) object = object->find(layer_type);
   const auto scaling = s.object("rope_scaling");
-  if (!object || (scaling && !object->find("rope_type"))) return scaling;
-  return object;
+  const bool own = object && !layer_type.empty() && object->find("rope_type");
+  return scaling && scaling->size() > 0 && !own ? scaling : object;
+}
+
+// By how much a text is longer than the model was made for, where the configuration leaves it to the lengths.
+double stretch(const Config& c, const Rope& r) {
+  if (c.max_positions <= 0 || r.original_positions <= 0) return 1;
+  return double(c.max_positions) / double(r.original_positions);
 }
 
 void read_yarn(RopeFields& f, Rope& r) {
-  r.beta_fast = f.real("beta_fast").value_or(32);
-  r.beta_slow = f.real("beta_slow").value_or(1);
+  // A beta of 0 says nothing.
+  if (const double v = f.real("beta_fast").value_or(0); v != 0) r.beta_fast = v;
+  if (const double v = f.real("beta_slow").value_or(0); v != 0) r.beta_slow = v;
   f.used.push_back("truncate");
   if (const auto v = f.object.find("truncate")) r.truncate = v->boolean();
   const auto mscale = f.real("mscale"), all = f.real("mscale_all_dim"), given = f.real("attention_factor");
@@ -71,7 +80,7 @@ void read_yarn(RopeFields& f, Rope& r) {
                     : yarn_magnitude(r.factor);
 }
 
-void read_longrope(ConfigSource& s, RopeFields& f, const Config& c, Rope& r) {
+void read_longrope(ConfigSource& s, RopeFields& f, Rope& r) {
   r.short_factors = f.reals("short_factor");
   r.long_factors = f.reals("long_factor");
   for (const auto* list : {&r.short_factors, &r.long_factors}) {
@@ -79,8 +88,6 @@ void read_longrope(ConfigSource& s, RopeFields& f, const Config& c, Rope& r) {
       throw invalid(s.where(), "longrope has ", list->size(), " factors for ", r.lanes / 2,
                     " pairs of lanes");
   }
-  if (c.max_positions > r.original_positions && r.original_positions > 0 && r.factor == 1)
-    r.factor = double(c.max_positions) / double(r.original_positions);
   const auto given = f.real("attention_factor");
   r.magnitude = given           ? *given
                 : r.factor <= 1 ? 1
@@ -100,10 +107,13 @@ void read_json(ConfigSource& s, const Config& c, std::string_view layer_type, Ro
   if (!kind) kind = object->find("type");
   if (kind) r.kind = kind_named(s, kind->string());
   const auto own = f.real("original_max_position_embeddings");
-  r.original_positions = own ? int64_t(*own) : original.value_or(c.max_positions);
-  if (r.kind != Rope::Kind::plain) r.factor = f.real("factor").value_or(1);
+  // The length beside the object goes before the one inside of it; what grows with the text does so from the longest on.
+  r.original_positions = original ? *original : own ? int64_t(*own) : c.max_positions;
+  if (r.kind == Rope::Kind::dynamic) r.original_positions = c.max_positions;
+  const bool by_lengths = r.kind == Rope::Kind::yarn || r.kind == Rope::Kind::longrope;
+  if (r.kind != Rope::Kind::plain) r.factor = f.real("factor").value_or(by_lengths ? stretch(c, r) : 1);
   if (r.kind == Rope::Kind::yarn) read_yarn(f, r);
-  if (r.kind == Rope::Kind::longrope) read_longrope(s, f, c, r);
+  if (r.kind == Rope::Kind::longrope) read_longrope(s, f, r);
   if (r.kind == Rope::Kind::llama3) {
     r.low_frequency_factor = f.real("low_freq_factor").value_or(1);
     r.high_frequency_factor = f.real("high_freq_factor").value_or(4);
@@ -154,6 +164,8 @@ void read_gguf(ConfigSource& s, const Config& c, Rope& r) {
   }
 }
 
+double spread_of(const Rope& r) { return double(r.spread > 0 ? r.spread : r.lanes); }
+
 // How far each pair lies between stretched (0) and kept (1) frequencies.
 std::vector<double> yarn_kept(const Rope& r) {
   const auto lane_of = [&](double rotations) {
@@ -187,7 +199,7 @@ Tensor constant_row(const Tensor& like, const std::vector<double>& v) {
 // theta grows with the text once that is longer than the model was made for:
 // theta' = theta (factor max(length, n) / n - factor + 1)^(d / (d - 2)), frequency i = theta'^(-2i/d).
 Tensor dynamic_frequencies(const Rope& r, const Tensor& length) {
-  const double n = double(r.original_positions), d = double(r.lanes);
+  const double n = double(r.original_positions), d = spread_of(r);
   const Tensor longer = length.cast(DType::f32).max(n);
   const Tensor growth = (longer * (r.factor / n) - (r.factor - 1)).log() * (d / (d - 2));
   std::vector<double> exponents;
@@ -222,13 +234,18 @@ double partial_rotary_factor(ConfigSource& s, std::string_view layer_type) {
 Rope read_rope(ConfigSource& s, const Config& c, int64_t lanes, std::string_view layer_type) {
   if (s.is_gguf()) lanes = s.find_integer({"", "rope.dimension_count"}).value_or(lanes);
   Rope r{.kind = Rope::Kind::plain, .lanes = lanes};
-  if (lanes <= 0 || lanes % 2 != 0)
+  // A part of a head that is odd is as wide as its pairs; the frequencies are those of the odd number.
+  if (lanes > 0 && lanes % 2 != 0 && lanes < c.head_dim && c.latent.kv_rank == 0 && !s.is_gguf())
+    r.spread = std::exchange(r.lanes, lanes + 1);
+  if (r.lanes <= 0 || r.lanes % 2 != 0)
     throw invalid(s.where(), lanes, " lanes of a head turn; a positive even number expected");
   if (s.is_gguf()) {
     read_gguf(s, c, r);
   } else {
     read_json(s, c, layer_type, r);
   }
+  if (r.spread > 0 && r.kind == Rope::Kind::yarn)
+    throw invalid(s.where(), lanes, " lanes of a head turn by yarn; an even number expected");
   return r;
 }
 
@@ -237,7 +254,7 @@ std::vector<double> rope_frequencies(const Rope& r, bool long_text) {
   const std::vector<double> kept = r.kind == Rope::Kind::yarn ? yarn_kept(r) : std::vector<double>();
   std::vector<double> out;
   for (int64_t i = 0; i < r.lanes / 2; ++i) {
-    double f = std::pow(r.theta, -2.0 * double(i) / double(r.lanes));
+    double f = std::pow(r.theta, -2.0 * double(i) / spread_of(r));
     if (!factors.empty()) f /= factors[size_t(i)];
     if (r.kind == Rope::Kind::linear) f /= r.factor;
     if (r.kind == Rope::Kind::llama3) f = llama3_frequency(r, f);
