@@ -86,7 +86,7 @@ void read_latent(ConfigSource& s, Config& c) {
   c.head_dim = c.latent.plain_lanes + c.latent.rope_lanes;
   c.kv_heads = c.heads;
   c.rope = read_rope(s, c, c.latent.rope_lanes);
-  c.rope.interleaved = s.find_flag({"rope_interleave"}).value_or(true);
+  c.rope.interleaved = true;
   c.attention_scale = 1 / std::sqrt(double(c.head_dim));
   if (c.rope.kind == Rope::Kind::yarn) c.attention_scale *= yarn_sharpening(s, c);
 }
@@ -122,6 +122,7 @@ void configure2(ConfigSource& s, Config& c) {
   read_latent(s, c);
   read_experts(s, c);
   s.require_flag({"norm_topk_prob", "expert_weights_norm"}, false);
+  s.require_flag({"rope_interleave"}, true);  // V3's word
   s.require_text({"scoring_func"}, "softmax");
   if (const auto v = s.find_integer({"", "expert_gating_func"}); v && *v != kSoftmaxScores)
     throw invalid(s.where(), "expert_gating_func is ", *v, "; 1 (softmax) or 2 (sigmoid) expected");
@@ -136,6 +137,7 @@ void configure2(ConfigSource& s, Config& c) {
 
 void configure3(ConfigSource& s, Config& c) {
   read_latent(s, c);
+  c.rope.interleaved = s.find_flag({"rope_interleave"}).value_or(true);
   read_experts(s, c);
   s.require_text({"scoring_func"}, "sigmoid");
   s.find_integer({"", "expert_gating_func"});  // sigmoid, or it would be V2

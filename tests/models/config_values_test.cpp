@@ -5,6 +5,7 @@
 #include "rlx/ops/elementwise/activation.h"
 #include "tests/models/folder.h"
 #include "tests/models/tiny.h"
+#include "tests/support/errors.h"
 
 namespace rlx::test {
 namespace {
@@ -63,6 +64,17 @@ TEST(GatedNorm, IsThatOfGroupsSinceTransformers523) {
   const double want[] = {0.92839, -0.43567, 0.43626, 0.70589, 0.0179, -0.87697};  // transformers 5.23.0
   const int64_t last = (ids.shape().dim(1).value() - 1) * got.shape().dim(2).value();
   for (int64_t i = 0; i < 6; ++i) EXPECT_NEAR(got.real_at(last + i), want[i], 2e-4) << i;
+}
+
+// ---- a word of DeepSeek V3 ----
+
+TEST(RopeInterleave, IsNoWordOfDeepseekV2) {
+  RLX_REQUIRE_DATA("checkpoints/deepseek_v2");
+  const Scratch scratch;
+  Folder f("deepseek_v2");
+  f.config.insert(f.config.find('{') + 1, "\"rope_interleave\": false,");
+  const std::string refusal = message_of([&] { models::open_model(f.write(scratch)); });
+  EXPECT_NE(refusal.find("'rope_interleave' is false; only true is understood"), refusal.npos) << refusal;
 }
 
 // ---- routing by groups ----
