@@ -43,7 +43,7 @@ void finish_masked_words(Net& net, const Tensor& hidden, ops::Activation activat
   const Config& c = net.c;
   const Tensor h = net.linear("head_transform", hidden, c.hidden).activation(activation);
   const bool own = net.has("head");
-  const Tensor y = net.linear(own ? "head" : "embed", net.layer_norm("head_norm", h), c.vocab);
+  const Tensor y = net.head_linear(own, net.layer_norm("head_norm", h));
   const bool biased = own && !net.bias("head", c.vocab).is_empty();  // of the name of its weight
   net.output("logits", !biased && net.has("head_bias") ? y + net.weight("head_bias", {c.vocab}) : y);
 }

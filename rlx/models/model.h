@@ -56,10 +56,10 @@ namespace rlx::models {
 struct LinearSite {
   std::string hf, gguf;  // the weight in a folder and in a GGUF file; empty where there is no such name
   int64_t in = 0, out = 0;
-  /// Where rows of x [m, in] have a weight each: the expert of each row, i32 [m], of so many. `hf` then has {e} for its number, and
-  /// `other_hf` are further names that folders have.
+  /// Where rows of x [m, in] have a weight each: the expert of each row, i32 [m], of so many. `hf` then has {e} for its number.
   Tensor expert = {};
   int64_t experts = 0;
+  /// Further names that folders have: of experts, and of a head where the embedding serves as one.
   std::vector<std::string> other_hf = {};
   /// Of a GGUF file: rows (pair, half) of so many lanes each are (half, pair) in a folder. 0: rows are the same.
   int64_t paired_lanes = 0;

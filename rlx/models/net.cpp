@@ -233,12 +233,28 @@ Tensor Net::packed_product(const io::TensorView& tensor, const Tensor& x) {
   return dequant_matmul(x, param(tensor, true), {}, {}, how);
 }
 
+Tensor Net::product(const io::TensorView& tensor, const Tensor& x, int64_t out) {
+  check_dims(tensor, {Dim(out), x.dim(-1)});
+  return is_blocks(tensor) ? packed_product(tensor, x) : x.matmul(plain(tensor).t());
+}
+
 Tensor Net::linear(std::string_view key, const Tensor& x, int64_t out) {
   const Found found = require(key);
-  check_dims(*found.tensor, {Dim(out), x.dim(-1)});
-  const Tensor y =
-      is_blocks(*found.tensor) ? packed_product(*found.tensor, x) : x.matmul(plain(*found.tensor).t());
+  const Tensor y = product(*found.tensor, x, out);
   return with_bias(key, hook(site_of(key, found, x.dim(-1).value(), out), x, y), out);
+}
+
+Tensor Net::head_linear(bool own, const Tensor& x) {
+  if (own) return linear("head", x, c.vocab);
+  const Found found = require("embed");
+  LinearSite site = site_of("embed", found, x.dim(-1).value(), c.vocab);
+  site.other_hf = {find("head").hf};
+  return hook(site, x, product(*found.tensor, x, c.vocab));
+}
+
+Tensor Net::adapt(std::string_view key, const Tensor& x, const Tensor& y) const {
+  if (!options.linear) return y;
+  return options.linear(site_of(key, find(key), x.dim(-1).value(), y.dim(-1).value()), x, y);
 }
 
 Tensor Net::linear_transposed(std::string_view key, const Tensor& x, int64_t out) {
@@ -357,8 +373,11 @@ void Net::finish_decoder(const Tensor& hidden) {
   if (options.hidden) output("hidden", hidden);
   if (options.draft_hidden) output("draft_hidden.next", hidden);
   const Tensor x = options.last_only ? hidden.narrow(1, seq - 1, 1) : hidden;
-  const bool own = options.draft && has("draft_head");
-  Tensor y = linear(own ? "draft_head" : c.tied ? "embed" : "head", x, c.vocab);
+  // An embedding model needs no head, and its file may have none.
+  if (options.hidden && !c.tied && !has("head")) return;
+  // A head that is in the file counts, also where the configuration calls it tied: transformers ties equal ones alone.
+  Tensor y = options.draft && has("draft_head") ? linear("draft_head", x, c.vocab)
+                                                : head_linear(!c.tied || has("head"), x);
   if (c.logit_scale != 1) y = y * c.logit_scale;
   if (c.logit_softcap != 0) y = (y / c.logit_softcap).tanh() * c.logit_softcap;
   output("logits", y);
@@ -378,8 +397,9 @@ void Net::refuse_unread() const {
                                               "multi_modal_projector."};
   std::vector<std::string> unread;
   for (const auto& [name, tensor] : tensors_) {
+    // Experts of no width are stored, too.
+    if (std::find(tensor->dims.begin(), tensor->dims.end(), 0) != tensor->dims.end()) continue;
     if (params_.contains(name) || params_.contains(name + ":f32")) continue;
-    if (c.tied && (name == "lm_head.weight" || name == "embed_out.weight")) continue;
     if (is_draft(name)) continue;
     const auto part = [&](std::string_view p) { return name.find(p) != std::string::npos; };
     if (std::any_of(std::begin(kNeverRead), std::end(kNeverRead), part)) continue;

@@ -51,11 +51,15 @@ class Net {
   Tensor bias(std::string_view key, int64_t size);  // empty where the file has none
   /// x [.., in] times the weight [out, in], plus its bias where there is one. Blocks stay packed.
   Tensor linear(std::string_view key, const Tensor& x, int64_t out);
+  /// Logits of words: the product with the head, or with the embedding that serves as one and that adapters call the head, too.
+  Tensor head_linear(bool own, const Tensor& x);
   /// As linear, of a weight stored as [in, out].
   Tensor linear_transposed(std::string_view key, const Tensor& x, int64_t out);
   /// Rows of x [m, in], each times the matrix of its expert: [m, out].
   Tensor expert_linear(std::string_view key, const Tensor& x, const Tensor& expert, int64_t out);
-  /// y, a part of such a product, as an adapter of that part alone changes it.
+  /// y, a product that was computed elsewhere, as an adapter of that weight changes it.
+  Tensor adapt(std::string_view key, const Tensor& x, const Tensor& y) const;
+  /// y, a part of a product of experts, as an adapter of that part alone changes it.
   Tensor adapt_expert(std::string_view key, const Tensor& x, const Tensor& expert, const Tensor& y) const;
   /// A < 0 of a recurrence, f32 with these extents: folders hold ln(-A), GGUF A itself.
   Tensor decay(std::string_view key, const Dims& dims);
@@ -114,6 +118,7 @@ class Net {
   Tensor param(const io::TensorView&, bool packed);
   Tensor plain(const io::TensorView&);
   Tensor packed_product(const io::TensorView&, const Tensor& x);
+  Tensor product(const io::TensorView&, const Tensor& x, int64_t out);
   LinearSite site_of(std::string_view key, const Found&, int64_t in, int64_t out) const;
   LinearSite expert_site(std::string_view key, const Tensor& x, const Tensor& expert, int64_t out) const;
   Tensor expert_product(std::string_view key, const Tensor& x, const Tensor& expert, int64_t out);

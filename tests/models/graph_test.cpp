@@ -7,6 +7,7 @@
 #include "tests/models/session.h"
 #include "tests/models/tiny.h"
 #include "tests/support/compare.h"
+#include "tests/support/errors.h"
 
 namespace rlx::test {
 namespace {
@@ -48,6 +49,28 @@ TEST(Graphs, hidden_states_before_the_head) {
     for (int64_t i = 0; i < 8; ++i) sum += h.real_at(i) * table.real_at(token * 8 + i);
     EXPECT_NEAR(sum, y.real_at(token), 1e-5);
   }
+}
+
+// transformers ties an embedding and a head that the file holds both where they are equal alone.
+TEST(Graphs, a_head_in_the_file_counts_though_it_is_called_tied) {
+  const Scratch first, second;
+  TinyLlama tiny;
+  tiny.tensors.emplace("lm_head.weight", ir::sample_literal("f32[16,8]", 77));
+  const Literal tied = logits_of(models::open_model(tiny.write(first)), kText);
+  tiny.config["tie_word_embeddings"] = "false";
+  expect_close(tied, logits_of(models::open_model(tiny.write(second)), kText), 0);
+}
+
+// As files of embedding models are.
+TEST(Graphs, hidden_states_need_no_head) {
+  const Scratch first, second;
+  TinyLlama tiny;
+  const Literal want = logits_of(models::open_model(tiny.write(first)), kText, {.hidden = true}, "hidden");
+  tiny.config["tie_word_embeddings"] = "false";
+  const models::Model model = models::open_model(tiny.write(second));
+  expect_close(logits_of(model, kText, {.hidden = true}, "hidden"), want, 0);
+  const std::string refusal = message_of([&] { model.graph(); });
+  EXPECT_NE(refusal.find("has no tensor 'lm_head.weight'"), refusal.npos) << refusal;
 }
 
 TEST(Graphs, a_hook_at_every_product) {

@@ -91,6 +91,10 @@ TEST(Refusals, tensors_that_are_missing_or_left_over) {
   TinyLlama more;
   more.tensors.emplace("model.layers.0.self_attn.sinks", Literal::zeros(Shape(DType::f32, {2})));
   expect_refused(more, "1 tensors have no place in architecture 'llama': model.layers.0.self_attn.sinks");
+  TinyLlama empty;  // experts of no width
+  empty.tensors.emplace("model.layers.0.mlp.shared_experts.up_proj.weight",
+                        Literal::zeros(Shape(DType::f32, {0, 8})));
+  EXPECT_EQ(refusal(empty), "no error");
 }
 
 TEST(Refusals, graphs_that_cannot_be) {
