@@ -72,7 +72,7 @@ void build_roberta(Net& net) {
 constexpr std::string_view kBertHf[] = {"bert"}, kBertGguf[] = {"bert"},
                            kRobertaHf[] = {"roberta", "xlm-roberta"}, kBertPrefixes[] = {"", "bert."},
                            kRobertaPrefixes[] = {"", "roberta."},
-                           kUnread[] = {"pooler.", "cls.", "classifier.",
+                           kUnread[] = {"pooler.", "cls.", "classifier.", "qa_outputs.",
                                         "lm_head."};  // heads of other tasks
 
 }  // namespace

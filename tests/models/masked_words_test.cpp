@@ -63,6 +63,21 @@ TEST_P(MaskedWords, AreTheLogits) {
   }
 }
 
+// Of all tasks the encoder is the same.
+TEST(HeadsOfOtherTasks, ArePassedOver) {
+  for (const char* checkpoint : {"bert", "roberta"}) {
+    RLX_REQUIRE_DATA(std::string("checkpoints/") + checkpoint);
+    const Scratch scratch;
+    Folder f(checkpoint);
+    const Literal ids = Literal::of<int32_t>({1, 4}, {5, 9, 11, 6});
+    const Literal want = results_of(f.path, ids).at("last_hidden_state");
+    f.tensors.emplace("qa_outputs.weight",
+                      Literal::zeros(Shape(DType::f32, {2, want.shape().dim(2).value()})));
+    f.tensors.emplace("qa_outputs.bias", Literal::zeros(Shape(DType::f32, {2})));
+    expect_close(results_of(f.write(scratch), ids).at("last_hidden_state"), want, 0);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, MaskedWords,
                          testing::Values(Head{"bert", "embeddings.word_embeddings.weight",
                                               "cls.predictions.transform.dense",
