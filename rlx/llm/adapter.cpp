@@ -113,22 +113,34 @@ double pattern_value(const Json& config, const char* patterns, std::string_view 
 
 namespace {
 
-// The two halves of each part, by the name of what it changes.
+// The two halves of each part, by the name of what it changes, and the weight itself where it is stored with them.
 struct Halves {
-  const io::TensorView *a = nullptr, *b = nullptr;
+  const io::TensorView *a = nullptr, *b = nullptr, *original = nullptr;
 };
 
+// How names of tensors end.
+struct Ends {
+  std::string_view a, b, original = {};
+};
+constexpr Ends kPeftEnds{".lora_A.weight", ".lora_B.weight", ".base_layer.weight"},
+    kGgufEnds{".lora_a", ".lora_b"};
+
 std::map<std::string, Halves> halves_of(const io::ModelFile& file, std::string_view path,
-                                        std::string_view front, std::string_view a_end,
-                                        std::string_view b_end) {
+                                        std::string_view front, const Ends& ends) {
   std::map<std::string, Halves> found;
   for (const io::TensorView& t : file.tensors) {
-    const bool is_a = t.name.ends_with(a_end), is_b = t.name.ends_with(b_end);
-    if ((!is_a && !is_b) || !t.name.starts_with(front))
+    const std::pair<std::string_view, const io::TensorView * Halves::*> kinds[] = {
+        {ends.a, &Halves::a}, {ends.b, &Halves::b}, {ends.original, &Halves::original}};
+    const auto kind = std::find_if(std::begin(kinds), std::end(kinds), [&](const auto& k) {
+      return !k.first.empty() && t.name.ends_with(k.first);
+    });
+    if (t.name.find(".lora_embedding_") != t.name.npos)
+      throw invalid("adapter '", path, "': tensor '", t.name,
+                    "' changes an embedding; only products are supported");
+    if (kind == std::end(kinds) || !t.name.starts_with(front))
       throw invalid("adapter '", path, "': tensor '", t.name, "' is no part of a LoRA adapter");
-    const std::string name =
-        t.name.substr(front.size(), t.name.size() - front.size() - (is_a ? a_end : b_end).size());
-    (is_a ? found[name].a : found[name].b) = &t;
+    const std::string name = t.name.substr(front.size(), t.name.size() - front.size() - kind->first.size());
+    found[name].*kind->second = &t;
   }
   for (const auto& [name, h] : found)
     if (!h.a || !h.b) throw invalid("adapter '", path, "': '", name, "' has one half of a pair only");
@@ -171,7 +183,7 @@ void Adapter::read_gguf(const io::ModelFile& file) {
   if (!type || type->string() != "adapter" || !kind || kind->string() != "lora")
     throw invalid("adapter '", path_, "': general.type adapter and adapter.type lora expected");
   const double alpha = file.gguf->at("adapter.lora.alpha").real();
-  for (const auto& [name, h] : halves_of(file, path_, "", ".lora_a", ".lora_b")) {
+  for (const auto& [name, h] : halves_of(file, path_, "", kGgufEnds)) {
     check_halves(h, name, path_);
     parts_[name] = {as_f32(*h.a), as_f32(*h.b), alpha / double(h.b->dims.back())};
   }
@@ -185,9 +197,9 @@ void Adapter::read_peft(const io::ModelFile& file, const Json& config) {
   std::vector<std::string> parameters;
   if (const auto list = config.find("target_parameters"); list && list->is_array())
     for (const JsonView item : list->items()) parameters.emplace_back(item.string());
-  for (const auto& [module, h] :
-       halves_of(file, path_, "base_model.model.", ".lora_A.weight", ".lora_B.weight")) {
+  for (const auto& [module, h] : halves_of(file, path_, "base_model.model.", kPeftEnds)) {
     check_halves(h, module, path_);
+    if (h.original) originals_.emplace(module + ".weight", *h.original);
     const std::string target =
         is_joined_module(module) ? joined_parameter(module, parameters, path_) : module;
     const double own = pattern_value(config, "alpha_pattern", target, alpha);
@@ -218,6 +230,17 @@ Adapter::Parts::const_iterator Adapter::find(const models::LinearSite& site) con
   for (auto it = site.other_hf.begin(); found == parts_.end() && it != site.other_hf.end(); ++it)
     found = parts_.find(*it);
   return found;
+}
+
+void Adapter::check_original(const std::string& name, const models::LinearSite& site,
+                             const io::ModelFile& model) const {
+  const auto stored = originals_.find(name);
+  if (stored == originals_.end()) return;
+  const auto weight = std::find_if(model.tensors.begin(), model.tensors.end(),
+                                   [&](const io::TensorView& t) { return t.name == site.hf; });
+  if (weight == model.tensors.end() || io::to_f32(*weight) != io::to_f32(stored->second))
+    throw invalid("adapter '", path_, "': its copy of '", name, "' is not the weight of the model '",
+                  model.path, "'; the folder that the adapter was made for is expected");
 }
 
 models::LinearHook Adapter::hook() const {
@@ -274,6 +297,7 @@ void Adapter::check_fits(const models::Model& model) const {
     if (p.in() != site.in || p.out() != site.out)
       throw invalid("adapter '", path_, "': '", name, "' is for a weight of [", p.out(), ", ", p.in(),
                     "]; the model's is [", site.out, ", ", site.in, "]");
+    check_original(name, site, model.file());
     used.insert(name);
     return y;
   }});

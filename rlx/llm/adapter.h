@@ -66,7 +66,10 @@ class Adapter {
   void read_gguf(const io::ModelFile&);
   void read_peft(const io::ModelFile&, const Json& config);
   Parts::const_iterator find(const models::LinearSite& site) const;
+  void check_original(const std::string& name, const models::LinearSite&, const io::ModelFile& model) const;
   Parts parts_;  // by name of the weight
+  /// Weights of the model that PEFT stores beside the pairs of a head: they must be those of the model.
+  std::map<std::string, io::TensorView> originals_;
 };
 
 }  // namespace rlx::llm

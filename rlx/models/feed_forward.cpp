@@ -72,8 +72,10 @@ Tensor expert_ffn(Net& net, const Tensor& input) {
   Tensor y = (down.reshape({tokens, m.chosen, hidden}) * r.weights.unsqueeze(2)).sum({1});
   if (m.shared_width > 0) {
     Tensor shared = gated_ffn(net, x, m.shared_width, "shared_");
-    if (m.shared_gate)
-      shared = shared * (x * net.weight("shared_router", {1, hidden})).sum({1}, true).sigmoid();
+    if (m.shared_gate) {
+      const Tensor gate = (x * net.weight("shared_router", {1, hidden})).sum({1}, true);
+      shared = shared * net.adapt("shared_router", x, gate).sigmoid();
+    }
     y = y + shared;
   }
   return y.reshape(input.shape().dims());
