@@ -1,4 +1,5 @@
 #include "rlx/text/json.h"
+#include "rlx/text/python_float.h"
 
 #include <algorithm>
 #include <cmath>
@@ -108,7 +109,7 @@ namespace {
 void append_number(std::string& out, double d) {
   if (std::isnan(d)) return (void)out.append("NaN");
   if (std::isinf(d)) return (void)out.append(d < 0 ? "-Infinity" : "Infinity");
-  append_text(out, d);
+  append_python_float(out, d);
 }
 
 // JSON has no keys but strings; others are written as one.

@@ -75,9 +75,9 @@ enum class StmtKind {
   text,     // text
   output,   // expr
   choose,   // if / elif / else: conditions[i] with bodies[i], a body more than conditions is the else
-  loop,     // for names in expr [if condition] [recursive]: bodies[0], else bodies[1]
-  assign,   // set names = expr, or set names[0].attribute = expr
-  capture,  // set names[0] %} bodies[0] {% endset, through filters in expr (applied to a name "")
+  loop,     // for target in expr [if condition] [recursive]: bodies[0], else bodies[1]
+  assign,   // set target = expr, or set target.attribute = expr
+  capture,  // set target %} bodies[0] {% endset, through filters in expr (applied to a name "")
   macro,    // text, parameters, bodies[0]
   call,     // call(parameters) expr %} bodies[0]
   filter,   // filter chain in expr (applied to a name ""), bodies[0]
@@ -91,11 +91,18 @@ struct Parameter {
   ExprPtr otherwise;  // null: none
 };
 
+/// What is assigned to: a name, or the parts that a value is unpacked into.
+struct Target {
+  std::string name;  // empty where there are parts
+  std::vector<Target> parts;
+};
+
 struct Stmt {
   StmtKind kind;
   Place place;
   std::string text;
-  std::vector<std::string> names;
+  Target target;                   // loop, assign, capture
+  std::vector<std::string> names;  // scope
   std::string attribute;
   ExprPtr expr, condition;
   std::vector<ExprPtr> conditions;

@@ -68,8 +68,17 @@ class Evaluator {
       const std::string format = a.required_string("format");
       a.finish();
       if (format.empty()) return Value("");
-      std::string out(format.size() * 16 + 256, '\0');
-      out.resize(std::strftime(out.data(), out.size(), format.c_str(), &now_));
+      // Python's time has no zone here, and says nothing of it.
+      std::string zoneless;
+      for (size_t i = 0; i < format.size(); ++i) {
+        const bool directive = format[i] == '%' && i + 1 < format.size();
+        const char letter = directive ? format[++i] : format[i];
+        if (directive && (letter == 'z' || letter == 'Z')) continue;
+        if (directive) zoneless.push_back('%');
+        zoneless.push_back(letter);
+      }
+      std::string out(zoneless.size() * 16 + 256, '\0');
+      out.resize(std::strftime(out.data(), out.size(), zoneless.c_str(), &now_));
       return Value(std::move(out));
     });
     add("range", [this](CallArguments& a) { return range(a); });
@@ -201,8 +210,8 @@ class Evaluator {
         std::string text;
         const Flow flow = execute(s.bodies[0], std::make_shared<Scope>(scope), text);
         if (flow != Flow::normal) return flow;
-        scope->variables.set(
-            s.names[0], s.expr ? filtered(*s.expr, Value(std::move(text)), scope) : Value(std::move(text)));
+        scope->variables.set(s.target.name, s.expr ? filtered(*s.expr, Value(std::move(text)), scope)
+                                                   : Value(std::move(text)));
         break;
       }
       case StmtKind::macro:
@@ -249,18 +258,20 @@ class Evaluator {
 
   void assign(const Stmt& s, const ScopePtr& scope) {
     Value value = evaluate(*s.expr, scope);
-    if (s.attribute.empty()) return bind(s.names, std::move(value), *scope, s.place);
-    const Value target = lookup(s.names[0], scope);
+    if (s.attribute.empty()) return bind(s.target, std::move(value), *scope, s.place);
+    const Value target = lookup(s.target.name, scope);
     if (!target.is_object() || !target.as_object()->set(s.attribute, std::move(value)))
-      throw error_at(s.place, cat("'", s.names[0], "' is not a namespace; only its attributes can be set"));
+      throw error_at(s.place,
+                     cat("'", s.target.name, "' is not a namespace; only its attributes can be set"));
   }
 
-  void bind(const std::vector<std::string>& names, Value value, Scope& scope, Place place) {
-    if (names.size() == 1) return scope.variables.set(names[0], std::move(value));
+  void bind(const Target& target, Value value, Scope& scope, Place place) {
+    if (!target.name.empty()) return scope.variables.set(target.name, std::move(value));
     const List parts = elements(value, place, budget());
-    if (parts.size() != names.size())
-      throw error_at(place, cat("cannot unpack ", parts.size(), " values into ", names.size(), " names"));
-    for (size_t i = 0; i < names.size(); ++i) scope.variables.set(names[i], parts[i]);
+    if (parts.size() != target.parts.size())
+      throw error_at(place,
+                     cat("cannot unpack ", parts.size(), " values into ", target.parts.size(), " names"));
+    for (size_t i = 0; i < parts.size(); ++i) bind(target.parts[i], parts[i], scope, place);
   }
 
   Flow loop(const Stmt& s, const ScopePtr& scope, std::string& out) {
@@ -274,7 +285,7 @@ class Evaluator {
       List kept;
       for (Value& v : items) {
         const auto inner = std::make_shared<Scope>(scope);
-        bind(s.names, v, *inner, s.place);
+        bind(s.target, v, *inner, s.place);
         if (truth(evaluate(*s.condition, inner))) kept.push_back(std::move(v));
       }
       items.swap(kept);
@@ -289,7 +300,7 @@ class Evaluator {
     for (; !variable->done(); variable->next()) {
       budget().step(s.place, 5);
       const auto inner = std::make_shared<Scope>(scope);
-      bind(s.names, variable->item(), *inner, s.place);
+      bind(s.target, variable->item(), *inner, s.place);
       inner->variables.set("loop", Value(std::shared_ptr<Object>(variable)));
       if (execute(s.bodies[0], inner, out) == Flow::break_) break;
     }

@@ -22,7 +22,10 @@ Value attribute_of(const Value& value, const Value& path, const FilterInput& in)
     int64_t index = 0;
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), index);
     const bool is_index = error == std::errc() && end == part.data() + part.size();
-    v = item(v, is_index ? Value(index) : Value(part), in.place());
+    // The groups of `groupby` are pairs with names.
+    const bool of_group = v.is_tuple() && v.as_list().size() == 2 && (part == "grouper" || part == "list");
+    v = of_group ? Value(v.as_list()[part == "list"])
+                 : item(v, is_index ? Value(index) : Value(part), in.place());
   }
   return v;
 }

@@ -1,7 +1,10 @@
 #include "rlx/text/template/operations.h"
 
+#include <utf8proc.h>
+
 #include <cmath>
 
+#include "rlx/text/python_float.h"
 #include "rlx/text/template/lexer.h"
 #include "rlx/text/template/object.h"
 #include "rlx/text/template/string_format.h"
@@ -127,34 +130,54 @@ void spend(const Value& v, Place place, Budget& budget) {
 
 namespace {
 
+// What Python's repr() shows as it is: no controls, no private or unknown characters, and of the spaces the plain one.
+bool is_printable(char32_t code) {
+  if (code < 0x7F) return code >= 0x20;
+  switch (utf8proc_category(utf8proc_int32_t(code))) {
+    case UTF8PROC_CATEGORY_CC:
+    case UTF8PROC_CATEGORY_CF:
+    case UTF8PROC_CATEGORY_CS:
+    case UTF8PROC_CATEGORY_CO:
+    case UTF8PROC_CATEGORY_CN:
+    case UTF8PROC_CATEGORY_ZS:
+    case UTF8PROC_CATEGORY_ZL:
+    case UTF8PROC_CATEGORY_ZP:
+      return false;
+    default:
+      return true;
+  }
+}
+
 void append_repr_string(std::string& out, std::string_view s) {
   constexpr char kHex[] = "0123456789abcdef";
   const char quote = s.find('\'') != s.npos && s.find('"') == s.npos ? '"' : '\'';
   out.push_back(quote);
-  for (const char c : s) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == quote || c == '\\') {
-      out.push_back('\\');
-      out.push_back(c);
-    } else if (c == '\n') {
+  for (size_t i = 0; i < s.size();) {
+    const Decoded c = decode_utf8(s, i);
+    if (c.code == char32_t(quote) || c.code == '\\') {
+      out.append({'\\', char(c.code)});
+    } else if (c.code == '\n') {
       out.append("\\n");
-    } else if (c == '\r') {
+    } else if (c.code == '\r') {
       out.append("\\r");
-    } else if (c == '\t') {
+    } else if (c.code == '\t') {
       out.append("\\t");
-    } else if (byte < 0x20 || byte == 0x7F) {
-      const char escape[] = {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
-      out.append(escape, 4);
+    } else if (c.code == kBadByte || is_printable(c.code)) {
+      out.append(s.substr(i, c.length));
     } else {
-      out.push_back(c);
+      const int digits = c.code < 0x100 ? 2 : c.code < 0x10000 ? 4 : 8;
+      out.append(digits == 2 ? "\\x" : digits == 4 ? "\\u" : "\\U");
+      for (int d = digits - 1; d >= 0; --d) out.push_back(kHex[c.code >> (4 * d) & 15]);
     }
+    i += c.length;
   }
   out.push_back(quote);
 }
 
 void append_number(std::string& out, double d) {
   if (std::isinf(d)) return (void)out.append(d < 0 ? "-inf" : "inf");
-  append_text(out, d);
+  if (std::isnan(d)) return (void)out.append("nan");
+  append_python_float(out, d);
 }
 
 void append_items(std::string& out, const List& list, Place place, Budget& budget);

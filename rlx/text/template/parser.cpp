@@ -111,19 +111,28 @@ class Parser : ExpressionParser {
     return s;
   }
 
-  std::vector<std::string> target_names() {
-    std::vector<std::string> names;
-    const bool parenthesis = skip_op("(");
-    do names.push_back(expect_name("a variable name"));
-    while (skip_op(",") && now().kind == Tok::name);
-    if (parenthesis) expect_op(")");
-    return names;
+  // a, (b, c): one name stands for itself, unless a comma makes it a list of one.
+  Target targets() {
+    const Deeper deeper(*this, now().place);
+    Target out;
+    bool comma = false;
+    do {
+      if (skip_op("(")) {
+        out.parts.push_back(targets());
+        expect_op(")");
+      } else {
+        out.parts.push_back({expect_name("a variable name"), {}});
+      }
+      comma = skip_op(",");
+    } while (comma && ((now().kind == Tok::name && now().text != "in") || is_op("(")));
+    if (out.parts.size() > 1 || comma) return out;
+    return Target(std::move(out.parts[0]));
   }
 
   std::unique_ptr<Stmt> for_statement(Place place) {
     auto s = make(StmtKind::loop);
     s->place = place;
-    s->names = target_names();
+    s->target = targets();
     if (!skip_name("in")) throw error_at(now().place, cat("expected 'in', found ", found()));
     s->expr = tuple(false);
     if (skip_name("if")) s->condition = expression();
@@ -145,14 +154,14 @@ class Parser : ExpressionParser {
   std::unique_ptr<Stmt> set_statement(Place place) {
     auto s = make(StmtKind::assign);
     s->place = place;
-    s->names = target_names();
-    if (s->names.size() == 1 && skip_op(".")) s->attribute = expect_name("an attribute name");
+    s->target = targets();
+    if (!s->target.name.empty() && skip_op(".")) s->attribute = expect_name("an attribute name");
     if (skip_op("=")) {
       s->expr = tuple();
       end_tag();
       return s;
     }
-    if (s->names.size() != 1 || !s->attribute.empty())
+    if (s->target.name.empty() || !s->attribute.empty())
       throw error_at(now().place, cat("expected '=', found ", found()));
     s->kind = StmtKind::capture;
     if (is_op("|")) s->expr = filters(empty_name());

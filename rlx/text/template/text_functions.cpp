@@ -61,6 +61,30 @@ void for_each_character(std::string_view s, F f) {
   }
 }
 
+// Characters that case looks through: marks, modifiers, and points within words.
+bool is_case_ignorable(char32_t code) {
+  switch (utf8proc_category(utf8proc_int32_t(code))) {
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_ME:
+    case UTF8PROC_CATEGORY_CF:
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_SK:
+      return true;
+    default:
+      return code == '\'' || code == '.' || code == ':' || code == 0xB7 || code == 0x2018 || code == 0x2019;
+  }
+}
+
+// Whether a letter with case comes next, behind what case looks through.
+bool word_goes_on(std::string_view rest) {
+  for (size_t i = 0; i < rest.size();) {
+    const Decoded c = decode_utf8(rest, i);
+    if (c.code == kBadByte || !is_case_ignorable(c.code)) return is_cased(c.code);
+    i += c.length;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::string upper(std::string_view s) {
@@ -73,8 +97,18 @@ std::string upper(std::string_view s) {
 
 std::string lower(std::string_view s) {
   std::string out;
+  bool inside = false;  // of a word: a letter with case came before
   for_each_character(s, [&](char32_t c, std::string_view bytes) {
-    c == kBadByte ? (void)out.append(bytes) : append_lowercase(out, c);
+    constexpr char32_t kSigma = 0x3A3, kFinalSigma = 0x3C2;
+    if (c == kBadByte) {
+      out.append(bytes);
+    } else if (c == kSigma && inside &&
+               !word_goes_on(s.substr(size_t(bytes.data() - s.data()) + bytes.size()))) {
+      append_utf8(out, kFinalSigma);
+    } else {
+      append_lowercase(out, c);
+    }
+    if (c == kBadByte || !is_case_ignorable(c)) inside = is_cased(c);
   });
   return out;
 }

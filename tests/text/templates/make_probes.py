@@ -15,6 +15,13 @@ VARIABLES = {"x": "<x & 'y'>", "n": 3, "f": 2.5, "t": True, "z": None, "s": "Hel
              "long": "The quick brown fox jumps over the lazy dog and runs away from the well-known mother-in-law."}
 
 EXPRESSIONS = r"""
+[1e15, 1e16, 3e8, 100000.0, 123456.789e3, 1e-4, 1e-5, 0.00012, 1e22, -2e5, 0.0, 5e-324]
+1e6 ~ "|" ~ 1e15|round ~ "|" ~ "%s" % 2e5 ~ "|" ~ "{}".format(2e5)
+{"a": 1e6, "b": [0.0001, 2.5e-7, 1e16]}|tojson
+["\u200d", "\xa0", "\xad", "\u2028", "\ufeff", "\ue000", "\u0378", "\u0300", "\U000e0001", "\x7f", "é"]
+"ΑΣ ΣΑ Σ ΑΣ. ΑΣΑ ΑΣ'Α"|lower
+m|groupby("k")|map(attribute="grouper")|list
+m|groupby("k")|map(attribute="list")|map("length")|list
 "<"|safe + x
 x + "<"|safe
 ("<b>"|safe) ~ x
@@ -405,6 +412,8 @@ m|map(attribute="nope", default="-")|join
 """
 
 STATEMENTS = [
+    "{% for a, (b, c) in [(1, (2, 3))] %}{{ a }}{{ b }}{{ c }}{% endfor %}", "{% set (a, (b,)), c = [[1, [2]], 3] %}{{ a }}{{ b }}{{ c }}",
+    "{% for a, (b, c) in [(1, 2)] %}{% endfor %}",
     "{% raw %}\nline\n{% endraw %}\nend", "a\n  {% raw %}\n x {{ y }}\n  {% endraw %}\nb", "{% raw -%}\n  x {%- endraw %}!",
     "{% for a in tree recursive %}{{ a.v }}:{{ loop.depth }}{% if a.c %}[{{ loop(a.c) }}]{% endif %},{% endfor %}",
     "{% for a in tree recursive %}{{ loop.index }}/{{ loop.length }}({{ loop(a.c) }}){% else %}-{% endfor %}",
