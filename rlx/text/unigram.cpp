@@ -85,6 +85,9 @@ void Unigram::encode_word(std::string_view word, ModelScratch& scratch, std::vec
 }
 
 void Unigram::add_unknown(std::string_view word, Range range, std::vector<Token>& tokens) const {
+  // The unknown token spelled out is that token.
+  if (const auto id = vocab_.find(word.substr(range.begin, range.size())))
+    return tokens.push_back({*id, range});
   if (byte_fallback_) {
     bool complete = true;
     for (uint32_t i = range.begin; i < range.end; ++i)

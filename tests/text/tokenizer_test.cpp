@@ -85,6 +85,7 @@ TEST(Tokenizer, bytes_of_unknown_characters_have_the_place_of_all_of_them_in_uni
   const Encoding e = t.encode("aéxa", {.offsets = true});
   EXPECT_EQ(e.ids, (Ids{1, 2, 3, 4, 1}));
   EXPECT_EQ(e.offsets, (std::vector<Range>{{0, 1}, {1, 4}, {1, 4}, {1, 4}, {4, 5}}));
+  EXPECT_EQ(ids(t, "a<unk>a"), (Ids{1, 0, 1}));  // not the bytes of its name
 }
 
 // Spaces that a token takes from its right may be tokens themselves; they count, as in Hugging Face tokenizers 0.23.
