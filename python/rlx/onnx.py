@@ -40,6 +40,12 @@ class _Import:
         return results
 
 
+def _held(v):
+    """Arrays of NumPy's unsigned types that rlx has not, in the types that models have them in here."""
+    name = str(getattr(v, "dtype", ""))
+    return v.astype("int32") if name == "uint16" else v.astype("int64") if name == "uint64" else v
+
+
 def _can_be(shape, dims):
     """Whether a shape agrees with extents of which those given as texts are open."""
     return len(shape) == len(dims) and all(isinstance(d, str) or d == s for s, d in zip(shape, dims))
@@ -100,7 +106,7 @@ class Model:
         missing = [n for n in names if n not in given]
         if unknown or missing:
             raise _rlx.Error(f"onnx: missing inputs {missing}, unknown inputs {unknown}; the model has {', '.join(names)}")
-        given = {n: v if isinstance(v, _rlx.Tracer) else as_array(v) for n, v in given.items()}
+        given = {n: v if isinstance(v, _rlx.Tracer) else as_array(_held(v)) for n, v in given.items()}
         return self._found(given).call(given)
 
     def _found(self, given):

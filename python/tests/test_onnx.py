@@ -73,6 +73,16 @@ class Save(unittest.TestCase):
         with self.assertRaisesRegex(rlx.Error, "a step of 2 along an axis of open size 'n'"):
             rlx.onnx.save(self.path, lambda x: x[::2] * 2.0, rlx.onnx.Input("f32", ("n", 4)))
 
+    def test_unsigned_types_that_are_held_in_wider_ones(self):
+        rlx.onnx.save(self.path, lambda x: x + 1, rlx.array(np.array([1, 2], np.int32)))
+        with open(self.path, "rb") as f:
+            model = f.read()
+        i32, u16 = b"x\x12\x0a\x0a\x08\x08\x06", b"x\x12\x0a\x0a\x08\x08\x04"  # the type of input x
+        self.assertEqual(model.count(i32), 1)
+        with open(self.path, "wb") as f:
+            f.write(model.replace(i32, u16))
+        self.assertEqual(rlx.onnx.load(self.path)(np.array([1, 65000], np.uint16))["y"].tolist(), [2, 65001])
+
     def test_a_gradient(self):
         p, x = params(), rlx.random.normal(rlx.random.key(9), (3, 4))
         slope = rlx.grad(lambda x: rnp.sum(mlp(p, x) ** 2.0))

@@ -6,6 +6,7 @@
 #include "rlx/ir/interpreter.h"
 #include "rlx/lang/functions.h"
 #include "rlx/lang/operators.h"
+#include "rlx/onnx/order.h"
 #include "rlx/ops/index/indices.h"
 
 namespace rlx::onnx {
@@ -192,7 +193,7 @@ const file::Function* Importer::find_function(const file::Node& node) const {
 }
 
 void Importer::run_nodes(const std::vector<file::Node>& nodes, Scope& scope) {
-  for (const file::Node& n : nodes) run_node(n, scope);
+  for (const size_t i : order_of(nodes)) run_node(nodes[i], scope);
 }
 
 void Importer::run_node(const file::Node& node, Scope& scope) {

@@ -81,6 +81,23 @@ TEST(OnnxImport, BodiesSeeTheNamesAroundThem) {
             (std::vector<double>{-1, 4}));
 }
 
+// As converters to f16 write them, which put their casts at the end.
+TEST(OnnxImport, NodesMayStandBeforeThoseThatMakeWhatTheyUse) {
+  const Message yes = graph({node("Mul", {"h", "h"}, {"a"})}, {}, {value("a", {"2"})});
+  const Message no = graph({node("Neg", {"h"}, {"a"})}, {}, {value("a", {"2"})});
+  const Message g = graph(
+      {node("If", {"c"}, {"y"}, {graph_attribute("then_branch", yes), graph_attribute("else_branch", no)}),
+       node("Greater", {"s", "zero"}, {"c"}), node("Add", {"x", "x"}, {"h"}),
+       node("ReduceSum", {"h"}, {"s"}, {attribute("keepdims", int64_t(0))})},
+      {value("x", {"2"})}, {value("y", {"2"})}, {floats("zero", {}, {0})});
+  EXPECT_EQ(imported(model(g)).program.interpret({{"x", Literal::of<float>({2}, {1, 2})}}).at("y").to_reals(),
+            (std::vector<double>{4, 16}));
+  const Message circle = graph({node("Add", {"x", "b"}, {"a"}), node("Neg", {"a"}, {"b"})},
+                               {value("x", {"2"})}, {value("b", {"2"})});
+  EXPECT_NE(message_of([&] { imported(model(circle)); }).find("which no node before it makes"),
+            std::string::npos);
+}
+
 TEST(OnnxImport, WeightsBecomeParamsUnderTheirNames) {
   std::vector<float> w(12);
   for (size_t i = 0; i < w.size(); ++i) w[i] = float(i);

@@ -118,5 +118,15 @@ TEST(OnnxOperators, AFactorOfAnOpenSizeAsksForValues) {
             (std::vector<double>{0, 0, 1, 2, 2, 3}));
 }
 
+TEST(OnnxOperators, RealResultsOfWholeNumbersAreCut) {
+  const Message g = graph({node("Pow", {"x", "e"}, {"p"}), node("ReduceLogSumExp", {"x"}, {"l"})},
+                          {value("x", {"4"}, ElementType::i32)},
+                          {value("p", {"4"}, ElementType::i32), value("l", {"1"}, ElementType::i32)},
+                          {floats("e", {4}, {1.9f, 2, -1, 0.5f})});
+  const auto out = imported(g, 18).program.interpret({{"x", Literal::of<int32_t>({4}, {3, 10, 2, 15})}});
+  EXPECT_EQ(out.at("p").to_integers(), (std::vector<int64_t>{8, 100, 0, 3}));
+  EXPECT_EQ(out.at("l").to_integers(), (std::vector<int64_t>{15}));
+}
+
 }  // namespace
 }  // namespace rlx

@@ -75,8 +75,9 @@ Items power(Call& c) {
   const Tensor base = c.in(0), exponent = second(c);
   const DType type = base.dtype();
   if (is_float(type)) return {base.pow(as(exponent, type))};
-  // Whole numbers: exact in f64 as far as the result fits.
-  return {rlx::round(rlx::pow(base.cast(DType::f64), as(exponent, DType::f64))).cast(type)};
+  // Whole numbers are computed in f64 and cut; a power that is one but for the last bits of f64 is that one.
+  const Tensor real = rlx::pow(base.cast(DType::f64), as(exponent, DType::f64)), whole = rlx::round(real);
+  return {(rlx::abs(real - whole) <= rlx::abs(real) * 1e-12).where(whole, real).cast(type)};
 }
 
 Items modulo(Call& c) {

@@ -71,7 +71,8 @@ Items log_sum_exp(Call& c) {
   const Tensor x = c.in(0);
   const Axes a = axes_of(c, x.rank());
   if (a.nothing || a.list.empty()) return {x};
-  return {rlx::logsumexp(x, {.axes = a.list, .keep_dim = a.keep})};
+  if (is_float(x.dtype())) return {rlx::logsumexp(x, {.axes = a.list, .keep_dim = a.keep})};
+  return {rlx::logsumexp(x.cast(DType::f64), {.axes = a.list, .keep_dim = a.keep}).cast(x.dtype())};
 }
 
 template <bool kLargest>
