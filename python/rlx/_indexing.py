@@ -34,6 +34,8 @@ def _parts(x, key):
             raise IndexError("an index may not be a bool; use where")
         else:
             index = as_array(k)
+            if index.dtype[0] not in "biu" or index.dtype == "bf16":
+                raise IndexError(f"an index of {index.dtype}; indices are integers, slices, None, ... and arrays of integers or bools")
             out += _positions(index) if index.dtype == "bool" else [index]
     taken = sum(k is not None and k is not Ellipsis for k in out)
     if taken > x.ndim:

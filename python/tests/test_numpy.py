@@ -34,6 +34,15 @@ for axis in (None, 0, -1):
     CASES += [(f"{n}_{axis}", lambda np, x, n=n, axis=axis: getattr(np, n)(x, axis=axis), (A,)) for n in
               "sum mean max min prod var std argmax argmin".split()]
     CASES += [(f"{n}_{axis}", lambda np, x, n=n, axis=axis: getattr(np, n)(x, axis=axis), (C,)) for n in "all any".split()]
+for axis in ((), 1):
+    CASES += [(f"{n}_{axis}_where", lambda np, x, c, n=n, axis=axis: getattr(np, n)(x, axis=axis, where=c), (A, np.array([[True], [True], [True]])))
+              for n in "mean var std".split()]
+    CASES += [(f"{n}_{axis}_where", lambda np, x, c, n=n, axis=axis: getattr(np, n)(x, axis=axis, where=c), (A, C))
+              for n in "sum prod all any".split()]
+    CASES += [(f"{n}_{axis}_initial", lambda np, x, c, n=n, axis=axis: getattr(np, n)(x, axis=axis, where=c, initial=0.25), (A, C))
+              for n in "sum prod max min".split()]
+    CASES += [(f"{n}_{axis}_no_axes", lambda np, x, n=n, axis=axis: getattr(np, n)(x, axis=axis), (A,)) for n in "var std all any".split()]
+CASES += [("mean_where", lambda np, x, c: np.mean(x, where=c), (A, C)), ("std_where", lambda np, x, c: np.std(x, where=c, ddof=1), (A, C))]
 CASES += [
     ("sum_keep", lambda np, x: np.sum(x, axis=1, keepdims=True), (A,)),
     ("var_ddof", lambda np, x: np.var(x, axis=1, ddof=1), (A,)),
@@ -120,6 +129,11 @@ class Numpy(unittest.TestCase):
         expected = A.copy()
         np.add.at(expected, (slice(None), K), 1)
         self.check(x.at[:, K].add(1.0), expected, "add")
+
+    def test_indices_are_whole(self):
+        for index in (1.0, np.array([0.0, 1.0], np.float32)):
+            with self.assertRaisesRegex(IndexError, "an index of f32; indices are integers"):
+                rlx.array(A)[index]
 
     def test_types_do_not_change_by_themselves(self):
         with self.assertRaisesRegex(rlx.Error, "dtypes differ.*cast b to f32"):

@@ -34,24 +34,46 @@ def _size(x, axis):
     return n
 
 
-def sum(x: ArrayLike, axis: Axis = None, keepdims=False, *, dtype=None) -> Array:
-    return reduce(_counted(x, dtype), "sum", axis, keepdims)
+def _only(x, chosen, other):
+    """x where it is chosen, elsewhere a number that takes no part."""
+    return x if chosen is None else where(as_array(chosen), x, number(other, x.dtype))
 
 
-def mean(x: ArrayLike, axis: Axis = None, keepdims=False, *, dtype=None) -> Array:
-    return reduce(as_array(x) if dtype is None else _counted(x, dtype), "mean", axis, keepdims)
+def _count(x, chosen, axis, keepdims):
+    """How many are chosen."""
+    return reduce(ops.cast(ops.expand(as_array(chosen), shape=x.shape), to=x.dtype), "sum", axis, keepdims)
 
 
-def prod(x: ArrayLike, axis: Axis = None, keepdims=False, *, dtype=None) -> Array:
-    return reduce(_counted(x, dtype), "prod", axis, keepdims)
+def sum(x: ArrayLike, axis: Axis = None, keepdims=False, *, dtype=None, initial=None, where=None) -> Array:
+    found = reduce(_only(_counted(x, dtype), where, 0), "sum", axis, keepdims)
+    return found if initial is None else found + initial
 
 
-def max(x: ArrayLike, axis: Axis = None, keepdims=False) -> Array:
-    return reduce(x, "max", axis, keepdims)
+def mean(x: ArrayLike, axis: Axis = None, keepdims=False, *, dtype=None, where=None) -> Array:
+    x = as_array(x) if dtype is None else _counted(x, dtype)
+    if where is None:
+        return reduce(x, "mean", axis, keepdims)
+    return reduce(_only(x, where, 0), "sum", axis, keepdims) / _count(x, where, axis, keepdims)
 
 
-def min(x: ArrayLike, axis: Axis = None, keepdims=False) -> Array:
-    return reduce(x, "min", axis, keepdims)
+def prod(x: ArrayLike, axis: Axis = None, keepdims=False, *, dtype=None, initial=None, where=None) -> Array:
+    found = reduce(_only(_counted(x, dtype), where, 1), "prod", axis, keepdims)
+    return found if initial is None else found * initial
+
+
+def _extremum(x, kind, axis, keepdims, initial, chosen):
+    if chosen is not None and initial is None:
+        raise _rlx.Error(f"{kind}: where leaves nothing to choose from if it is false everywhere; give initial as well")
+    found = reduce(x if chosen is None else _only(as_array(x), chosen, initial), kind, axis, keepdims)
+    return found if initial is None else getattr(ops, kind)(found, number(initial, found.dtype))
+
+
+def max(x: ArrayLike, axis: Axis = None, keepdims=False, *, initial=None, where=None) -> Array:
+    return _extremum(x, "max", axis, keepdims, initial, where)
+
+
+def min(x: ArrayLike, axis: Axis = None, keepdims=False, *, initial=None, where=None) -> Array:
+    return _extremum(x, "min", axis, keepdims, initial, where)
 
 
 amax, amin = max, min
@@ -61,24 +83,33 @@ def ptp(x: ArrayLike, axis: Axis = None, keepdims=False) -> Array:
     return max(x, axis, keepdims) - min(x, axis, keepdims)
 
 
-def all(x: ArrayLike, axis: Axis = None, keepdims=False) -> Array:
-    return ops.all(_truth(x), axes=axes_of(axis), keep_dim=keepdims)
+def _of_truths(op, x, axis, keepdims):
+    return x if axis == () else op(x, axes=axes_of(axis), keep_dim=keepdims)  # the operators take no axes for all of them
 
 
-def any(x: ArrayLike, axis: Axis = None, keepdims=False) -> Array:
-    return ops.any(_truth(x), axes=axes_of(axis), keep_dim=keepdims)
+def all(x: ArrayLike, axis: Axis = None, keepdims=False, *, where=None) -> Array:
+    return _of_truths(ops.all, _only(_truth(x), where, True), axis, keepdims)
+
+
+def any(x: ArrayLike, axis: Axis = None, keepdims=False, *, where=None) -> Array:
+    return _of_truths(ops.any, _only(_truth(x), where, False), axis, keepdims)
 
 
 def count_nonzero(x: ArrayLike, axis: Axis = None, keepdims=False) -> Array:
     return sum(_truth(x), axis, keepdims=keepdims)
 
 
-def var(x: ArrayLike, axis: Axis = None, ddof=0, keepdims=False) -> Array:
-    return ops.variance(as_array(x), axes=axes_of(axis), keep_dim=keepdims, correction=float(ddof))
+def var(x: ArrayLike, axis: Axis = None, ddof=0, keepdims=False, *, where=None) -> Array:
+    x = as_array(x)
+    if axis != () and where is None:
+        return ops.variance(x, axes=axes_of(axis), keep_dim=keepdims, correction=float(ddof))
+    chosen = True if where is None else where
+    apart = x - mean(x, axis, True, where=chosen)
+    return sum(apart * apart, axis, keepdims, where=chosen) / (_count(x, chosen, axis, keepdims) - float(ddof))
 
 
-def std(x: ArrayLike, axis: Axis = None, ddof=0, keepdims=False) -> Array:
-    return ops.sqrt(var(x, axis, ddof, keepdims))
+def std(x: ArrayLike, axis: Axis = None, ddof=0, keepdims=False, *, where=None) -> Array:
+    return ops.sqrt(var(x, axis, ddof, keepdims, where=where))
 
 
 def average(x: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None, keepdims=False) -> Array:
