@@ -8,6 +8,7 @@
 #include "rlx/base/json.h"
 #include "rlx/lang/operators.h"
 #include "rlx/lang/trace.h"
+#include "rlx/text/unicode.h"
 
 namespace rlx::llm {
 
@@ -20,35 +21,119 @@ struct PoolingName {
 constexpr PoolingName kPoolings[] = {
     {"mean", Pooling::mean}, {"cls", Pooling::first}, {"last", Pooling::last}};
 
-// 1_Pooling/config.json of Sentence Transformers, or the key of GGUF.
-Pooling stored_pooling(const models::Model& model) {
+// What the files of Sentence Transformers beside a model say.
+struct SentenceFiles {
+  std::optional<Json> pooling;  // the settings of its pooling
+  std::string prompt;           // before every text
+  bool lowercase = false;
+  int64_t max_tokens = 0;  // 0: not told
+};
+
+// The settings of the pooling, found by modules.json. A module that would change the vectors and is not known is refused.
+std::optional<Json> pooling_settings(const std::string& folder) {
+  std::string name = "1_Pooling";
+  if (const std::string path = folder + "/modules.json"; std::filesystem::exists(path)) {
+    name.clear();
+    const Json modules = Json::read(path);
+    for (const JsonView& module : modules.items()) {
+      const std::string_view type = module.at("type").string(), kind = type.substr(type.rfind('.') + 1);
+      if (kind == "Pooling") {
+        name = module.at("path").string();
+      } else if (kind != "Transformer" && kind != "Normalize" && kind != "Dropout") {
+        throw module.error("is a module '", kind, "'; known: Transformer, Pooling, Normalize, Dropout");
+      }
+    }
+    if (name.empty()) return {};
+  }
+  const std::string path = folder + "/" + name + "/config.json";
+  return std::filesystem::exists(path) ? std::optional(Json::read(path)) : std::nullopt;
+}
+
+SentenceFiles sentence_files(const std::string& folder) {
+  SentenceFiles out;
+  out.pooling = pooling_settings(folder);
+  if (const std::string path = folder + "/sentence_bert_config.json"; std::filesystem::exists(path)) {
+    const Json config = Json::read(path);
+    if (const auto v = config.find("max_seq_length")) out.max_tokens = v->integer();
+    if (const auto v = config.find("do_lower_case")) out.lowercase = v->boolean();
+  }
+  if (const std::string path = folder + "/config_sentence_transformers.json"; std::filesystem::exists(path)) {
+    const Json config = Json::read(path);
+    if (const auto name = config.find("default_prompt_name"))
+      out.prompt = config.at("prompts").at(name->string()).string();
+  }
+  if (const auto v = out.pooling ? out.pooling->find("include_prompt") : std::nullopt;
+      v && !v->boolean() && !out.prompt.empty())
+    throw v->error("is false, and the model has the prompt '", out.prompt,
+                   "'; poolings without it are not supported");
+  return out;
+}
+
+// Newer files name the poolings, older ones have a flag for each. Several at once are beside each other in the vector.
+Pooling pooling_of(const Json& config) {
+  std::vector<std::string> on;
+  if (const auto v = config.find("pooling_mode")) {
+    if (v->is_array())
+      for (const JsonView& name : v->items()) on.emplace_back(name.string());
+    else
+      on.emplace_back(v->string());
+  }
+  constexpr std::string_view kFlag = "pooling_mode_";
+  for (const auto [key, v] : config.members())
+    if (key.starts_with(kFlag) && v.boolean()) on.emplace_back(key.substr(kFlag.size()));
+  const std::string mode = on.size() == 1 ? on[0] : "";
+  if (mode == "cls" || mode == "cls_token") return Pooling::first;
+  if (mode == "lasttoken") return Pooling::last;
+  if (mode == "mean" || mode == "mean_tokens") return Pooling::mean;
+  throw config.error("asks for the pooling '", join(on, " and "),
+                     "'; one of cls, lasttoken and mean expected");
+}
+
+Pooling stored_pooling(const models::Model& model, const SentenceFiles& files) {
   const Pooling usual = model.config().encoder ? Pooling::mean : Pooling::last;
   const io::ModelFile& file = model.file();
-  if (file.gguf) {
-    const io::GgufValue* type = file.gguf->find(file.architecture() + ".pooling_type");
-    if (!type || type->integer() == 0) return usual;
-    switch (type->integer()) {
-      case 1:
-        return Pooling::mean;
-      case 2:
-        return Pooling::first;
-      case 3:
-        return Pooling::last;
-      default:
-        throw invalid("embed: '", file.path, "' has pooling type ", type->integer(), "; 0 to 3 are known");
-    }
+  if (!file.gguf) return files.pooling ? pooling_of(*files.pooling) : usual;
+  const io::GgufValue* type = file.gguf->find(file.architecture() + ".pooling_type");
+  if (!type || type->integer() == 0) return usual;
+  switch (type->integer()) {
+    case 1:
+      return Pooling::mean;
+    case 2:
+      return Pooling::first;
+    case 3:
+      return Pooling::last;
+    default:
+      throw invalid("embed: '", file.path, "' has pooling type ", type->integer(), "; 0 to 3 are known");
   }
-  const std::string path = file.path + "/1_Pooling/config.json";
-  if (!std::filesystem::exists(path)) return usual;
-  const Json config = Json::read(path);
-  const auto is_on = [&](const char* key) {
-    const auto v = config.find(key);
-    return v && v->boolean();
+}
+
+// The longest text: as the files for sentences say, else what model and tokenizer take.
+int64_t most_tokens(const models::Model& model, const SentenceFiles& files) {
+  const models::Config& c = model.config();
+  const bool counts_from_padding = c.architecture == "roberta";  // positions up to that are not used
+  int64_t most = c.max_positions - (counts_from_padding ? c.padding_id + 1 : 0);
+  const auto lower = [&](double limit) {
+    if (limit > 0 && (most <= 0 || limit < double(most))) most = int64_t(limit);
   };
-  if (is_on("pooling_mode_cls_token")) return Pooling::first;
-  if (is_on("pooling_mode_lasttoken")) return Pooling::last;
-  if (is_on("pooling_mode_mean_tokens")) return Pooling::mean;
-  throw config.error("asks for a pooling that is not known; cls, last and mean tokens are");
+  if (files.max_tokens > 0) {
+    lower(double(files.max_tokens));
+  } else if (const auto& folder = model.file().folder; folder && folder->tokenizer) {
+    lower(folder->tokenizer->model_max_length.value_or(0));
+  }
+  return most;
+}
+
+std::string lowercase(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size();) {
+    const text::Decoded d = text::decode_utf8(text, i);
+    if (d.code == text::kBadByte)
+      out.append(text.substr(i, d.length));
+    else
+      text::append_lowercase(out, d.code);
+    i += d.length;
+  }
+  return out;
 }
 
 }  // namespace
@@ -96,6 +181,7 @@ models::ModelGraph embedding_graph(const models::Model& model, Pooling pooling, 
 struct Embedder::State {
   std::shared_ptr<const models::Model> model;
   EmbedOptions options;
+  SentenceFiles files;
   Pooling pooling;
   std::optional<text::Tokenizer> tokenizer;
   std::unique_ptr<CompiledGraph> graph;
@@ -112,7 +198,8 @@ Embedder::Embedder(std::shared_ptr<const models::Model> model, EmbedOptions opti
   const models::Config& c = s.model->config();
   if (s.options.dimensions < 0 || s.options.dimensions > c.hidden)
     throw invalid("embed: ", s.options.dimensions, " dimensions; 1 to ", c.hidden, " expected, or 0 for all");
-  s.pooling = s.options.pooling ? *s.options.pooling : stored_pooling(*s.model);
+  if (!s.model->file().gguf) s.files = sentence_files(s.model->file().path);
+  s.pooling = s.options.pooling ? *s.options.pooling : stored_pooling(*s.model, s.files);
   models::ModelGraph g = embedding_graph(*s.model, s.pooling, s.options.normalise, s.options.dimensions);
   s.graph = std::make_unique<CompiledGraph>(g.graph, g.weights, s.options.compile);
 }
@@ -128,11 +215,17 @@ std::vector<std::vector<float>> Embedder::embed(std::span<const std::string> tex
   State& s = *state_;
   if (!s.tokenizer) {
     s.tokenizer = s.model->file().tokenizer();
-    int64_t most = s.model->config().max_positions;
+    int64_t most = most_tokens(*s.model, s.files);
     if (s.options.max_tokens > 0)
       most = most > 0 ? std::min(most, s.options.max_tokens) : s.options.max_tokens;
     if (most > 0) s.tokenizer->set_truncation(text::Truncation{.max_length = size_t(most)});
     s.tokenizer->set_padding({});
+  }
+  std::vector<std::string> changed;
+  if (s.files.lowercase || !s.files.prompt.empty()) {
+    for (const std::string& text : texts)
+      changed.push_back(s.files.lowercase ? lowercase(s.files.prompt + text) : s.files.prompt + text);
+    texts = changed;
   }
   std::vector<std::vector<text::TokenId>> ids;
   for (text::Encoding& e :
