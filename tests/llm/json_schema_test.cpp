@@ -89,6 +89,35 @@ TEST(JsonSchema, TextsThatFit) {
   EXPECT_FALSE(fits(open, R"({"x":1,"name":"a"})"));
 }
 
+// A member that is refused is none of the further ones either.
+TEST(JsonSchema, MembersThatMustNotBeThere) {
+  const char* none = R"({"type":"object","properties":{"a":false,"b":{"type":"null"}}})";
+  EXPECT_TRUE(fits(none, R"({"b":null,"c":1})"));
+  EXPECT_FALSE(fits(none, R"({"a":1})"));
+  EXPECT_FALSE(fits(none, R"({"b":null,"a":1})"));
+  const char* names = R"({"type":"object","properties":{"ab":{"type":"null"},"b":{"type":"null"}},
+                          "propertyNames":{"anyOf":[{"pattern":"^a"},{"const":"c"}]}})";
+  EXPECT_TRUE(fits(names, R"({"ab":null})"));
+  EXPECT_FALSE(fits(names, R"({"b":null})"));
+  EXPECT_FALSE(fits(names, R"({"ab":null,"b":null})"));
+  EXPECT_EQ(test::message_of(
+                [] { grammar_of(R"({"type":"object","required":["b"],"propertyNames":{"pattern":"^a"}})"); }),
+            "json schema: no text fits this grammar");
+}
+
+// Listed arrays and objects keep to what else is asked of them.
+TEST(JsonSchema, ListedValuesFitTheOtherKeywords) {
+  const char* arrays = R"({"enum":[[1],[1,2],[1,"x"],[2,2]],"minItems":2,"uniqueItems":true,
+                           "items":{"$ref":"#/$defs/n"},"$defs":{"n":{"type":"integer"}}})";
+  EXPECT_TRUE(fits(arrays, "[1,2]"));
+  for (const char* text : {"[1]", "[1,\"x\"]", "[2,2]"}) EXPECT_FALSE(fits(arrays, text)) << text;
+  const char* objects = R"({"enum":[{"a":1},{"a":"x"},{"b":1},{"a":1,"b":2},{"a":1,"c":2}],"required":["a"],
+                            "properties":{"a":{"type":"integer"},"b":{"maximum":1}},"additionalProperties":false})";
+  EXPECT_TRUE(fits(objects, R"({"a":1})"));
+  for (const char* text : {R"({"a":"x"})", R"({"b":1})", R"({"a":1,"b":2})", R"({"a":1,"c":2})"})
+    EXPECT_FALSE(fits(objects, text)) << text;
+}
+
 TEST(JsonSchema, EveryIntegerRange) {
   for (int low = -25; low <= 25; low += 5)
     for (int high = low; high <= 130; high += 13) {

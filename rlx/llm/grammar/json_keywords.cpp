@@ -271,11 +271,13 @@ class Collector {
       else if (m.further)
         close_or_add(*m.further);
     }
-    // A property that must not be there is left out.
-    std::erase_if(k_.properties, [](const Property& p) {
-      return !p.required && std::any_of(p.schemas.begin(), p.schemas.end(), [](const JsonView& s) {
+    // A property that must not be there is left out, and no further member takes its name.
+    std::erase_if(k_.properties, [&](const Property& p) {
+      const bool out = !p.required && std::any_of(p.schemas.begin(), p.schemas.end(), [](const JsonView& s) {
         return s.kind() == JsonKind::boolean && !s.boolean();
       });
+      if (out) k_.refused.push_back(p.name);
+      return out;
     });
   }
 

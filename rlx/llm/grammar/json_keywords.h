@@ -54,6 +54,7 @@ struct Keywords {
   JsonView unique_place;
   // objects
   std::vector<Property> properties;  // in the order to write them
+  std::vector<std::string> refused;  // names of members that must not be there
   Schemas further;                   // of members without a property
   bool further_closed = false;
   std::optional<Schemas> further_names;
@@ -68,7 +69,7 @@ std::vector<Schemas> alternatives(JsonView document, const Schemas& schemas);
 /// Joins plain schemas. A keyword that is not known is a user error.
 Keywords collect_keywords(const Schemas&);
 
-/// Whether a value that a schema lists keeps to the other keywords. Arrays and objects are taken as they are, but for their type.
+/// Whether a value keeps to keywords; of arrays and objects to their type alone.
 bool allows(const Keywords&, JsonView value);
 
 /// What stands between the quotes of a string.

@@ -59,8 +59,60 @@ class Compiler {
   ExpressionPtr one_of_values(const Keywords& k) {
     std::vector<ExpressionPtr> ways;
     for (const JsonView& v : *k.values)
-      if (allows(k, v)) ways.push_back(text_of(v.text()));
+      if (allows(k, v) && parts_fit(k, v)) ways.push_back(text_of(v.text()));
     return any_of(std::move(ways));
+  }
+
+  bool fits(const Schemas& schemas, JsonView v) {
+    for (const Schemas& all : alternatives(document_, schemas)) {
+      const Keywords k = collect_keywords(all);
+      if (allows(k, v) && parts_fit(k, v)) return true;
+    }
+    return false;
+  }
+  bool name_fits(const Schemas& schemas, std::string_view name) {
+    return fits(schemas, Json::parse(json_quote(name), "the name of a member"));
+  }
+
+  // Elements and members of a value whose type fits.
+  bool parts_fit(const Keywords& k, JsonView v) {
+    if (v.is_array()) return elements_fit(k, v);
+    return !v.is_object() || members_fit(k, v);
+  }
+
+  bool elements_fit(const Keywords& k, JsonView v) {
+    const auto n = int64_t(v.size());
+    if (n < k.least_items || (k.most_items && n > *k.most_items)) return false;
+    for (size_t i = 0; i < v.size(); ++i) {
+      if (!fits(i < k.prefix.size() ? k.prefix[i] : k.items, v.at(i))) return false;
+      for (size_t j = 0; k.unique && j < i; ++j)
+        if (v.at(i).text() == v.at(j).text()) return false;
+    }
+    return true;
+  }
+
+  bool members_fit(const Keywords& k, JsonView v) {
+    const auto n = int64_t(v.size());
+    if (n < k.least_members || (k.most_members && n > *k.most_members)) return false;
+    for (const Property& p : k.properties)
+      if (p.required && !has_member(v, p.name)) return false;
+    for (const auto [name, value] : v.members()) {
+      if (k.further_names && !name_fits(*k.further_names, name)) return false;
+      const auto property = std::find_if(k.properties.begin(), k.properties.end(),
+                                         [&, wanted = name](const Property& p) { return p.name == wanted; });
+      if (property != k.properties.end()) {
+        if (!fits(property->schemas, value)) return false;
+      } else if (k.further_closed || std::find(k.refused.begin(), k.refused.end(), name) != k.refused.end() ||
+                 !fits(k.further, value)) {
+        return false;
+      }
+    }
+    return true;
+  }
+  static bool has_member(JsonView object, std::string_view name) {
+    for (const auto [key, value] : object.members())
+      if (key == name) return true;
+    return false;
   }
 
   ExpressionPtr integer(const Keywords& k) {
@@ -151,7 +203,16 @@ class Compiler {
     return in_sequence({text_of(json_quote(name)), text_of(":"), space_, value(schemas)});
   }
 
-  ExpressionPtr object(const Keywords& k) {
+  // Names that propertyNames refuses are those of no property.
+  ExpressionPtr object(Keywords k) {
+    for (const Property& p : k.properties)
+      if (k.further_names && !name_fits(*k.further_names, p.name)) {
+        if (p.required) return any_of({});
+        k.refused.push_back(p.name);
+      }
+    std::erase_if(k.properties, [&](const Property& p) {
+      return std::find(k.refused.begin(), k.refused.end(), p.name) != k.refused.end();
+    });
     std::map<std::pair<size_t, int64_t>, int> rules;
     const ExpressionPtr further = further_member(k);
     const ExpressionPtr members = members_from(k, further, 0, 0, rules);
@@ -195,7 +256,7 @@ class Compiler {
   // A member that is not named in the schema; null when there may be none.
   ExpressionPtr further_member(const Keywords& k) {
     if (k.further_closed) return {};
-    std::vector<std::string> names;
+    std::vector<std::string> names = k.refused;
     for (const Property& p : k.properties) names.push_back(p.name);
     ExpressionPtr key = json_string_except(names);
     if (k.further_names) {
