@@ -80,6 +80,7 @@ TEST(Gbnf, MistakesAreNamedWithTheirPlace) {
   const auto message = [](const char* gbnf) { return test::message_of([&] { Grammar::from_gbnf(gbnf); }); };
   EXPECT_EQ(message("root ::= other"), "gbnf: line 1 column 10: rule 'other' is not defined");
   EXPECT_EQ(message("start ::= \"a\""), "gbnf: there is no rule 'root' to start with");
+  EXPECT_EQ(message("root ::= \"a\nb\" [c\nd]"), "no error");  // lines may end inside of texts and classes
   EXPECT_EQ(message("root ::= \"a"), "gbnf: line 1 column 12: the text has no closing '\"'");
   EXPECT_EQ(message("root ::= \"a\"\nroot ::= \"b\""), "gbnf: line 2 column 1: rule 'root' is defined twice");
   EXPECT_EQ(message("root ::= \"a\"{3,2}"), "gbnf: line 1 column 17: {3,2}: the most is below the least");

@@ -144,7 +144,7 @@ class Parser {
     ++at_;
     std::string text;
     while (peek() != '"') {
-      if (at_end() || peek() == '\n') throw error("the text has no closing '\"'");
+      if (at_end()) throw error("the text has no closing '\"'");  // lines may end in it
       append_character(text, parse_character());
     }
     ++at_;
