@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "rlx/base/dim_polynomial.h"
 #include "rlx/base/error.h"
 
 namespace rlx::onnx {
@@ -16,17 +17,6 @@ std::optional<Size> made(Make make) {
     return std::nullopt;
   }
 }
-
-// The constant at the end of an expression's text and its sign; constants come last there.
-int64_t last_constant(const std::string& text) {
-  const size_t sign = text.find_last_of("+-");
-  if (sign == std::string::npos || sign == 0 || text.size() - sign > 16 ||
-      text.find_first_not_of("0123456789", sign + 1) != std::string::npos)
-    return 0;
-  return std::stoll(text.substr(sign));
-}
-
-bool has_minus(Dim d) { return cat(d).find('-') != std::string::npos; }
 
 bool may_be_negative(const Size& a) { return a.number() ? *a.number() < 0 : offset_of(a).has_value(); }
 
@@ -55,26 +45,31 @@ std::optional<Dim> Size::dim() const {
 }
 
 std::optional<Offset> offset_of(const Size& a) {
-  if (a.is_number() || !has_minus(*a.dim())) return std::nullopt;
-  const Dim d = *a.dim();
-  const int64_t constant = last_constant(cat(d));
-  try {
-    if (constant >= 0) {
-      const Dim rest = Dim(constant) - d;
-      return has_minus(rest) ? std::nullopt : std::optional(Offset{constant, rest, true});
-    }
-    const Dim rest = d + Dim(-constant);
-    if (has_minus(rest)) return std::nullopt;
-    std::vector<std::string> names;
-    collect_symbols(rest, names);
-    DimBinding ones;
-    for (const std::string& name : names) ones.set(name, 1);
-    const Dim least = bind(rest, ones);
-    return least.is_static() && least.value() >= -constant ? std::nullopt
-                                                           : std::optional(Offset{constant, rest, false});
-  } catch (const Error&) {
-    return std::nullopt;
+  if (a.is_number()) return std::nullopt;
+  Polynomial terms = polynomial_of(*a.dim());
+  const auto constant = terms.find(Monomial{});
+  const int64_t number = constant == terms.end() ? 0 : constant->second;
+  terms.erase(Monomial{});
+  const auto is_negative = [](const auto& term) { return term.second < 0; };
+  const bool falls = std::all_of(terms.begin(), terms.end(), is_negative);
+  if (!falls && std::any_of(terms.begin(), terms.end(), is_negative)) return std::nullopt;
+  if (falls) {
+    for (auto& [monomial, factor] : terms) factor = -factor;
+    return Offset{number, intern(terms), true};
   }
+  if (number >= 0) return std::nullopt;
+  const Dim rest = intern(terms);
+  std::vector<std::string> names;
+  collect_symbols(rest, names);
+  DimBinding ones;
+  for (const std::string& name : names) ones.set(name, 1);
+  try {
+    if (const Dim least = bind(rest, ones); least.is_static() && least.value() >= -number)
+      return std::nullopt;  // no symbol is 0
+  } catch (const Error&) {
+    return std::nullopt;  // a part of it is no size where symbols are 1
+  }
+  return Offset{number, rest, false};
 }
 
 std::optional<Size> plus(const Size& a, const Size& b) {
