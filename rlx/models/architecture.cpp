@@ -29,23 +29,9 @@ const Architecture& architecture_of(const ConfigSource& s) {
                 s.is_gguf() ? " as GGUF" : "", "; known: ", join(known));
 }
 
-ops::Activation activation_named(const ConfigSource& s, std::string_view word) {
-  using enum ops::Activation;
-  constexpr std::pair<std::string_view, ops::Activation> kWords[] = {{"silu", silu},
-                                                                     {"swish", silu},
-                                                                     {"gelu", gelu},
-                                                                     {"gelu_new", gelu_approx},
-                                                                     {"gelu_fast", gelu_approx},
-                                                                     {"gelu_pytorch_tanh", gelu_approx},
-                                                                     {"relu", relu},
-                                                                     {"sigmoid", sigmoid},
-                                                                     {"tanh", tanh}};
-  std::string known;
-  for (const auto& [name, kind] : kWords) {
-    if (name == word) return kind;
-    known += cat(known.empty() ? "" : ", ", name);
-  }
-  throw invalid(s.where(), "activation '", word, "' is not known; known: ", known);
+Activation activation_named(const ConfigSource& s, std::string_view word) {
+  if (const Activation found = find_activation(word)) return found;
+  throw invalid(s.where(), "activation '", word, "' is not known; known: ", activation_words());
 }
 
 namespace {

@@ -35,7 +35,7 @@ const Architecture& architecture_of(const ConfigSource&);
 void read_decoder(ConfigSource&, Config&);
 /// A window over all layers, over those that layer_types names, or none.
 void read_layer_types(ConfigSource&, Config&, Mixer rest = Mixer::attention);
-ops::Activation activation_named(const ConfigSource&, std::string_view word);
+Activation activation_named(const ConfigSource&, std::string_view word);
 
 extern const Architecture kLlama, kMistral, kMixtral, kPhi3, kQwen2, kQwen2Moe, kQwen3, kQwen3Moe, kQwen3Next,
     kQwen35, kGemma2, kGemma3, kGranite, kOlmo2, kDeepseek2, kDeepseek3, kGpt2, kGptNeox, kMamba, kMamba2,

@@ -27,7 +27,7 @@ constexpr WeightName kNames[] = {
 };
 
 void configure(ConfigSource& s, Config& c) {
-  c.activation = ops::Activation::gelu;
+  c.activation = activations::gelu;
   c.norm_eps = 1e-12;
   read_decoder(s, c);
   c.encoder = true;
@@ -50,7 +50,7 @@ Tensor encode(Net& net, const Tensor& positions) {
     const auto project = [&](std::string_view key) { return net.linear(key, x, c.hidden); };
     const Tensor y = net.linear("o", attend_all(net, project("q"), project("k"), project("v")), c.hidden);
     x = net.layer_norm("attn_norm", x + y);
-    const Tensor up = net.linear("up", x, c.intermediate).activation(c.activation);
+    const Tensor up = c.activation(net.linear("up", x, c.intermediate));
     x = net.layer_norm("ffn_norm", x + net.linear("down", up, c.hidden));
   }
   return x;
@@ -66,7 +66,7 @@ void build_roberta(Net& net) {
   const Tensor real = net.ids.ne(net.c.padding_id).cast(DType::i32);
   const Tensor x = encode(net, real.cumsum(1) * real + net.c.padding_id);
   finish_encoder(net, x);
-  finish_masked_words(net, x, ops::Activation::gelu);  // whatever the layers have
+  finish_masked_words(net, x, activations::gelu);  // whatever the layers have
 }
 
 constexpr std::string_view kBertHf[] = {"bert"}, kBertGguf[] = {"bert"},

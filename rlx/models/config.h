@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "rlx/ops/elementwise/activation.h"
+#include "rlx/models/activation.h"
 
 namespace rlx::models {
 
@@ -85,7 +85,7 @@ struct Config {
   int64_t vocab = 0, hidden = 0, layers = 0, max_positions = 0;
   int64_t heads = 0, kv_heads = 0, head_dim = 0, intermediate = 0;
   double norm_eps = 1e-5;
-  ops::Activation activation = ops::Activation::silu;
+  Activation activation = activations::silu;
   bool tied = false;          // logits by the table of embeddings
   std::vector<Mixer> mixers;  // by layer
   int64_t window = 0;         // tokens a window layer sees, itself among them
@@ -106,7 +106,7 @@ struct Config {
   std::vector<double> ssm_scales;  // of z, x, b, c, dt
   // Encoders.
   int64_t token_types = 0, padding_id = 0;
-  ops::Activation head_activation = ops::Activation::gelu;  // of the head for masked words
+  Activation head_activation = activations::gelu;  // of the head for masked words
   std::optional<int64_t> bos;
   std::vector<int64_t> eos;  // any of them ends a text
   int64_t draft_layers = 0;  // of a head that predicts a further token

@@ -16,7 +16,7 @@ Tensor causal_convolution(Net& net, std::string_view key, const Tensor& x, int64
   }
   const Tensor y = depthwise_conv1d_causal(x, w, left);
   const Tensor b = net.bias(key, channels);
-  return (b.is_empty() ? y : y + b).activation(net.c.activation);
+  return net.c.activation(b.is_empty() ? y : y + b);
 }
 
 }  // namespace rlx::models

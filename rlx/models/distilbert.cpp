@@ -47,7 +47,7 @@ void build(Net& net) {
     const auto project = [&](std::string_view key) { return net.linear(key, x, c.hidden); };
     const Tensor y = net.linear("o", attend_all(net, project("q"), project("k"), project("v")), c.hidden);
     x = net.layer_norm("attn_norm", x + y);
-    const Tensor up = net.linear("up", x, c.intermediate).activation(c.activation);
+    const Tensor up = c.activation(net.linear("up", x, c.intermediate));
     x = net.layer_norm("ffn_norm", x + net.linear("down", up, c.hidden));
   }
   finish_encoder(net, x);

@@ -38,10 +38,10 @@ void finish_encoder(Net& net, const Tensor& hidden) {
   net.output("mean_pooled", (hidden * real).sum({1}) / real.sum({1}).max(1e-9));
 }
 
-void finish_masked_words(Net& net, const Tensor& hidden, ops::Activation activation) {
+void finish_masked_words(Net& net, const Tensor& hidden, Activation activation) {
   if (!net.has("head_transform")) return;
   const Config& c = net.c;
-  const Tensor h = net.linear("head_transform", hidden, c.hidden).activation(activation);
+  const Tensor h = activation(net.linear("head_transform", hidden, c.hidden));
   const bool own = net.has("head");
   const Tensor y = net.head_linear(own, net.layer_norm("head_norm", h));
   const bool biased = own && !net.bias("head", c.vocab).is_empty();  // of the name of its weight

@@ -11,6 +11,6 @@ Tensor attend_all(Net&, const Tensor& q, const Tensor& k, const Tensor& v, int64
 void finish_encoder(Net&, const Tensor& hidden);
 /// Output logits [batch, seq, vocab] where the file has the head for masked words: head_transform, the activation, head_norm, then head, or
 /// the table of embeddings where it has none, and head_bias.
-void finish_masked_words(Net&, const Tensor& hidden, ops::Activation activation);
+void finish_masked_words(Net&, const Tensor& hidden, Activation activation);
 
 }  // namespace rlx::models

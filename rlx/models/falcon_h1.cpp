@@ -81,7 +81,7 @@ Tensor falcon_attention(Net& net, const Tensor& x) {
 
 Tensor falcon_ffn(Net& net, const Tensor& x) {
   const Config& c = net.c;
-  const Tensor gate = (net.linear("gate", x, c.intermediate) * c.gate_scale).activation(c.activation);
+  const Tensor gate = c.activation(net.linear("gate", x, c.intermediate) * c.gate_scale);
   return net.linear("down", net.linear("up", x, c.intermediate) * gate, c.hidden) * c.down_scale;
 }
 

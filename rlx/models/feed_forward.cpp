@@ -16,7 +16,7 @@ Tensor gated_ffn(Net& net, const Tensor& x, int64_t width, std::string_view pref
     gate = net.linear(key("gate"), x, width);
     up = net.linear(key("up"), x, width);
   }
-  return net.linear(key("down"), gate.activation(net.c.activation) * up, hidden);
+  return net.linear(key("down"), net.c.activation(gate) * up, hidden);
 }
 
 namespace {
@@ -67,7 +67,7 @@ Tensor expert_ffn(Net& net, const Tensor& input) {
     gate = net.expert_linear("expert_gate", repeated, expert, m.width);
     up = net.expert_linear("expert_up", repeated, expert, m.width);
   }
-  const Tensor wide = gate.activation(net.c.activation) * up;
+  const Tensor wide = net.c.activation(gate) * up;
   const Tensor down = net.expert_linear("expert_down", wide, expert, hidden.value());
   Tensor y = (down.reshape({tokens, m.chosen, hidden}) * r.weights.unsqueeze(2)).sum({1});
   if (m.shared_width > 0) {

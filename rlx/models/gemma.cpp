@@ -32,7 +32,7 @@ constexpr WeightName kNames[] = {
 
 // `pattern` layers, of which the last sees all.
 void configure(ConfigSource& s, Config& c, int64_t pattern) {
-  c.activation = ops::Activation::gelu_approx;
+  c.activation = activations::gelu_tanh;
   c.norm_eps = 1e-6;
   read_decoder(s, c);
   if (!s.is_gguf() && !s.find_flag({"tie_word_embeddings"})) c.tied = true;

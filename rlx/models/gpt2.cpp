@@ -20,7 +20,7 @@ constexpr WeightName kNames[] = {
 };
 
 void configure(ConfigSource& s, Config& c) {
-  c.activation = ops::Activation::gelu_approx;
+  c.activation = activations::gelu_tanh;
   read_decoder(s, c);
   if (c.intermediate == 0) c.intermediate = 4 * c.hidden;
   if (!s.find_flag({"scale_attn_weights"}).value_or(true)) c.attention_scale = 1;
@@ -38,7 +38,7 @@ void build(Net& net) {
     const Tensor y = attend(net, third(0), third(1), third(2), heads_of(net));
     x = x + net.linear_transposed("o", y, c.hidden);
     const Tensor up = net.linear_transposed("up", net.layer_norm("ffn_norm", x), c.intermediate);
-    x = x + net.linear_transposed("down", up.activation(c.activation), c.hidden);
+    x = x + net.linear_transposed("down", c.activation(up), c.hidden);
   }
   net.finish_decoder(net.layer_norm("norm", x));
 }

@@ -19,7 +19,7 @@ constexpr WeightName kNames[] = {
 };
 
 void configure(ConfigSource& s, Config& c) {
-  c.activation = ops::Activation::gelu;
+  c.activation = activations::gelu;
   read_decoder(s, c);
   if (!s.is_gguf()) c.tied = s.find_flag({"tie_word_embeddings"}).value_or(!s.has_tensor("embed_out.weight"));
   c.parallel_residual = s.find_flag({"use_parallel_residual", "use_parallel_residual"}).value_or(true);
@@ -44,8 +44,7 @@ Tensor neox_attention(Net& net, const Tensor& x) {
 }
 
 Tensor neox_ffn(Net& net, const Tensor& x) {
-  return net.linear("down", net.linear("up", x, net.c.intermediate).activation(net.c.activation),
-                    net.c.hidden);
+  return net.linear("down", net.c.activation(net.linear("up", x, net.c.intermediate)), net.c.hidden);
 }
 
 void build(Net& net) {

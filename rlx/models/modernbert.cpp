@@ -25,7 +25,7 @@ constexpr WeightName kNames[] = {
 
 void configure(ConfigSource& s, Config& c) {
   s.ignore("position_embedding_type");  // published files say "absolute"; positions turn all the same
-  c.activation = ops::Activation::gelu;
+  c.activation = activations::gelu;
   read_decoder(s, c);
   c.encoder = true;
   if (const auto word = s.find_text({"classifier_activation"}))
@@ -61,7 +61,7 @@ void build(Net& net) {
                  k = turn(third(1), net.rope(r), r, c.head_dim);
     x = x + net.linear("o", attend_all(net, q, k, third(2), window ? c.window / 2 : -1), c.hidden);
     const Tensor both = net.linear("gate_up", net.layer_norm("ffn_norm", x), 2 * c.intermediate);
-    const Tensor gate = both.narrow(2, 0, c.intermediate).activation(c.activation);
+    const Tensor gate = c.activation(both.narrow(2, 0, c.intermediate));
     x = x + net.linear("down", gate * both.narrow(2, c.intermediate, c.intermediate), c.hidden);
   }
   x = net.layer_norm("norm", x);
