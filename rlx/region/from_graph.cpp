@@ -1,5 +1,6 @@
 #include "rlx/region/from_graph.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -160,6 +161,12 @@ class Builder {
     }
     return n.op->traits.leaf;
   }
+  // Lanes of f32 read an f64 rounded, which is what a cast to f32 means and no other one.
+  bool read_rounded(const ir::Node& n) const {
+    return n.shapes[0].dtype() != DType::f64 || std::all_of(n.uses.begin(), n.uses.end(), [&](ir::Use u) {
+             return body_.shape(body_.node(u.user).result()).dtype() == DType::f32;
+           });
+  }
   bool narrowed_by_store(const ir::Node& n) const {
     if (!n.is<ops::Cast>() || n.shapes[0].dtype() != DType::f32) return false;
     if (body_.shape(n.inputs[0]).dtype() != DType::f64) return false;
@@ -172,7 +179,7 @@ class Builder {
   int width() const {
     std::string wide, narrow;
     for (const ir::Node* n : body_.nodes()) {
-      if (n->uses.empty() || only_cast(*n) || narrowed_by_store(*n)) continue;
+      if (n->uses.empty() || (only_cast(*n) && read_rounded(*n)) || narrowed_by_store(*n)) continue;
       const DType t = n->shapes[0].dtype();
       if (is_complex(t) || is_storage_only(t)) refuse("%", n->id, " ", n->op->name, " computes in ", t);
       if (t == DType::f64 || t == DType::i64 || t == DType::u32) wide = dtype_name(t);

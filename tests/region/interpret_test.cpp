@@ -77,6 +77,24 @@ TEST(RegionInterpret, casts_saturate_and_conditions_select) {
                    {"bool[6]", "bool[6]"}, 0);
 }
 
+// 16777217 and the others are no f32: read as such they would give other integers, and no truth.
+TEST(RegionInterpret, casts_of_f64_read_it_exactly) {
+  const Literal x = Literal::of<double>({4}, {16777217, 2.9999999999, -0.99999999999, 1e-300});
+  const ir::Graph g =
+      parse("graph @b(x: f64[4]) { return cast(x, to=i32), cast(x, to=i8), cast(x, to=bool) }");
+  const Built built = from_graph(g);
+  ASSERT_TRUE(built) << built.refusal;
+  const Literals got =
+      test::run_region(g, *built.region, {x}, [](const Region& r, auto memory) { interpret(r, memory); });
+  EXPECT_EQ(cat(got[0]), "i32[4]{16777217, 2, 0, 0}");
+  EXPECT_EQ(cat(got[1]), "i8[4]{127, 2, 0, 0}");
+  EXPECT_EQ(cat(got[2]), "bool[4]{true, true, true, true}");
+  // A rounding to f32 in between would be a second one.
+  EXPECT_EQ(test::refusal_of("graph @b(x: f64[4]) { return cast(x, to=f16) }"),
+            "it computes in f16 and in f64");
+  EXPECT_EQ(test::refusal_of("graph @b(x: f64[4]) { return cast(x, to=f32) }"), "");
+}
+
 TEST(RegionInterpret, reductions_over_any_axes) {
   for (const auto kind : {"sum", "mean", "max", "min", "prod"}) {
     for (const auto axes : {"[0]", "[1]", "[2]", "[0,2]", "[0,1]", "[0,1,2]"})
