@@ -1,6 +1,8 @@
 #include "rlx/backend/reference.h"
 
+#include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "rlx/ir/interpreter.h"
 
@@ -12,6 +14,14 @@ Support accepts(const Request& r) {
     if (!r.in[i].is_row_major()) return Support::no("operand ", i, " is not row-major");
   }
   return Support::yes();
+}
+
+bool lies_in(const Literals& operands, const Literal& y) {
+  const std::byte* at = y.bytes().data();
+  return std::any_of(operands.begin(), operands.end(), [&](const Literal& x) {
+    const auto bytes = x.bytes();
+    return !std::less<>()(at, bytes.data()) && std::less<>()(at, bytes.data() + bytes.size());
+  });
 }
 
 // The step keeps a copy of the node, without its uses: the graph it came from need not outlive it.
@@ -35,7 +45,11 @@ class ReferenceStep final : public Step {
       const std::span<const std::byte> bytes(l.in[i], size_t(types_[i].size_bytes()));
       in.push_back(Literal::borrow(types_[i], bytes, nullptr));
     }
-    const Literals out = ir::Interpreter().run_node(node_, in);
+    Literals out = ir::Interpreter().run_node(node_, in);
+    // A body may return its operands as they lie, where another result is about to be written.
+    for (Literal& y : out) {
+      if (out.size() > 1 && lies_in(in, y)) y = Literal::copy_of(y.shape(), y.bytes());
+    }
     for (size_t i = 0; i < out.size(); ++i) {
       if (!out[i].bytes().empty()) std::memcpy(l.out[i], out[i].bytes().data(), out[i].bytes().size());
     }

@@ -198,6 +198,25 @@ TEST(Builder, swaps_two_donated_states) {
   EXPECT_EQ(got[1], a);
 }
 
+// The results of such a body are its operands, whose places they share.
+TEST(Builder, reference_rules_of_bodies_that_swap_their_operands) {
+  const ir::Graph g = graph(R"(graph @swap(p: bool[], a: f32[2], b: f32[2]) {
+    s = neg(a)
+    t = neg(b)
+    %9:2 = if(p, s, t, then_body=graph(u: f32[2], v: f32[2]) {
+      return v, u
+    }, else_body=graph(u: f32[2], v: f32[2]) {
+      return u, v
+    })
+    return %9, %9#1
+  })");
+  const Literals got = test::run_on(
+      ref(), g,
+      {Literal::scalar(DType::bool_, 1), Literal::of<float>({2}, {1, 2}), Literal::of<float>({2}, {3, 4})});
+  EXPECT_EQ(cat(got[0]), "f32[2]{-3.0, -4.0}");
+  EXPECT_EQ(cat(got[1]), "f32[2]{-1.0, -2.0}");
+}
+
 TEST(Builder, names_the_node_and_the_line_of_a_step_that_fails) {
   const ir::Graph g = graph(R"(graph @bad(t: f32[3], i: i32[1]) {
     y = gather(t, i, axis=0)
