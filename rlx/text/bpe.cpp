@@ -63,7 +63,7 @@ Bpe::Bpe(Vocab vocab, std::span<const Merge> merges, BpeOptions options)
   for (const Merge& m : merges) {
     for (const TokenId id : {m.left, m.right}) {
       spelled_ &= id != options_.unknown;
-      if (!options_.bytes && options_.byte_fallback) spelled_ &= byte_token_value(vocab_.text(id)) < 0;
+      if (!options_.bytes && options_.byte_fallback) spelled_ &= byte_token_value(spelling(id)) < 0;
     }
   }
 }
@@ -80,7 +80,7 @@ void Bpe::note_joins(std::span<const Merge> merges) {
   const std::string& prefix = options_.continuing_prefix;
   const std::string& suffix = options_.end_suffix;
   for (const Merge& m : merges) {
-    std::string_view left = vocab_.text(m.left), right = vocab_.text(m.right);
+    std::string_view left = spelling(m.left), right = spelling(m.right);
     if (!prefix.empty() && right.starts_with(prefix)) right.remove_prefix(prefix.size());
     if (!suffix.empty() && left.ends_with(suffix)) continue;
     if (left.empty() || right.empty()) continue;
@@ -205,9 +205,28 @@ void Bpe::take_apart(TokenId id, Range range, std::vector<Token>& tokens) const 
   }
 }
 
+void Bpe::take_missing_apart(std::string_view word, std::vector<Token>& tokens) const {
+  const auto missing = [&](const Token& t) { return size_t(t.id) >= vocab_.size(); };
+  if (std::none_of(tokens.begin(), tokens.end(), missing)) return;
+  std::vector<Token> used;
+  for (const Token& t : tokens) {
+    if (!missing(t)) {
+      used.push_back(t);
+      continue;
+    }
+    for (uint32_t i = t.range.begin; i < t.range.end; ++i) {
+      const auto byte = static_cast<unsigned char>(word[i]);
+      if (byte_to_char(byte) < 128 && byte_tokens_[byte] >= 0)
+        used.push_back({byte_tokens_[byte], {i, i + 1}});
+    }
+  }
+  tokens.swap(used);
+}
+
 void Bpe::merge_word(std::string_view word, ModelScratch& scratch, std::vector<Token>& tokens) const {
   first_symbols(word, tokens);
   tokens.size() <= kShortWord ? merge_short(tokens) : merge_long(tokens, scratch);
+  if (!options_.missing.empty()) take_missing_apart(word, tokens);
   if (halves_.empty()) return;
   std::vector<Token> used;
   for (const Token& t : tokens) take_apart(t.id, t.range, used);

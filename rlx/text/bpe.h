@@ -28,7 +28,10 @@ struct BpeOptions {
   bool ignore_merges = false;   // a word that is a token as a whole is that token
   bool whole_newlines = false;  // the same, for words of line ends only
   bool bytes = false;           // words are raw bytes, the vocabulary spells them in the byte-level alphabet
-  std::vector<bool> unused;     // by id: a token that only leads to longer ones; left over it falls apart
+  // What merges make and the vocabulary lacks, by their spelling; their ids follow those of the vocabulary. Such a token leads
+  // to others; left over it falls apart into the bytes that spell themselves, and the other bytes vanish.
+  std::vector<std::string> missing;
+  std::vector<bool> unused;       // by id: a token that only leads to longer ones; left over it falls apart
   std::string continuing_prefix;  // written before each character of a word but the first
   std::string end_suffix;         // written after the last character of a word
 };
@@ -54,6 +57,11 @@ class Bpe final : public Model {
   static constexpr size_t kShortWord = 48;
   const PairSlot* find_pair(TokenId left, TokenId right) const;
   void first_symbols(std::string_view word, std::vector<Token>& symbols) const;
+  std::string_view spelling(TokenId id) const {
+    return size_t(id) < vocab_.size() ? vocab_.text(id)
+                                      : std::string_view(options_.missing[size_t(id) - vocab_.size()]);
+  }
+  void take_missing_apart(std::string_view word, std::vector<Token>& tokens) const;
   std::optional<TokenId> whole_word(std::string_view word) const;
   void encode_part(std::string_view part, ModelScratch& scratch, TokenSink& out) const;
   void take_apart(TokenId id, Range range, std::vector<Token>& tokens) const;

@@ -68,7 +68,7 @@ void Bpe::note_fronts() const {
   const size_t mask = fronts_.size() - 1;
   for (const PairSlot& p : pairs_) {
     if (p.left < 0) continue;
-    const std::string_view right = vocab_.text(p.right);
+    const std::string_view right = spelling(p.right);
     if (right.empty()) continue;
     const Decoded c = decode_utf8(right, 0);
     const int byte = options_.bytes ? char_to_byte(c.code) : 0;

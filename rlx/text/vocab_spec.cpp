@@ -1,6 +1,7 @@
 #include "rlx/text/vocab_spec.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "rlx/base/error.h"
 #include "rlx/text/bpe.h"
@@ -133,8 +134,10 @@ PostProcessorPtr make_frame_of(const VocabSpec& spec, bool default_bos, bool def
   return make_frame(std::move(first), std::move(middle), std::move(last), bert);
 }
 
-std::vector<Merge> read_merges(const VocabSpec& spec, const Vocab& vocab) {
+// Tokens of merges that the vocabulary lacks go to `missing`, where that is given.
+std::vector<Merge> read_merges(const VocabSpec& spec, const Vocab& vocab, std::vector<std::string>* missing) {
   std::vector<Merge> merges;
+  std::unordered_map<std::string, TokenId> missing_ids;
   merges.reserve(spec.merges.size());
   for (size_t i = 0; i < spec.merges.size(); ++i) {
     const std::string_view line = spec.merges[i];
@@ -143,8 +146,12 @@ std::vector<Merge> read_merges(const VocabSpec& spec, const Vocab& vocab) {
     const std::string_view left = line.substr(0, space), right = line.substr(space + 1);
     const auto id = [&](std::string_view token) {
       const auto found = vocab.find(token);
-      if (!found) throw invalid("merge ", i, " '", line, "': token '", token, "' is not in the vocabulary");
-      return *found;
+      if (found) return *found;
+      if (!missing) throw invalid("merge ", i, " '", line, "': token '", token, "' is not in the vocabulary");
+      const auto [at, fresh] =
+          missing_ids.try_emplace(std::string(token), TokenId(vocab.size() + missing->size()));
+      if (fresh) missing->emplace_back(token);
+      return at->second;
     };
     merges.push_back({id(left), id(right), id(cat(left, right)), uint32_t(i)});
   }
@@ -171,13 +178,13 @@ TokenizerParts merged_bpe(const VocabSpec& spec) {
   parts.pretokenizer = make_pretokenizer_sequence(std::move(steps));
 
   Vocab vocab = make_vocab(spec.tokens);
-  const std::vector<Merge> merges = read_merges(spec, vocab);
   BpeOptions options;
   options.ignore_merges = rules.has(kIgnoreMerges);
   options.whole_newlines = rules.has(kWholeNewlines);
   options.byte_fallback = rules.has(kCharacters);
   options.bytes = parts.pretokenizer->leave_bytes();
-  parts.model = std::make_unique<Bpe>(std::move(vocab), merges, options);
+  const std::vector<Merge> merges = read_merges(spec, vocab, options.bytes ? &options.missing : nullptr);
+  parts.model = std::make_unique<Bpe>(std::move(vocab), merges, std::move(options));
   parts.decoder = !rules.has(kCharacters)  ? make_byte_level_decoder()
                   : rules.has(kMarkSpaces) ? make_sentencepiece_decoder(false, false)
                                            : make_plain_decoder();

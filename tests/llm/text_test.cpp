@@ -3,12 +3,14 @@
 
 #include <cmath>
 
+#include "rlx/base/file.h"
 #include "rlx/base/json.h"
 #include "rlx/llm/embedding.h"
 #include "rlx/llm/language_model.h"
 #include "rlx/llm/stop_text.h"
 #include "tests/support/data.h"
 #include "tests/support/errors.h"
+#include "tests/support/scratch.h"
 
 namespace rlx::llm {
 namespace {
@@ -48,14 +50,20 @@ TEST(Text, PiecesAddUpAndStopTextsEnd) {
   EXPECT_EQ(stopped.text, g.text.substr(0, g.text.find(stop)));
 }
 
-// The vocabulary of this file lacks what its merges make.
+// A merge without its second half.
 TEST(Text, ATokenizerThatCannotBeReadIsToldWhenTextIsAskedFor) {
   RLX_REQUIRE_DATA("gguf/llama-Q4_K_M.gguf");
-  const std::string path = test::data_path("gguf/llama-Q4_K_M.gguf");
+  std::string bytes = read_file(test::data_path("gguf/llama-Q4_K_M.gguf"));
+  const std::string merge("\3\0\0\0\0\0\0\0t o", 11);  // a text of GGUF behind its length
+  ASSERT_NE(bytes.find(merge), bytes.npos);
+  bytes[bytes.find(merge) + 9] = '_';
+  const test::Scratch scratch;
+  const std::string path = scratch.path("model.gguf");
+  write_file(path, bytes);
   LanguageModel model = LanguageModel::open(path, {.context = 16});
   EXPECT_EQ(test::message_of([&] { model.generate("the", {.max_tokens = 1}); }),
             cat("model '", path, "' has no tokenizer for texts: ", path,
-                ": merge 0 't o': token 'to' is not in the vocabulary; give it ids"));
+                ": merge 0 't_o' is not two tokens; give it ids"));
   const std::vector<TokenId> ids = {1, 2};
   EXPECT_EQ(model.generate_ids(ids, {.max_tokens = 1}).tokens.size(), 1u);
 }

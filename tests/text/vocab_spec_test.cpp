@@ -169,5 +169,19 @@ TEST(VocabSpec, bert_keeps_case_when_the_file_says_so) {
   EXPECT_EQ(make_tokenizer(spec, "x").encode("A é").ids, (Ids{1, 4, 5, 2}));
 }
 
+// As llama.cpp reads them: such a token takes part in merges, and where it is left over its bytes stand for it.
+TEST(VocabSpec, merges_may_lead_to_tokens_that_the_vocabulary_lacks) {
+  VocabSpec spec{.model = "gpt2", .pre = "smollm"};
+  spec.tokens = {"a", "b", "c", "d", "Ġ", "bc", "abcd"};
+  spec.types.assign(spec.tokens.size(), TokenType::normal);
+  spec.merges = {"a b", "b c", "ab c", "abc d", "Ġ a"};
+  const Tokenizer t = make_tokenizer(spec, "x");
+  EXPECT_EQ(t.encode("bc").ids, Ids{5});
+  EXPECT_EQ(t.encode("abc").ids, (Ids{0, 1, 2}));  // not a, bc: the first merge took the b
+  EXPECT_EQ(t.encode("abcd").ids, Ids{6});
+  EXPECT_EQ(t.encode("d ad").ids, (Ids{3, 0, 3}));  // the space has no spelling of its own
+  EXPECT_EQ(t.vocab_size(), 7u);
+}
+
 }  // namespace
 }  // namespace rlx::text
