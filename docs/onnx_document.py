@@ -3,7 +3,7 @@
 
 usage: onnx_document.py OPS_JSON NODE_LOG ONNX_VERSION REFUSED_LOG RUNTIME_LOG RUNTIME_VERSION > docs/onnx.md
   OPS_JSON     output of `rlx onnx ops --json`
-  NODE_LOG     output of `./dev onnx .../onnx/backend/test/data/node` of the onnx package
+  NODE_LOG     output of `./dev onnx DIR` over the node tests of the onnx package (collect_testcases of onnx.backend.test.case.node)
   REFUSED_LOG  output of `onnx_runner --samples DIR`
   RUNTIME_LOG  output of `tests/onnx/compare_runtime.py DIR`
 """
@@ -49,7 +49,8 @@ In C++: `onnx::import_model("model.onnx")` gives a `Program`, the inputs whose v
 print(f"## Backend node tests of onnx {sys.argv[3]}\n")
 print(f"{lines[-1]} (`./dev onnx DIR`, CPU). A case counts as passed when every output has the expected type, integers and\n"
       "bools are equal, and floats are within 1e-3 relative and the larger of 1e-7 and 2^-23 of the largest expected value.\n"
-      "By the same measure ONNX Runtime 1.31 passes 1467 of these 1765.\n")
+      "By the same measure ONNX Runtime 1.31.1 passes 1402 of these 1884 through its Python package. The values told as wrong are of\n"
+      "16 bits and off by one or two of their last places: the expected ones were rounded behind every step of attention.\n")
 for kind in sorted(failures):
     print(f"### {kind}: {len(failures[kind])}\n")
     reasons = collections.defaultdict(list)
