@@ -256,6 +256,26 @@ TEST(VmWorkload, narrow_operands_of_sums_and_products) {
   }
 }
 
+// Of both, the product can take one operand where it lies: the narrow one.
+TEST(VmWorkload, sums_of_products_of_a_narrow_and_a_plain_operand) {
+  for (const DType t : {DType::bf16, DType::f16}) {
+    for (const bool narrow_first : {true, false}) {
+      RegionWriter w({3, 333}, 1);
+      const int a = w.load(w.in(t, {333, 1}), kReal), b = w.load(w.in(DType::f32, {333, 1}), kReal);
+      const int product = narrow_first ? w.op(Op::mul, a, b) : w.op(Op::mul, b, a);
+      w.store(w.out(DType::f32, {1, 0}), w.reduce(Op::reduce_sum, product, {0, 0}));
+      const Region r = w.done();
+      Memory m(r, 1);
+      for (int64_t k = 0; k < 999; ++k) {
+        const auto x = float(k % 9 - 4);
+        m.as<uint16_t>(0)[k] = t == DType::bf16 ? f32_to_bf16(x) : f32_to_f16(x);
+        m.as<float>(1)[k] = float(k * 7 % 11 - 5);
+      }
+      expect_judged(r, m, 0);
+    }
+  }
+}
+
 // Reductions of squares, of products, and of what memory holds, in rows that end within a block; whole numbers, so that
 // every order gives the same sum.
 TEST(VmWorkload, reductions_of_products_and_of_memory) {

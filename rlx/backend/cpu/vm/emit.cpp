@@ -73,6 +73,8 @@ bool Emitter::joins(int n, int v) const {
   if (i.op == Op::reduce_sum && plan_.schedule != Schedule::columns) {
     const auto& sums = plan_.functions->reduce[int(i.lane)][reduction_index(Op::reduce_sum)];
     if (of.op == Op::square) return sums[int(Reduced::square)][0] != nullptr;
+    // A product that reads an operand of a narrow type itself stands alone.
+    if (joined_[size_t(operand(v, 0))] || joined_[size_t(operand(v, 1))]) return false;
     return sums[int(Reduced::product)][0] != nullptr && (stays(operand(v, 0)) || stays(operand(v, 1)));
   }
   return (i.op == Op::add || i.op == Op::sub) && of.op == Op::mul &&
