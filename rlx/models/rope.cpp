@@ -140,10 +140,12 @@ void read_gguf(ConfigSource& s, const Config& c, Rope& r) {
   r.original_positions =
       s.find_integer({"", "rope.scaling.original_context_length"}).value_or(c.max_positions);
   r.factor = s.find_real({"", "rope.scaling.factor"}).value_or(1);
+  if (r.factor == 0) r.factor = 1;  // says nothing
   const auto linear = s.find_real({"", "rope.scale_linear"});
-  const std::string type = s.find_text({"", "rope.scaling.type"}).value_or("none");
+  const std::string type =
+      s.find_text({"", "rope.scaling.type"}).value_or("linear");  // of older files, with a factor or without
   r.kind = kind_named(s, type);
-  if (linear && *linear != 1) r.kind = Rope::Kind::linear, r.factor = *linear;
+  if (linear && *linear != 1 && *linear != 0) r.kind = Rope::Kind::linear, r.factor = *linear;
   s.find_flag({"", "rope.scaling.finetuned"});
   const double attention = s.find_real({"", "rope.scaling.attn_factor"}).value_or(1) *
                            s.find_real({"", "rope.scaling.yarn_attn_factor"}).value_or(1);
