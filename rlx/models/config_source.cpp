@@ -202,9 +202,22 @@ const io::GgufValue* ConfigSource::find_gguf(std::string_view key) {
   return found;
 }
 
+// A number may be told for each layer.
+int64_t ConfigSource::one_for_all(Field f, const io::GgufValue& v) const {
+  const std::vector<int64_t> all = v.integers();
+  if (all.empty()) throw invalid(where(), "'", name_of(f), "' is an empty list; a number expected");
+  for (size_t i = 1; i < all.size(); ++i) {
+    if (all[i] != all[0])
+      throw invalid(where(), "'", name_of(f), "' is ", all[0], " for layer 0 and ", all[i], " for layer ", i,
+                    "; one number for all layers expected");
+  }
+  return all[0];
+}
+
 std::optional<int64_t> ConfigSource::find_integer(Field f) {
   if (is_gguf()) {
     const io::GgufValue* v = find_gguf(f.gguf);
+    if (v && v->type() == io::GgufType::array) return one_for_all(f, *v);
     return v ? std::optional(v->integer()) : std::nullopt;
   }
   const auto v = find_json(f.hf);
@@ -248,6 +261,14 @@ std::vector<int64_t> ConfigSource::integers(Field f) {
     if (!v->is_array()) return {v->integer()};
     for (const JsonView item : v->items()) out.push_back(item.integer());
   }
+  return out;
+}
+
+std::vector<bool> ConfigSource::flags(Field f) {
+  std::vector<bool> out;
+  const io::GgufValue* v = is_gguf() ? find_gguf(f.gguf) : nullptr;
+  if (v == nullptr || v->type() != io::GgufType::array) return out;
+  for (const io::GgufValue& e : v->elements()) out.push_back(e.is_integer() ? e.integer() != 0 : e.boolean());
   return out;
 }
 

@@ -40,6 +40,7 @@ class ConfigSource {
   std::vector<int64_t> integers(Field);  // empty when missing
   std::vector<double> reals(Field);
   std::vector<std::string> texts(Field);
+  std::vector<bool> flags(Field);  // of GGUF, by layer; empty when missing or no list
 
   /// As find; a field that is missing is a user error.
   int64_t integer(Field);
@@ -65,6 +66,7 @@ class ConfigSource {
   std::optional<JsonView> find_json(std::string_view words);
   const io::GgufValue* find_gguf(std::string_view key);
   std::string name_of(Field) const;
+  int64_t one_for_all(Field, const io::GgufValue& list) const;
 
   const io::ModelFile& file_;
   Json config_, defaults_;

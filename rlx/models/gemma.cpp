@@ -30,7 +30,24 @@ constexpr WeightName kNames[] = {
     {"ffn_post_norm", "@layers.{}.post_feedforward_layernorm.weight", "blk.{}.post_ffw_norm.weight"},
 };
 
-// `pattern` layers, of which the last sees all.
+// Which layers have a window: GGUF tells it by layer, or how many layers make a pattern of which the last sees all.
+void read_pattern(ConfigSource& s, Config& c, int64_t pattern) {
+  constexpr Field kPattern = {"sliding_window_pattern|_sliding_window_pattern",
+                              "attention.sliding_window_pattern"};
+  if (const std::vector<bool> windows = s.flags(kPattern); !windows.empty()) {
+    if (int64_t(windows.size()) < c.layers)
+      throw invalid(s.where(), "the pattern of windows has ", windows.size(), " entries for ", c.layers,
+                    " layers");
+    for (size_t i = 0; i < size_t(c.layers); ++i) c.mixers[i] = windows[i] ? Mixer::window : Mixer::attention;
+    return;
+  }
+  const int64_t every = s.find_integer(kPattern).value_or(pattern);
+  if (every < 1) throw invalid(s.where(), "a pattern of ", every, " layers; 1 or more expected");
+  if (!s.texts({"layer_types"}).empty()) return;
+  for (int64_t i = 0; i < c.layers; ++i)
+    c.mixers[size_t(i)] = (i + 1) % every == 0 ? Mixer::attention : Mixer::window;
+}
+
 void configure(ConfigSource& s, Config& c, int64_t pattern) {
   c.activation = activations::gelu_tanh;
   c.norm_eps = 1e-6;
@@ -41,20 +58,16 @@ void configure(ConfigSource& s, Config& c, int64_t pattern) {
   s.require_flag({"use_bidirectional_attention"}, false);
   c.logit_softcap = s.find_real({"final_logit_softcapping", "final_logit_softcapping"}).value_or(0);
   c.window = s.find_integer({"sliding_window", "attention.sliding_window"}).value_or(0);
-  const int64_t every =
-      s.find_integer({"sliding_window_pattern|_sliding_window_pattern", "attention.sliding_window_pattern"})
-          .value_or(pattern);
-  if (every < 1) throw invalid(s.where(), "a pattern of ", every, " layers; 1 or more expected");
   read_layer_types(s, c);
-  if (s.texts({"layer_types"}).empty()) {
-    for (int64_t i = 0; i < c.layers; ++i)
-      c.mixers[size_t(i)] = (i + 1) % every == 0 ? Mixer::attention : Mixer::window;
-  }
+  read_pattern(s, c, pattern);
 }
 
 void configure2(ConfigSource& s, Config& c) {
   configure(s, c, 2);
-  c.attention_softcap = s.find_real({"attn_logit_softcapping", "attn_logit_softcapping"}).value_or(0);
+  // GGUF files without caps are older than the keys, not without caps.
+  if (s.is_gguf() && !s.find_real({"", "final_logit_softcapping"})) c.logit_softcap = 30;
+  c.attention_softcap =
+      s.find_real({"attn_logit_softcapping", "attn_logit_softcapping"}).value_or(s.is_gguf() ? 50 : 0);
   // GGUF does not tell the scale nor, always, the window: the 27B model, of 46 layers, has a scale of its own.
   if (s.is_gguf() && c.window == 0) c.window = 4096;
   const bool large = s.is_gguf() && c.layers == 46;
@@ -66,6 +79,8 @@ void configure2(ConfigSource& s, Config& c) {
 
 void configure3(ConfigSource& s, Config& c) {
   configure(s, c, 6);
+  // Without a window all layers of a GGUF file are alike, in their positions, too.
+  if (s.is_gguf() && c.window == 0) c.mixers.assign(size_t(c.layers), Mixer::attention);
   s.ignore("attn_logit_softcapping");  // carried over from Gemma 2; attention normalises q and k instead
   // GGUF does not tell the scale: the 27B model, of 62 layers, has one of its own.
   const bool large = s.is_gguf() && c.layers == 62;

@@ -6,6 +6,7 @@
 #include "rlx/io/gguf.h"
 #include "rlx/models/model.h"
 #include "tests/support/data.h"
+#include "tests/support/errors.h"
 
 namespace rlx::test {
 namespace {
@@ -48,6 +49,56 @@ TEST(GgufValues, a_rope_factor_of_0_says_nothing) {
                              o.add_f32("llama.rope.scaling.factor", 0);
                            }));
   EXPECT_EQ(c.rope.factor, 1);
+}
+
+TEST(GgufValues, a_number_for_each_layer_is_one_if_all_are_equal) {
+  const auto with = [](std::vector<int32_t> kv_heads) {
+    return config_of("llama", [&](auto& o) {
+      o.add_i32s("llama.attention.head_count", std::vector<int32_t>{4, 4});
+      o.add_i32s("llama.attention.head_count_kv", kv_heads);
+      o.add_i32s("llama.feed_forward_length", std::vector<int32_t>{64, 64});
+    });
+  };
+  EXPECT_EQ(with({2, 2}).heads, 4);
+  EXPECT_EQ(with({2, 2}).kv_heads, 2);
+  EXPECT_EQ(with({2, 2}).intermediate, 64);
+  const std::string message = message_of([&] { with({2, 4}); });
+  EXPECT_NE(message.find("'llama.attention.head_count_kv' is 2 for layer 0 and 4 for layer 1"),
+            std::string::npos)
+      << message;
+  EXPECT_NE(message_of([&] { with({}); }).find("is an empty list"), std::string::npos);
+}
+
+TEST(GgufValues, gemma2_has_caps_unless_told_otherwise) {
+  const auto c = config_of("gemma2", heads("gemma2"));
+  EXPECT_EQ(c.attention_softcap, 50);
+  EXPECT_EQ(c.logit_softcap, 30);
+  const auto told = config_of("gemma2", heads("gemma2", [](auto& o) {
+                                o.add_f32("gemma2.attn_logit_softcapping", 5);
+                                o.add_f32("gemma2.final_logit_softcapping", 3);
+                              }));
+  EXPECT_EQ(told.attention_softcap, 5);
+  EXPECT_EQ(told.logit_softcap, 3);
+}
+
+TEST(GgufValues, gemma3_without_a_window_has_none_in_any_layer) {
+  const auto c = config_of("gemma3", heads("gemma3"), 7);
+  EXPECT_EQ(c.mixers, std::vector<models::Mixer>(7, models::Mixer::attention));
+}
+
+TEST(GgufValues, gemma3_tells_windows_by_layer) {
+  using enum models::Mixer;
+  const auto with = [](std::vector<int32_t> windows) {
+    return config_of("gemma3",
+                     heads("gemma3",
+                           [&](auto& o) {
+                             o.add_u32("gemma3.attention.sliding_window", 8);
+                             o.add_i32s("gemma3.attention.sliding_window_pattern", windows);
+                           }),
+                     3);
+  };
+  EXPECT_EQ(with({0, 1, 1}).mixers, (std::vector{attention, window, window}));
+  EXPECT_NE(message_of([&] { with({1}); }).find("has 1 entries for 3 layers"), std::string::npos);
 }
 
 }  // namespace
