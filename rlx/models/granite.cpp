@@ -11,10 +11,15 @@ void configure(ConfigSource& s, Config& c) {
   c.rope = read_rope(s, c, c.head_dim);
   c.rope.interleaved = c.rope.reordered = s.is_gguf();   // rows of q and k are ordered as Llama's
   s.require_flag({"", "rope.scaling.finetuned"}, true);  // false: a Granite without positions
-  c.embedding_scale = s.find_real({"embedding_multiplier", "embedding_scale"}).value_or(1);
+  // In GGUF a factor of 0 says nothing.
+  const auto factor = [&](Field f) {
+    const double v = s.find_real(f).value_or(1);
+    return v == 0 && s.is_gguf() ? 1 : v;
+  };
+  c.embedding_scale = factor({"embedding_multiplier", "embedding_scale"});
   c.attention_scale = s.find_real({"attention_multiplier", "attention.scale"}).value_or(s.is_gguf() ? 0 : 1);
-  c.residual_scale = s.find_real({"residual_multiplier", "residual_scale"}).value_or(1);
-  c.logit_scale = 1 / s.find_real({"logits_scaling", "logit_scale"}).value_or(1);
+  c.residual_scale = factor({"residual_multiplier", "residual_scale"});
+  c.logit_scale = 1 / factor({"logits_scaling", "logit_scale"});
 }
 
 void build(Net& net) {

@@ -101,5 +101,15 @@ TEST(GgufValues, gemma3_tells_windows_by_layer) {
   EXPECT_NE(message_of([&] { with({1}); }).find("has 1 entries for 3 layers"), std::string::npos);
 }
 
+TEST(GgufValues, granite_factors_of_0_say_nothing) {
+  const auto c = config_of("granite", heads("granite", [](auto& o) {
+                             for (const char* name : {"embedding_scale", "residual_scale", "logit_scale"})
+                               o.add_f32(cat("granite.", name), 0);
+                           }));
+  EXPECT_EQ(c.embedding_scale, 1);
+  EXPECT_EQ(c.residual_scale, 1);
+  EXPECT_EQ(c.logit_scale, 1);
+}
+
 }  // namespace
 }  // namespace rlx::test
