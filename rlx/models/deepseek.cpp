@@ -102,6 +102,7 @@ void read_experts(ConfigSource& s, Config& c) {
            .groups = s.find_integer({"n_group", "expert_group_count"}).value_or(1),
            .groups_chosen = s.find_integer({"topk_group", "expert_group_used_count"}).value_or(1),
            .scale = s.find_real({"routed_scaling_factor", "expert_weights_scale"}).value_or(1)};
+  if (s.is_gguf() && c.moe.scale == 0) c.moe.scale = 1;  // says nothing
   if (step < 1 || c.moe.groups < 1 || c.moe.experts % c.moe.groups != 0 || c.moe.chosen > c.moe.experts)
     throw invalid(s.where(), c.moe.chosen, " of ", c.moe.experts, " experts in ", c.moe.groups,
                   " groups, every ", step, " layers, cannot be");
@@ -121,7 +122,8 @@ bool has_other_scores(const io::GgufFile& file) { return !has_sigmoid_scores(fil
 void configure2(ConfigSource& s, Config& c) {
   read_latent(s, c);
   read_experts(s, c);
-  s.require_flag({"norm_topk_prob", "expert_weights_norm"}, false);
+  s.require_flag({"norm_topk_prob"}, false);
+  c.moe.normalised = s.find_flag({"", "expert_weights_norm"}).value_or(false);
   s.require_flag({"rope_interleave"}, true);  // V3's word
   s.require_text({"scoring_func"}, "softmax");
   if (const auto v = s.find_integer({"", "expert_gating_func"}); v && *v != kSoftmaxScores)
@@ -144,7 +146,7 @@ void configure3(ConfigSource& s, Config& c) {
   s.require_text({"topk_method"}, "noaux_tc");
   c.moe.sigmoid = true;
   c.moe.group_top = 2;
-  c.moe.normalised = s.find_flag({"norm_topk_prob", "expert_weights_norm"}).value_or(true);
+  c.moe.normalised = s.find_flag({"norm_topk_prob", "expert_weights_norm"}).value_or(!s.is_gguf());
   c.draft_layers = s.find_integer({"num_nextn_predict_layers"}).value_or(c.draft_layers);
 }
 

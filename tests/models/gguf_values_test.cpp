@@ -111,5 +111,36 @@ TEST(GgufValues, granite_factors_of_0_say_nothing) {
   EXPECT_EQ(c.logit_scale, 1);
 }
 
+Add latent(uint32_t scores, const Add& more) {
+  return heads("deepseek2", [=](auto& o) {
+    for (const auto& [name, value] :
+         std::vector<std::pair<std::string, uint32_t>>{{"attention.kv_lora_rank", 8},
+                                                       {"attention.key_length", 12},
+                                                       {"attention.value_length", 8},
+                                                       {"rope.dimension_count", 4},
+                                                       {"expert_feed_forward_length", 16},
+                                                       {"expert_count", 4},
+                                                       {"expert_used_count", 2},
+                                                       {"expert_gating_func", scores}})
+      o.add_u32("deepseek2." + name, value);
+    if (more) more(o);
+  });
+}
+
+TEST(GgufValues, deepseek_weights_of_experts_add_up_to_1_where_it_is_told) {
+  for (const uint32_t scores : {1, 2}) {
+    EXPECT_FALSE(config_of("deepseek2", latent(scores, {})).moe.normalised);
+    EXPECT_TRUE(config_of("deepseek2",
+                          latent(scores, [](auto& o) { o.add_bool("deepseek2.expert_weights_norm", true); }))
+                    .moe.normalised);
+  }
+}
+
+TEST(GgufValues, a_scale_of_experts_of_0_says_nothing) {
+  const auto c =
+      config_of("deepseek2", latent(2, [](auto& o) { o.add_f32("deepseek2.expert_weights_scale", 0); }));
+  EXPECT_EQ(c.moe.scale, 1);
+}
+
 }  // namespace
 }  // namespace rlx::test
