@@ -1,6 +1,9 @@
 #include "rlx/train/catalogue.h"
 
+#include <cmath>
+
 #include "rlx/base/error.h"
+#include "rlx/train/settings.h"
 
 namespace rlx::train {
 namespace {
@@ -18,6 +21,23 @@ const Catalogue& catalogue() {
 }
 
 }  // namespace
+
+void check_ranges(std::string_view optimizer, const Settings& settings) {
+  for (const auto& [name, value] : settings) {
+    const bool below_one = name == "beta1" || name == "beta2", share = name == "alpha" || name == "rho";
+    const bool good = below_one             ? value >= 0 && value < 1
+                      : share               ? value >= 0 && value <= 1
+                      : name == "dampening" ? std::isfinite(value)
+                                            : value >= 0 && std::isfinite(value);
+    if (good) continue;
+    throw invalid("optimizer: setting '", name, "' of ", optimizer, " is ", value, "; ",
+                  below_one             ? "at least 0 and below 1"
+                  : share               ? "0 to 1"
+                  : name == "dampening" ? "a finite number"
+                                        : "at least 0 and finite",
+                  " is needed");
+  }
+}
 
 std::vector<std::string> optimizer_names() {
   std::vector<std::string> out;

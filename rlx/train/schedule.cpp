@@ -102,6 +102,14 @@ std::vector<std::string> schedule_names() {
 
 Schedule schedule_of(const ScheduleText& s) {
   if (s.warmup < 0) throw invalid("schedule: a warm-up of ", s.warmup, " steps");
+  const auto require_number = [](const char* what, double value) {
+    if (!(value >= 0 && std::isfinite(value)))
+      throw invalid("schedule: ", what, " of ", value, "; at least 0 and finite is needed");
+  };
+  require_number("a rate", s.rate);
+  require_number("a last rate", s.last);
+  require_number("a factor", s.factor);
+  require_number("a power", s.power);
   const int64_t rest = s.steps - s.warmup;
   const auto decaying = [&]() -> Schedule {
     if (s.name == "constant") return constant(s.rate);

@@ -17,10 +17,14 @@ struct Member {
 template <class Options, class T>
 Member(const char*, T Options::*) -> Member<Options, T>;
 
+/// Refuses numbers for which the formulas of no optimiser are meant: a name has one range everywhere.
+void check_ranges(std::string_view optimizer, const Settings&);
+
 template <class Options, class... Members>
-Settings settings_of(const Options& o, const std::tuple<Members...>& members) {
+Settings settings_of(std::string_view optimizer, const Options& o, const std::tuple<Members...>& members) {
   Settings out;
   std::apply([&](const auto&... m) { (out.emplace(m.name, double(o.*m.place)), ...); }, members);
+  check_ranges(optimizer, out);
   return out;
 }
 
@@ -43,6 +47,9 @@ Options options_of(std::string_view optimizer, const Settings& settings,
     if (!std::same_as<T, double> && it->second != std::floor(it->second))
       throw invalid("optimizer: setting '", m.name, "' of ", optimizer, " is ", it->second,
                     "; a whole number is needed");
+    if (std::same_as<T, bool> && it->second != 0 && it->second != 1)
+      throw invalid("optimizer: setting '", m.name, "' of ", optimizer, " is ", it->second,
+                    "; 0 or 1 is needed");
     o.*m.place = T(it->second);
   };
   std::apply([&](const auto&... m) { (read(m), ...); }, members);

@@ -324,6 +324,31 @@ TEST(Optimizers, are_found_by_name_with_their_settings) {
             "optimizer: setting 'history_size' of lbfgs is 1.5; a whole number is needed");
 }
 
+TEST(Optimizers, refuse_settings_out_of_their_range) {
+  const auto message = [](const char* name, const Settings& settings) {
+    return test::message_of([&] { optimizer_named(name, settings); });
+  };
+  EXPECT_EQ(message("adam", {{"beta2", 1}}),
+            "optimizer: setting 'beta2' of adam is 1.0; at least 0 and below 1 is needed");
+  EXPECT_EQ(message("adadelta", {{"rho", 1.5}}),
+            "optimizer: setting 'rho' of adadelta is 1.5; 0 to 1 is needed");
+  EXPECT_EQ(message("adam", {{"amsgrad", 2}}),
+            "optimizer: setting 'amsgrad' of adam is 2.0; 0 or 1 is needed");
+  EXPECT_EQ(test::message_of([] { sgd({.momentum = -1}); }),
+            "optimizer: setting 'momentum' of sgd is -1.0; at least 0 and finite is needed");
+  for (const auto& [name, setting] :
+       std::vector<std::pair<const char*, const char*>>{{"sgd", "weight_decay"},
+                                                        {"adamw", "eps"},
+                                                        {"radam", "beta1"},
+                                                        {"nadam", "momentum_decay"},
+                                                        {"rmsprop", "alpha"},
+                                                        {"adagrad", "lr_decay"},
+                                                        {"adagrad", "initial_accumulator_value"},
+                                                        {"muon", "ns_steps"}})
+    EXPECT_NE(message(name, {{setting, -1}}).find("is -1.0;"), std::string::npos) << name << " " << setting;
+  EXPECT_NE(message("lion", {{"beta1", NAN}}), "no error");
+}
+
 TEST(Optimizers, may_be_written_outside) {
   const Optimizer halve{"halve", {}, [](Update& u) {
                           for (Trained& p : u.trained()) {
