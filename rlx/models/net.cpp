@@ -233,9 +233,22 @@ Tensor Net::packed_product(const io::TensorView& tensor, const Tensor& x) {
   return dequant_matmul(x, param(tensor, true), {}, {}, how);
 }
 
+// Formats with a narrow range of scales, as NVFP4 is, leave the size of the whole to a number beside the matrix.
+Tensor Net::scales_of(const io::TensorView& tensor, int64_t count) {
+  constexpr std::string_view kWeight = ".weight";
+  // Rows that are looked up are not multiplied, so a table that is the head, too, has no scale.
+  if (!gguf() || !tensor.name.ends_with(kWeight) || tensor.name == "token_embd.weight") return {};
+  const auto it = tensors_.find(tensor.name.substr(0, tensor.name.size() - kWeight.size()) + ".scale");
+  if (it == tensors_.end()) return {};
+  check_dims(*it->second, {count});
+  return plain(*it->second);
+}
+
 Tensor Net::product(const io::TensorView& tensor, const Tensor& x, int64_t out) {
   check_dims(tensor, {Dim(out), x.dim(-1)});
-  return is_blocks(tensor) ? packed_product(tensor, x) : x.matmul(plain(tensor).t());
+  const Tensor y = is_blocks(tensor) ? packed_product(tensor, x) : x.matmul(plain(tensor).t());
+  const Tensor scale = scales_of(tensor, 1);
+  return scale.is_empty() ? y : y * scale;
 }
 
 Tensor Net::linear(std::string_view key, const Tensor& x, int64_t out) {
@@ -287,10 +300,14 @@ Tensor Net::expert_product(std::string_view key, const Tensor& x, const Tensor& 
   const io::TensorView& stored = *found.tensor;
   if (gguf() || stored.dims.size() == 3) {  // all experts in one
     check_dims(stored, {count, out, in});
-    if (!is_blocks(stored)) return grouped_matmul(x, plain(stored).t(), expert);
-    return dequant_grouped_matmul(
-        x, param(stored, true), expert,
-        {.scheme = scheme_of(stored), .num_experts = count, .activations = activations()});
+    const Tensor y =
+        is_blocks(stored)
+            ? dequant_grouped_matmul(
+                  x, param(stored, true), expert,
+                  {.scheme = scheme_of(stored), .num_experts = count, .activations = activations()})
+            : grouped_matmul(x, plain(stored).t(), expert);
+    const Tensor scales = scales_of(stored, count);
+    return scales.is_empty() ? y : y * scales.gather(expert).unsqueeze(1);
   }
   Tensors matrices;
   for (int64_t e = 0; e < count; ++e) {
@@ -401,6 +418,7 @@ void Net::refuse_unread() const {
     if (std::find(tensor->dims.begin(), tensor->dims.end(), 0) != tensor->dims.end()) continue;
     if (params_.contains(name) || params_.contains(name + ":f32")) continue;
     if (is_draft(name)) continue;
+    if (gguf() && name.ends_with(".input_scale")) continue;  // for machines that round inputs to 4 bits
     const auto part = [&](std::string_view p) { return name.find(p) != std::string::npos; };
     if (std::any_of(std::begin(kNeverRead), std::end(kNeverRead), part)) continue;
     if (c.text_part && std::any_of(std::begin(kOfPictures), std::end(kOfPictures), part)) continue;

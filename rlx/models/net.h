@@ -118,6 +118,8 @@ class Net {
   Tensor param(const io::TensorView&, bool packed);
   Tensor plain(const io::TensorView&);
   Tensor packed_product(const io::TensorView&, const Tensor& x);
+  /// The factors that GGUF may hold beside a weight of `count` matrices; empty where there are none.
+  Tensor scales_of(const io::TensorView&, int64_t count);
   Tensor product(const io::TensorView&, const Tensor& x, int64_t out);
   LinearSite site_of(std::string_view key, const Found&, int64_t in, int64_t out) const;
   LinearSite expert_site(std::string_view key, const Tensor& x, const Tensor& expert, int64_t out) const;
