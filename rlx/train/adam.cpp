@@ -105,23 +105,23 @@ void adamw_step(Update& u, Trained& p, const AdamW& o) {
 }
 
 Optimizer adam(const Adam& o) {
-  return {"adam", settings_of("adam", o, kAdam), [o](Update& u) {
+  return {"adam", checked("adam", settings_of(o, kAdam)), [o](Update& u) {
             for (Trained& p : u.trained()) plain_step(u, p, o, p.value, decayed_gradient(p, o.weight_decay));
           }};
 }
 Optimizer adamw(const AdamW& o) {
-  return {"adamw", settings_of("adamw", o, kAdamW), [o](Update& u) {
+  return {"adamw", checked("adamw", settings_of(o, kAdamW)), [o](Update& u) {
             for (Trained& p : u.trained()) adamw_step(u, p, o);
           }};
 }
 Optimizer nadam(const NAdam& o) {
-  return {"nadam", settings_of("nadam", o, kNAdam), [o](Update& u) { nadam_step(u, o); }};
+  return {"nadam", checked("nadam", settings_of(o, kNAdam)), [o](Update& u) { nadam_step(u, o); }};
 }
 Optimizer radam(const RAdam& o) {
-  return {"radam", settings_of("radam", o, kRAdam), [o](Update& u) { radam_step(u, o); }};
+  return {"radam", checked("radam", settings_of(o, kRAdam)), [o](Update& u) { radam_step(u, o); }};
 }
 Optimizer adamax(const Adamax& o) {
-  return {"adamax", settings_of("adamax", o, kAdamax), [o](Update& u) { adamax_step(u, o); }};
+  return {"adamax", checked("adamax", settings_of(o, kAdamax)), [o](Update& u) { adamax_step(u, o); }};
 }
 
 void add_adam(Catalogue& c) {

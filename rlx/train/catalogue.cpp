@@ -22,7 +22,7 @@ const Catalogue& catalogue() {
 
 }  // namespace
 
-void check_ranges(std::string_view optimizer, const Settings& settings) {
+Settings checked(std::string_view optimizer, Settings settings) {
   for (const auto& [name, value] : settings) {
     const bool below_one = name == "beta1" || name == "beta2", share = name == "alpha" || name == "rho";
     const bool good = below_one             ? value >= 0 && value < 1
@@ -37,6 +37,7 @@ void check_ranges(std::string_view optimizer, const Settings& settings) {
                                         : "at least 0 and finite",
                   " is needed");
   }
+  return settings;
 }
 
 std::vector<std::string> optimizer_names() {

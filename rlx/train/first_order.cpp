@@ -91,19 +91,20 @@ void lion_step(Update& u, const Lion& o) {
 }  // namespace
 
 Optimizer sgd(const Sgd& o) {
-  return {"sgd", settings_of("sgd", o, kSgd), [o](Update& u) { sgd_step(u, o); }};
+  return {"sgd", checked("sgd", settings_of(o, kSgd)), [o](Update& u) { sgd_step(u, o); }};
 }
 Optimizer rmsprop(const RmsProp& o) {
-  return {"rmsprop", settings_of("rmsprop", o, kRmsProp), [o](Update& u) { rmsprop_step(u, o); }};
+  return {"rmsprop", checked("rmsprop", settings_of(o, kRmsProp)), [o](Update& u) { rmsprop_step(u, o); }};
 }
 Optimizer adagrad(const Adagrad& o) {
-  return {"adagrad", settings_of("adagrad", o, kAdagrad), [o](Update& u) { adagrad_step(u, o); }};
+  return {"adagrad", checked("adagrad", settings_of(o, kAdagrad)), [o](Update& u) { adagrad_step(u, o); }};
 }
 Optimizer adadelta(const Adadelta& o) {
-  return {"adadelta", settings_of("adadelta", o, kAdadelta), [o](Update& u) { adadelta_step(u, o); }};
+  return {"adadelta", checked("adadelta", settings_of(o, kAdadelta)),
+          [o](Update& u) { adadelta_step(u, o); }};
 }
 Optimizer lion(const Lion& o) {
-  return {"lion", settings_of("lion", o, kLion), [o](Update& u) { lion_step(u, o); }};
+  return {"lion", checked("lion", settings_of(o, kLion)), [o](Update& u) { lion_step(u, o); }};
 }
 
 void add_first_order(Catalogue& c) {

@@ -60,7 +60,7 @@ void muon_step(Update& u, const Muon& o) {
 }  // namespace
 
 Optimizer muon(const Muon& o) {
-  return {"muon", settings_of("muon", o, kMuon), [o](Update& u) { muon_step(u, o); }};
+  return {"muon", checked("muon", settings_of(o, kMuon)), [o](Update& u) { muon_step(u, o); }};
 }
 
 void add_muon(Catalogue& c) {

@@ -17,14 +17,10 @@ struct Member {
 template <class Options, class T>
 Member(const char*, T Options::*) -> Member<Options, T>;
 
-/// Refuses numbers for which the formulas of no optimiser are meant: a name has one range everywhere.
-void check_ranges(std::string_view optimizer, const Settings&);
-
 template <class Options, class... Members>
-Settings settings_of(std::string_view optimizer, const Options& o, const std::tuple<Members...>& members) {
+Settings settings_of(const Options& o, const std::tuple<Members...>& members) {
   Settings out;
   std::apply([&](const auto&... m) { (out.emplace(m.name, double(o.*m.place)), ...); }, members);
-  check_ranges(optimizer, out);
   return out;
 }
 
@@ -55,6 +51,9 @@ Options options_of(std::string_view optimizer, const Settings& settings,
   std::apply([&](const auto&... m) { (read(m), ...); }, members);
   return o;
 }
+
+/// The settings themselves; numbers for which the formulas of no optimiser are meant are refused. A name has one range everywhere.
+Settings checked(std::string_view optimizer, Settings);
 
 /// The decay of one tensor.
 inline double decay_of(const Trained& p, double own) { return p.weight_decay.value_or(own); }
