@@ -105,20 +105,20 @@ Tensor norm_heads(Net& net, std::string_view key, const Tensor& x, int64_t heads
   return net.rms_norm(key, x.reshape({packed[0], packed[1], heads, lanes})).reshape(packed);
 }
 
-Tensor self_attention(Net& net, const Tensor& x) {
+QueryKeyValue query_key_value(Net& net, const Tensor& x) {
   const Config& c = net.c;
   const int64_t wide = c.heads * c.head_dim, narrow = c.kv_heads * c.head_dim;
-  Tensor q, k, v;
-  if (net.has("qkv")) {
-    const Tensor all = net.linear("qkv", x, wide + 2 * narrow);
-    q = all.narrow(2, 0, wide);
-    k = all.narrow(2, wide, narrow);
-    v = all.narrow(2, wide + narrow, narrow);
-  } else {
-    q = net.linear("q", x, wide);
-    k = net.linear("k", x, narrow);
-    v = net.linear("v", x, narrow);
+  if (!net.has("qkv")) {
+    const Tensor q = net.linear("q", x, wide), k = net.linear("k", x, narrow);
+    return {q, k, net.linear("v", x, narrow)};
   }
+  const Tensor all = net.linear("qkv", x, wide + 2 * narrow);
+  return {all.narrow(2, 0, wide), all.narrow(2, wide, narrow), all.narrow(2, wide + narrow, narrow)};
+}
+
+Tensor self_attention(Net& net, const Tensor& x) {
+  const Config& c = net.c;
+  auto [q, k, v] = query_key_value(net, x);
   if (net.has("q_norm")) {
     q = norm_heads(net, "q_norm", q, c.heads);
     k = norm_heads(net, "k_norm", k, c.kv_heads);

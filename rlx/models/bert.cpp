@@ -3,6 +3,7 @@
 // table of positions begins at the first that is used.
 #include "rlx/models/architecture.h"
 #include "rlx/models/encoder.h"
+#include "rlx/models/layers.h"
 
 namespace rlx::models {
 namespace {
@@ -15,6 +16,7 @@ constexpr WeightName kNames[] = {
     {"q", "@encoder.layer.{}.attention.self.query.weight", "blk.{}.attn_q.weight"},
     {"k", "@encoder.layer.{}.attention.self.key.weight", "blk.{}.attn_k.weight"},
     {"v", "@encoder.layer.{}.attention.self.value.weight", "blk.{}.attn_v.weight"},
+    {"qkv", "", "blk.{}.attn_qkv.weight"},
     {"o", "@encoder.layer.{}.attention.output.dense.weight", "blk.{}.attn_output.weight"},
     {"attn_norm", "@encoder.layer.{}.attention.output.LayerNorm.weight", "blk.{}.attn_output_norm.weight"},
     {"up", "@encoder.layer.{}.intermediate.dense.weight", "blk.{}.ffn_up.weight"},
@@ -47,8 +49,8 @@ Tensor encode(Net& net, const Tensor& positions) {
   if (net.has("types")) x = x + net.lookup("types", net.t.zeros({1}, DType::i32), c.token_types, c.hidden);
   x = net.layer_norm("embed_norm", x + net.lookup("positions", positions, c.max_positions, c.hidden));
   for (net.layer = 0; net.layer < c.layers; ++net.layer) {
-    const auto project = [&](std::string_view key) { return net.linear(key, x, c.hidden); };
-    const Tensor y = net.linear("o", attend_all(net, project("q"), project("k"), project("v")), c.hidden);
+    const auto [q, k, v] = query_key_value(net, x);
+    const Tensor y = net.linear("o", attend_all(net, q, k, v), c.hidden);
     x = net.layer_norm("attn_norm", x + y);
     const Tensor up = c.activation(net.linear("up", x, c.intermediate));
     x = net.layer_norm("ffn_norm", x + net.linear("down", up, c.hidden));

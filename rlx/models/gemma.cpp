@@ -17,7 +17,7 @@ constexpr WeightName kNames[] = {
     {"q", "@layers.{}.self_attn.q_proj.weight", "blk.{}.attn_q.weight"},
     {"k", "@layers.{}.self_attn.k_proj.weight", "blk.{}.attn_k.weight"},
     {"v", "@layers.{}.self_attn.v_proj.weight", "blk.{}.attn_v.weight"},
-    {"qkv", ""},
+    {"qkv", "", "blk.{}.attn_qkv.weight"},
     {"q_norm", "@layers.{}.self_attn.q_norm.weight", "blk.{}.attn_q_norm.weight"},
     {"k_norm", "@layers.{}.self_attn.k_norm.weight", "blk.{}.attn_k_norm.weight"},
     {"o", "@layers.{}.self_attn.o_proj.weight", "blk.{}.attn_output.weight"},

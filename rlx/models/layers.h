@@ -26,6 +26,11 @@ Tensor attend(Net&, const Tensor& q, const Tensor& k, const Tensor& v, const Hea
 Tensor attend_shared(Net&, const Tensor& q, const Tensor& rows, int64_t value_lanes, const Heads&);
 /// RMS norm of each head of x [batch, seq, heads * lanes] by itself.
 Tensor norm_heads(Net&, std::string_view key, const Tensor& x, int64_t heads);
+struct QueryKeyValue {
+  Tensor q, k, v;  // [batch, seq, heads * lanes]
+};
+/// The products before attention: of weights q, k and v, or of one that holds the rows of all.
+QueryKeyValue query_key_value(Net&, const Tensor& x);
 /// Projections "q", "k", "v" (or "qkv" where the file has that), norms "q_norm" and "k_norm" of heads where there are some, rotary
 /// positions, attention, projection "o".
 Tensor self_attention(Net&, const Tensor& x);

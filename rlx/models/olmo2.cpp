@@ -12,6 +12,7 @@ constexpr WeightName kNames[] = {
     {"q", "@layers.{}.self_attn.q_proj.weight", "blk.{}.attn_q.weight"},
     {"k", "@layers.{}.self_attn.k_proj.weight", "blk.{}.attn_k.weight"},
     {"v", "@layers.{}.self_attn.v_proj.weight", "blk.{}.attn_v.weight"},
+    {"qkv", "", "blk.{}.attn_qkv.weight"},
     {"q_norm", "@layers.{}.self_attn.q_norm.weight", "blk.{}.attn_q_norm.weight"},
     {"k_norm", "@layers.{}.self_attn.k_norm.weight", "blk.{}.attn_k_norm.weight"},
     {"o", "@layers.{}.self_attn.o_proj.weight", "blk.{}.attn_output.weight"},
@@ -30,11 +31,10 @@ void configure(ConfigSource& s, Config& c) {
 
 Tensor olmo_attention(Net& net, const Tensor& x) {
   const Config& c = net.c;
-  const int64_t wide = c.heads * c.head_dim, narrow = c.kv_heads * c.head_dim;
+  const auto [all_q, all_k, v] = query_key_value(net, x);
   const RopeTables& tables = net.rope(c.rope);
-  const Tensor q = turn(net.rms_norm("q_norm", net.linear("q", x, wide)), tables, c.rope, c.head_dim);
-  const Tensor k = turn(net.rms_norm("k_norm", net.linear("k", x, narrow)), tables, c.rope, c.head_dim);
-  const Tensor v = net.linear("v", x, narrow);
+  const Tensor q = turn(net.rms_norm("q_norm", all_q), tables, c.rope, c.head_dim);
+  const Tensor k = turn(net.rms_norm("k_norm", all_k), tables, c.rope, c.head_dim);
   return net.linear("o", attend(net, q, k, v, heads_of(net)), c.hidden);
 }
 
