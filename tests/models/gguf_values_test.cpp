@@ -5,8 +5,8 @@
 
 #include "rlx/io/gguf.h"
 #include "rlx/models/model.h"
-#include "tests/support/data.h"
 #include "tests/support/errors.h"
+#include "tests/support/scratch.h"
 
 namespace rlx::test {
 namespace {
