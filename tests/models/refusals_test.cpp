@@ -62,8 +62,8 @@ TEST(Refusals, fields_of_published_folders_are_taken) {
 
 TEST(Refusals, values_that_are_not_known) {
   TinyLlama tiny;
-  tiny.config["hidden_act"] = "\"mish\"";
-  expect_refused(tiny, "activation 'mish' is not known; known: silu, ");
+  tiny.config["hidden_act"] = "\"prelu\"";
+  expect_refused(tiny, "activation 'prelu' is not known; known: silu, ");
   tiny.config["hidden_act"] = "\"silu\"";
   tiny.config["rope_scaling"] = R"({"rope_type": "spiral", "factor": 2.0})";
   expect_refused(tiny, "rope type 'spiral' is not known; known: default, linear, ");
