@@ -21,6 +21,9 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normalizer* norma
     for (const bool special : {false, true}) {
       if (t.special && !special) continue;
       Finder& finder = finders_[t.normalized || t.as_spelled][special];
+      // Two that normalise to the same form: a special one is found, and of equals the first.
+      const Trie::Match same = finder.trie.longest(content);
+      if (same.length == content.size() && tokens_[size_t(same.value)].special >= t.special) continue;
       finder.trie.set(content, int32_t(i));
       finder.first_bytes[static_cast<unsigned char>(content[0])] = true;
       finder.any = true;
@@ -41,18 +44,9 @@ const AddedToken* AddedTokens::find(std::string_view content) const {
 
 namespace {
 
-// The character that ends `text`, which is not empty.
-Decoded last_character(std::string_view text) {
-  for (size_t length = 1; length <= 4 && length <= text.size(); ++length) {
-    const Decoded c = decode_utf8(text, text.size() - length);
-    if (c.code != kBadByte && c.length == length) return c;
-  }
-  return {kBadByte, 1};
-}
-
 bool stands_alone(std::string_view text, size_t begin, size_t end) {
   const CharClasses classes;
-  if (begin > 0 && (classes[last_character(text.substr(0, begin)).code] & kWord)) return false;
+  if (begin > 0 && (classes[last_utf8(text.substr(0, begin)).code] & kWord)) return false;
   return end >= text.size() || !(classes[decode_utf8(text, end).code] & kWord);
 }
 
@@ -79,7 +73,7 @@ void AddedTokens::split(std::string_view text, bool after, bool special, std::ve
     if (token.single_word && !stands_alone(text, begin, end)) continue;
     if (token.left_strip) {
       while (begin > done) {
-        const Decoded c = last_character(text.substr(0, begin));
+        const Decoded c = last_utf8(text.substr(0, begin));
         if (!(classes[c.code] & kSpace)) break;
         begin -= c.length;
       }

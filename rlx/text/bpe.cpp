@@ -16,13 +16,6 @@ namespace {
 // looked up first; this keeps the keys apart.
 constexpr uint64_t kPartKey = 0x5851F42D4C957F2Du;
 
-char32_t last_character(std::string_view text) {
-  size_t at = text.size() - 1;
-  while (at > 0 && text.size() - at < 4 && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) --at;
-  const Decoded c = decode_utf8(text, at);
-  return at + c.length == text.size() ? c.code : kBadByte;
-}
-
 }  // namespace
 
 Bpe::Bpe(Vocab vocab, std::span<const Merge> merges, BpeOptions options)
@@ -84,7 +77,7 @@ void Bpe::note_joins(std::span<const Merge> merges) {
     if (!prefix.empty() && right.starts_with(prefix)) right.remove_prefix(prefix.size());
     if (!suffix.empty() && left.ends_with(suffix)) continue;
     if (left.empty() || right.empty()) continue;
-    const char32_t a = unit(last_character(left)), b = unit(decode_utf8(right, 0).code);
+    const char32_t a = unit(last_utf8(left).code), b = unit(decode_utf8(right, 0).code);
     if (a < 128 && b < 128) {
       ascii_joins_[a * 2 + b / 64] |= uint64_t(1) << (b % 64);
     } else {

@@ -33,7 +33,7 @@ class Template final : public PostProcessor {
     return count;
   }
 
-  void process(std::vector<Encoding>& texts, const Spelling&, bool add_special) const override {
+  void process(std::vector<Encoding>& texts, bool add_special) const override {
     const bool pair = texts.size() > 1;
     bool with_offsets = true;
     for (const Encoding& t : texts) with_offsets &= t.offsets.size() == t.ids.size();
@@ -66,17 +66,22 @@ class ByteLevel final : public PostProcessor {
  public:
   ByteLevel(bool trim, bool add_prefix_space) : trim_(trim), add_prefix_space_(add_prefix_space) {}
   size_t added(bool) const override { return 0; }
-  void process(std::vector<Encoding>& texts, const Spelling& spelling, bool) const override {
+  void process(std::vector<Encoding>&, bool) const override {}
+  void trim(std::vector<Encoding>& texts, std::span<const std::string_view> sources,
+            const Spelling& spelling) const override {
     if (!trim_) return;
-    for (Encoding& e : texts) {
-      for (size_t i = 0; i < e.offsets.size(); ++i) trim(e.offsets[i], spelling(e.ids[i]), i == 0);
+    for (size_t k = 0; k < texts.size(); ++k) {
+      Encoding& e = texts[k];
+      for (size_t i = 0; i < e.offsets.size(); ++i) {
+        const std::string_view in_text = sources[k].substr(e.offsets[i].begin, e.offsets[i].size());
+        trim_one(e.offsets[i], sources[k], spelling(e.ids[i], in_text), i == 0);
+      }
     }
   }
 
  private:
   struct Spaces {
-    uint32_t leading = 0, trailing = 0;  // bytes of the text they stand for
-    size_t leading_count = 0;
+    size_t leading = 0, trailing = 0;
   };
   static Spaces spaces_of(std::string_view token) {
     constexpr char32_t kSpaceLetter = 0x120;  // Ġ
@@ -85,11 +90,9 @@ class ByteLevel final : public PostProcessor {
     bool at_start = true;
     for (size_t i = 0; i < token.size();) {
       const Decoded c = decode_utf8(token, i);
-      const bool letter = c.code == kSpaceLetter;
-      if (letter || (classes[c.code] & kSpace)) {
-        const uint32_t bytes = letter ? 1 : c.length;
-        s.trailing += bytes;
-        if (at_start) s.leading += bytes, ++s.leading_count;
+      if (c.code == kSpaceLetter || (classes[c.code] & kSpace)) {
+        ++s.trailing;
+        s.leading += at_start;
       } else {
         at_start = false;
         s.trailing = 0;
@@ -99,12 +102,16 @@ class ByteLevel final : public PostProcessor {
     return s;
   }
 
-  void trim(Range& r, std::string_view token, bool first) const {
+  // A space of the token is a character of the text, whatever its bytes: normalisers make spaces of others.
+  void trim_one(Range& r, std::string_view source, std::string_view token, bool first) const {
     Spaces s = spaces_of(token);
     // A single space that the pre-tokeniser put in front is not in the text.
-    if ((first || r.begin == 0) && s.leading_count == 1 && add_prefix_space_) s.leading = 0;
-    r.begin = std::min(r.begin + s.leading, r.end);
-    if (r.end >= s.trailing) r.end = std::max(r.end - s.trailing, r.begin);
+    if ((first || r.begin == 0) && s.leading == 1 && add_prefix_space_) s.leading = 0;
+    for (; s.leading > 0 && r.begin < r.end; --s.leading)
+      r.begin = std::min(r.begin + decode_utf8(source, r.begin).length, r.end);
+    if (s.trailing > count_characters(source.substr(0, std::min<size_t>(r.end, 4 * s.trailing)))) return;
+    for (; s.trailing > 0 && r.end > r.begin; --s.trailing)
+      r.end = std::max(r.end - last_utf8(source.substr(0, r.end)).length, r.begin);
   }
 
   bool trim_, add_prefix_space_;
@@ -118,8 +125,12 @@ class Sequence final : public PostProcessor {
     for (const auto& p : parts_) count += p->added(pair);
     return count;
   }
-  void process(std::vector<Encoding>& texts, const Spelling& spelling, bool add_special) const override {
-    for (const auto& p : parts_) p->process(texts, spelling, add_special);
+  void trim(std::vector<Encoding>& texts, std::span<const std::string_view> sources,
+            const Spelling& spelling) const override {
+    for (const auto& p : parts_) p->trim(texts, sources, spelling);
+  }
+  void process(std::vector<Encoding>& texts, bool add_special) const override {
+    for (const auto& p : parts_) p->process(texts, add_special);
   }
 
  private:

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,16 +13,19 @@
 
 namespace rlx::text {
 
-/// How an id is spelled, in the vocabulary or as an added token; empty when it is neither.
-using Spelling = std::function<std::string_view(TokenId)>;
+/// How a token is spelled: in the vocabulary, or an added one as it stands in the text, spaces that it takes included.
+using Spelling = std::function<std::string_view(TokenId, std::string_view in_text)>;
 
 class PostProcessor {
  public:
   virtual ~PostProcessor() = default;
   /// How many tokens `process` will add for one text or a pair.
   virtual size_t added(bool pair) const = 0;
+  /// Takes what a token has of the spaces around it out of its offsets, which are ranges of `sources`. Comes before
+  /// `process`, while each text has an encoding of its own.
+  virtual void trim(std::vector<Encoding>&, std::span<const std::string_view>, const Spelling&) const {}
   /// Turns the encodings of one or two texts into what the model gets; they are joined afterwards.
-  virtual void process(std::vector<Encoding>& texts, const Spelling& spelling, bool add_special) const = 0;
+  virtual void process(std::vector<Encoding>& texts, bool add_special) const = 0;
 };
 
 using PostProcessorPtr = std::unique_ptr<PostProcessor>;

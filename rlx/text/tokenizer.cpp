@@ -1,6 +1,7 @@
 #include "rlx/text/tokenizer.h"
 
 #include <algorithm>
+#include <array>
 #include <mutex>
 
 #include "rlx/base/error.h"
@@ -146,7 +147,8 @@ void Tokenizer::State::truncate(std::vector<Encoding>& texts, size_t room) const
   target.truncate(target.size() - remove, t.keep_right);
 }
 
-Encoding Tokenizer::finish(std::vector<Encoding> texts, const EncodeOptions& options) const {
+Encoding Tokenizer::finish(std::vector<Encoding> texts, std::span<const std::string_view> sources,
+                           const EncodeOptions& options) const {
   const State& s = *state_;
   const PostProcessor* post = s.parts.post_processor.get();
   if (s.parts.truncation) {
@@ -154,7 +156,13 @@ Encoding Tokenizer::finish(std::vector<Encoding> texts, const EncodeOptions& opt
     const size_t length = s.parts.truncation->max_length;
     s.truncate(texts, length > added ? length - added : 0);
   }
-  if (post) post->process(texts, [&s](TokenId id) { return s.table.token(id); }, options.add_special);
+  if (post) {
+    const Spelling spelling = [&s](TokenId id, std::string_view in_text) {
+      return s.added.find(id) ? in_text : s.table.token(id);
+    };
+    if (options.offsets) post->trim(texts, sources, spelling);
+    post->process(texts, options.add_special);
+  }
   Encoding out = std::move(texts[0]);
   for (size_t i = 1; i < texts.size(); ++i) out.append(texts[i]);
   return out;
@@ -174,7 +182,7 @@ Encoding Tokenizer::encode(std::string_view text, const EncodeOptions& options) 
   std::vector<Encoding> texts;
   texts.push_back(encode_one(text, options, 0));
   std::vector<Encoding> out;
-  out.push_back(finish(std::move(texts), options));
+  out.push_back(finish(std::move(texts), std::array{text}, options));
   pad(out);
   return std::move(out[0]);
 }
@@ -185,7 +193,7 @@ Encoding Tokenizer::encode_pair(std::string_view first, std::string_view second,
   texts.push_back(encode_one(first, options, 0));
   texts.push_back(encode_one(second, options, 1));
   std::vector<Encoding> out;
-  out.push_back(finish(std::move(texts), options));
+  out.push_back(finish(std::move(texts), std::array{first, second}, options));
   pad(out);
   return std::move(out[0]);
 }
@@ -198,7 +206,7 @@ std::vector<Encoding> Tokenizer::encode_batch(std::span<const std::string> texts
     for (size_t i = size_t(begin); i < size_t(end); ++i) {
       std::vector<Encoding> one;
       one.push_back(encode_one(texts[i], options, 0));
-      out[i] = finish(std::move(one), options);
+      out[i] = finish(std::move(one), std::array{std::string_view(texts[i])}, options);
     }
   });
   pad(out);

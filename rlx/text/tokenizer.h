@@ -83,7 +83,8 @@ class Tokenizer {
  private:
   struct State;
   Encoding encode_one(std::string_view text, const EncodeOptions& options, uint8_t type_id) const;
-  Encoding finish(std::vector<Encoding> texts, const EncodeOptions& options) const;
+  Encoding finish(std::vector<Encoding> texts, std::span<const std::string_view> sources,
+                  const EncodeOptions& options) const;
   void pad(std::vector<Encoding>& encodings) const;
 
   std::unique_ptr<State> state_;

@@ -45,6 +45,14 @@ void append_utf8(std::string& out, char32_t c) {
   }
 }
 
+Decoded last_utf8(std::string_view text) {
+  for (size_t length = 1; length <= 4 && length <= text.size(); ++length) {
+    const Decoded c = decode_utf8(text, text.size() - length);
+    if (c.code != kBadByte && c.length == length) return c;
+  }
+  return {kBadByte, 1};
+}
+
 size_t valid_prefix(std::string_view text) {
   size_t i = 0;
   while (i < text.size()) {

@@ -36,6 +36,8 @@ inline Decoded decode_utf8(const char* at, const char* end) {
 inline Decoded decode_utf8(std::string_view text, size_t at) {
   return decode_utf8(text.data() + at, text.data() + text.size());
 }
+/// The character that ends `text`, which is not empty.
+Decoded last_utf8(std::string_view text);
 
 void append_utf8(std::string& out, char32_t code);
 /// Length of the longest well-formed prefix.
