@@ -65,11 +65,12 @@ Expr Gelu::derivative(Expr given, Expr) {
 }
 Expr GeluApprox::derivative(Expr given, Expr) {
   return rounded_once(given, [](Expr x) {
-    const Expr z = clamp(x, -10, 10);  // tanh 43 is 1
+    const Expr z = clamp(x, -10, 10);  // the sigmoid of 87 is 1, of -87 below 1e-37
     const Expr square = z * z;
-    const Expr t = tanh(kSqrt2OverPi * (z + kCubic * (square * z)));
-    const Expr inner = kSqrt2OverPi * (1.0 + 3 * kCubic * square);
-    return 0.5 * (1.0 + t) + 0.5 * z * (1.0 - t * t) * inner;
+    // y = x s(v) with v = 2 sqrt(2/pi) (x + 0.044715 x^3): s + x s (1 - s) v', without the cancellation of 1 + tanh.
+    const Expr s = sigmoid(2 * kSqrt2OverPi * (z + kCubic * (square * z)));
+    const Expr slope = 2 * kSqrt2OverPi * (1.0 + 3 * kCubic * square);
+    return s * (1.0 + z * (1.0 - s) * slope);
   });
 }
 Expr Softplus::derivative(Expr x, Expr) { return sigmoid(x); }
