@@ -69,6 +69,23 @@ TEST(Region, softmax_is_one_kernel_that_reads_once) {
   expect_compiles(p);
 }
 
+TEST(Region, short_rows_share_a_warp) {
+  const auto lanes_of = [](const char* text) {
+    const auto p = printed(region_of(text));
+    EXPECT_EQ(p.schedule.spread, Spread::warp);
+    EXPECT_EQ(p.schedule.rows_per_block * p.schedule.lanes, p.schedule.threads);
+    EXPECT_EQ(p.schedule.rounds, 1);
+    expect_compiles(p);
+    return p.schedule.lanes;
+  };
+  EXPECT_EQ(lanes_of("graph @f(x: bf16[1000,64], y: bf16[1000,64]) { p = mul(x, y) "
+                     "s = reduce(p, kind=sum, axes=[1]) return s }"),
+            8);
+  EXPECT_EQ(lanes_of("graph @f(x: f32[1000,3]) { s = reduce(x, kind=max, axes=[1]) return s }"), 4);
+  EXPECT_EQ(lanes_of("graph @f(x: f32[1000,4]) { s = reduce(x, kind=max, axes=[1]) return s }"), 1);
+  EXPECT_EQ(lanes_of("graph @f(x: f32[1000,68]) { s = reduce(x, kind=max, axes=[1]) return s }"), 32);
+}
+
 TEST(Region, few_rows_have_a_block_each) {
   const auto p = printed(region_of(
       "graph @f(x: f32[64,1000]) { s = reduce(x, kind=sum, axes=[1], keep_dim=true) y = sub(x, s) return y }"));

@@ -107,7 +107,14 @@ inline f32 op_atan(f32 x) { return atanf(x); }
 inline f64 op_atan(f64 x) { return atan(x); }
 inline f32 op_tanh(f32 x) { return tanhf(x); }
 inline f64 op_tanh(f64 x) { return tanh(x); }
-inline f32 op_sigmoid(f32 x) { const f32 e = expf(-fabsf(x)); return (x >= 0 ? 1.0f : e) / (1.0f + e); }
+// a / b of b in [1, 2] and a in [0, 1]: with its remainder the quotient is rounded as a division rounds it, without the branch for other operands.
+inline f32 div_by_one_to_two(f32 a, f32 b) {
+  f32 r;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(b));
+  const f32 q = a * r;
+  return fmaf(fmaf(-q, b, a), r, q);
+}
+inline f32 op_sigmoid(f32 x) { const f32 e = expf(-fabsf(x)); return div_by_one_to_two(x >= 0 ? 1.0f : e, 1.0f + e); }
 inline f64 op_sigmoid(f64 x) { const f64 e = exp(-fabs(x)); return (x >= 0 ? 1.0 : e) / (1.0 + e); }
 inline f32 op_erf(f32 x) { return erff(x); }
 inline f64 op_erf(f64 x) { return erf(x); }
@@ -218,9 +225,10 @@ struct Sum { template <class T> static T of(T a, T b) { return op_add(a, b); } }
 struct Prod { template <class T> static T of(T a, T b) { return op_mul(a, b); } };
 struct Max { template <class T> static T of(T a, T b) { return op_max(a, b); } };
 struct Min { template <class T> static T of(T a, T b) { return op_min(a, b); } };
-template <class Op, class T> T over_warp(T x) {
+// Over the neighbouring lanes of a warp that share a row.
+template <class Op, int Lanes = 32, class T> T over_warp(T x) {
   #pragma unroll
-  for (int o = 16; o > 0; o >>= 1) x = Op::of(x, __shfl_xor_sync(~0u, x, o));
+  for (int o = Lanes / 2; o > 0; o >>= 1) x = Op::of(x, __shfl_xor_sync(~0u, x, o));
   return x;
 }
 // `shared` holds one T for each warp.

@@ -69,8 +69,8 @@ int64_t RowsPrinter::partials_bytes() const {
 
 std::string RowsPrinter::joined(Stage stage, const Instruction& i, int n) const {
   const std::string_view op = reduction_type(i.op);
-  if (stage == Stage::join || (!along_rows(stage) && s_.lanes == 32))
-    return cat("over_warp<", op, ">(r", n, ")");
+  if (stage == Stage::join) return cat("over_warp<", op, ">(r", n, ")");
+  if (!along_rows(stage) && s_.lanes <= 32) return cat("over_warp<", op, ", ", s_.lanes, ">(r", n, ")");
   if (along_rows(stage)) {
     if (s_.lanes == 1) return gathered(n);
     return cat("over_y<", op, ", ", s_.lanes, ">(", gathered(n), ", shared)");
@@ -94,10 +94,12 @@ void RowsPrinter::print_row_start(Stage stage) {
     line("  ", cat("const bool live = place < ", r_.rows(), ";"));
     line("  ", cat("const ", index_, " row = live ? place : ", r_.rows() - wide_, ";"));
     line("  ", "const int lane = threadIdx.y;");
-  } else if (stage == Stage::join || s_.lanes == 32) {
-    line("  ", cat("const ", index_, " row = ", index_, "(blockIdx.x) * 4 + threadIdx.x / 32;"));
+  } else if (stage == Stage::join || s_.lanes <= 32) {
+    const int lanes = stage == Stage::join ? 32 : s_.lanes;
+    line("  ", cat("const ", index_, " row = ", index_, "(blockIdx.x) * ", 128 / lanes, " + threadIdx.x / ",
+                   lanes, ";"));
     line("  ", cat("if (row >= ", r_.rows(), ") return;"));
-    line("  ", "const int lane = threadIdx.x % 32;");
+    line("  ", cat("const int lane = threadIdx.x % ", lanes, ";"));
     line("  ", "const bool live = true;");
   } else {
     line("  ", cat("__shared__ f64 shared[", s_.threads / 32, "];"));

@@ -174,9 +174,11 @@ Schedule schedule_of(const Region& r, bool aligned) {
     while (s.threads < 1024 && int64_t(s.threads) * s.vector < columns) s.threads *= 2;
     s.lanes = s.threads;
   } else if (columns <= kWarp * 8 * s.vector) {
+    // Short rows share a warp: each has as many lanes as it has vectors.
     s.spread = Spread::warp;
     s.threads = 128;
     s.lanes = int(kWarp);
+    while (s.lanes > 1 && int64_t(s.lanes) / 2 * s.vector >= columns) s.lanes /= 2;
     s.rows_per_block = s.threads / s.lanes;
   } else {
     s.spread = Spread::block;
@@ -218,7 +220,7 @@ std::string Schedule::text() const {
       case Spread::elements:
         return "a thread for each";
       case Spread::warp:
-        return "a warp for each row";
+        return lanes == int(kWarp) ? "a warp for each row" : cat(lanes, " lanes for each row");
       case Spread::block:
         return cat(threads, " threads for each row");
       case Spread::columns:

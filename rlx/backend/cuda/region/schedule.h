@@ -7,7 +7,7 @@ namespace rlx::cuda {
 
 enum class Spread : uint8_t {
   elements,  // no reductions: a thread for each few neighbouring elements
-  warp,      // a warp for each row
+  warp,      // a warp, or a part of it, for each row
   block,     // a block for each row
   columns,   // a thread for each row, rows being neighbours in memory; threadIdx.y shares the columns
   split,     // as block or columns, but several blocks share a row; a second kernel joins what they found
