@@ -28,11 +28,11 @@ pack() {
   done
   libraries_of "$folder"/pack/bin/* | xargs -I{} cp -L {} "$folder/pack/lib/"
   local set
-  for set in opvectors checkpoints gguf lora; do
+  for set in opvectors quant checkpoints gguf lora; do
     if [ -d "../shared/data/$set" ]; then cp -rL "../shared/data/$set" "$folder/pack/$set"; fi
   done
   # The programs hold the same libraries: a window over all of them finds what is repeated.
-  XZ_OPT="-1 --lzma2=preset=1,dict=192MiB" tar -C "$folder/pack" --sort=name -cJf "$folder/pack.tar.xz" .
+  XZ_OPT="-T2 --lzma2=preset=4,dict=192MiB" tar -C "$folder/pack" --sort=name -cJf "$folder/pack.tar.xz" .
   rm -rf "$folder/pack"
   ls -l "$folder/pack.tar.xz"
 }
@@ -46,7 +46,7 @@ unpack() {
 # A wrong address ends a context, so every test has a process of its own.
 list_tests() {
   unpack
-  export LD_LIBRARY_PATH=$PWD/$folder/there/lib RLX_CACHE=$PWD/$folder/there/cache
+  export LD_LIBRARY_PATH=$PWD/$folder/there/lib RLX_CACHE=$PWD/$folder/there/cache RLX_DATA=$PWD/$folder/there
   mkdir -p "$folder/logs"
   export bin=$PWD/$folder/there/bin logs=$PWD/$folder/logs
   "$bin/test_backend_cuda" --gtest_list_tests --gtest_filter="${RLX_TESTS:-*runs_on_the_gpu*:*OnDevice*}" |

@@ -1,10 +1,11 @@
-// On a GPU: every operator's every sample through the whole pipeline, random programs and their gradients,
+// On a GPU: every operator's every sample and its gradients through the whole pipeline, random programs and their gradients,
 // equal to the interpreter; loops, states, replays.
 #include <gtest/gtest.h>
 
 #include "rlx/ops/all.h"
 #include "rlx/transform/transform.h"
 #include "tests/backend/cuda/on_device.h"
+#include "tests/support/gradient_case.h"
 #include "tests/support/graphs.h"
 #include "tests/support/random_program.h"
 
@@ -29,6 +30,25 @@ TEST_P(EveryOperator, runs_on_the_gpu) {
       // An operator that is taken apart rounds narrow numbers behind each part.
       const bool narrow = !c.leaves.empty() && dtype_size(c.leaves[0].dtype()) == 2 && op.is_composite();
       expect_as_interpreted(c.graph, named(c.graph, c.leaves), narrow ? 1e-2 : 0);
+    } catch (const std::exception& e) {
+      ADD_FAILURE() << e.what();
+    }
+  }
+}
+
+TEST_P(EveryOperator, has_gradients_that_run_on_the_gpu) {
+  if (const std::string why = cuda::device_problem(); !why.empty()) GTEST_SKIP() << why;
+  const ir::OpDef& op = *GetParam();
+  if (op.traits.leaf || op.traits.block || op.traits.zero_gradient) return;
+  for (size_t i = 0; i < op.samples().size(); ++i) {
+    const auto c = test::gradient_case(test::make_case(op, i));
+    if (!c) continue;
+    SCOPED_TRACE(cat("sample ", i, "\n", c->graph));
+    const NamedLiterals leaves = named(c->graph, c->leaves);
+    double largest = 0;  // a chain of some dozens of roundings, as on the CPU
+    for (const auto& [name, value] : leaves) largest = std::max(largest, test::tolerance(value));
+    try {
+      expect_as_interpreted(c->graph, leaves, 50 * largest);
     } catch (const std::exception& e) {
       ADD_FAILURE() << e.what();
     }

@@ -5,12 +5,11 @@
 #include "rlx/backend/cpu/isa.h"
 #include "rlx/backend/cpu/nodes/device.h"
 #include "rlx/backend/reference.h"
-#include "rlx/ir/leaves.h"
 #include "rlx/ops/all.h"
 #include "rlx/passes/fuse.h"
 #include "rlx/passes/legalise.h"
-#include "rlx/transform/transform.h"
 #include "tests/support/compare.h"
+#include "tests/support/gradient_case.h"
 #include "tests/support/run_on.h"
 #include "tests/support/samples.h"
 
@@ -121,30 +120,11 @@ TEST_P(EveryOperator, runs_on_the_cpu_decomposed_and_fused) {
   }
 }
 
-// A graph that gives the gradients of all outputs in all leaves, and values for its leaves; none where there
-// are none.
-std::optional<test::SampleCase> gradient_case(const test::SampleCase& c) {
-  std::vector<std::string> wrt;
-  for (const ir::NodeId id : c.graph.leaves()) {
-    const ir::Node& n = c.graph.node(id);
-    if (is_differentiable(n.shapes[0].dtype()))
-      wrt.push_back(static_cast<const ir::NamedLeaf*>(n.attrs.get())->name);
-  }
-  bool any = false;
-  for (const ir::Value v : c.graph.outputs()) any = any || is_differentiable(c.graph.shape(v).dtype());
-  if (wrt.empty() || !any || c.graph.has_dynamic_dims()) return std::nullopt;
-  test::SampleCase out{transform::grad(c.graph, wrt, {.cotangent_inputs = true}), c.leaves};
-  const auto leaves = out.graph.leaves();
-  for (size_t i = c.leaves.size(); i < leaves.size(); ++i)
-    out.leaves.push_back(ir::sample_literal(cat(out.graph.node(leaves[i]).shapes[0]), 500 + i));
-  return out;
-}
-
 TEST_P(EveryOperator, has_gradients_that_run_on_the_cpu) {
   const ir::OpDef& op = *GetParam();
   if (op.traits.leaf || is_block(op) || op.traits.zero_gradient) return;
   for (size_t i = 0; i < op.samples().size(); ++i) {
-    const auto c = gradient_case(test::make_case(op, i));
+    const auto c = test::gradient_case(test::make_case(op, i));
     if (!c) continue;
     SCOPED_TRACE(cat("sample ", i, "\n", c->graph));
     const Literals want = ir::interpret(c->graph, c->leaves);
