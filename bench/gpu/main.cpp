@@ -201,7 +201,7 @@ std::vector<Case> cases() {
   }
   for (const DType t : {DType::bf16, DType::f32}) {
     for (const auto& [b, s] : {std::pair(1, 16), {8, 128}, {32, 128}, {256, 128}})
-      out.push_back({cat("encoder_", t), [=, b = b, s = s] { encoder(b, s, t); }});
+      out.push_back({cat("encoder_", t, "_", b, "x", s), [=, b = b, s = s] { encoder(b, s, t); }});
   }
   out.push_back({"recurrence", [] { delta_net(2, 1024, 16, 128); }});
   out.push_back({"recurrence", [] { selective_scan(4, 2048, 1024, 16); }});
