@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "rlx/base/float16.h"
+#include "rlx/ir/sample.h"
 #include "rlx/ops/quant/dequant_matmul.h"
 #include "rlx/ops/quant/fake_quantize.h"
 #include "rlx/ops/quant/fake_quantize_lsq.h"
@@ -89,6 +90,20 @@ TEST(FakeQuantize, gradient_honours_the_scale_mode) {
   expect_close(gradient(SteKind::tanh)[0], f64({3}, {slope(0.6), slope(1.8), slope(10)}), 1e-15);
   expect_close(gradient(SteKind::hard_tanh)[0], f64({3}, {0.4, 0, 0}), 1e-15);
   expect_close(gradient(SteKind::clipped)[1], f64({1}, {0}), 0);
+}
+
+// s = max / Q is rounded, and Q s may lie below the element it was made of.
+TEST(FakeQuantize, clips_no_gradient_with_the_scale_of_the_batch) {
+  for (const DType t : {DType::f16, DType::bf16, DType::f32, DType::f64}) {
+    const Literal x = ir::sample_literal(cat(Shape(t, {400, 7})), 5);
+    for (const int bits : {2, 4, 8}) {
+      SCOPED_TRACE(cat(t, ", ", bits, " bits"));
+      const Literals d = gradients({x}, [&](const Exprs& in) {
+        return fake_quantize(in[0], Expr{}, {.bits = bits, .axis = 0, .ste = SteKind::clipped}).y;
+      });
+      expect_close(d[0], Literal::full(x.shape(), 1), 0);
+    }
+  }
 }
 
 TEST(FakeQuantize, backward_builder_is_the_gradient) {

@@ -16,20 +16,21 @@ namespace {
 
 constexpr double kSmallestScale = 1e-12;
 
-Expr within(Expr x, Expr limit) { return compare(CompareOp::le, abs(x), limit); }
+// Divided as the scale was: the element that a scale is made of lies within, which top * s may round away.
+Expr within(Expr x, Expr s, double top) { return compare(CompareOp::le, abs(x) / top, s); }
 
 // A function of x whose derivative is the factor of the straight-through rule; its values do not matter.
 Expr stand_in(Expr x, Expr s, double top, SteKind ste) {
-  const Expr zero = scalar_like(x, 0), limit = top * s;
+  const Expr zero = scalar_like(x, 0);
   switch (ste) {
     case SteKind::identity:
       return x;
     case SteKind::clipped:
-      return where(within(x, limit), x, zero);
+      return where(within(x, s, top), x, zero);
     case SteKind::tanh:
       return s * tanh(x / s);
     case SteKind::hard_tanh:
-      return where(within(x, limit), x - x * abs(x) / (2.0 * limit), zero);
+      return where(within(x, s, top), x - x * abs(x) / (2.0 * top * s), zero);
   }
   return x;
 }
@@ -147,7 +148,7 @@ Exprs FakeQuantizeBackward::decompose(const Lower& c, const Attrs& a) {
     case SteKind::identity:
       return {dy};
     case SteKind::clipped:
-      return {where(within(x, top * s), dy, zero)};
+      return {where(within(x, s, top), dy, zero)};
     case SteKind::tanh:
       return {dy * (1.0 - square(tanh(x / s)))};
     case SteKind::hard_tanh:
