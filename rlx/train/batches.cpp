@@ -70,8 +70,8 @@ Batches::Batches(const ir::Graph& loss, const NamedLiterals& data, int64_t accum
       problems.push_back(cat("data '", name, "' is no input of the graph"));
   }
   if (!problems.empty()) throw invalid("train: ", join(problems, "; "), "; the graph takes ", join(known));
-  steps_ = count ? *count / accumulate : 1;
-  if (steps_ == 0) throw invalid("train: ", *count, " batches for steps of ", accumulate);
+  count_ = count.value_or(accumulate), per_step_ = accumulate;
+  if (count_ < accumulate) throw invalid("train: ", count_, " batches for steps of ", accumulate);
   for (Tensor& t : tensors_) {
     const Shape& all = t.all.shape();
     std::vector<int64_t> dims;
@@ -83,9 +83,20 @@ Batches::Batches(const ir::Graph& loss, const NamedLiterals& data, int64_t accum
 }
 
 std::span<const Input> Batches::at(int64_t step) {
+  const int64_t begin = int64_t(uint64_t(step) * uint64_t(per_step_) % uint64_t(count_));
+  const int64_t in_front = std::min(per_step_, count_ - begin);
   for (size_t i = 0; i < tensors_.size(); ++i) {
-    inputs_[i].value = tensors_[i].first;
-    inputs_[i].value.data += size_t(step % steps_) * tensors_[i].first.bytes();
+    Tensor& t = tensors_[i];
+    inputs_[i].value = t.first;
+    const size_t one = t.first.bytes() / size_t(per_step_);
+    std::byte* const from = t.first.data + size_t(begin) * one;
+    inputs_[i].value.data = from;
+    if (in_front == per_step_) continue;
+    t.joined.resize(t.first.bytes());  // the last batches and the first ones lie apart
+    std::copy_n(from, size_t(in_front) * one, t.joined.begin());
+    std::copy_n(t.first.data, size_t(per_step_ - in_front) * one,
+                t.joined.begin() + std::ptrdiff_t(size_t(in_front) * one));
+    inputs_[i].value.data = t.joined.data();
   }
   return inputs_;
 }

@@ -13,20 +13,21 @@ class Batches {
   Batches(const ir::Graph& loss, const NamedLiterals& data, int64_t accumulate = 1,
           const std::vector<std::string>& states = {});
 
-  /// Steps until the data begins again.
-  int64_t steps() const { return steps_; }
-  /// The inputs of a step: batches step * accumulate and on, the whole round again after the last. Valid until the next call.
+  /// Steps until every batch was used.
+  int64_t steps() const { return (count_ + per_step_ - 1) / per_step_; }
+  /// The inputs of a step: batches step * accumulate and on, the first ones again after the last. Valid until the next call.
   std::span<const Input> at(int64_t step);
 
  private:
   struct Tensor {
     std::string name;
     Literal all;
-    TensorView first;  // of step 0
+    TensorView first;               // of step 0
+    std::vector<std::byte> joined;  // of a step that goes on at the beginning
   };
   std::vector<Tensor> tensors_;
   std::vector<Input> inputs_;
-  int64_t steps_ = 0;
+  int64_t count_ = 0, per_step_ = 1;
 };
 
 }  // namespace rlx::train

@@ -356,5 +356,22 @@ TEST(Batches, go_round_and_convert_what_can_be_converted) {
       "which is no i32; data 'y' is no input of the graph; the graph takes x, i");
 }
 
+// 5 batches for steps of 2: none is left out, and the third step goes on at the beginning.
+TEST(Batches, that_fill_no_last_step_are_followed_by_the_first) {
+  const ir::Graph g = test::graph("graph @g(x: f32[2], param w: f32[2]) { return mul(x, w) }");
+  Batches b(g, {{"x", Literal::of<float>({5, 2}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9})}}, 2);
+  EXPECT_EQ(b.steps(), 3);
+  const auto numbers = [&](int64_t step) {
+    const auto x = b.at(step)[0].value.as<float>();
+    return std::vector<float>(x.begin(), x.end());
+  };
+  EXPECT_EQ(numbers(1), std::vector<float>({4, 5, 6, 7}));
+  EXPECT_EQ(numbers(2), std::vector<float>({8, 9, 0, 1}));
+  EXPECT_EQ(numbers(3), std::vector<float>({2, 3, 4, 5}));
+  EXPECT_EQ(numbers(5), std::vector<float>({0, 1, 2, 3}));
+  EXPECT_EQ(test::message_of([&] { Batches(g, {{"x", Literal::of<float>({1, 2}, {0, 1})}}, 2); }),
+            "train: 1 batches for steps of 2");
+}
+
 }  // namespace
 }  // namespace rlx
