@@ -118,6 +118,67 @@ TEST(JsonSchema, ListedValuesFitTheOtherKeywords) {
     EXPECT_FALSE(fits(objects, text)) << text;
 }
 
+// Every format of JSON schema is kept to; names of other origin are notes to readers.
+TEST(JsonSchema, Formats) {
+  const auto text = [](const char* format, const char* value) {
+    return fits(cat(R"({"type":"string","format":")", format, "\"}"), cat("\"", value, "\""));
+  };
+  EXPECT_TRUE(text("json-pointer", "/a/0/b-c"));
+  EXPECT_TRUE(text("json-pointer", ""));
+  EXPECT_FALSE(text("json-pointer", "a/b"));
+  EXPECT_TRUE(text("relative-json-pointer", "12#"));
+  EXPECT_FALSE(text("relative-json-pointer", "/a"));
+  EXPECT_TRUE(text("uri-reference", "/a/b?c=d#e"));
+  EXPECT_TRUE(text("uri-template", "http://a.b/{id}/c"));
+  EXPECT_FALSE(text("uri-template", "http://a.b/{id/c"));
+  EXPECT_FALSE(text("iri", "/a"));
+  EXPECT_TRUE(text("regex", "^ab$"));
+  EXPECT_FALSE(text("regex", "("));
+  EXPECT_TRUE(text("password", "any (text"));
+  EXPECT_FALSE(fits(R"({"type":"string","format":"file-path","maxLength":2})", "\"abc\""));
+  EXPECT_TRUE(fits(R"({"type":"string","format":"path","pattern":"^a"})", "\"abc\""));
+}
+
+// As pydantic and OpenAPI write a choice of classes.
+TEST(JsonSchema, WordsOfOpenApiRestrictNothing) {
+  const char* pets =
+      R"({"discriminator":{"propertyName":"kind","mapping":{"cat":"#/$defs/Cat","dog":"#/$defs/Dog"}},
+      "oneOf":[{"$ref":"#/$defs/Cat"},{"$ref":"#/$defs/Dog"}],
+      "$defs":{"Cat":{"type":"object","properties":{"kind":{"const":"cat"},"lives":{"type":"integer","nullable":true}},
+                      "required":["kind"],"additionalProperties":false},
+               "Dog":{"type":"object","properties":{"kind":{"const":"dog"}},"required":["kind"]}}})";
+  EXPECT_TRUE(fits(pets, R"({"kind":"cat","lives":9})"));
+  EXPECT_TRUE(fits(pets, R"({"kind":"dog","x":1})"));
+  EXPECT_FALSE(fits(pets, R"({"kind":"dogs"})"));
+}
+
+TEST(JsonSchema, ReferencesAreSpelledAsInUris) {
+  const char* schema =
+      R"({"$ref":"#/definitions/List%5Bx~1y%5D%20","definitions":{"List[x/y] ":{"type":"null"}}})";
+  EXPECT_TRUE(fits(schema, "null"));
+  EXPECT_FALSE(fits(schema, "1"));
+  EXPECT_TRUE(fits(R"({"$ref":"#/$defs/5%","$defs":{"5%":{"type":"null"}}})", "null"));
+}
+
+// A member that is of the same choice again.
+TEST(JsonSchema, ChoicesInsideOfThemselves) {
+  const char* tree = R"({"oneOf":[{"type":"object","properties":{"b":{"$ref":"#"}},"required":["b"]},
+                                  {"type":"object","properties":{"b":{"$ref":"#","type":"null"}},"required":["b"]},
+                                  {"type":"null"}]})";
+  EXPECT_NE(test::message_of([&] { grammar_of(tree); }).find("may fit both"), std::string::npos);
+  const char* list =
+      R"({"oneOf":[{"type":"null"},{"type":"object","properties":{"next":{"$ref":"#"},"kind":{"const":1}},
+                                  "required":["next","kind"],"additionalProperties":false}]})";
+  EXPECT_TRUE(fits(list, R"({"next":{"next":null,"kind":1},"kind":1})"));
+  EXPECT_FALSE(fits(list, R"({"next":{"next":null},"kind":1})"));
+}
+
+TEST(JsonSchema, ArraysOfFewerItemsThanTheyNeedAreNone) {
+  const char* none = R"({"type":["array","null"],"items":{"type":"integer"},"minItems":3,"maxItems":1})";
+  EXPECT_TRUE(fits(none, "null"));
+  for (const char* text : {"[]", "[1]", "[1,2,3]"}) EXPECT_FALSE(fits(none, text)) << text;
+}
+
 TEST(JsonSchema, EveryIntegerRange) {
   for (int low = -25; low <= 25; low += 5)
     for (int high = low; high <= 130; high += 13) {
@@ -142,6 +203,8 @@ TEST(JsonSchema, RefusesByName) {
   EXPECT_EQ(message(R"({"$ref":"#"})"), "schema refers to itself without an end, or has too many choices");
   EXPECT_NE(message(R"({"oneOf":[{"type":"integer"},{"type":"number"}]})").find("may fit both"),
             std::string::npos);
+  // A number has no length, so 3 fits both.
+  EXPECT_NE(message(R"({"oneOf":[{"minLength":2},{"minimum":3}]})").find("may fit both"), std::string::npos);
   EXPECT_NE(message(R"({"type":"array","uniqueItems":true})").find("uniqueItems"), std::string::npos);
   EXPECT_EQ(message("false"), "json schema: no text fits this grammar");
 }

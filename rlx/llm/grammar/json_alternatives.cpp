@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <charconv>
 
 #include "rlx/base/error.h"
 #include "rlx/llm/grammar/json_keywords.h"
@@ -10,9 +11,23 @@ namespace {
 constexpr size_t kMaxAlternatives = 512;
 constexpr int kMaxSteps = 2000;
 
+// A reference is a URI, in which %20 may stand for a space.
+std::string without_percents(std::string_view target) {
+  std::string out;
+  for (size_t i = 0; i < target.size(); ++i) {
+    unsigned byte = 0;
+    const std::string_view code = target.substr(std::min(i + 1, target.size()), 2);
+    const bool spelled = target[i] == '%' && code.size() == 2 &&
+                         std::from_chars(code.data(), code.data() + 2, byte, 16).ptr == code.data() + 2;
+    out += spelled ? char(byte) : target[i];
+    if (spelled) i += 2;
+  }
+  return out;
+}
+
 // "#/a/b~1c" as a place of the document; "#name" by $anchor.
 JsonView resolve(JsonView document, JsonView reference) {
-  const std::string_view target = reference.string();
+  const std::string target = without_percents(reference.string());
   if (target == "#") return document;
   if (!target.starts_with("#"))
     throw reference.error("'", target, "' is not inside of this document; '#/...' expected");
@@ -44,7 +59,8 @@ JsonView resolve(JsonView document, JsonView reference) {
 
 class Spread {
  public:
-  explicit Spread(JsonView document) : document_(document) {}
+  /// What choices hold in turn is checked where it is spread itself: `check` false spreads it for a look from outside.
+  explicit Spread(JsonView document, bool check = true) : document_(document), check_(check) {}
 
   void walk(Schemas todo, Schemas done) {
     if (++steps_ > kMaxSteps)
@@ -68,7 +84,7 @@ class Spread {
       if (const auto ref = s.find("$ref")) todo.push_back(resolve(document_, *ref));
       const auto any = s.find("anyOf"), one = s.find("oneOf");
       if (!any && !one) continue;
-      if (one) require_disjoint(*one, done);
+      if (one && check_) require_disjoint(*one, done);
       if (any && one) {
         choose(*any, [&](const JsonView& a) {
           choose(*one, [&](const JsonView& b) { walk(with(with(todo, a), b), done); });
@@ -96,28 +112,31 @@ class Spread {
     for (const JsonView& part : list.items()) each(part);
   }
 
-  // A value of oneOf must fit one of the schemas and no other. A grammar cannot subtract, so they must exclude each other.
+  // A value of oneOf must fit one of the schemas and no other. A grammar cannot subtract, so no text of one may fit another.
   void require_disjoint(JsonView one, const Schemas& done) {
-    std::vector<std::vector<Keywords>> parts;
+    struct Part {
+      Keywords texts, fitting;
+    };
+    std::vector<std::vector<Part>> parts;
     for (const JsonView& part : one.items()) {
-      Spread alone(document_);
+      Spread alone(document_, false);
       Schemas others;
       for (const JsonView& s : done)
         if (!s.find("oneOf") && !s.find("anyOf") && !s.find("$ref") && !s.find("allOf")) others.push_back(s);
       alone.steps_ = steps_ + 1;
       alone.walk({part}, {});
-      std::vector<Keywords>& list = parts.emplace_back();
+      std::vector<Part>& list = parts.emplace_back();
       for (const Schemas& all : alone.found) {
         Schemas joined = others;
         joined.insert(joined.end(), all.begin(), all.end());
-        list.push_back(collect_keywords(joined));
+        list.push_back({collect_keywords(joined), collect_keywords(joined, false)});
       }
     }
     for (size_t i = 0; i < parts.size(); ++i)
       for (size_t j = i + 1; j < parts.size(); ++j)
-        for (const Keywords& a : parts[i])
-          for (const Keywords& b : parts[j])
-            if (may_overlap(a, b, 0))
+        for (const Part& a : parts[i])
+          for (const Part& b : parts[j])
+            if (may_overlap(a.texts, b.fitting, 0) || may_overlap(a.fitting, b.texts, 0))
               throw one.error(
                   "has choices ", i, " and ", j,
                   " that one value may fit both; write anyOf, or tell them apart by a type or a const");
@@ -162,8 +181,11 @@ class Spread {
       for (const Property& q : b.properties) {
         if (p.name != q.name || !(p.required || q.required)) continue;
         bool overlap = false;
-        for (const Schemas& x : alternatives(document_, p.schemas))
-          for (const Schemas& y : alternatives(document_, q.schemas))
+        Spread first(document_, false), second(document_, false);
+        first.walk(p.schemas, {});
+        second.walk(q.schemas, {});
+        for (const Schemas& x : first.found)
+          for (const Schemas& y : second.found)
             overlap |= may_overlap(collect_keywords(x), collect_keywords(y), depth + 1);
         if (!overlap && p.required && q.required) return false;
       }
@@ -171,6 +193,7 @@ class Spread {
   }
 
   JsonView document_;
+  bool check_;
   int steps_ = 0;
 };
 

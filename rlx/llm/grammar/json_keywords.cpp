@@ -34,26 +34,13 @@ unsigned both_types(unsigned a, unsigned b) {
 }
 
 // Keywords that say nothing about values, or that alternatives() has dealt with.
-constexpr std::string_view kSilent[] = {"$schema",
-                                        "$id",
-                                        "$comment",
-                                        "$defs",
-                                        "definitions",
-                                        "title",
-                                        "description",
-                                        "default",
-                                        "examples",
-                                        "deprecated",
-                                        "readOnly",
-                                        "writeOnly",
-                                        "$ref",
-                                        "allOf",
-                                        "anyOf",
-                                        "oneOf",
-                                        "$vocabulary",
-                                        "contentMediaType",
-                                        "contentEncoding",
-                                        "example"};
+constexpr std::string_view kSilent[] = {
+    "$schema", "$id", "$comment", "$defs", "definitions", "title", "description", "default", "examples",
+    "deprecated", "readOnly", "writeOnly", "$ref", "allOf", "anyOf", "oneOf", "$vocabulary",
+    "contentMediaType", "contentEncoding", "contentSchema", "$anchor", "$dynamicAnchor",
+    // Words of OpenAPI. A value that fits without null, and one of the choices that a
+    // discriminator tells apart, fit with them too.
+    "nullable", "discriminator", "externalDocs", "xml", "example"};
 
 int64_t count_of(JsonView v) {
   const int64_t n = v.integer();
@@ -69,14 +56,14 @@ void lower(std::optional<int64_t>& most, JsonView v) {
 
 class Collector {
  public:
-  explicit Collector(const Schemas& schemas) : schemas_(schemas) {}
+  Collector(const Schemas& schemas, bool narrow) : schemas_(schemas), narrow_(narrow) {}
 
   Keywords collect() {
     if (!schemas_.empty()) k_.place = schemas_[0];
     for (const JsonView& s : schemas_)
       for (const auto [key, v] : s.members())
         if (!read(key, v)) throw v.error("is a keyword that is not supported");
-    if (!typed_ && implied_ != 0 && !k_.values) k_.types = implied_;
+    if (narrow_ && !typed_ && implied_ != 0 && !k_.values) k_.types = implied_;
     read_items();
     read_properties();
     return std::move(k_);
@@ -302,6 +289,7 @@ class Collector {
   }
 
   const Schemas& schemas_;
+  bool narrow_;
   Keywords k_;
   bool typed_ = false;
   unsigned implied_ = 0;
@@ -309,7 +297,9 @@ class Collector {
 
 }  // namespace
 
-Keywords collect_keywords(const Schemas& schemas) { return Collector(schemas).collect(); }
+Keywords collect_keywords(const Schemas& schemas, bool narrow) {
+  return Collector(schemas, narrow).collect();
+}
 
 bool allows(const Keywords& k, JsonView v) {
   if (k.values && std::none_of(k.values->begin(), k.values->end(),

@@ -66,8 +66,9 @@ struct Keywords {
 /// The lists of schemas that `schemas` mean, one for each choice: what they hold is plain keywords. No list: no value is allowed.
 std::vector<Schemas> alternatives(JsonView document, const Schemas& schemas);
 
-/// Joins plain schemas. A keyword that is not known is a user error.
-Keywords collect_keywords(const Schemas&);
+/// Joins plain schemas. A keyword that is not known is a user error. Keywords of one type let every value of another pass; where no
+/// type is told, texts are of theirs alone (`narrow`).
+Keywords collect_keywords(const Schemas&, bool narrow = true);
 
 /// Whether a value keeps to keywords; of arrays and objects to their type alone.
 bool allows(const Keywords&, JsonView value);

@@ -170,6 +170,7 @@ class Compiler {
   ExpressionPtr array(const Keywords& k) {
     if (k.unique && (!k.most_items || *k.most_items > 1))
       throw k.unique_place.error("is more than a grammar can check; leave it out or set maxItems to 1");
+    if (k.most_items && *k.most_items < k.least_items) return any_of({});
     const int64_t prefix = int64_t(k.prefix.size());
     const bool more = !k.items_closed;
     const int64_t most = k.most_items.value_or(-1);

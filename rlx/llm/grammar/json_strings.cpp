@@ -102,20 +102,14 @@ ExpressionPtr spelled(const ExpressionPtr& e) {
 ExpressionPtr string_inside(const Keywords& k) {
   const auto most = k.most_length.value_or(-1);
   if (k.most_length && *k.most_length < k.least_length) return any_of({});
-  if (!k.pattern && !k.format) return repeated(json_any_character(), k.least_length, most);
   ExpressionPtr pattern;
   if (k.pattern) pattern = parse_regular_expression(k.pattern->string(), RegexScope::part);
-  if (k.format) {
-    if (k.pattern)
+  if (const ExpressionPtr format = k.format ? json_format(k.format->string()) : nullptr) {
+    if (pattern)
       throw k.format->error("and a pattern at once are more than a grammar can join; leave one out");
-    pattern = json_format(k.format->string());
-    if (!pattern) {
-      std::string names;
-      for (const std::string_view name : json_format_names())
-        names += (names.empty() ? "" : ", ") + std::string(name);
-      throw k.format->error("is '", k.format->string(), "'; known: ", names);
-    }
+    pattern = format;
   }
+  if (!pattern) return repeated(json_any_character(), k.least_length, most);
   const ExpressionPtr fitting = limited(pattern, k.least_length, k.most_length);
   if (!fitting)
     throw(k.pattern ? *k.pattern : *k.format)

@@ -93,7 +93,7 @@ namespace {
 struct Format {
   std::string_view name, pattern;
 };
-// Strict parts of what RFC 3339, 4122, 5321, 2673, 4291 and 3986 allow: every text that fits is one of the format. Days 29 to 31
+// Strict parts of what RFC 3339, 4122, 5321, 2673, 4291, 3986 and 6901 allow: every text that fits is one of the format. Days 29 to 31
 // appear in months that have them in every year.
 #define RLX_DATE \
   "([0-9]{4}-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])|(0[13-9]|1[0-2])-(29|30)|(0[13578]|1[02])-31))"
@@ -101,6 +101,8 @@ struct Format {
   "(([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,6})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9]))"
 #define RLX_BYTE "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 #define RLX_HOST "([a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?){0,3})"
+#define RLX_MAIL "[A-Za-z0-9_+-]{1,32}(\\.[A-Za-z0-9_+-]{1,16}){0,2}@" RLX_HOST
+#define RLX_PATH "(/[A-Za-z0-9._~-]{0,64}){0,8}(\\?[A-Za-z0-9._~=&-]{0,64})?(#[A-Za-z0-9._~-]{0,32})?"
 constexpr Format kFormats[] = {
     {"date", RLX_DATE},
     {"time", RLX_TIME},
@@ -111,14 +113,24 @@ constexpr Format kFormats[] = {
     {"ipv4", RLX_BYTE "(\\." RLX_BYTE "){3}"},
     {"ipv6", "([0-9a-f]{1,4}:){7}[0-9a-f]{1,4}|::([0-9a-f]{1,4}:){0,5}[0-9a-f]{1,4}"},
     {"hostname", RLX_HOST},
-    {"email", "[A-Za-z0-9_+-]{1,32}(\\.[A-Za-z0-9_+-]{1,16}){0,2}@" RLX_HOST},
-    {"uri", "https?://" RLX_HOST
-            "(/[A-Za-z0-9._~-]{0,64}){0,8}(\\?[A-Za-z0-9._~=&-]{0,64})?(#[A-Za-z0-9._~-]{0,32})?"},
+    {"idn-hostname", RLX_HOST},
+    {"email", RLX_MAIL},
+    {"idn-email", RLX_MAIL},
+    {"uri", "https?://" RLX_HOST RLX_PATH},
+    {"iri", "https?://" RLX_HOST RLX_PATH},
+    {"uri-reference", "(https?://" RLX_HOST ")?" RLX_PATH},
+    {"iri-reference", "(https?://" RLX_HOST ")?" RLX_PATH},
+    {"uri-template", "https?://" RLX_HOST "(/([A-Za-z0-9._~-]{0,64}|\\{[A-Za-z0-9_]{1,32}\\})){0,8}"},
+    {"json-pointer", "(/[A-Za-z0-9_-]{0,64}){0,8}"},
+    {"relative-json-pointer", "(0|[1-9][0-9]{0,2})(#|(/[A-Za-z0-9_-]{0,64}){0,8})"},
+    {"regex", "\\^?[A-Za-z0-9 _-]{0,64}\\$?"},
 };
 #undef RLX_DATE
 #undef RLX_TIME
 #undef RLX_BYTE
 #undef RLX_HOST
+#undef RLX_MAIL
+#undef RLX_PATH
 
 }  // namespace
 
@@ -126,12 +138,6 @@ ExpressionPtr json_format(std::string_view name) {
   for (const Format& f : kFormats)
     if (f.name == name) return parse_regular_expression(f.pattern);
   return {};
-}
-
-std::vector<std::string_view> json_format_names() {
-  std::vector<std::string_view> names;
-  for (const Format& f : kFormats) names.push_back(f.name);
-  return names;
 }
 
 }  // namespace rlx::llm

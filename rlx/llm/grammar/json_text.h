@@ -31,8 +31,7 @@ ExpressionPtr json_number(const NumberRange& range = {});
 /// A number with at most so many digits behind the point.
 ExpressionPtr json_decimal(const NumberRange& range, int most_digits);
 
-/// The inside of a string in a format of JSON schema; null when the name is not known.
+/// The inside of a string in a format of JSON schema; null for a name of another origin, which restricts nothing there.
 ExpressionPtr json_format(std::string_view name);
-std::vector<std::string_view> json_format_names();
 
 }  // namespace rlx::llm
