@@ -33,8 +33,10 @@ In C++: `onnx::import_model("model.onnx")` gives a `Program`, the inputs whose v
 
 - Symbolic dimensions are symbols of the graph; integers computed from sizes are followed as expressions.
 - An input that decides a size (the shape of a Reshape) must be given: the graph is then one for this value.
-- Sizes that depend on data (NonZero, NonMaxSuppression, Unique, Compress, what a loop puts out) are as large as they can
-  become; a further output `NAME.count` tells how much of `NAME` is meant.
+- Sizes that depend on data (NonZero, NonMaxSuppression, Unique, Compress, what a loop puts out, branches of different
+  sizes) are as large as they can become; a further output `NAME.count` tells how much of `NAME` is meant. Shapes, ranges,
+  reductions, products, slices, joins, sorts, writes and loops over them see only what is meant; other operators take them
+  along their first axis, or refuse.
 - uint16, uint64, 2 and 4 bit integers, float8 without infinities, float8e8m0 and float4 are held in wider types.
 - Strings, sequences and optionals at the edge of a model are refused by name. Inside, sequences whose length is known work.
 - Random operators draw from fixed streams of ours.

@@ -67,9 +67,16 @@ std::vector<Size> Call::sizes(int i, std::string_view what) const {
 }
 
 Dims Call::dims(int i, std::string_view what) const {
+  for (const Size& s : sizes(i, what)) {
+    if (s.is_counted()) unsupported(cat(what, " with a size that depends on data"));
+  }
+  return most_dims(i, what);
+}
+
+Dims Call::most_dims(int i, std::string_view what) const {
   Dims out;
   for (const Size& s : sizes(i, what)) {
-    const auto d = s.dim();
+    const auto d = s.is_counted() ? s.most() : s.dim();
     if (!d) throw wrong(what, " has a size of ", *s.number());
     out.push_back(*d);
   }

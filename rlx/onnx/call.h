@@ -53,6 +53,8 @@ class Call {
   std::vector<Size> sizes(int i, std::string_view what) const;
   /// As sizes, as extents; negative numbers other than -1 are an error.
   Dims dims(int i, std::string_view what) const;
+  /// As dims, where data may decide extents: they are as large as they can become (bounds_of in bounds.h tells the rest).
+  Dims most_dims(int i, std::string_view what) const;
 
   // Attributes. Each is marked as read; `Importer` refuses a node with others.
   bool has_attr(std::string_view name) const { return find(name) != nullptr; }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "rlx/onnx/bounds.h"
+
 namespace rlx::onnx {
 namespace {
 
@@ -128,18 +130,34 @@ std::optional<Item> follow_where(const Call& c) {
   return Item(std::move(out));
 }
 
+namespace {
+
+Size size_of_axis(const Item& it, const Dims& dims, int axis) {
+  const Bound* b = bound_at(it, axis);
+  return b == nullptr ? Size(dims[size_t(axis)]) : Size::counted(dims[size_t(axis)], b->count);
+}
+
+}  // namespace
+
 std::optional<Item> follow_shape(const Call& c) {
   const Dims dims = c.shape(0).dims();
   const int64_t rank = int64_t(dims.size());
   const auto place = [&](int64_t v) { return std::clamp<int64_t>(v < 0 ? v + rank : v, 0, rank); };
   const int64_t start = place(c.integer("start", 0)), end = place(c.integer("end", rank));
   Sizes out;
-  for (int64_t i = start; i < end; ++i) out.values.emplace_back(dims[size_t(i)]);
+  for (int64_t i = start; i < end; ++i) out.values.push_back(size_of_axis(c.item(0), dims, int(i)));
   out.dims = {int64_t(out.values.size())};
   return Item(std::move(out));
 }
 
-std::optional<Item> follow_size(const Call& c) { return Item(Sizes{{}, {Size(c.shape(0).num_elements())}}); }
+std::optional<Item> follow_size(const Call& c) {
+  const Dims dims = c.shape(0).dims();
+  if (c.item(0).bounds.empty()) return Item(Sizes{{}, {Size(product(dims))}});
+  std::optional<Size> out = Size(1);
+  for (int i = 0; i < int(dims.size()) && out; ++i) out = times(*out, size_of_axis(c.item(0), dims, i));
+  if (!out) return std::nullopt;
+  return Item(Sizes{{}, {*out}});
+}
 
 std::optional<Item> follow_gather(const Call& c) {
   if (!c.item(0).sizes || c.integer("axis", 0) != 0) return std::nullopt;
@@ -247,13 +265,14 @@ std::optional<Item> follow_cast(const Call& c) {
   return Item(std::move(out));
 }
 
-std::optional<Item> follow_product(const Call& c) {
+std::optional<Item> follow_reduction(const Call& c, SizeFunction f) {
   if (!c.item(0).sizes) return std::nullopt;
   const auto from = vector_of(c.item(0));
-  if (!from || from->dims.size() != 1) return std::nullopt;
-  std::optional<Size> out = Size(1);
-  for (const Size& s : from->values) {
-    out = times(*out, s);
+  if (!from || from->dims.size() != 1 || from->values.empty()) return std::nullopt;
+  if (c.has(1) && !(c.constant(1) && c.constant(1)->elements() == 1)) return std::nullopt;
+  std::optional<Size> out = from->values[0];
+  for (size_t i = 1; i < from->values.size(); ++i) {
+    out = f(*out, from->values[i]);
     if (!out) return std::nullopt;
   }
   Sizes result{{}, {*out}, from->dtype};

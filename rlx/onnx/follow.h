@@ -38,6 +38,11 @@ std::optional<Item> follow_reshape(const Call&);
 std::optional<Item> follow_squeeze(const Call&);
 std::optional<Item> follow_unsqueeze(const Call&);
 std::optional<Item> follow_cast(const Call&);
-std::optional<Item> follow_product(const Call&);
+/// All entries of a list of sizes taken together.
+std::optional<Item> follow_reduction(const Call&, SizeFunction);
+template <SizeFunction kFunction>
+std::optional<Item> follow_all(const Call& c) {
+  return follow_reduction(c, kFunction);
+}
 
 }  // namespace rlx::onnx

@@ -6,6 +6,7 @@
 #include "rlx/ir/interpreter.h"
 #include "rlx/lang/functions.h"
 #include "rlx/lang/operators.h"
+#include "rlx/onnx/bounds.h"
 #include "rlx/onnx/order.h"
 #include "rlx/ops/index/indices.h"
 
@@ -29,6 +30,17 @@ bool is_plain_constant(const Item& it) {
 void add_sources(const Item& it, Sources& to) {
   to.insert(it.sources.begin(), it.sources.end());
   for (const Item& part : it.list) add_sources(part, to);
+}
+
+// An operator that works on each row alone can only leave rows out.
+void check_rows(const Call& call) {
+  for (int i = 0; i < call.count(); ++i) {
+    if (!call.has(i)) continue;
+    for (const Bound& b : call.item(i).bounds) {
+      if (i > 0 || b.axis > 0)
+        call.unsupported("an operand whose size depends on data along other than rows");
+    }
+  }
 }
 
 std::string node_text(const file::Node& n) {
@@ -77,16 +89,7 @@ Tensor Importer::tensor_of(const Item& it) {
   const Sizes& s = *it.sizes;
   Tensors parts;
   for (const Size& v : s.values) {
-    if (v.number()) {
-      parts.emplace_back(ir::Expr{graph_, graph_->constant(Literal::of<int64_t>({1}, {*v.number()}))});
-    } else {
-      // A size is not negative; a number computed from one may be.
-      const auto offset = offset_of(v);
-      Tensor value(ops::dim_value(*graph_, offset ? offset->rest : *v.dim()));
-      if (offset && offset->falls) value = rlx::neg(value);
-      if (offset) value = value + double(offset->number);
-      parts.push_back(value.reshape({1}));
-    }
+    parts.push_back(value_of(*graph_, v).reshape({1}));
   }
   const Tensor flat = parts.size() == 1 ? parts[0] : rlx::concat(parts, {.axis = 0});
   const Tensor shaped = flat.reshape(Dims(s.dims.begin(), s.dims.end()));
@@ -280,11 +283,12 @@ Items Importer::import_entry(const Entry& entry, Call& call) {
                                    [](const Item& it) { return !it.bounds.empty(); });
   if (bounded && entry.bounds == BoundsRule::refuse)
     call.unsupported("an operand whose size depends on data");
+  if (bounded && entry.bounds == BoundsRule::rows) check_rows(call);
   std::optional<Items> results;
   if (entry.folds && !folding_ && call.count() > 0 &&
       std::all_of(call.items().begin(), call.items().end(), is_plain_constant))
     results = fold(entry, call);
-  if (!results && entry.follow != nullptr && !bounded) {
+  if (!results && entry.follow != nullptr && (!bounded || entry.bounds == BoundsRule::by_hand)) {
     if (auto item = entry.follow(call)) {
       if (item->sizes && item->sizes->all_numbers()) {
         std::vector<int64_t> numbers;
@@ -321,8 +325,9 @@ std::optional<Items> Importer::fold(const Entry& entry, Call& call) {
   for (Item& it : results) {
     if (!it.is_tensor() || it.tensor.is_empty()) continue;
     const Dim count = it.tensor.shape().num_elements();
-    if (!count.is_static() || count.value() > kFoldedElements || !it.bounds.empty()) return std::nullopt;
+    if (!count.is_static() || count.value() > kFoldedElements) return std::nullopt;
     outputs.push_back(it.tensor);
+    for (const Bound& b : it.bounds) outputs.push_back(b.count);
   }
   for (const Item& it : results) {
     if (it.is_sequence()) return std::nullopt;
@@ -335,6 +340,9 @@ std::optional<Items> Importer::fold(const Entry& entry, Call& call) {
     if (!it.is_tensor() || it.tensor.is_empty()) continue;
     it.constant = values[next++];
     it.tensor = Tensor();
+    for (const Bound& b : it.bounds)
+      it.constant = first_places(*it.constant, b.axis, values[next++].integer_at(0));
+    it.bounds.clear();
   }
   return results;
 }
@@ -355,12 +363,12 @@ void Importer::finish(const Entry& entry, const Call& call, Items& results) {
     if (entry.bounds == BoundsRule::elementwise && !result.tensor.is_empty()) {
       for (const Item& it : call.items()) {
         for (const Bound& b : it.bounds) {
-          const int axis = b.axis + result.shape().rank() - it.shape().rank();
-          const bool known = std::any_of(result.bounds.begin(), result.bounds.end(),
-                                         [&](const Bound& o) { return o.axis == axis; });
-          if (!known) result.bounds.push_back({axis, b.count});
+          add_bound(result, {b.axis + result.shape().rank() - it.shape().rank(), b.count});
         }
       }
+    }
+    if (entry.bounds == BoundsRule::rows && call.count() > 0 && &result == &results[0]) {
+      for (const Bound& b : call.item(0).bounds) add_bound(result, b);
     }
     if (result.element != file::ElementType::undefined) continue;
     const DType dtype = result.dtype();

@@ -4,10 +4,12 @@
 
 namespace rlx::onnx {
 
-Tensor wrapped(const Call& c, const Tensor& indices, Dim n) {
+Tensor wrapped(const Tensor& indices, const Tensor& n) {
   const Tensor i = indices.dtype() == DType::i64 ? indices : indices.cast(DType::i64);
-  return (i < 0).where(i + c.dim_value(n), i);
+  return (i < 0).where(i + n, i);
 }
+
+Tensor wrapped(const Call& c, const Tensor& indices, Dim n) { return wrapped(indices, c.dim_value(n)); }
 
 Tensor flat_places(const Call& c, const Tensor& indices, const Dims& extents) {
   const int last = indices.rank() - 1;

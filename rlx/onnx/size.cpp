@@ -4,6 +4,8 @@
 
 #include "rlx/base/dim_polynomial.h"
 #include "rlx/base/error.h"
+#include "rlx/lang/operators.h"
+#include "rlx/ops/index/indices.h"
 
 namespace rlx::onnx {
 namespace {
@@ -16,6 +18,19 @@ std::optional<Size> made(Make make) {
   } catch (const Error&) {
     return std::nullopt;
   }
+}
+
+bool any_counted(const Size& a, const Size& b) { return a.is_counted() || b.is_counted(); }
+
+Size most_of(const Size& a) { return a.is_counted() ? Size(a.most()) : a; }
+
+// Of numbers of which data decides one: computed by the graph, bounded by `most`.
+template <class Make>
+std::optional<Size> counted_of(const Size& a, const Size& b, const std::optional<Size>& most, Make make) {
+  const auto bound = most ? larger(*most, Size(0)) : std::nullopt;
+  if (!bound || !bound->dim()) return std::nullopt;
+  ir::Graph& g = (a.is_counted() ? a : b).count().graph();
+  return Size::counted(*bound->dim(), make(value_of(g, a), value_of(g, b)));
 }
 
 bool may_be_negative(const Size& a) { return a.number() ? *a.number() < 0 : offset_of(a).has_value(); }
@@ -32,12 +47,35 @@ Size::Size(Dim dim) {
   }
 }
 
+Size Size::counted(Dim most, Tensor count) {
+  Size out;
+  out.value_ = most;
+  out.count_ = std::move(count);
+  return out;
+}
+
+bool operator==(const Size& a, const Size& b) {
+  if (a.value_ != b.value_ || a.is_counted() != b.is_counted()) return false;
+  return !a.is_counted() || (&a.count_.graph() == &b.count_.graph() && Value(a.count_) == Value(b.count_));
+}
+
+Tensor value_of(ir::Graph& g, const Size& a) {
+  if (a.is_counted()) return a.count();
+  if (a.number()) return ir::Expr{&g, g.constant(Literal::of<int64_t>({}, {*a.number()}))};
+  // A size is not negative; a number computed from one may be.
+  const auto offset = offset_of(a);
+  Tensor value(ops::dim_value(g, offset ? offset->rest : *a.dim()));
+  if (offset && offset->falls) value = rlx::neg(value);
+  return offset ? value + double(offset->number) : value;
+}
+
 std::optional<int64_t> Size::number() const {
   if (!is_number()) return std::nullopt;
   return std::get<int64_t>(value_);
 }
 
 std::optional<Dim> Size::dim() const {
+  if (is_counted()) return std::nullopt;
   if (!is_number()) return std::get<Dim>(value_);
   const int64_t n = std::get<int64_t>(value_);
   if (n < -1) return std::nullopt;
@@ -45,7 +83,7 @@ std::optional<Dim> Size::dim() const {
 }
 
 std::optional<Offset> offset_of(const Size& a) {
-  if (a.is_number()) return std::nullopt;
+  if (a.is_number() || a.is_counted()) return std::nullopt;
   Polynomial terms = polynomial_of(*a.dim());
   const auto constant = terms.find(Monomial{});
   const int64_t number = constant == terms.end() ? 0 : constant->second;
@@ -73,6 +111,9 @@ std::optional<Offset> offset_of(const Size& a) {
 }
 
 std::optional<Size> plus(const Size& a, const Size& b) {
+  if (any_counted(a, b))
+    return counted_of(a, b, plus(most_of(a), most_of(b)),
+                      [](const Tensor& x, const Tensor& y) { return x + y; });
   if (a.number() && b.number()) return Size(int64_t(uint64_t(*a.number()) + uint64_t(*b.number())));
   if (b.number() && *b.number() < 0) return minus(a, Size(-*b.number()));
   if (a.number() && *a.number() < 0) return minus(b, Size(-*a.number()));
@@ -80,6 +121,10 @@ std::optional<Size> plus(const Size& a, const Size& b) {
 }
 
 std::optional<Size> minus(const Size& a, const Size& b) {
+  // What is taken away may be as little as 0.
+  if (any_counted(a, b))
+    return counted_of(a, b, b.is_counted() ? std::optional(most_of(a)) : minus(most_of(a), b),
+                      [](const Tensor& x, const Tensor& y) { return x - y; });
   if (a.number() && b.number()) return Size(int64_t(uint64_t(*a.number()) - uint64_t(*b.number())));
   if (b.number() && *b.number() < 0) return plus(a, Size(-*b.number()));
   if (a.number() && *a.number() < 0) return std::nullopt;
@@ -87,12 +132,18 @@ std::optional<Size> minus(const Size& a, const Size& b) {
 }
 
 std::optional<Size> times(const Size& a, const Size& b) {
+  if (any_counted(a, b))
+    return counted_of(a, b, times(most_of(a), most_of(b)),
+                      [](const Tensor& x, const Tensor& y) { return x * y; });
   if (a.number() && b.number()) return Size(int64_t(uint64_t(*a.number()) * uint64_t(*b.number())));
   if ((a.number() && *a.number() < 0) || (b.number() && *b.number() < 0)) return std::nullopt;
   return made([&] { return *a.dim() * *b.dim(); });
 }
 
 std::optional<Size> quotient(const Size& a, const Size& b) {
+  if (a.is_counted() && b.number() && *b.number() > 0)
+    return counted_of(a, b, quotient(most_of(a), b),
+                      [](const Tensor& x, const Tensor& y) { return rlx::div(x, y); });
   if (b.number() && *b.number() == 0) return std::nullopt;
   if (a.number() && b.number()) return Size(*b.number() == -1 ? -*a.number() : *a.number() / *b.number());
   if (!fits(a) || !fits(b)) return std::nullopt;
@@ -107,6 +158,9 @@ std::optional<Size> remainder(const Size& a, const Size& b) {
 }
 
 std::optional<Size> larger(const Size& a, const Size& b) {
+  if (any_counted(a, b))
+    return counted_of(a, b, larger(most_of(a), most_of(b)),
+                      [](const Tensor& x, const Tensor& y) { return x.max(y); });
   if (const auto known = less(a, b)) return *known ? b : a;
   if (!fits(a) || !fits(b)) return std::nullopt;
   if (a.number() && !b.number()) return larger(b, a);
@@ -119,12 +173,16 @@ std::optional<Size> larger(const Size& a, const Size& b) {
 }
 
 std::optional<Size> smaller(const Size& a, const Size& b) {
+  if (any_counted(a, b))
+    return counted_of(a, b, smaller(most_of(a), most_of(b)),
+                      [](const Tensor& x, const Tensor& y) { return x.min(y); });
   if (const auto known = less(a, b)) return *known ? a : b;
   if (!fits(a) || !fits(b)) return std::nullopt;
   return made([&] { return min(*a.dim(), *b.dim()); });
 }
 
 std::optional<bool> equal(const Size& a, const Size& b) {
+  if (any_counted(a, b)) return std::nullopt;
   if (a.number() && b.number()) return *a.number() == *b.number();
   if ((a.number() && *a.number() < 0) || (b.number() && *b.number() < 0)) {
     if (may_be_negative(a) && may_be_negative(b)) return std::nullopt;
@@ -134,6 +192,7 @@ std::optional<bool> equal(const Size& a, const Size& b) {
 }
 
 std::optional<bool> less(const Size& a, const Size& b) {
+  if (any_counted(a, b)) return std::nullopt;
   if (a.number() && b.number()) return *a.number() < *b.number();
   if (a == b) return false;
   if (a.number() && *a.number() < 0) return may_be_negative(b) ? std::nullopt : std::optional(true);

@@ -11,25 +11,35 @@
 
 #include "rlx/base/dim.h"
 #include "rlx/base/dtype.h"
+#include "rlx/lang/tensor.h"
 
 namespace rlx::onnx {
 
-/// A number, which may be negative, or an expression over symbols.
+/// A number, which may be negative, an expression over symbols, or a number that data decides, of which a bound is known.
 class Size {
  public:
   Size(int64_t number = 0) : value_(number) {}  // NOLINT: sizes are written as numbers
   Size(Dim dim);                                // NOLINT
+  /// `count` is an i64 scalar and never more than `most`.
+  static Size counted(Dim most, Tensor count);
 
   bool is_number() const { return value_.index() == 0; }
   std::optional<int64_t> number() const;
-  /// As an extent; nothing when it is a negative number other than -1.
+  /// As an extent; nothing when it is a negative number other than -1, or when data decides it.
   std::optional<Dim> dim() const;
+  bool is_counted() const { return !count_.is_empty(); }
+  Dim most() const { return std::get<Dim>(value_); }
+  const Tensor& count() const { return count_; }
 
-  friend bool operator==(const Size&, const Size&) = default;
+  friend bool operator==(const Size&, const Size&);
 
  private:
   std::variant<int64_t, Dim> value_;
+  Tensor count_;
 };
+
+/// As an i64 scalar of a graph.
+Tensor value_of(ir::Graph&, const Size&);
 
 /// An expression as a number and a size that is added to it or, where it `falls`, taken from it.
 struct Offset {

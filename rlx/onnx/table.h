@@ -13,7 +13,8 @@ namespace rlx::onnx {
 enum class BoundsRule : uint8_t {
   refuse,       // such operands are an error
   elementwise,  // the result has the bounds of the operands, aligned at the last axis
-  by_hand,      // the importer looks at them
+  rows,     // each place of the first axis of operand 0 is worked on alone; no other operand may have bounds
+  by_hand,  // the importer looks at them
 };
 
 /// What may be decided from sizes alone, without a node in the graph; nothing when it cannot be.

@@ -1,5 +1,6 @@
 // Activations and what is normalised to one along an axis.
 #include "rlx/lang/operators.h"
+#include "rlx/onnx/bounds.h"
 #include "rlx/onnx/table.h"
 
 namespace rlx::onnx {
@@ -108,16 +109,25 @@ Items along_rest(Call& c) {
   const Tensor x = c.in(0);
   const int rank = x.rank(),
             axis = int(c.integer("axis", 1)) == rank ? rank : c.axis(c.integer("axis", 1), rank);
-  if (axis == rank - 1) return {kFunction(x, -1)};
+  const auto with_rows = [&](Item out) {
+    for (const Bound& b : c.item(0).bounds) {
+      if (b.axis >= axis) c.unsupported("an axis whose size depends on data among those of the function");
+      out.bounds.push_back(b);
+    }
+    return Items{std::move(out)};
+  };
+  if (axis == rank - 1) return with_rows(kFunction(x, -1));
   Dim rest = 1, first = 1;
   for (int i = 0; i < rank; ++i) (i < axis ? first : rest) = (i < axis ? first : rest) * x.dim(i);
-  return {kFunction(x.reshape({first, rest}), -1).reshape(x.shape().dims())};
+  return with_rows(kFunction(x.reshape({first, rest}), -1).reshape(x.shape().dims()));
 }
 
 template <auto kFunction>
 Items along_axis(Call& c) {
-  const Tensor x = c.in(0);
-  return {kFunction(x, c.axis(c.integer("axis", -1), x.rank()))};
+  const int axis = c.axis(c.integer("axis", -1), c.rank(0));
+  Item out(kFunction(masked(c, 0, {axis}, lowest(c.dtype(0))), axis));
+  out.bounds = c.item(0).bounds;
+  return {std::move(out)};
 }
 
 Tensor softmax_of(const Tensor& x, int axis) { return rlx::softmax(x, {.axis = axis}); }
@@ -138,19 +148,19 @@ std::span<const Entry> activation_entries() {
       {"Gelu", 20, gelu, kFree},
       {"HardSigmoid", 1, hard_sigmoid, kFree},
       {"HardSwish", 14, hard_swish, kFree},
-      {"Hardmax", 1, along_rest<hardmax_of>},
-      {"Hardmax", 13, along_axis<hardmax_of>},
+      {"Hardmax", 1, along_rest<hardmax_of>, BoundsRule::by_hand},
+      {"Hardmax", 13, along_axis<hardmax_of>, BoundsRule::by_hand},
       {"LeakyRelu", 1, leaky_relu, kFree},
-      {"LogSoftmax", 1, along_rest<log_softmax_of>},
-      {"LogSoftmax", 13, along_axis<log_softmax_of>},
+      {"LogSoftmax", 1, along_rest<log_softmax_of>, BoundsRule::by_hand},
+      {"LogSoftmax", 13, along_axis<log_softmax_of>, BoundsRule::by_hand},
       {"Mish", 18, mish, kFree},
       {"PRelu", 1, p_relu, kFree},
       {"Relu", 1, relu, kFree},
       {"Selu", 1, selu, kFree},
       {"Shrink", 9, shrink, kFree},
       {"Sigmoid", 1, unary<rlx::sigmoid>, kFree},
-      {"Softmax", 1, along_rest<softmax_of>},
-      {"Softmax", 13, along_axis<softmax_of>},
+      {"Softmax", 1, along_rest<softmax_of>, BoundsRule::by_hand},
+      {"Softmax", 13, along_axis<softmax_of>, BoundsRule::by_hand},
       {"Softplus", 1, unary<rlx::softplus>, kFree},
       {"Softsign", 1, softsign, kFree},
       {"SwiGLU", 28, swiglu, kFree},

@@ -5,6 +5,7 @@
 #include "rlx/lang/control.h"
 #include "rlx/lang/functions.h"
 #include "rlx/lang/operators.h"
+#include "rlx/onnx/bounds.h"
 #include "rlx/onnx/follow.h"
 #include "rlx/onnx/import.h"
 #include "rlx/onnx/importer.h"
@@ -35,6 +36,67 @@ Items with_elements(const Tensors& tensors, const Items& like, size_t from = 0) 
   return out;
 }
 
+// What two branches give has other sizes in one than in the other, or sizes that data decides.
+struct SizesDiffer {
+  Items yes, no;
+};
+
+bool have_one_size(const Items& a, const Items& b) {
+  for (size_t i = 0; i < a.size() && i < b.size(); ++i) {
+    if (!a[i].is_tensor() || !b[i].is_tensor()) continue;
+    if (!a[i].bounds.empty() || !b[i].bounds.empty()) return false;
+    const Dims x = a[i].shape().dims(), y = b[i].shape().dims();
+    for (size_t k = 0; k < x.size() && x.size() == y.size(); ++k) {
+      if (x[k] != y[k] && decide_equal(x[k], y[k]) != true) return false;
+    }
+  }
+  return true;
+}
+
+// Results as large as the larger of the two; how much of them is meant leaves the branches beside them.
+Items branch_of_sizes(Call& c, const file::Graph& yes, const file::Graph& no, const SizesDiffer& found) {
+  std::vector<Dims> most(found.yes.size());
+  std::vector<std::pair<size_t, int>> counted;  // result and axis
+  for (size_t i = 0; i < found.yes.size(); ++i) {
+    const Shape x = found.yes[i].shape(), y = found.no[i].shape();
+    if (x.rank() != y.rank() || x.dtype() != y.dtype())
+      throw c.wrong("result ", i, " is ", x, " in one branch and ", y, " in the other");
+    for (int k = 0; k < x.rank(); ++k) {
+      const Dim a = x.dims()[size_t(k)], b = y.dims()[size_t(k)];
+      const auto both = larger(Size(a), Size(b));
+      if (!both || !both->dim()) throw c.wrong("result ", i, " has sizes ", a, " and ", b);
+      const bool same = decide_equal(a, b) == true;
+      most[i].push_back(same ? a : *both->dim());
+      if (!same || bound_at(found.yes[i], k) != nullptr || bound_at(found.no[i], k) != nullptr)
+        counted.emplace_back(i, k);
+    }
+  }
+  const auto build = [&](const file::Graph& body) {
+    return [&](Tracer& t) {
+      const Importer::Inside inside(c.importer(), t.graph());
+      const Items results = c.importer().run_body(body, {});
+      Tensors out;
+      for (size_t i = 0; i < results.size(); ++i) {
+        const Tensor x = c.tensor_of(results[i]);
+        Dims high;
+        for (int k = 0; k < x.rank(); ++k) high.push_back(most[i][size_t(k)] - x.dim(k));
+        const bool whole = std::all_of(high.begin(), high.end(), [](Dim d) { return d == Dim(0); });
+        out.push_back(whole ? x : rlx::pad(x, {.low = Dims(high.size(), 0), .high = high}));
+      }
+      for (const auto& [i, k] : counted) {
+        const Bound* b = bound_at(results[i], k);
+        out.push_back(b == nullptr ? c.dim_value(results[i].shape().dims()[size_t(k)]) : b->count);
+      }
+      return out;
+    };
+  };
+  const Tensors results = rlx::if_else(c.in(0).reshape({}), build(yes), build(no));
+  Items out = with_elements(Tensors(results.begin(), results.begin() + ptrdiff_t(most.size())), found.yes);
+  for (size_t n = 0; n < counted.size(); ++n)
+    out[counted[n].first].bounds.push_back({counted[n].second, results[most.size() + n]});
+  return out;
+}
+
 Items branch(Call& c) {
   const file::Graph &yes = c.body("then_branch"), &no = c.body("else_branch");
   if (const auto known = c.constant(0))
@@ -44,13 +106,23 @@ Items branch(Call& c) {
     return [&c, &body, &like](Tracer& t) {
       const Importer::Inside inside(c.importer(), t.graph());
       const Items results = c.importer().run_body(body, {});
+      if (!like.empty() && !have_one_size(like, results)) throw SizesDiffer{like, results};
       like = results;
-      return tensors_of(c, results);
+      Tensors out;
+      for (const Item& it : results) {
+        if (!it.is_tensor()) c.unsupported("a sequence or nothing that leaves a body decided at run time");
+        out.push_back(c.tensor_of(it));
+      }
+      return out;
     };
   };
   try {
-    const Tensors results = rlx::if_else(c.in(0).reshape({}), build(yes), build(no));
-    return with_elements(results, like);
+    try {
+      const Tensors results = rlx::if_else(c.in(0).reshape({}), build(yes), build(no));
+      return with_elements(results, like);
+    } catch (const SizesDiffer& found) {
+      return branch_of_sizes(c, yes, no, found);
+    }
   } catch (const Error& e) {
     if (dynamic_cast<const NeedsValue*>(&e) != nullptr || c.item(0).sources.empty()) throw;
     // Branches of different types can only be told apart while the graph is built.
@@ -152,7 +224,7 @@ Items counted_loop(Call& c, const LoopParts& p, const Probe& found, Dim trips) {
 }
 
 // A loop that data ends. Outputs of steps go to buffers as long as the most steps there can be.
-Items while_loop(Call& c, const LoopParts& p, const Probe& found, std::optional<int64_t> most,
+Items while_loop(Call& c, const LoopParts& p, const Probe& found, std::optional<Dim> most,
                  const Tensor& limit) {
   if (p.scans > 0 && !most) {
     if (c.has(0) && !c.item(0).sources.empty())
@@ -191,7 +263,9 @@ Items while_loop(Call& c, const LoopParts& p, const Probe& found, std::optional<
     results.insert(results.begin(), args[0] + 1);
     return results;
   };
-  const Tensors results = rlx::while_loop(init, {.max_iterations = most}, goes_on, body);
+  std::optional<int64_t> steps;
+  if (most && most->is_static()) steps = most->value();
+  const Tensors results = rlx::while_loop(init, {.max_iterations = steps}, goes_on, body);
   Items out;
   for (size_t i = 2; i < results.size(); ++i) {
     out.emplace_back(results[i]);
@@ -209,11 +283,12 @@ Items loop(Call& c) {
   p.scans = body.outputs.size() - 1 - p.carried;
   const auto start = c.has(1) ? c.constant(1) : std::optional<Literal>(Literal::scalar(DType::bool_, 1));
   const bool starts = start && start->integer_at(0) != 0;
-  std::optional<Dim> trips;
+  std::optional<Dim> trips, bound;  // bound: of a number of steps that data decides
   if (c.has(0)) {
     if (const auto s = sizes_of(c.item(0)); s && s->values.size() == 1) {
       const auto n = s->values[0].number();
       trips = n && *n < 0 ? Dim(0) : s->values[0].dim();
+      if (s->values[0].is_counted()) bound = s->values[0].most();
     }
   }
   const bool endless = !c.has(0) || (trips && trips->is_static() && trips->value() > (int64_t(1) << 40));
@@ -235,9 +310,9 @@ Items loop(Call& c) {
         cat("a loop whose values change their type", found.why.empty() ? "" : " (" + found.why + ")"));
   }
   Tensor limit;
-  std::optional<int64_t> most;
+  std::optional<Dim> most;
   if (!endless) {
-    if (trips && trips->is_static()) most = trips->value();
+    most = trips ? trips : bound;
     limit = c.in(0).cast(DType::i64).reshape({});
   }
   return while_loop(c, p, found, most, limit);

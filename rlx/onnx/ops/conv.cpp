@@ -182,9 +182,9 @@ Items col2im(Call& c) {
 std::span<const Entry> conv_entries() {
   static const std::vector<Entry> kEntries{
       {"Col2Im", 18, col2im},
-      {"Conv", 1, convolution},
-      {"ConvInteger", 10, conv_integer},
-      {"ConvTranspose", 1, conv_transpose},
+      {"Conv", 1, convolution, BoundsRule::rows},
+      {"ConvInteger", 10, conv_integer, BoundsRule::rows},
+      {"ConvTranspose", 1, conv_transpose, BoundsRule::rows},
   };
   return kEntries;
 }

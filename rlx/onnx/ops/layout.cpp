@@ -50,9 +50,9 @@ Items reverse_sequence(Call& c) {
 
 std::span<const Entry> layout_entries() {
   static const std::vector<Entry> kEntries{
-      {"DepthToSpace", 1, depth_to_space},
+      {"DepthToSpace", 1, depth_to_space, BoundsRule::rows},
       {"ReverseSequence", 10, reverse_sequence},
-      {"SpaceToDepth", 1, space_to_depth},
+      {"SpaceToDepth", 1, space_to_depth, BoundsRule::rows},
   };
   return kEntries;
 }

@@ -168,11 +168,15 @@ Items mean_variance(Call& c) {
 
 std::span<const Entry> norm_entries() {
   static const std::vector<Entry> kEntries{
-      {"BatchNormalization", 1, batch_norm},           {"GroupNormalization", 18, group_norm},
-      {"InstanceNormalization", 1, instance_norm},     {"LRN", 1, local_response},
-      {"LayerNormalization", 1, layer_norm},           {"LpNormalization", 1, lp_norm},
-      {"MeanVarianceNormalization", 9, mean_variance}, {"RMSNormalization", 23, rms_norm},
-      {"SimplifiedLayerNormalization", 1, rms_norm},
+      {"BatchNormalization", 1, batch_norm, BoundsRule::rows},
+      {"GroupNormalization", 18, group_norm, BoundsRule::rows},
+      {"InstanceNormalization", 1, instance_norm, BoundsRule::rows},
+      {"LRN", 1, local_response, BoundsRule::rows},
+      {"LayerNormalization", 1, layer_norm, BoundsRule::rows},
+      {"LpNormalization", 1, lp_norm},
+      {"MeanVarianceNormalization", 9, mean_variance},
+      {"RMSNormalization", 23, rms_norm, BoundsRule::rows},
+      {"SimplifiedLayerNormalization", 1, rms_norm, BoundsRule::rows},
   };
   return kEntries;
 }

@@ -176,12 +176,12 @@ Items max_unpool(Call& c) {
 
 std::span<const Entry> pool_entries() {
   static const std::vector<Entry> kEntries{
-      {"AveragePool", 1, average_pool},
-      {"GlobalAveragePool", 1, global_pool<ReduceOp::mean>},
-      {"GlobalLpPool", 2, global_lp_pool},
-      {"GlobalMaxPool", 1, global_pool<ReduceOp::max>},
-      {"LpPool", 2, lp_pool},
-      {"MaxPool", 1, max_pool},
+      {"AveragePool", 1, average_pool, BoundsRule::rows},
+      {"GlobalAveragePool", 1, global_pool<ReduceOp::mean>, BoundsRule::rows},
+      {"GlobalLpPool", 2, global_lp_pool, BoundsRule::rows},
+      {"GlobalMaxPool", 1, global_pool<ReduceOp::max>, BoundsRule::rows},
+      {"LpPool", 2, lp_pool, BoundsRule::rows},
+      {"MaxPool", 1, max_pool, BoundsRule::rows},
       {"MaxUnpool", 9, max_unpool},
   };
   return kEntries;

@@ -277,8 +277,8 @@ Items upsample(Call& c) {
 
 std::span<const Entry> resize_entries() {
   static const std::vector<Entry> kEntries{
-      {"Resize", 10, resize},
-      {"Upsample", 7, upsample},
+      {"Resize", 10, resize, BoundsRule::rows},
+      {"Upsample", 7, upsample, BoundsRule::rows},
   };
   return kEntries;
 }

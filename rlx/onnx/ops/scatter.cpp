@@ -1,6 +1,7 @@
 // Writing by index.
 #include "rlx/lang/control.h"
 #include "rlx/lang/operators.h"
+#include "rlx/onnx/bounds.h"
 #include "rlx/onnx/places.h"
 #include "rlx/onnx/table.h"
 
@@ -34,6 +35,41 @@ Tensor scattered(const Call& c, const std::string& kind, const Tensor& base, con
   return rlx::scatter(base, at, updates, {.kind = how});
 }
 
+// As scattered, without the updates that are not meant: they go to a row behind the others, which is then cut off.
+Tensor scattered_part(const Call& c, const Tensor& base, const Tensor& at, const Tensor& updates,
+                      const Tensor& meant) {
+  const std::string kind = c.text("reduction", "none");
+  if (meant.is_empty()) return scattered(c, kind, base, at, updates);
+  const Dim rows = base.dim(0);
+  Dims high(size_t(base.rank()), 0);
+  high[0] = 1;
+  const Tensor longer = rlx::pad(base, {.low = Dims(size_t(base.rank()), 0), .high = high});
+  return scattered(c, kind, longer, rlx::where(meant, at, c.dim_value(rows)), updates).narrow(0, 0, rows);
+}
+
+// Which of the updates are meant, by the axes that indices and updates share; empty when all are.
+Tensor meant_updates(const Call& c, int axes) {
+  Tensor meant;
+  const Dims dims = c.shape(1).dims();
+  for (int i = 0; i < axes; ++i) {
+    const Bound* b = bound_at(c.item(1), i);
+    if (b == nullptr) b = bound_at(c.item(2), i);
+    if (b == nullptr) continue;
+    const Tensor here = meant_places(c, dims[size_t(i)], i, axes, b->count);
+    meant = meant.is_empty() ? here : rlx::logical_and(meant, here);
+  }
+  if (meant.is_empty()) return meant;
+  const Dims shared(dims.begin(), dims.begin() + axes);
+  return meant.expand(shared).reshape({product(shared)});
+}
+
+// Results have the bounds of what is written to.
+Items with_base_bounds(const Call& c, const Tensor& y) {
+  Item out(y);
+  out.bounds = c.item(0).bounds;
+  return {std::move(out)};
+}
+
 Items scatter_elements(Call& c) {
   const Tensor x = c.in(0), updates = c.in(2);
   const int axis = c.axis(c.integer("axis", 0), x.rank());
@@ -43,9 +79,9 @@ Items scatter_elements(Call& c) {
   for (int i = 0; i < x.rank(); ++i)
     flat = flat * c.dim_value(x.dim(i)) + (i == axis ? indices : c.iota(places, i));
   const Dim count = indices.shape().num_elements();
-  const Tensor y = scattered(c, c.text("reduction", "none"), x.reshape({x.shape().num_elements()}),
-                             flat.reshape({count}), updates.reshape({count}));
-  return {y.reshape(x.shape().dims())};
+  const Tensor y = scattered_part(c, x.reshape({x.shape().num_elements()}), flat.reshape({count}),
+                                  updates.reshape({count}), meant_updates(c, indices.rank()));
+  return with_base_bounds(c, y.reshape(x.shape().dims()));
 }
 
 Items scatter_nd(Call& c) {
@@ -59,9 +95,9 @@ Items scatter_nd(Call& c) {
   const Dim count = flat.shape().num_elements();
   rows.insert(rows.begin(), product(extents));
   writes.insert(writes.begin(), count);
-  const Tensor y = scattered(c, c.text("reduction", "none"), x.reshape(rows), flat.reshape({count}),
-                             updates.reshape(writes));
-  return {y.reshape(dims)};
+  const Tensor y = scattered_part(c, x.reshape(rows), flat.reshape({count}), updates.reshape(writes),
+                                  meant_updates(c, indices.rank() - 1));
+  return with_base_bounds(c, y.reshape(dims));
 }
 
 // A cache [batch, .., length, ..] and rows written from a place of its own for each batch entry.
@@ -89,9 +125,9 @@ Items tensor_scatter(Call& c) {
 
 std::span<const Entry> scatter_entries() {
   static const std::vector<Entry> kEntries{
-      {"Scatter", 9, scatter_elements},
-      {"ScatterElements", 11, scatter_elements},
-      {"ScatterND", 11, scatter_nd},
+      {"Scatter", 9, scatter_elements, BoundsRule::by_hand},
+      {"ScatterElements", 11, scatter_elements, BoundsRule::by_hand},
+      {"ScatterND", 11, scatter_nd, BoundsRule::by_hand},
       {"TensorScatter", 24, tensor_scatter},
   };
   return kEntries;

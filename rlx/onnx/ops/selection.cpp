@@ -4,33 +4,19 @@
 #include "rlx/lang/control.h"
 #include "rlx/lang/functions.h"
 #include "rlx/lang/operators.h"
+#include "rlx/onnx/bounds.h"
 #include "rlx/onnx/table.h"
 
 namespace rlx::onnx {
 namespace {
 
-Tensor count_of(const Tensor& flags) { return flags.cast(DType::i64).sum(); }
-
-// Places of the true elements first, in their order, then the others.
-Tensor chosen_first(const Tensor& flags) {
-  return rlx::argsort(flags.cast(DType::i32), {.axis = 0, .descending = true}).cast(DType::i64);
-}
-
-// x[at] along axis 0, 0 behind the count.
-Item bounded_rows(const Call& c, const Tensor& x, const Tensor& at, const Tensor& count, int axis = 0) {
-  const Tensor rows = rlx::gather(x, at, {.axis = axis});
-  Dims dims(size_t(rows.rank()), 1);
-  dims[size_t(axis)] = rows.dim(axis);
-  const Tensor meant = c.iota(Shape(DType::i64, {rows.dim(axis)}), 0).reshape(dims) < count;
-  Item out(rlx::where(meant, rows, rows.zeros_like()));
-  out.bounds.push_back({axis, count});
-  return out;
-}
-
 Items non_zero(Call& c) {
   const Tensor x = c.in(0);
   const Dim n = x.shape().num_elements();
-  const Tensor flags = x.dtype() == DType::bool_ ? x.reshape({n}) : x.reshape({n}).ne(0);
+  std::vector<int> bounded;
+  for (const Bound& b : c.item(0).bounds) bounded.push_back(b.axis);
+  const Tensor some = masked(c, 0, bounded, 0);
+  const Tensor flags = x.dtype() == DType::bool_ ? some.reshape({n}) : some.reshape({n}).ne(0);
   const Tensor order = chosen_first(flags), count = count_of(flags);
   // Flat places as one row of indices per axis.
   const int rank = std::max(1, x.rank());
@@ -51,13 +37,19 @@ Items non_zero(Call& c) {
 Items compress(Call& c) {
   Tensor x = c.in(0);
   const bool flat = !c.has_attr("axis");
+  if (flat && x.rank() != 1 && !c.item(0).bounds.empty())
+    c.unsupported("a choice from all elements of an operand whose size depends on data");
   const int axis = flat ? 0 : c.axis(c.integer("axis", 0), x.rank());
   if (flat) x = x.reshape({x.shape().num_elements()});
-  Tensor flags = c.in(1);
+  Tensor flags = masked(c, 1, {0}, 0);
+  if (const Bound* b = bound_at(c.item(0), axis); b != nullptr && flags.dim(0) == x.dim(axis))
+    flags = rlx::logical_and(flags, meant_places(c, x.dim(axis), 0, 1, b->count));
   // What the condition does not reach is left out.
   if (decide_equal(flags.dim(0), x.dim(axis)) == false)
     flags = rlx::pad(flags.cast(DType::i32), {.low = {0}, .high = {x.dim(axis) - flags.dim(0)}}).ne(0);
-  return {bounded_rows(c, x, chosen_first(flags), count_of(flags), axis)};
+  Item out = bounded_rows(c, x, chosen_first(flags), count_of(flags), axis);
+  for (const Bound& b : c.item(0).bounds) add_bound(out, b);
+  return {std::move(out)};
 }
 
 // Rows [n, m] in lexicographic order: sorted by one column after the other, from the last to the first.
@@ -201,9 +193,9 @@ Items non_max_suppression(Call& c) {
 
 std::span<const Entry> selection_entries() {
   static const std::vector<Entry> kEntries{
-      {"Compress", 9, compress},
+      {"Compress", 9, compress, BoundsRule::by_hand},
       {"NonMaxSuppression", 10, non_max_suppression, BoundsRule::by_hand},
-      {"NonZero", 9, non_zero},
+      {"NonZero", 9, non_zero, BoundsRule::by_hand},
       {"Unique", 11, unique},
   };
   return kEntries;

@@ -4,6 +4,7 @@
 
 #include "rlx/lang/functions.h"
 #include "rlx/lang/operators.h"
+#include "rlx/onnx/bounds.h"
 #include "rlx/onnx/follow.h"
 #include "rlx/onnx/table.h"
 
@@ -12,21 +13,31 @@ namespace {
 
 Items not_static(Call& c) { throw c.wrong("the extents of its operand are not known"); }
 
-// Where axes go that reshape leaves alone: an axis keeps its bound when the product of extents before it stays.
+// Where bounds go in a reshape: an axis keeps its own when the product of extents before it stays. A single one may
+// take what is behind it along, or leave some of it: what is meant stays together at the start.
 std::vector<Bound> kept_bounds(const Call& c, const Item& in, const Dims& to) {
   std::vector<Bound> out;
   const Dims from = in.shape().dims();
   for (const Bound& b : in.bounds) {
-    Dim before = 1;
-    for (int i = 0; i < b.axis; ++i) before = before * from[size_t(i)];
+    const auto axis = from.begin() + b.axis;
+    const Dim before = product(Dims(from.begin(), axis));
     Dim passed = 1;
-    int found = -1;
-    for (size_t i = 0; i < to.size() && found < 0; ++i) {
-      if (passed == before && to[i] == from[size_t(b.axis)]) found = int(i);
+    int same = -1, other = -1;
+    for (size_t i = 0; i < to.size(); ++i) {
+      if (passed == before && to[i] == *axis && same < 0) same = int(i);
+      if (passed == before && to[i] != Dim(1) && other < 0) other = int(i);
       passed = passed * to[i];
     }
-    if (found < 0) c.unsupported("a reshape of an axis whose size depends on data");
-    out.push_back({found, b.count});
+    if (same >= 0) {
+      out.push_back({same, b.count});
+    } else if (other >= 0 && in.bounds.size() == 1) {
+      const Dim had = product(Dims(axis + 1, from.end())),
+                has = product(Dims(to.begin() + other + 1, to.end()));
+      const Tensor elements = had == Dim(1) ? b.count : b.count * c.dim_value(had);
+      out.push_back({other, has == Dim(1) ? elements : rlx::div(elements, c.dim_value(has))});
+    } else {
+      c.unsupported("a reshape of an axis whose size depends on data");
+    }
   }
   return out;
 }
@@ -39,7 +50,8 @@ Items reshape(Call& c) {
     for (const int64_t v : c.integers("shape")) to.push_back(v == -1 ? Dim::inferred() : Dim(v));
     c.ignore("consumed_inputs");
   } else {
-    to = c.dims(1, "the new shape");
+    // Extents that data decides are those of the bounded axes.
+    to = c.item(0).bounds.empty() ? c.dims(1, "the new shape") : c.most_dims(1, "the new shape");
   }
   for (size_t i = 0; i < to.size(); ++i) {
     if (to[i] == Dim(0) && !zero_is_zero) {
@@ -126,31 +138,56 @@ Items flatten(Call& c) {
   const int axis = given == x.rank() ? x.rank() : c.axis(given, x.rank());
   Dim first = 1, rest = 1;
   for (int i = 0; i < x.rank(); ++i) (i < axis ? first : rest) = (i < axis ? first : rest) * x.dim(i);
-  return {x.reshape({first, rest})};
+  Item out(x.reshape({first, rest}));
+  if (!c.item(0).bounds.empty()) out.bounds = kept_bounds(c, c.item(0), out.shape().dims());
+  return {std::move(out)};
 }
 
 // Extents of a broadcast, where 1 in either gives way.
 Items expand(Call& c) {
   const Tensor x = c.in(0);
-  Dims to = c.dims(1, "the new shape");
+  Dims to = c.most_dims(1, "the new shape");
+  const std::vector<Bound> given = bounds_of(c.sizes(1, "the new shape"));
+  const int shape_rank = int(to.size());
   for (size_t k = 0; k < to.size() && k < size_t(x.rank()); ++k) {
     Dim& d = to[to.size() - 1 - k];
     const Dim own = x.dim(x.rank() - 1 - int(k));
     if (d == Dim(1) || d.is_inferred()) d = own;
   }
   while (int(to.size()) < x.rank()) to.insert(to.begin(), x.dim(x.rank() - 1 - int(to.size())));
-  return {x.expand(to)};
+  Item out(x.expand(to));
+  const int rank = int(to.size());
+  for (const Bound& b : given) add_bound(out, {b.axis + rank - shape_rank, b.count});
+  for (const Bound& b : c.item(0).bounds) add_bound(out, {b.axis + rank - x.rank(), b.count});
+  return {std::move(out)};
+}
+
+// Operands joined along an axis of which only parts are meant: those parts, one behind the other.
+Items joined_parts(const Call& c, int axis) {
+  Tensors flags;
+  for (int i = 0; i < c.count(); ++i) {
+    const Bound* b = bound_at(c.item(i), axis);
+    const Dim n = c.shape(i).dims()[size_t(axis)];
+    flags.push_back(b == nullptr ? c.full({n}, DType::bool_, 1) : meant_places(c, n, 0, 1, b->count));
+  }
+  const Tensor meant = rlx::concat(flags, {.axis = 0});
+  Item out =
+      bounded_rows(c, rlx::concat(c.all(), {.axis = axis}), chosen_first(meant), count_of(meant), axis);
+  for (const Item& it : c.items()) {
+    for (const Bound& b : it.bounds) add_bound(out, b);
+  }
+  return {std::move(out)};
 }
 
 Items concat(Call& c) {
   const int axis = c.axis(c.integer("axis", 1), c.rank(0));
+  const bool in_parts = std::any_of(c.items().begin(), c.items().end(),
+                                    [&](const Item& it) { return bound_at(it, axis) != nullptr; });
+  if (in_parts && c.count() > 1) return joined_parts(c, axis);
   Item out(c.count() == 1 ? c.in(0) : rlx::concat(c.all(), {.axis = axis}));
   for (const Item& it : c.items()) {
     for (const Bound& b : it.bounds) {
-      if (b.axis == axis) c.unsupported("joining along an axis whose size depends on data");
-      if (std::none_of(out.bounds.begin(), out.bounds.end(),
-                       [&](const Bound& o) { return o.axis == b.axis; }))
-        out.bounds.push_back(b);
+      add_bound(out, b);
     }
   }
   return {std::move(out)};
@@ -189,7 +226,8 @@ Items split(Call& c) {
 
 Items tile(Call& c) {
   const Tensor x = c.in(0);
-  const Dims repeats = c.dims(1, "the number of repetitions");
+  const Dims repeats = c.most_dims(1, "the number of repetitions");
+  const std::vector<Bound> given = bounds_of(c.sizes(1, "the number of repetitions"));
   if (int(repeats.size()) != x.rank()) throw c.wrong(repeats.size(), " repetitions for ", x.rank(), " axes");
   // Each repeated axis [n] becomes [r, n], then r n.
   Dims with_ones, wide, to;
@@ -198,16 +236,21 @@ Items tile(Call& c) {
     wide.insert(wide.end(), {repeats[size_t(i)], x.dim(i)});
     to.push_back(repeats[size_t(i)] * x.dim(i));
   }
-  return {x.reshape(with_ones).expand(wide).reshape(to)};
+  Item out(x.reshape(with_ones).expand(wide).reshape(to));
+  for (const Bound& b : c.item(0).bounds) {
+    if (repeats[size_t(b.axis)] != Dim(1)) c.unsupported("repeating an axis whose size depends on data");
+    out.bounds.push_back(b);
+  }
+  for (const Bound& b : given) out.bounds.push_back({b.axis, b.count * c.dim_value(x.dim(b.axis))});
+  return {std::move(out)};
 }
 
 Items constant_of_shape(Call& c) {
-  const Dims dims = c.dims(0, "the shape");
+  const Dims dims = c.most_dims(0, "the shape");
   const auto value = c.tensor("value");
-  if (!value) return {c.full(dims, DType::f32, 0)};
-  const file::Attribute* a = c.find("value");
-  Item out(c.constant(value->reshaped({})).expand(dims));
-  out.element = file::ElementType(a->tensor->type);
+  Item out(value ? c.constant(value->reshaped({})).expand(dims) : c.full(dims, DType::f32, 0));
+  if (value) out.element = file::ElementType(c.find("value")->tensor->type);
+  out.bounds = bounds_of(c.sizes(0, "the shape"));
   return {std::move(out)};
 }
 
@@ -217,11 +260,12 @@ Items range(Call& c) {
   if (!is_float(type) && c.has(1)) {
     const auto start = sizes_of(c.item(0)), limit = sizes_of(c.item(1)), delta = sizes_of(c.item(2));
     if (start && limit && delta && delta->values[0].number() == 1) {
-      if (const auto n = minus(limit->values[0], start->values[0]);
-          n && n->dim() && !n->dim()->is_inferred()) {
-        const Tensor counted = c.iota(Shape(type, {*n->dim()}), 0);
-        if (start->values[0].number() == 0) return {counted};
-        return {counted + c.tensor_of(c.item(0)).reshape({})};
+      const auto n = minus(limit->values[0], start->values[0]);
+      if (n && (n->is_counted() || (n->dim() && !n->dim()->is_inferred()))) {
+        const Tensor counted = c.iota(Shape(type, {n->is_counted() ? n->most() : *n->dim()}), 0);
+        Item out(start->values[0].number() == 0 ? counted : counted + c.tensor_of(c.item(0)).reshape({}));
+        out.bounds = bounds_of({*n});
+        return {std::move(out)};
       }
     }
   }
@@ -264,18 +308,18 @@ std::span<const Entry> shape_entries() {
   static const std::vector<Entry> kEntries{
       {"Concat", 1, concat, BoundsRule::by_hand, follow_concat},
       {"ConstantOfShape", 9, constant_of_shape},
-      {"Expand", 8, expand},
+      {"Expand", 8, expand, BoundsRule::by_hand},
       {"EyeLike", 9, eye_like},
-      {"Flatten", 1, flatten},
+      {"Flatten", 1, flatten, BoundsRule::by_hand},
       {"Range", 11, range},
       {"Reshape", 1, reshape, BoundsRule::by_hand, follow_reshape},
-      {"Shape", 1, not_static, BoundsRule::refuse, follow_shape, false},
-      {"Size", 1, not_static, BoundsRule::refuse, follow_size, false},
+      {"Shape", 1, not_static, BoundsRule::by_hand, follow_shape, false},
+      {"Size", 1, not_static, BoundsRule::by_hand, follow_size, false},
       {"Split", 1, split, BoundsRule::by_hand},
       {"Squeeze", 1, squeeze, BoundsRule::by_hand, follow_squeeze},
-      {"Tile", 6, tile},
+      {"Tile", 6, tile, BoundsRule::by_hand},
       {"Transpose", 1, transpose, BoundsRule::by_hand},
-      {"Trilu", 14, trilu},
+      {"Trilu", 14, trilu, BoundsRule::elementwise},
       {"Unsqueeze", 1, unsqueeze, BoundsRule::by_hand, follow_unsqueeze},
   };
   return kEntries;

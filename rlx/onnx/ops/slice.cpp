@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "rlx/lang/operators.h"
+#include "rlx/onnx/bounds.h"
 #include "rlx/onnx/follow.h"
 #include "rlx/onnx/table.h"
 
@@ -60,6 +61,42 @@ Part part_of(const Call& c, const Size& start, const Size& end, int64_t step, Di
   return p;
 }
 
+// Part of an axis where data decides its size, or a place: read one by one.
+Item counted_part(const Call& c, const Item& in, int axis, const Size& start, const Size& end, int64_t step) {
+  if (step == 0) throw c.wrong("a step is 0");
+  const Tensor x = c.tensor_of(in);
+  const Dim n = x.dim(axis);
+  const Bound* b = bound_at(in, axis);
+  const Tensor size = b == nullptr ? c.dim_value(n) : b->count;
+  const Tensor least = c.scalar(DType::i64, step > 0 ? 0 : -1), most = step > 0 ? size : size - 1;
+  const auto inside = [&](const Size& at, bool is_end) {
+    if (at.number() && *at.number() > (int64_t(1) << 40)) return most;
+    if (at.number() && *at.number() < -(int64_t(1) << 40)) return is_end ? least : c.scalar(DType::i64, 0);
+    const Tensor place = value_of(c.graph(), at);
+    const Tensor from_start = (place < 0).where(place + size, place);
+    // A place to start from is one that there is.
+    return from_start.max(is_end ? least : c.scalar(DType::i64, 0)).min(most);
+  };
+  const Tensor first = inside(start, false), last = inside(end, true);
+  const int64_t stride = step > 0 ? step : -step;
+  const Tensor length = step > 0 ? last - first : first - last;
+  const Tensor count = rlx::div((length + double(stride - 1)).max(0), c.scalar(DType::i64, double(stride)));
+  // As many as there can be: from the start on, or up to the end of the axis.
+  std::optional<Size> room = Size(n);
+  if (step > 0 && start.number() && *start.number() > 0) room = larger(*minus(*room, start), Size(0));
+  if (step > 0 && start.number() && *start.number() < 0) room = smaller(*room, Size(-*start.number()));
+  if (step > 0 && end.number() && *end.number() >= 0 && room) room = smaller(*room, end);
+  const Dim places = room && room->dim() ? ceildiv(*room->dim(), stride) : n;
+  const Tensor steps = c.iota(Shape(DType::i64, {places}), 0);
+  const Tensor at = step == 1 ? steps + first : steps * double(step) + first;
+  Item out(start.number() == 0 && step == 1
+               ? x.narrow(axis, 0, places)
+               : rlx::gather(x, at, {.axis = axis, .mode = ops::IndexMode::clamp}));
+  out.bounds.push_back({axis, count});
+  for (const Bound& other : in.bounds) add_bound(out, other);
+  return out;
+}
+
 Items slice(Call& c) {
   Tensor x = c.in(0);
   std::vector<Size> starts, ends;
@@ -86,10 +123,12 @@ Items slice(Call& c) {
     box.stride.push_back(1);
   }
   std::vector<int> flipped;
+  std::vector<size_t> counted;
   for (size_t i = 0; i < axes.size(); ++i) {
     const int axis = c.axis(axes[i], x.rank());
-    for (const Bound& b : c.item(0).bounds) {
-      if (b.axis == axis) c.unsupported("a slice of an axis whose size depends on data");
+    if (bound_at(c.item(0), axis) != nullptr || starts[i].is_counted() || ends[i].is_counted()) {
+      counted.push_back(i);
+      continue;
     }
     const Part p = part_of(c, starts[i], ends[i], steps[i], x.dim(axis));
     box.start[size_t(axis)] = p.start;
@@ -100,6 +139,8 @@ Items slice(Call& c) {
   if (!flipped.empty()) x = rlx::flip(x, {.axes = flipped});
   Item out(rlx::slice(x, box));
   out.bounds = c.item(0).bounds;
+  for (const size_t i : counted)
+    out = counted_part(c, out, c.axis(axes[i], x.rank()), starts[i], ends[i], steps[i]);
   return {std::move(out)};
 }
 
@@ -130,14 +171,20 @@ Items pad(Call& c) {
     value = c.real("value", 0);
   } else {
     pads = c.sizes(1, "the widths of the border");
+    for (const Size& s : pads) {
+      if (s.is_counted()) c.unsupported("a border whose width depends on data");
+    }
     if (c.has(2)) value = c.known_real(2, "the value of the border");
   }
-  std::vector<int> axes;
+  std::vector<int> axes, bounded;
   if (c.has(3)) {
     for (const int64_t a : c.known_ints(3, "the axes")) axes.push_back(c.axis(a, x.rank()));
   } else {
     for (int i = 0; i < x.rank(); ++i) axes.push_back(i);
   }
+  for (const Bound& b : c.item(0).bounds) bounded.push_back(b.axis);
+  const bool constant = mode == "constant";
+  if (constant && !bounded.empty()) x = masked(c, 0, bounded, value);
   if (pads.size() != 2 * axes.size()) throw c.wrong(pads.size(), " widths for ", axes.size(), " axes");
   Dims low(size_t(x.rank()), 0), high(size_t(x.rank()), 0);
   // Negative widths cut; the rest is added.
@@ -150,13 +197,26 @@ Items pad(Call& c) {
     low[size_t(axes[i])] = cut_before > 0 ? Dim(0) : *before.dim();
     high[size_t(axes[i])] = cut_after > 0 ? Dim(0) : *after.dim();
   }
-  if (mode == "constant") return {rlx::pad(x, {.low = low, .high = high, .value = value})};
+  if (constant) {
+    Item out(rlx::pad(x, {.low = low, .high = high, .value = value}));
+    for (const Bound& b : c.item(0).bounds) {
+      // Behind what is meant the operand holds the value of the border already.
+      const auto grown =
+          c.dim_value(out.shape().dims()[size_t(b.axis)]) - c.dim_value(c.shape(0).dims()[size_t(b.axis)]);
+      out.bounds.push_back({b.axis, (b.count + grown).max(0)});
+    }
+    return {std::move(out)};
+  }
   if (mode != "edge" && mode != "reflect" && mode != "wrap") throw c.wrong("mode is '", mode, "'");
   for (int i = 0; i < x.rank(); ++i) {
     if (low[size_t(i)] == Dim(0) && high[size_t(i)] == Dim(0)) continue;
+    if (bound_at(c.item(0), i) != nullptr)
+      c.unsupported("a mirrored border of an axis whose size depends on data");
     x = rlx::gather(x, folded_places(c, mode, x.dim(i), low[size_t(i)], high[size_t(i)]), {.axis = i});
   }
-  return {x};
+  Item out(x);
+  out.bounds = c.item(0).bounds;
+  return {std::move(out)};
 }
 
 Items center_crop_pad(Call& c) {
@@ -187,7 +247,7 @@ Items center_crop_pad(Call& c) {
 std::span<const Entry> slice_entries() {
   static const std::vector<Entry> kEntries{
       {"CenterCropPad", 18, center_crop_pad},
-      {"Pad", 1, pad},
+      {"Pad", 1, pad, BoundsRule::by_hand},
       {"Slice", 1, slice, BoundsRule::by_hand, follow_slice},
   };
   return kEntries;

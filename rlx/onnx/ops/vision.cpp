@@ -3,6 +3,7 @@
 
 #include "rlx/lang/functions.h"
 #include "rlx/lang/operators.h"
+#include "rlx/onnx/ops/roi_align.h"
 #include "rlx/onnx/sample.h"
 #include "rlx/onnx/table.h"
 #include "rlx/onnx/window.h"
@@ -152,57 +153,6 @@ Items affine_grid(Call& c) {
   return {rlx::matmul(places.expand({theta.dim(0), points, axes + 1}), theta.t()).reshape(to)};
 }
 
-// Boxes of feature maps, each averaged (or maximised) over a grid of interpolated places.
-Items roi_align(Call& c) {
-  const Tensor x = c.in(0), rois = c.in(1);
-  const std::string mode = c.text("mode", "avg");
-  const bool half = c.text("coordinate_transformation_mode",
-                           c.opset() < 16 ? "output_half_pixel" : "half_pixel") == "half_pixel";
-  const int64_t oh = c.integer("output_height", 1), ow = c.integer("output_width", 1),
-                ratio = c.integer("sampling_ratio", 0);
-  const double scale = c.real("spatial_scale", 1), offset = half ? 0.5 : 0;
-  if (ratio < 1) c.unsupported("a number of places that depends on the size of each box (sampling_ratio 0)");
-  const int64_t h = x.dim(2).value(), w = x.dim(3).value();
-  const Dim count = rois.dim(0);
-  const auto edge = [&](int64_t k) { return rois.narrow(1, k, 1) * scale - offset; };  // [boxes, 1]
-  const Tensor x1 = edge(0), y1 = edge(1);
-  Tensor width = edge(2) - x1, height = edge(3) - y1;
-  if (!half) width = width.max(1.0), height = height.max(1.0);
-  // Places of samples along an axis: [boxes, out * ratio].
-  const auto samples = [&](const Tensor& start, const Tensor& size, int64_t out) {
-    std::vector<double> at;
-    c.require_table({out, ratio}, "the grid of a box");
-    for (int64_t i = 0; i < out * ratio; ++i) at.push_back((double(i) + 0.5) / double(out * ratio));
-    return start + size * c.constant(Literal::reals(Shape(x.dtype(), {1, out * ratio}), at));
-  };
-  const int64_t rows = oh * ratio, columns = ow * ratio;
-  const auto spread = [&](const Tensor& t, bool vertical) {
-    return (vertical ? t.unsqueeze(2) : t.unsqueeze(1))
-        .expand({count, rows, columns})
-        .reshape({count, rows * columns});
-  };
-  const Tensor ys = spread(samples(y1, height, oh), true), xs = spread(samples(x1, width, ow), false);
-  const Tensor outside =
-      rlx::logical_or(rlx::logical_or(ys<-1.0, ys> double(h)), rlx::logical_or(xs<-1.0, xs> double(w)));
-  const Tensor yc = ys.clamp(0, double(h - 1)), xc = xs.clamp(0, double(w - 1));
-  const Tensor maps = rlx::gather(pixel_rows(x), c.in(2).cast(DType::i64));  // [boxes, h * w, channels]
-  const Tensor y0 = rlx::floor(yc), x0 = rlx::floor(xc), fy = yc - y0, fx = xc - x0;
-  const Dims extents{h, w};
-  Tensor value;
-  for (int corner = 0; corner < 4; ++corner) {
-    const bool down = (corner & 1) != 0, right = (corner & 2) != 0;
-    const Tensor at_y = (down ? (y0 + 1.0).min(double(h - 1)) : y0).cast(DType::i64);
-    const Tensor at_x = (right ? (x0 + 1.0).min(double(w - 1)) : x0).cast(DType::i64);
-    const Tensor weight = (down ? fy : 1.0 - fy) * (right ? fx : 1.0 - fx);
-    const Tensor term = pixels_or_zero(c, maps, extents, {at_y, at_x}) * weight.unsqueeze(2);
-    value = value.is_empty() ? term : mode == "max" ? value.max(term) : value + term;
-  }
-  value = outside.unsqueeze(2).where(0.0, value);
-  const Tensor cells = value.reshape({count, oh, ratio, ow, ratio, x.dim(1)});
-  const Tensor joined = cells.reduce(mode == "max" ? ops::ReduceOp::max : ops::ReduceOp::mean, {2, 4});
-  return {joined.transpose({0, 3, 1, 2})};
-}
-
 // A convolution whose taps are moved by offsets and weighted by a mask.
 Items deform_conv(Call& c) {
   const Tensor x = c.in(0), w = c.in(1), offset = c.in(2);
@@ -251,7 +201,7 @@ std::span<const Entry> vision_entries() {
       {"AffineGrid", 20, affine_grid},
       {"DeformConv", 19, deform_conv},
       {"GridSample", 16, grid_sample},
-      {"RoiAlign", 10, roi_align},
+      {"RoiAlign", 10, roi_align, BoundsRule::by_hand},
   };
   return kEntries;
 }
