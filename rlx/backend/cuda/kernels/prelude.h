@@ -218,6 +218,16 @@ template <int N, class T> Pack<T, N> load_fixed(const T* p) {
     return load<N>(p);
   }
 }
+// The same, asked for where it stands: compilers move other loads to where a value is needed and never in front of a store.
+template <int N, class T> Pack<T, N> load_ahead(const T* p) {
+  if constexpr (sizeof(Pack<T, N>) == 16) {
+    Pack<u32, 4> w;
+    asm volatile("ld.global.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(w.v[0]), "=r"(w.v[1]), "=r"(w.v[2]), "=r"(w.v[3]) : "l"(p));
+    return reinterpret_cast<const Pack<T, N>&>(w);
+  } else {
+    return load<N>(p);
+  }
+}
 template <class T, int N> void store(T* p, const Pack<T, N>& x) { *reinterpret_cast<Pack<T, N>*>(p) = x; }
 
 // Reductions over threads, always in the same order.

@@ -34,8 +34,11 @@ class RowsPrinter : public BodyPrinter {
   void print_phases(Stage stage);
   void print_row_values(const std::vector<int>& rows);
   void print_columns(const Phase& phase, int number, Stage stage);
-  void print_live_body(const Phase& phase, int number);
+  void print_live_body(const Phase& phase, int number, const std::vector<size_t>& asked);
   void print_loads_ahead();
+  /// Arguments whose packs the next round of a phase asks for before this one computes.
+  std::vector<size_t> asked_ahead(const Phase& phase, Stage stage) const;
+  void print_ask(const std::vector<size_t>& arguments, const std::string& first);
   void print_gathering(int n);
   void print_reductions(const Phase& phase, Stage stage);
   void print_parts_read(int n, int reduction);

@@ -40,6 +40,16 @@ bool one_pass(const Region& r) {
   return true;
 }
 
+// Lanes for a row of so many vectors: the fewest idle ones in at most four rounds; less than four lanes would read far apart in a second round.
+int lanes_for(int64_t vectors) {
+  int64_t best = kWarp, least = rounded_up(vectors, kWarp) * kWarp;
+  for (int64_t lanes = kWarp / 2; lanes > 0; lanes /= 2) {
+    const int64_t rounds = rounded_up(vectors, lanes);
+    if (rounds * lanes < least && rounds <= (lanes < 4 ? 1 : 4)) least = rounds * lanes, best = lanes;
+  }
+  return int(best);
+}
+
 int widest_vector(const Region& r) {
   const int64_t last = r.dims.back();
   size_t size = 1;
@@ -174,11 +184,9 @@ Schedule schedule_of(const Region& r, bool aligned) {
     while (s.threads < 1024 && int64_t(s.threads) * s.vector < columns) s.threads *= 2;
     s.lanes = s.threads;
   } else if (columns <= kWarp * 8 * s.vector) {
-    // Short rows share a warp: each has as many lanes as it has vectors.
     s.spread = Spread::warp;
     s.threads = 128;
-    s.lanes = int(kWarp);
-    while (s.lanes > 1 && int64_t(s.lanes) / 2 * s.vector >= columns) s.lanes /= 2;
+    s.lanes = lanes_for(rounded_up(columns, s.vector));
     s.rows_per_block = s.threads / s.lanes;
   } else {
     s.spread = Spread::block;
