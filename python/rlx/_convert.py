@@ -107,3 +107,22 @@ def number(x, dtype):
             raise _rlx.Error(f"array: {x} is no {dtype}; cast the array first, with .astype('c64')")
         return _rlx.array_from(numpy.asarray(x, dtype=numpy.complex64))
     return _rlx.array_full(dtype, (), float(x))
+
+
+def as_real(x):
+    """Truths and whole numbers as reals: i64 as f64, others as f32. What is real or complex stays."""
+    from . import ops
+
+    x = as_array(x)
+    if x.dtype != "bool" and x.dtype[0] not in "iu":
+        return x
+    return ops.cast(x, to="f64" if x.dtype == "i64" else "f32")
+
+
+def real_pair(a, b):
+    """Two operands of a function whose values are real; a number takes the type of the array beside it."""
+    if is_number(a) and not is_number(b):
+        b = as_real(b)
+        return number(a, b.dtype), b
+    a = as_real(a)
+    return a, number(b, a.dtype) if is_number(b) else as_real(b)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import _rlx, ops
-from ._convert import as_array, dtype_name, is_number, number
+from ._convert import as_array, dtype_name, is_number, number, real_pair
 from ._indexing import At, getitem
 
 if TYPE_CHECKING:
@@ -20,18 +20,18 @@ def _partner(x, like):
     return number(x, like.dtype) if is_number(x) else x
 
 
-def _operator(name, choose=None):
+def _operator(name, choose=None, partner=_partner):
     """The method for an operator and the one for its operands turned round; other classes get a chance of their own."""
 
     def forward(self, other: Any) -> Array:
         if isinstance(other, _foreign):
             return NotImplemented
-        return (choose or getattr(ops, name))(self, _partner(other, self))
+        return (choose or getattr(ops, name))(self, partner(other, self))
 
     def backward(self, other: Any) -> Array:
         if isinstance(other, _foreign):
             return NotImplemented
-        return (choose or getattr(ops, name))(_partner(other, self), self)
+        return (choose or getattr(ops, name))(partner(other, self), self)
 
     return forward, backward
 
@@ -47,6 +47,11 @@ def _compare(kind):
 
 def _bits(name):
     return lambda a, b: getattr(ops, name.replace("bitwise", "logical") if as_array(a).dtype == "bool" else name)(a, b)
+
+
+def true_div(a, b):
+    """The quotient as a real number, that of whole numbers too."""
+    return ops.div(*real_pair(a, b))
 
 
 def _floor_div(a, b):
@@ -169,7 +174,7 @@ def _at(self) -> At:
     return At(self)
 
 
-_OPERATORS = {"add": ("add", None), "sub": ("sub", None), "mul": ("mul", None), "truediv": ("div", None), "pow": ("pow", None),
+_OPERATORS = {"add": ("add", None), "sub": ("sub", None), "mul": ("mul", None), "pow": ("pow", None),
               "lshift": ("shift_left", None), "rshift": ("shift_right", None), "floordiv": ("", _floor_div), "mod": ("", _mod),
               "divmod": ("", lambda a, b: (_floor_div(a, b), _mod(a, b))), "and": ("", _bits("bitwise_and")),
               "or": ("", _bits("bitwise_or")), "xor": ("", _bits("bitwise_xor"))}
@@ -187,6 +192,7 @@ def install(cls):
         forward, backward = _operator(operator, choose)
         setattr(cls, f"__{name}__", forward)
         setattr(cls, f"__r{name}__", backward)
+    cls.__truediv__, cls.__rtruediv__ = _operator("", true_div, lambda x, _: x)
     for kind in ("eq", "ne", "lt", "le", "gt", "ge"):
         setattr(cls, f"__{kind}__", _compare(kind))
     for name, method in _METHODS.items():

@@ -298,6 +298,74 @@ I // 3 + I % 3
 (A > 0) & (B > 0) | ~C ^ (A < B)
 I & 3 | I ^ 5
 I << 1 >> 2
+I / 2
+1 / (I + 20)
+I / 2.5
+I / (I + 20)
+np.divide(I, 3)
+np.mean(I)
+np.mean(C, axis=0)
+np.var(I, axis=1)
+np.std(I)
+np.median(I, axis=0)
+np.average(I, axis=0)
+np.exp(I)
+np.sqrt(I * I)
+np.floor(I)
+np.isnan(I)
+np.hypot(I, I + 1)
+np.arctan2(I, 3)
+np.cov(I)
+np.logical_not(I)
+np.invert(C)
+np.nanmedian(N)
+np.nanmedian(N, axis=1)
+np.nanmedian(N, axis=0, keepdims=True)
+np.nanquantile(N, [0.1, 0.7], axis=1)
+np.nanpercentile(N, 30)
+np.nancumsum(N)
+np.nancumprod(N, axis=1)
+np.nanargmax(np.where(np.isnan(N[:, :1]), N, 0.0) * 0 + A, axis=1)
+np.nanmax(I)
+np.nanmean(I)
+np.modf(A * 3)[0]
+np.modf(O)[1]
+np.modf(O)[0]
+np.frexp(A * 100)[0]
+np.frexp(A * 100)[1]
+np.frexp(O)[0]
+np.frexp(np.array([1e-40, 8.0, 1.0, -0.5, 3e38, 1e-30]))[1]
+np.ldexp(A, K)
+np.ldexp(A, K - 140) * 1e30
+np.gcd(I, 6)
+np.gcd(L, L[::-1])
+np.lcm(I, 4)
+np.unwrap(A * 5)
+np.unwrap(A * 5, axis=0)
+np.unwrap(V * 9, period=4.0)
+np.piecewise(A, [A < 0, A > 1], [lambda x: -x, 7.0])
+np.piecewise(A, [A < 0], [-1.0, lambda x: x * x])
+np.block([[A, B], [B, A]])
+np.block([A[0], B[1], W])
+np.block([[[T]], [[T]]])
+np.polyadd(V, W)
+np.polysub(W, V)
+np.polymul(V, W)
+np.polyder(V, 2)
+np.polyint(V)
+np.polyfit(V, V ** 2 + 1, 2)
+np.polyval(W, A)
+np.hamming(8) + np.hanning(8) + np.blackman(8) + np.bartlett(8) + np.kaiser(8, 5.0)
+np.lexsort((L, L[::-1]))
+A[np.ix_(np.array([2, 0]), np.array([1, 3]))]
+M[np.tril_indices_from(M)]
+M[np.diag_indices_from(M)]
+np.apply_along_axis(lambda r: r - r.mean(), 0, A)
+np.apply_along_axis(lambda r: r.sum(), 1, T)
+np.isreal(A)
+np.reciprocal(A)
+np.isclose(I, I)
+np.interp(I, np.array([0, 5]), np.array([1, 2]))
 -I
 """
 
@@ -323,6 +391,17 @@ np.digitize(V, S)
 np.array([A[0], A[1]])
 np.allclose(A, A + 1e-9)
 np.array_equal(A, A)
+np.union1d(L, K)
+np.intersect1d(L, K)
+np.setdiff1d(L, K)
+np.setxor1d(L, K)
+np.unique_counts(L).counts
+np.unique_all(L).inverse_indices
+np.unique_values(L)
+np.trim_zeros(np.array([0.0, 1.0, 0.0, 2.0, 0.0]))
+np.trim_zeros(np.array([0.0, 1.0, 0.0]), "f")
+np.array_equiv(A, A[None]) + np.array_equiv(A, V)
+np.isrealobj(A) + np.iscomplexobj(A)
 np.size(A) + np.ndim(T) + np.shape(V)[0]
 """
 
@@ -357,6 +436,16 @@ class Names(unittest.TestCase):
             with self.subTest(line):
                 f = rlx.jit(lambda *v: eval(line, {"np": rnp, **dict(zip(used, v))}))
                 self.check(f(*[rlx.array(ARRAYS[k]) for k in used]), self.expected(line), line)
+
+    def test_types_of_quotients(self):
+        x = rlx.array(np.array([3, 4], np.int64))
+        self.assertEqual([(rlx.array([3]) / 2).dtype, (x / 2).dtype, rnp.mean(rlx.array([True, False])).dtype], ["f32", "f64", "f32"])
+        self.assertEqual([(x // 2).dtype, rnp.floor(x).dtype, (rlx.array([1.0]).astype("bf16") / 2).dtype], ["i64", "i64", "bf16"])
+
+    def test_diagonals_are_filled_in_copies(self):
+        want = ARRAYS["M"].copy()
+        np.fill_diagonal(want, 7)
+        np.testing.assert_array_equal(rnp.fill_diagonal(ARRAYS["M"], 7.0).numpy(), want)
 
     def test_there_are_two_hundred(self):
         self.assertGreater(len(lines(EXPRESSIONS)), 200)

@@ -1,12 +1,18 @@
-"""Functions under the names they have in NumPy, on arrays and on traced values. Types never change by themselves."""
+"""Functions under the names they have in NumPy, on arrays and on traced values. Types never change by themselves, but whole
+numbers become reals where a function has real values."""
 
 import math as _math
 
 from ._creation import *  # noqa: F401, F403
 from ._elementwise import *  # noqa: F401, F403
+from ._grids import *  # noqa: F401, F403
+from ._nan import *  # noqa: F401, F403
 from ._ordering import *  # noqa: F401, F403
+from ._parts import *  # noqa: F401, F403
+from ._polynomials import *  # noqa: F401, F403
 from ._products import *  # noqa: F401, F403
 from ._reductions import *  # noqa: F401, F403
+from ._sets import *  # noqa: F401, F403
 from ._shape import *  # noqa: F401, F403
 from . import fft, linalg  # noqa: F401
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Sequence, Union
 
 from .. import _rlx, ops
-from .._convert import as_array, dtype_name, is_number, number
+from .._convert import as_array, as_real, dtype_name, is_number, number, real_pair  # noqa: F401
 
 if TYPE_CHECKING:
     from .._rlx import Array

@@ -6,14 +6,15 @@ import math
 from typing import TYPE_CHECKING, Callable
 
 from .. import _functions, _rlx, ops
-from .._convert import as_array, number
+from .._convert import as_array, as_real, number, real_pair
+from .._methods import true_div
 from ._arrays import pair
 
 if TYPE_CHECKING:
     from ._arrays import Array, ArrayLike
 
 __all__ = ["abs", "absolute", "exp", "log", "sqrt", "sin", "cos", "tan", "tanh", "floor", "ceil", "sign", "log1p",
-           "expm1", "isnan", "isfinite", "arctan", "rint", "negative", "logical_not", "invert", "fabs", "bitwise_not",
+           "expm1", "isnan", "isfinite", "arctan", "rint", "negative", "logical_not", "invert", "fabs", "bitwise_not", "bitwise_invert",
            "atan", "add", "subtract", "multiply", "divide", "power", "maximum", "minimum", "fmod", "bitwise_and",
            "bitwise_or", "bitwise_xor", "left_shift", "right_shift", "true_divide", "float_power", "pow",
            "bitwise_left_shift", "bitwise_right_shift", "equal", "not_equal", "less", "less_equal", "greater",
@@ -27,12 +28,29 @@ __all__ = ["abs", "absolute", "exp", "log", "sqrt", "sin", "cos", "tan", "tanh",
 _LARGEST = {"f16": 65504.0, "bf16": 3.3895313892515355e38, "f32": 3.4028234663852886e38, "f64": 1.7976931348623157e308}
 
 
-def _unary(name) -> Callable[[ArrayLike], Array]:
+def _unary(name, take=as_array) -> Callable[[ArrayLike], Array]:
     def function(x):
-        return getattr(ops, name)(as_array(x))
+        return getattr(ops, name)(take(x))
 
     function.__name__, function.__doc__ = name, _functions.document(name)
     return function
+
+
+def _real(name) -> Callable[[ArrayLike], Array]:
+    """A function with real values, of whole numbers too."""
+    return _unary(name, as_real)
+
+
+def _to_whole(name) -> Callable[[ArrayLike], Array]:
+    """A whole number near each element; what is whole already stays as it is."""
+    function = _unary(name)
+
+    def rounded(x):
+        x = as_array(x)
+        return function(x) if x.dtype in _LARGEST else x
+
+    rounded.__name__, rounded.__doc__ = name, function.__doc__
+    return rounded
 
 
 def _binary(name) -> Callable[[ArrayLike, ArrayLike], Array]:
@@ -52,17 +70,18 @@ def _compare(kind) -> Callable[[ArrayLike, ArrayLike], Array]:
 
 
 abs = absolute = _unary("abs")
-exp, log, sqrt, sin, cos, tan, tanh = map(_unary, ("exp", "log", "sqrt", "sin", "cos", "tan", "tanh"))
-floor, ceil, sign, log1p, expm1 = map(_unary, ("floor", "ceil", "sign", "log1p", "expm1"))
-isnan, isfinite, arctan, rint, negative = map(_unary, ("is_nan", "is_finite", "atan", "round", "neg"))
-logical_not, invert = map(_unary, ("logical_not", "bitwise_not"))
-fabs, bitwise_not, atan = abs, invert, arctan
+exp, log, sqrt, sin, cos, tan, tanh = map(_real, ("exp", "log", "sqrt", "sin", "cos", "tan", "tanh"))
+isnan, isfinite, arctan, log1p, expm1 = map(_real, ("is_nan", "is_finite", "atan", "log1p", "expm1"))
+floor, ceil, rint = map(_to_whole, ("floor", "ceil", "round"))
+sign, negative = map(_unary, ("sign", "neg"))
+fabs, atan = abs, arctan
 
-add, subtract, multiply, divide, power = map(_binary, ("add", "sub", "mul", "div", "pow"))
+add, subtract, multiply, power = map(_binary, ("add", "sub", "mul", "pow"))
 maximum, minimum, fmod = map(_binary, ("max", "min", "rem"))
 bitwise_and, bitwise_or, bitwise_xor = map(_binary, ("bitwise_and", "bitwise_or", "bitwise_xor"))
 left_shift, right_shift = map(_binary, ("shift_left", "shift_right"))
-true_divide, float_power, pow = divide, power, power
+divide = true_divide = true_div
+pow = power
 bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
 equal, not_equal, less, less_equal, greater, greater_equal = map(_compare, ("eq", "ne", "lt", "le", "gt", "ge"))
 
@@ -78,6 +97,22 @@ def _logical(name) -> Callable[[ArrayLike, ArrayLike], Array]:
 
     function.__name__ = name
     return function
+
+
+def logical_not(x: ArrayLike) -> Array:
+    return ops.logical_not(_truth(x))
+
+
+def invert(x: ArrayLike) -> Array:
+    """Every bit turned; of truths the other one."""
+    return ~as_array(x)
+
+
+bitwise_not = bitwise_invert = invert
+
+
+def float_power(a: ArrayLike, b: ArrayLike) -> Array:
+    return ops.pow(*real_pair(a, b))
 
 
 logical_and, logical_or, logical_xor = map(_logical, ("logical_and", "logical_or", "logical_xor"))
@@ -117,6 +152,8 @@ around = round
 def trunc(x: ArrayLike) -> Array:
     """Towards zero."""
     x = as_array(x)
+    if x.dtype not in _LARGEST:
+        return x
     return ops.where(x < 0, ops.ceil(x), ops.floor(x))
 
 
@@ -129,7 +166,7 @@ def square(x: ArrayLike) -> Array:
 
 
 def reciprocal(x: ArrayLike) -> Array:
-    x = as_array(x)
+    x = as_real(x)
     return ops.div(number(1, x.dtype), x)
 
 
@@ -153,30 +190,30 @@ def divmod(a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
 
 def sinh(x: ArrayLike) -> Array:
     # Near 0 the difference of two exponentials cancels; u = e^x - 1 does not.
-    x = as_array(x)
+    x = as_real(x)
     near = ops.abs(x) < 1.0
     u = ops.expm1(ops.where(near, x, number(0, x.dtype)))
     return ops.where(near, (u + u / (u + 1.0)) * 0.5, (ops.exp(x) - ops.exp(-x)) * 0.5)
 
 
 def cosh(x: ArrayLike) -> Array:
-    x = as_array(x)
+    x = as_real(x)
     return (ops.exp(x) + ops.exp(-x)) * 0.5
 
 
 def arcsin(x: ArrayLike) -> Array:
-    x = as_array(x)
+    x = as_real(x)
     return ops.atan(x / ops.sqrt((1.0 - x) * (1.0 + x)))
 
 
 def arccos(x: ArrayLike) -> Array:
-    x = as_array(x)
+    x = as_real(x)
     return ops.atan(ops.sqrt((1.0 - x) / (1.0 + x))) * 2.0
 
 
 def arctan2(y: ArrayLike, x: ArrayLike) -> Array:
     """The angle of (x, y), from -pi to pi."""
-    y, x = pair(y, x)
+    y, x = real_pair(y, x)
     steep = ops.abs(y) > ops.abs(x)
     top, bottom = ops.where(steep, x, y), ops.where(steep, y, x)
     a = ops.atan(top / ops.where(bottom == 0, number(1, x.dtype), bottom))
@@ -185,19 +222,19 @@ def arctan2(y: ArrayLike, x: ArrayLike) -> Array:
 
 
 def arcsinh(x: ArrayLike) -> Array:
-    x = as_array(x)
+    x = as_real(x)
     a = ops.where(x < 0, -x, x)
     y = ops.log1p(a + a * a / (1.0 + ops.sqrt(a * a + 1.0)))
     return ops.where(x < 0, -y, y)
 
 
 def arccosh(x: ArrayLike) -> Array:
-    x = as_array(x)
+    x = as_real(x)
     return ops.log(x + ops.sqrt((x - 1.0) * (x + 1.0)))
 
 
 def arctanh(x: ArrayLike) -> Array:
-    x = as_array(x)
+    x = as_real(x)
     return ops.log1p(2.0 * x / (1.0 - x)) * 0.5
 
 
@@ -205,25 +242,25 @@ asin, acos, atan2, asinh, acosh, atanh = arcsin, arccos, arctan2, arcsinh, arcco
 
 
 def log2(x: ArrayLike) -> Array:
-    return ops.log(as_array(x)) * (1 / math.log(2))
+    return ops.log(as_real(x)) * (1 / math.log(2))
 
 
 def log10(x: ArrayLike) -> Array:
-    return ops.log(as_array(x)) * (1 / math.log(10))
+    return ops.log(as_real(x)) * (1 / math.log(10))
 
 
 def exp2(x: ArrayLike) -> Array:
-    x = as_array(x)
+    x = as_real(x)
     return ops.pow(number(2, x.dtype), x)
 
 
 def cbrt(x: ArrayLike) -> Array:
-    x = as_array(x)
+    x = as_real(x)
     return ops.sign(x) * ops.pow(ops.abs(x), number(1 / 3, x.dtype))
 
 
 def hypot(a: ArrayLike, b: ArrayLike) -> Array:
-    a, b = pair(a, b)
+    a, b = real_pair(a, b)
     a, b = ops.abs(a), ops.abs(b)
     large, small = ops.max(a, b), ops.min(a, b)
     ratio = small / ops.where(large == 0, number(1, a.dtype), large)
@@ -232,41 +269,41 @@ def hypot(a: ArrayLike, b: ArrayLike) -> Array:
 
 def logaddexp(a: ArrayLike, b: ArrayLike) -> Array:
     """log(e^a + e^b) without overflow."""
-    a, b = pair(a, b)
+    a, b = real_pair(a, b)
     same = a == b
     apart = ops.where(same, number(0, a.dtype), ops.abs(a - b))
     return ops.max(a, b) + ops.log1p(ops.exp(-apart))
 
 
 def logaddexp2(a: ArrayLike, b: ArrayLike) -> Array:
-    a, b = pair(a, b)
+    a, b = real_pair(a, b)
     return logaddexp(a * math.log(2), b * math.log(2)) * (1 / math.log(2))
 
 
 def deg2rad(x: ArrayLike) -> Array:
-    return as_array(x) * (math.pi / 180)
+    return as_real(x) * (math.pi / 180)
 
 
 def rad2deg(x: ArrayLike) -> Array:
-    return as_array(x) * (180 / math.pi)
+    return as_real(x) * (180 / math.pi)
 
 
 radians, degrees = deg2rad, rad2deg
 
 
 def heaviside(x: ArrayLike, at_zero: ArrayLike) -> Array:
-    x, at_zero = pair(x, at_zero)
+    x, at_zero = real_pair(x, at_zero)
     return ops.where(x == 0, at_zero, ops.where(x > 0, number(1, x.dtype), ops.where(x < 0, number(0, x.dtype), x)))
 
 
 def signbit(x: ArrayLike) -> Array:
     """Whether the sign is negative, that of -0.0 too."""
-    x = as_array(x)
+    x = as_real(x)
     return ops.where(x == 0, 1.0 / x, x) < 0 if x.dtype in _LARGEST else x < 0
 
 
 def copysign(a: ArrayLike, b: ArrayLike) -> Array:
-    a, b = pair(a, b)
+    a, b = real_pair(a, b)
     return ops.where(signbit(b), -ops.abs(a), ops.abs(a))
 
 
@@ -287,11 +324,11 @@ def isinf(x: ArrayLike) -> Array:
 
 
 def isposinf(x: ArrayLike) -> Array:
-    return as_array(x) == math.inf
+    return as_real(x) == math.inf
 
 
 def isneginf(x: ArrayLike) -> Array:
-    return as_array(x) == -math.inf
+    return as_real(x) == -math.inf
 
 
 def nan_to_num(x: ArrayLike, nan=0.0, posinf=None, neginf=None) -> Array:
@@ -306,13 +343,13 @@ def nan_to_num(x: ArrayLike, nan=0.0, posinf=None, neginf=None) -> Array:
 
 def sinc(x: ArrayLike) -> Array:
     """sin(pi x) / (pi x)."""
-    x = as_array(x)
+    x = as_real(x)
     y = ops.where(x == 0, number(1, x.dtype), x) * math.pi
     return ops.where(x == 0, number(1, x.dtype), ops.sin(y) / y)
 
 
 def isclose(a: ArrayLike, b: ArrayLike, rtol=1e-5, atol=1e-8, equal_nan=False) -> Array:
-    a, b = pair(a, b)
+    a, b = real_pair(a, b)
     near = ops.logical_or(a == b, ops.logical_and(ops.abs(a - b) <= ops.abs(b) * rtol + atol, isfinite(b)))
     return ops.logical_or(near, ops.logical_and(isnan(a), isnan(b))) if equal_nan else near
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .. import _rlx, ops
-from .._convert import as_array, number
+from .._convert import as_array, as_real, number, real_pair
 from ._arrays import constant, known, pair
 from ._elementwise import _truth, isclose, where
 from ._reductions import all, sum
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["sort", "argsort", "partition", "argpartition", "searchsorted", "digitize", "bincount", "histogram", "interp", "nonzero",
            "flatnonzero", "argwhere", "unique", "compress", "extract", "allclose", "array_equal", "isin", "convolve", "correlate",
-           "polyval", "put_along_axis", "choose"]
+           "put_along_axis", "choose", "lexsort", "array_equiv"]
 
 
 def sort(x: ArrayLike, axis=-1, descending=False) -> Array:
@@ -83,8 +83,8 @@ def histogram(x: ArrayLike, bins=10, range=None, weights: ArrayLike | None = Non
 
 def interp(x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left=None, right=None) -> Array:
     """Linear between the points (xp, fp)."""
-    x, xp = pair(x, xp)
-    fp = as_array(fp)
+    x, xp = real_pair(x, xp)
+    fp = as_real(fp)
     n = xp.shape[0]
     hi = ops.clamp(searchsorted(xp, x, "right"), lo=1, hi=n - 1)
     x0, x1 = ops.gather(xp, hi - 1, axis=0), ops.gather(xp, hi, axis=0)
@@ -195,3 +195,23 @@ def polyval(p: ArrayLike, x: ArrayLike) -> Array:
     for i in range(1, p.shape[0]):
         out = out * x + p[i]
     return out
+
+
+def lexsort(keys, axis=-1) -> Array:
+    """The order by the last key, that of equals by the one before it, and so on."""
+    keys = [as_array(k) for k in keys]
+    order = argsort(keys[0], axis)
+    for key in keys[1:]:
+        order = ops.take_along(order, argsort(ops.take_along(key, order, axis=axis), axis), axis=axis)
+    return order
+
+
+def array_equiv(a: ArrayLike, b: ArrayLike) -> bool:
+    """Whether one is the other, repeated along axes of size 1."""
+    import numpy as np
+    a, b = as_array(a), as_array(b)
+    try:
+        np.broadcast_shapes(a.shape, b.shape)
+    except ValueError:
+        return False
+    return a.dtype == b.dtype and bool(all(a == b))

@@ -6,17 +6,16 @@ import math
 from typing import TYPE_CHECKING
 
 from .. import _rlx, ops
-from .._convert import as_array, dtype_name, number
+from .._convert import as_array, as_real, dtype_name, number
 from .._methods import reduce
-from ._arrays import REALS, axes_of, axis_of, known
+from ._arrays import axes_of, axis_of, known
 from ._elementwise import _truth, isnan, where
 
 if TYPE_CHECKING:
     from ._arrays import Array, ArrayLike, Axis
 
 __all__ = ["sum", "mean", "max", "min", "amax", "amin", "prod", "all", "any", "var", "std", "argmax", "argmin", "cumsum",
-           "cumprod", "ptp", "average", "count_nonzero", "nansum", "nanmean", "nanmax", "nanmin", "nanprod", "nanvar", "nanstd",
-           "median", "quantile", "percentile", "diff", "ediff1d", "trapezoid", "cov", "corrcoef", "gradient",
+           "cumprod", "ptp", "average", "count_nonzero", "median", "quantile", "percentile", "diff", "ediff1d", "trapezoid", "cov", "corrcoef", "gradient",
            "cumulative_sum", "cumulative_prod"]
 
 
@@ -50,7 +49,7 @@ def sum(x: ArrayLike, axis: Axis = None, keepdims=False, *, dtype=None, initial=
 
 
 def mean(x: ArrayLike, axis: Axis = None, keepdims=False, *, dtype=None, where=None) -> Array:
-    x = as_array(x) if dtype is None else _counted(x, dtype)
+    x = as_real(x) if dtype is None else _counted(x, dtype)
     if where is None:
         return reduce(x, "mean", axis, keepdims)
     return reduce(_only(x, where, 0), "sum", axis, keepdims) / _count(x, where, axis, keepdims)
@@ -100,7 +99,7 @@ def count_nonzero(x: ArrayLike, axis: Axis = None, keepdims=False) -> Array:
 
 
 def var(x: ArrayLike, axis: Axis = None, ddof=0, keepdims=False, *, where=None) -> Array:
-    x = as_array(x)
+    x = as_real(x)
     if axis != () and where is None:
         return ops.variance(x, axes=axes_of(axis), keep_dim=keepdims, correction=float(ddof))
     chosen = True if where is None else where
@@ -113,10 +112,10 @@ def std(x: ArrayLike, axis: Axis = None, ddof=0, keepdims=False, *, where=None) 
 
 
 def average(x: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None, keepdims=False) -> Array:
-    x = as_array(x)
+    x = as_real(x)
     if weights is None:
         return mean(x, axis, keepdims=keepdims)
-    w = as_array(weights)
+    w = as_real(weights)
     if w.ndim != x.ndim and w.ndim == 1 and isinstance(axis, int):
         w = ops.reshape(w, shape=tuple(-1 if i == axis % x.ndim else 1 for i in range(x.ndim)))
         w = ops.expand(w, shape=x.shape)
@@ -152,55 +151,7 @@ def cumprod(x: ArrayLike, axis: int | None = None, dtype=None) -> Array:
 cumulative_sum, cumulative_prod = cumsum, cumprod
 
 
-# Of the elements that are numbers.
-
-
-def _without_nan(x, value):
-    x = as_array(x)
-    return where(isnan(x), number(value, x.dtype), x) if x.dtype in REALS else x
-
-
-def nansum(x: ArrayLike, axis: Axis = None, keepdims=False) -> Array:
-    return sum(_without_nan(x, 0), axis, keepdims=keepdims)
-
-
-def nanprod(x: ArrayLike, axis: Axis = None, keepdims=False) -> Array:
-    return prod(_without_nan(x, 1), axis, keepdims=keepdims)
-
-
-def _nan_count(x, axis, keepdims):
-    x = as_array(x)
-    return sum(ops.cast(ops.logical_not(isnan(x)), to=x.dtype), axis, keepdims=keepdims)
-
-
-def nanmean(x: ArrayLike, axis: Axis = None, keepdims=False) -> Array:
-    return nansum(x, axis, keepdims) / _nan_count(x, axis, keepdims)
-
-
-def _nan_extremum(x, axis, keepdims, kind, other):
-    found = reduce(_without_nan(x, other), kind, axis, keepdims)
-    return where(_nan_count(x, axis, keepdims) == 0, number(math.nan, found.dtype), found)
-
-
-def nanmax(x: ArrayLike, axis: Axis = None, keepdims=False) -> Array:
-    return _nan_extremum(x, axis, keepdims, "max", -math.inf)
-
-
-def nanmin(x: ArrayLike, axis: Axis = None, keepdims=False) -> Array:
-    return _nan_extremum(x, axis, keepdims, "min", math.inf)
-
-
-def nanvar(x: ArrayLike, axis: Axis = None, ddof=0, keepdims=False) -> Array:
-    x = as_array(x)
-    d = where(isnan(x), number(0, x.dtype), x - nanmean(x, axis, True))
-    return sum(d * d, axis, keepdims=keepdims) / (_nan_count(x, axis, keepdims) - ddof)
-
-
-def nanstd(x: ArrayLike, axis: Axis = None, ddof=0, keepdims=False) -> Array:
-    return ops.sqrt(nanvar(x, axis, ddof, keepdims))
-
-
-def _last_axis(x, axis):
+def last_axis(x, axis):
     """The reduced axes as one, behind the others; and the shape with them as 1."""
     axes = tuple(range(x.ndim)) if axis is None else tuple(axis_of(a, x.ndim, "quantile") for a in axes_of(axis))
     kept = tuple(i for i in range(x.ndim) if i not in axes)
@@ -210,8 +161,8 @@ def _last_axis(x, axis):
 
 def quantile(x: ArrayLike, q, axis: Axis = None, method="linear", keepdims=False) -> Array:
     """The values below which the shares q of the elements lie; between two elements as `method` says."""
-    x, q = as_array(x), known(q, "quantile", "q")
-    flat, wide = _last_axis(x, axis)
+    x, q = as_real(x), known(q, "quantile", "q")
+    flat, wide = last_axis(x, axis)
     ordered = ops.sort(flat, axis=-1)[0]
     n = flat.shape[-1]
 
@@ -260,9 +211,9 @@ def ediff1d(x: ArrayLike) -> Array:
 
 
 def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx=1.0, axis=-1) -> Array:
-    y = as_array(y)
+    y = as_real(y)
     axis = axis_of(axis, y.ndim, "trapezoid")
-    step = dx if x is None else diff(x)
+    step = dx if x is None else diff(as_real(x))
     if x is not None and step.ndim == 1:
         step = ops.reshape(step, shape=tuple(-1 if i == axis else 1 for i in range(y.ndim)))
     n = y.shape[axis] - 1
@@ -272,7 +223,7 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx=1.0, axis=-1) -> Arra
 
 def gradient(x: ArrayLike, spacing=1.0, axis=None):
     """Central differences inside, one-sided ones at the ends; a list of one array an axis where there are several."""
-    x = as_array(x)
+    x = as_real(x)
     axes = range(x.ndim) if axis is None else axes_of(axis)
 
     def along(k):
@@ -290,7 +241,7 @@ def gradient(x: ArrayLike, spacing=1.0, axis=None):
 
 def cov(x: ArrayLike, y: ArrayLike | None = None, rowvar=True, ddof=1) -> Array:
     """Covariances of the rows."""
-    rows = [as_array(v) for v in (x, y) if v is not None]
+    rows = [as_real(v) for v in (x, y) if v is not None]
     rows = [ops.reshape(r, shape=(1,) + r.shape) if r.ndim == 1 else r if rowvar else r.T for r in rows]
     m = ops.concat(*rows, axis=0) if len(rows) > 1 else rows[0]
     d = m - mean(m, 1, keepdims=True)
