@@ -1,13 +1,12 @@
 #include "rlx/llm/embedding.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <numeric>
 
 #include "rlx/base/error.h"
-#include "rlx/base/json.h"
 #include "rlx/lang/operators.h"
 #include "rlx/lang/trace.h"
+#include "rlx/llm/sentence_files.h"
 #include "rlx/text/unicode.h"
 
 namespace rlx::llm {
@@ -20,74 +19,6 @@ struct PoolingName {
 };
 constexpr PoolingName kPoolings[] = {
     {"mean", Pooling::mean}, {"cls", Pooling::first}, {"last", Pooling::last}};
-
-// What the files of Sentence Transformers beside a model say.
-struct SentenceFiles {
-  std::optional<Json> pooling;  // the settings of its pooling
-  std::string prompt;           // before every text
-  bool lowercase = false;
-  int64_t max_tokens = 0;  // 0: not told
-};
-
-// The settings of the pooling, found by modules.json. A module that would change the vectors and is not known is refused.
-std::optional<Json> pooling_settings(const std::string& folder) {
-  std::string name = "1_Pooling";
-  if (const std::string path = folder + "/modules.json"; std::filesystem::exists(path)) {
-    name.clear();
-    const Json modules = Json::read(path);
-    for (const JsonView& module : modules.items()) {
-      const std::string_view type = module.at("type").string(), kind = type.substr(type.rfind('.') + 1);
-      if (kind == "Pooling") {
-        name = module.at("path").string();
-      } else if (kind != "Transformer" && kind != "Normalize" && kind != "Dropout") {
-        throw module.error("is a module '", kind, "'; known: Transformer, Pooling, Normalize, Dropout");
-      }
-    }
-    if (name.empty()) return {};
-  }
-  const std::string path = folder + "/" + name + "/config.json";
-  return std::filesystem::exists(path) ? std::optional(Json::read(path)) : std::nullopt;
-}
-
-SentenceFiles sentence_files(const std::string& folder) {
-  SentenceFiles out;
-  out.pooling = pooling_settings(folder);
-  if (const std::string path = folder + "/sentence_bert_config.json"; std::filesystem::exists(path)) {
-    const Json config = Json::read(path);
-    if (const auto v = config.find("max_seq_length")) out.max_tokens = v->integer();
-    if (const auto v = config.find("do_lower_case")) out.lowercase = v->boolean();
-  }
-  if (const std::string path = folder + "/config_sentence_transformers.json"; std::filesystem::exists(path)) {
-    const Json config = Json::read(path);
-    if (const auto name = config.find("default_prompt_name"))
-      out.prompt = config.at("prompts").at(name->string()).string();
-  }
-  if (const auto v = out.pooling ? out.pooling->find("include_prompt") : std::nullopt;
-      v && !v->boolean() && !out.prompt.empty())
-    throw v->error("is false, and the model has the prompt '", out.prompt,
-                   "'; poolings without it are not supported");
-  return out;
-}
-
-// Newer files name the poolings, older ones have a flag for each. Several at once are beside each other in the vector.
-Pooling pooling_of(const Json& config) {
-  std::vector<std::string> on;
-  if (const auto v = config.find("pooling_mode")) {
-    if (v->is_array())
-      for (const JsonView& name : v->items()) on.emplace_back(name.string());
-    else
-      on.emplace_back(v->string());
-  }
-  constexpr std::string_view kFlag = "pooling_mode_";
-  for (const auto [key, v] : config.members())
-    if (key.starts_with(kFlag) && v.boolean()) on.emplace_back(key.substr(kFlag.size()));
-  const std::string mode = on.size() == 1 ? on[0] : "";
-  if (mode == "cls" || mode == "cls_token") return Pooling::first;
-  if (mode == "lasttoken") return Pooling::last;
-  if (mode == "mean" || mode == "mean_tokens") return Pooling::mean;
-  throw config.error("asks for the pooling '", join(on, " and "),
-                     "'; one of cls, lasttoken and mean expected");
-}
 
 Pooling stored_pooling(const models::Model& model, const SentenceFiles& files) {
   const Pooling usual = model.config().encoder ? Pooling::mean : Pooling::last;
@@ -150,8 +81,43 @@ std::string_view pooling_name(Pooling pooling) {
   return "";
 }
 
+namespace {
+
+Tensor to_length_1(const Tensor& x) { return x * (x.square().sum({1}, true).max(1e-24)).rsqrt(); }
+
+// Steps behind the pooling, with weights of their own.
+Tensor after_steps(Tensor x, std::span<const VectorStep> steps, Tracer& t, ir::NamedLiterals& weights) {
+  const auto param = [&](const std::string& name, const Literal& value) {
+    weights.insert_or_assign(name, value);
+    return t.param(name, value.shape().dims(), value.dtype());
+  };
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const VectorStep& step = steps[i];
+    if (!step.weight) {
+      x = to_length_1(x);
+      continue;
+    }
+    const int64_t in = x.dim(-1).value(), wanted = step.weight->shape().dim(1).value();
+    if (in != wanted)
+      throw invalid("embed: dense layer ", i, " takes vectors of ", wanted, ", and those before it have ",
+                    in);
+    x = x.matmul(param(cat("embedding.", i, ".weight"), *step.weight).t());
+    if (step.bias) x = x + param(cat("embedding.", i, ".bias"), *step.bias);
+    if (step.activation) x = step.activation(x);
+  }
+  return x;
+}
+
+int64_t width_after(std::span<const VectorStep> steps, int64_t width) {
+  for (const VectorStep& step : steps)
+    if (step.weight) width = step.weight->shape().dim(0).value();
+  return width;
+}
+
+}  // namespace
+
 models::ModelGraph embedding_graph(const models::Model& model, Pooling pooling, bool normalise,
-                                   int64_t dimensions) {
+                                   int64_t dimensions, std::span<const VectorStep> steps) {
   const models::Config& c = model.config();
   models::ModelGraph g = model.graph({.mask = true, .hidden = !c.encoder});
   Tracer t(g.graph);
@@ -171,8 +137,9 @@ models::ModelGraph embedding_graph(const models::Model& model, Pooling pooling, 
     if (pooling == Pooling::last) weight = mask * (mask.cumsum(1).eq(mask.sum({1}, true))).cast(DType::f32);
     x = (hidden * weight).sum({1}) / weight.sum({1});
   }
+  x = after_steps(x, steps, t, g.weights);
   if (dimensions > 0) x = x.narrow(1, 0, dimensions);
-  if (normalise) x = x * (x.square().sum({1}, true).max(1e-24)).rsqrt();
+  if (normalise) x = to_length_1(x);
   g.graph.set_outputs({x}, {"embedding"});
   g.graph.erase_dead();
   return g;
@@ -182,6 +149,7 @@ struct Embedder::State {
   std::shared_ptr<const models::Model> model;
   EmbedOptions options;
   SentenceFiles files;
+  int64_t width = 0;  // of a whole vector
   Pooling pooling;
   std::optional<text::Tokenizer> tokenizer;
   std::unique_ptr<CompiledGraph> graph;
@@ -195,19 +163,24 @@ Embedder::Embedder(std::shared_ptr<const models::Model> model, EmbedOptions opti
   State& s = *state_;
   s.model = std::move(model);
   s.options = std::move(options);
-  const models::Config& c = s.model->config();
-  if (s.options.dimensions < 0 || s.options.dimensions > c.hidden)
-    throw invalid("embed: ", s.options.dimensions, " dimensions; 1 to ", c.hidden, " expected, or 0 for all");
-  if (!s.model->file().gguf) s.files = sentence_files(s.model->file().path);
+  const io::ModelFile& file = s.model->file();
+  if (file.gguf)
+    s.files.steps = stored_steps(file);
+  else
+    s.files = sentence_files(file.path);
+  s.width = width_after(s.files.steps, s.model->config().hidden);
+  if (s.options.dimensions < 0 || s.options.dimensions > s.width)
+    throw invalid("embed: ", s.options.dimensions, " dimensions; 1 to ", s.width, " expected, or 0 for all");
   s.pooling = s.options.pooling ? *s.options.pooling : stored_pooling(*s.model, s.files);
-  models::ModelGraph g = embedding_graph(*s.model, s.pooling, s.options.normalise, s.options.dimensions);
+  models::ModelGraph g =
+      embedding_graph(*s.model, s.pooling, s.options.normalise, s.options.dimensions, s.files.steps);
   s.graph = std::make_unique<CompiledGraph>(g.graph, g.weights, s.options.compile);
 }
 Embedder::~Embedder() = default;
 Embedder::Embedder(Embedder&&) noexcept = default;
 
 int64_t Embedder::dimensions() const {
-  return state_->options.dimensions > 0 ? state_->options.dimensions : state_->model->config().hidden;
+  return state_->options.dimensions > 0 ? state_->options.dimensions : state_->width;
 }
 Pooling Embedder::pooling() const { return state_->pooling; }
 

@@ -31,6 +31,12 @@ struct EmbedOptions {
   CompileOptions compile;
 };
 
+/// What becomes of a pooled vector: a dense layer, or without a weight a norm to length 1.
+struct VectorStep {
+  std::optional<Literal> weight, bias;      // f32 [out, in], [out]
+  models::Activation activation = nullptr;  // null: none
+};
+
 class Embedder {
  public:
   static Embedder open(const std::string& path, const EmbedOptions& options = {});
@@ -49,7 +55,8 @@ class Embedder {
   std::unique_ptr<State> state_;
 };
 
-/// input_ids, mask [batch, seq] i32 -> embedding [batch, dimensions]: the model, pooling and normalisation in one graph.
-models::ModelGraph embedding_graph(const models::Model&, Pooling, bool normalise, int64_t dimensions);
+/// input_ids, mask [batch, seq] i32 -> embedding [batch, dimensions]: the model, pooling, steps and normalisation in one graph.
+models::ModelGraph embedding_graph(const models::Model&, Pooling, bool normalise, int64_t dimensions,
+                                   std::span<const VectorStep> steps = {});
 
 }  // namespace rlx::llm

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "rlx/models/encoder.h"
 #include "rlx/models/layers.h"
 #include "rlx/ops/attention/paged_attention.h"
 
@@ -65,6 +66,8 @@ Tensor attend_shared(Net& net, const Tensor& q, const Tensor& rows, int64_t valu
 }
 
 Tensor attend(Net& net, const Tensor& q, const Tensor& new_k, const Tensor& new_v, const Heads& h) {
+  // A window of an encoder lies around its token, half of it to each side.
+  if (net.c.encoder) return attend_all(net, q, new_k, new_v, h, h.window > 0 ? h.window / 2 : -1);
   const double scale = scale_of(h);
   Tensor k = new_k, v = new_v;
   if (net.paged()) {

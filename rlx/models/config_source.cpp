@@ -122,7 +122,9 @@ constexpr std::string_view kHarmless[] = {"_name_or_path",
                                           "use_mamba_kernels"};
 
 // Keys of GGUF that cannot change a result: pooling is asked for by whoever embeds, the layout says who wrote the file.
-constexpr std::string_view kHarmlessKeys[] = {"vocab_size", "pooling_type", "tensor_data_layout"};
+constexpr std::string_view kHarmlessKeys[] = {"vocab_size",      "pooling_type",     "tensor_data_layout",
+                                              "dense_2_feat_in", "dense_2_feat_out", "dense_3_feat_in",
+                                              "dense_3_feat_out"};
 
 bool harmless(std::string_view key) {
   return std::find(std::begin(kHarmless), std::end(kHarmless), key) != std::end(kHarmless);

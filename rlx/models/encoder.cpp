@@ -6,7 +6,12 @@ namespace rlx::models {
 
 Tensor attend_all(Net& net, const Tensor& q, const Tensor& k, const Tensor& v, int64_t reach) {
   const Config& c = net.c;
-  const double scale = 1 / std::sqrt(double(c.head_dim));
+  return attend_all(net, q, k, v, {.heads = c.heads, .kv_heads = c.heads, .lanes = c.head_dim}, reach);
+}
+
+Tensor attend_all(Net& net, const Tensor& q, const Tensor& k, const Tensor& v, const Heads& h,
+                  int64_t reach) {
+  const double scale = h.scale != 0 ? h.scale : 1 / std::sqrt(double(h.lanes));
   Tensor mask = net.mask();
   if (reach >= 0 || net.options.attention) {
     const Tensor places = net.t.arange(net.seq);
@@ -17,14 +22,16 @@ Tensor attend_all(Net& net, const Tensor& q, const Tensor& k, const Tensor& v, i
   }
   if (net.options.attention) {
     const Tensor y =
-        net.options.attention({net.layer, c.heads, c.heads, c.head_dim, scale, 0}, q, k, v, mask);
+        net.options.attention({net.layer, h.heads, h.kv_heads, h.lanes, scale, h.softcap}, q, k, v, mask);
     if (!y.is_empty()) return y;
   }
   ops::AttentionAttrs a;
-  a.num_heads = c.heads;
-  a.head_dim = c.head_dim;
+  a.num_heads = h.heads;
+  a.num_kv_heads = h.kv_heads;
+  a.head_dim = h.lanes;
   a.has_mask = !mask.is_empty();
   a.score_scale = scale;
+  if (h.softcap != 0) a.attn_logit_softcap = h.softcap;
   return attention(q, k, v, mask, {}, a)[0];
 }
 

@@ -1,10 +1,10 @@
 // Gemma 2 and 3: norms before and after each part, embeddings times sqrt(hidden), tied logits. Gemma 2 caps scores and logits and
 // alternates windows with full attention; Gemma 3 norms the heads of q and k and has five windows to one full layer, each
-// kind with rotary positions of its own.
+// kind with rotary positions of its own. EmbeddingGemma is Gemma 3 as an encoder: every token sees those behind it, too.
 #include <cmath>
 
 #include "rlx/models/architecture.h"
-#include "rlx/models/layers.h"
+#include "rlx/models/encoder.h"
 
 namespace rlx::models {
 namespace {
@@ -29,6 +29,8 @@ constexpr WeightName kNames[] = {
     {"down", "@layers.{}.mlp.down_proj.weight", "blk.{}.ffn_down.weight"},
     {"ffn_post_norm", "@layers.{}.post_feedforward_layernorm.weight", "blk.{}.post_ffw_norm.weight"},
 };
+
+constexpr std::string_view kEmbedding = "gemma-embedding";  // a word of GGUF
 
 // Which layers have a window: GGUF tells it by layer, or how many layers make a pattern of which the last sees all.
 void read_pattern(ConfigSource& s, Config& c, int64_t pattern) {
@@ -55,7 +57,6 @@ void configure(ConfigSource& s, Config& c, int64_t pattern) {
   if (!s.is_gguf() && !s.find_flag({"tie_word_embeddings"})) c.tied = true;
   c.norm_plus_one = true;
   c.embedding_scale = std::sqrt(double(c.hidden));
-  s.require_flag({"use_bidirectional_attention"}, false);
   c.logit_softcap = s.find_real({"final_logit_softcapping", "final_logit_softcapping"}).value_or(0);
   c.window = s.find_integer({"sliding_window", "attention.sliding_window"}).value_or(0);
   read_layer_types(s, c);
@@ -64,6 +65,7 @@ void configure(ConfigSource& s, Config& c, int64_t pattern) {
 
 void configure2(ConfigSource& s, Config& c) {
   configure(s, c, 2);
+  s.require_flag({"use_bidirectional_attention"}, false);
   // GGUF files without caps are older than the keys, not without caps.
   if (s.is_gguf() && !s.find_real({"", "final_logit_softcapping"})) c.logit_softcap = 30;
   c.attention_softcap =
@@ -79,6 +81,7 @@ void configure2(ConfigSource& s, Config& c) {
 
 void configure3(ConfigSource& s, Config& c) {
   configure(s, c, 6);
+  c.encoder = s.find_flag({"use_bidirectional_attention"}).value_or(false) || s.architecture() == kEmbedding;
   // Without a window all layers of a GGUF file are alike, in their positions, too.
   if (s.is_gguf() && c.window == 0) c.mixers.assign(size_t(c.layers), Mixer::attention);
   s.ignore("attn_logit_softcapping");  // carried over from Gemma 2; attention normalises q and k instead
@@ -102,16 +105,19 @@ void build(Net& net) {
     x = x + net.rms_norm("attn_post_norm", self_attention(net, net.rms_norm("attn_norm", x)));
     x = x + net.rms_norm("ffn_post_norm", gated_ffn(net, net.rms_norm("ffn_norm", x), c.intermediate));
   }
-  net.finish_decoder(net.rms_norm("norm", x));
+  x = net.rms_norm("norm", x);
+  c.encoder ? finish_encoder(net, x) : net.finish_decoder(x);
 }
 
 constexpr std::string_view k2Hf[] = {"gemma2"}, k2Gguf[] = {"gemma2"}, k3Hf[] = {"gemma3_text"},
-                           k3Gguf[] = {"gemma3"},
-                           kPrefixes[] = {"model.", "language_model.model.", "model.language_model.", ""};
+                           k3Gguf[] = {"gemma3", kEmbedding},
+                           kPrefixes[] = {"model.", "language_model.model.", "model.language_model.", ""},
+                           kUnread[] = {"dense_2.",
+                                        "dense_3."};  // behind the pooling of GGUF's embedding models
 
 }  // namespace
 
 constexpr Architecture kGemma2{"gemma2", k2Hf, k2Gguf, kNames, kPrefixes, configure2, build};
-constexpr Architecture kGemma3{"gemma3", k3Hf, k3Gguf, kNames, kPrefixes, configure3, build};
+constexpr Architecture kGemma3{"gemma3", k3Hf, k3Gguf, kNames, kPrefixes, configure3, build, kUnread};
 
 }  // namespace rlx::models

@@ -19,7 +19,7 @@ Heads heads_of(const Net&);
 const Rope& rope_of(const Net&);
 
 /// Causal attention of q [batch, seq, heads * lanes] over k, v [batch, seq, kv_heads * ..] of these tokens and, with states, of those
-/// before them. Returns [batch, seq, heads * lanes of v].
+/// before them. Of a model that is an encoder, attention over all tokens. Returns [batch, seq, heads * lanes of v].
 Tensor attend(Net&, const Tensor& q, const Tensor& k, const Tensor& v, const Heads&);
 /// The same where keys, one for all heads, hold their values: rows [batch, seq, lanes], whose first `value_lanes` lanes are the values. Only
 /// with states.

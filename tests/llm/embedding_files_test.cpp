@@ -1,6 +1,9 @@
 // The files of Sentence Transformers beside a model: poolings, modules, prompts, and how long a text may be.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cmath>
+
 #include "rlx/base/file.h"
 #include "rlx/llm/embedding.h"
 #include "tests/models/folder.h"
@@ -64,12 +67,57 @@ TEST(EmbeddingFiles, WhatIsNotComputedIsRefused) {
           "asks for the pooling 'cls_token and mean_tokens'; one of cls, lasttoken and mean expected");
   refused({{old, R"({"pooling_mode_cls_token": false, "pooling_mode_max_tokens": true})"}},
           "asks for the pooling 'max_tokens'");
-  refused(
-      {{"modules.json", R"([{"idx": 2, "path": "2_Dense", "type": "sentence_transformers.models.Dense"}])"}},
-      "is a module 'Dense'; known: Transformer, Pooling, Normalize, Dropout");
+  const auto module = [](const std::string& kind) {
+    return cat(R"([{"idx": 2, "path": "2_More", "type": "sentence_transformers.models.)", kind, "\"}]");
+  };
+  refused({{"modules.json", module("LSTM")}},
+          "is a module 'LSTM'; known: Transformer, Pooling, Dense, Normalize, Dropout");
+  const std::string dense = R"({"in_features": 64, "out_features": 2})";
+  refused({{"modules.json", module("Dense")}, {"2_More/config.json", dense}},
+          "no model.safetensors in this folder");
   refused({{old, R"({"pooling_mode": "mean", "include_prompt": false})"},
            {"config_sentence_transformers.json", R"({"prompts": {"q": "a "}, "default_prompt_name": "q"})"}},
           "is false, and the model has the prompt 'a '");
+}
+
+// Layers between the pooling and the norm at the end, each by hand.
+TEST(EmbeddingFiles, DenseLayersBehindThePooling) {
+  RLX_REQUIRE_DATA("checkpoints/bert");
+  const Scratch scratch;
+  const std::string modules = R"([{"path": "", "type": "sentence_transformers.models.Transformer"},
+      {"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+      {"path": "2_Dense", "type": "sentence_transformers.models.Dense"},
+      {"path": "", "type": "sentence_transformers.models.Normalize"},
+      {"path": "3_Dense", "type": "sentence_transformers.base.modules.dense.Dense"}])";
+  const std::string path = folder_with(scratch, {{"1_Pooling/config.json", R"({"pooling_mode": "cls"})"}});
+  const std::string text = "a b c";
+  const auto raw = [&] { return Embedder::open(path, {.normalise = false}).embed(std::span(&text, 1))[0]; };
+  const Vector x = raw();
+  write_file(path + "/modules.json", modules);
+  const auto dense = [&](const std::string& name, int64_t in, const Vector& weight, const Vector& bias,
+                         const std::string& activation) {
+    std::filesystem::create_directories(path + "/" + name);
+    const auto out = int64_t(weight.size()) / in;
+    write_file(path + "/" + name + "/config.json",
+               cat(R"({"in_features": )", in, R"(, "out_features": )", out,
+                   R"(, "bias": true, "activation_function": "torch.nn.modules.)", activation, "\"}"));
+    const Literal w = Literal::of<float>({out, in}, weight), b = Literal::of<float>({out}, bias);
+    io::write_safetensors(path + "/" + name + "/model.safetensors",
+                          std::array{io::to_view("linear.weight", w), io::to_view("linear.bias", b)});
+  };
+  Vector pick(2 * x.size());  // twice the first number, and the sum of the last two
+  pick[0] = 2;
+  pick[2 * x.size() - 1] = pick[2 * x.size() - 2] = 1;
+  dense("2_Dense", int64_t(x.size()), pick, {0.5f, -0.25f}, "activation.Tanh");
+  dense("3_Dense", 2, {1, 2, 3, 4, 5, 6}, {0, 0, 1}, "linear.Identity");
+  const double u = std::tanh(2.0 * x[0] + 0.5), v = std::tanh(double(x[x.size() - 2]) + x.back() - 0.25),
+               length = std::hypot(u, v);
+  const Vector got = raw();
+  ASSERT_EQ(got.size(), 3u);
+  EXPECT_NEAR(got[0], (u + 2 * v) / length, 1e-5);
+  EXPECT_NEAR(got[1], (3 * u + 4 * v) / length, 1e-5);
+  EXPECT_NEAR(got[2], (5 * u + 6 * v) / length + 1, 1e-5);
+  EXPECT_EQ(Embedder::open(path, {.dimensions = 2}).dimensions(), 2);
 }
 
 TEST(EmbeddingFiles, TextsAreCutAndChangedAsTheySay) {

@@ -90,7 +90,8 @@ class Form {
     out_.write(path);
   }
 
-  static std::string name_of(const std::string& architecture) {
+  static std::string name_of(const models::Config& c) {
+    if (c.architecture == "gemma3" && c.encoder) return "gemma-embedding";
     const std::map<std::string, std::string> names{{"bert", "bert"},
                                                    {"roberta", "bert"},
                                                    {"distilbert", "bert"},
@@ -116,7 +117,7 @@ class Form {
                                                    {"qwen3_moe", "qwen3moe"},
                                                    {"qwen3_next", "qwen3next"},
                                                    {"qwen3_5", "qwen35"}};
-    const auto it = names.find(architecture);
+    const auto it = names.find(c.architecture);
     return it == names.end() ? "" : it->second;
   }
 
@@ -148,7 +149,7 @@ class Form {
     u32("attention.head_count", c_.heads);
     if (!recurrent)
       u32("attention.head_count_kv", is_any({"deepseek_v2", "deepseek_v3"}) && !older_ ? 1 : c_.kv_heads);
-    const bool layer_norm = c_.encoder || is_any({"gpt2", "gpt_neox"});
+    const bool layer_norm = (c_.encoder && !is("gemma3")) || is_any({"gpt2", "gpt_neox"});
     f32(layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon", c_.norm_eps);
     if (c_.encoder) out_.add_bool(name_ + ".attention.causal", false);
     if (c_.window > 0) u32("attention.sliding_window", c_.window);
@@ -547,7 +548,7 @@ class Form {
                                 {"linear_attn.norm", "ssm_norm"},
                                 {"linear_attn.out_proj", "ssm_out"}};
     if (is("modernbert")) return kModernbert;
-    if (c_.encoder) return kEncoder;
+    if (c_.encoder && !is("gemma3")) return kEncoder;
     if (is_any({"gpt2", "gpt_neox"})) return kGpt;
     return is_any({"mamba", "mamba2"}) ? kMamba : kDecoder;
   }
@@ -566,7 +567,7 @@ class Form {
   const models::Model& model_;
   const Config& c_;
   bool older_;
-  std::string name_ = name_of(c_.architecture);
+  std::string name_ = name_of(c_);
   io::GgufWriter out_;
   std::map<std::string, Literal> tensors_;
   std::map<std::string, std::map<int64_t, Matrix>> experts_;
@@ -574,7 +575,7 @@ class Form {
 
 }  // namespace
 
-bool has_gguf_form(const models::Config& c) { return !Form::name_of(c.architecture).empty(); }
+bool has_gguf_form(const models::Config& c) { return !Form::name_of(c).empty(); }
 
 void write_gguf_form(const models::Model& model, const std::string& path, bool older) {
   Form(model, older).write(path);
