@@ -26,14 +26,19 @@ Size most_of(const Size& a) { return a.is_counted() ? Size(a.most()) : a; }
 
 // Of numbers of which data decides one: computed by the graph, bounded by `most`.
 template <class Make>
-std::optional<Size> counted_of(const Size& a, const Size& b, const std::optional<Size>& most, Make make) {
+std::optional<Size> counted_of(const Size& a, const Size& b, const std::optional<Size>& most, bool is_signed,
+                               Make make) {
   const auto bound = most ? larger(*most, Size(0)) : std::nullopt;
   if (!bound || !bound->dim()) return std::nullopt;
   ir::Graph& g = (a.is_counted() ? a : b).count().graph();
-  return Size::counted(*bound->dim(), make(value_of(g, a), value_of(g, b)));
+  return Size::counted(*bound->dim(), make(value_of(g, a), value_of(g, b)), is_signed);
 }
 
-bool may_be_negative(const Size& a) { return a.number() ? *a.number() < 0 : offset_of(a).has_value(); }
+bool may_be_negative(const Size& a) { return a.may_be_negative(); }
+
+bool either_may_be_negative(const Size& a, const Size& b) {
+  return a.may_be_negative() || b.may_be_negative();
+}
 
 bool fits(const Size& a) { return a.dim().has_value() && !a.dim()->is_inferred(); }
 
@@ -47,8 +52,14 @@ Size::Size(Dim dim) {
   }
 }
 
-Size Size::counted(Dim most, Tensor count) {
+bool Size::may_be_negative() const {
+  if (is_counted()) return signed_;
+  return number() ? *number() < 0 : offset_of(*this).has_value();
+}
+
+Size Size::counted(Dim most, Tensor count, bool may_be_negative) {
   Size out;
+  out.signed_ = may_be_negative;
   out.value_ = most;
   out.count_ = std::move(count);
   return out;
@@ -112,7 +123,7 @@ std::optional<Offset> offset_of(const Size& a) {
 
 std::optional<Size> plus(const Size& a, const Size& b) {
   if (any_counted(a, b))
-    return counted_of(a, b, plus(most_of(a), most_of(b)),
+    return counted_of(a, b, plus(most_of(a), most_of(b)), either_may_be_negative(a, b),
                       [](const Tensor& x, const Tensor& y) { return x + y; });
   if (a.number() && b.number()) return Size(int64_t(uint64_t(*a.number()) + uint64_t(*b.number())));
   if (b.number() && *b.number() < 0) return minus(a, Size(-*b.number()));
@@ -123,7 +134,7 @@ std::optional<Size> plus(const Size& a, const Size& b) {
 std::optional<Size> minus(const Size& a, const Size& b) {
   // What is taken away may be as little as 0.
   if (any_counted(a, b))
-    return counted_of(a, b, b.is_counted() ? std::optional(most_of(a)) : minus(most_of(a), b),
+    return counted_of(a, b, b.is_counted() ? std::optional(most_of(a)) : minus(most_of(a), b), true,
                       [](const Tensor& x, const Tensor& y) { return x - y; });
   if (a.number() && b.number()) return Size(int64_t(uint64_t(*a.number()) - uint64_t(*b.number())));
   if (b.number() && *b.number() < 0) return plus(a, Size(-*b.number()));
@@ -133,7 +144,7 @@ std::optional<Size> minus(const Size& a, const Size& b) {
 
 std::optional<Size> times(const Size& a, const Size& b) {
   if (any_counted(a, b))
-    return counted_of(a, b, times(most_of(a), most_of(b)),
+    return counted_of(a, b, times(most_of(a), most_of(b)), either_may_be_negative(a, b),
                       [](const Tensor& x, const Tensor& y) { return x * y; });
   if (a.number() && b.number()) return Size(int64_t(uint64_t(*a.number()) * uint64_t(*b.number())));
   if ((a.number() && *a.number() < 0) || (b.number() && *b.number() < 0)) return std::nullopt;
@@ -142,7 +153,7 @@ std::optional<Size> times(const Size& a, const Size& b) {
 
 std::optional<Size> quotient(const Size& a, const Size& b) {
   if (a.is_counted() && b.number() && *b.number() > 0)
-    return counted_of(a, b, quotient(most_of(a), b),
+    return counted_of(a, b, quotient(most_of(a), b), may_be_negative(a),
                       [](const Tensor& x, const Tensor& y) { return rlx::div(x, y); });
   if (b.number() && *b.number() == 0) return std::nullopt;
   if (a.number() && b.number()) return Size(*b.number() == -1 ? -*a.number() : *a.number() / *b.number());
@@ -159,7 +170,7 @@ std::optional<Size> remainder(const Size& a, const Size& b) {
 
 std::optional<Size> larger(const Size& a, const Size& b) {
   if (any_counted(a, b))
-    return counted_of(a, b, larger(most_of(a), most_of(b)),
+    return counted_of(a, b, larger(most_of(a), most_of(b)), may_be_negative(a) && may_be_negative(b),
                       [](const Tensor& x, const Tensor& y) { return x.max(y); });
   if (const auto known = less(a, b)) return *known ? b : a;
   if (!fits(a) || !fits(b)) return std::nullopt;
@@ -174,7 +185,7 @@ std::optional<Size> larger(const Size& a, const Size& b) {
 
 std::optional<Size> smaller(const Size& a, const Size& b) {
   if (any_counted(a, b))
-    return counted_of(a, b, smaller(most_of(a), most_of(b)),
+    return counted_of(a, b, smaller(most_of(a), most_of(b)), either_may_be_negative(a, b),
                       [](const Tensor& x, const Tensor& y) { return x.min(y); });
   if (const auto known = less(a, b)) return *known ? a : b;
   if (!fits(a) || !fits(b)) return std::nullopt;
@@ -182,7 +193,9 @@ std::optional<Size> smaller(const Size& a, const Size& b) {
 }
 
 std::optional<bool> equal(const Size& a, const Size& b) {
-  if (any_counted(a, b)) return std::nullopt;
+  if (a.is_counted() && b.number() && *b.number() < 0 && !may_be_negative(a)) return false;
+  if (b.is_counted()) return a.is_counted() ? std::nullopt : equal(b, a);
+  if (a.is_counted()) return std::nullopt;
   if (a.number() && b.number()) return *a.number() == *b.number();
   if ((a.number() && *a.number() < 0) || (b.number() && *b.number() < 0)) {
     if (may_be_negative(a) && may_be_negative(b)) return std::nullopt;
@@ -192,6 +205,8 @@ std::optional<bool> equal(const Size& a, const Size& b) {
 }
 
 std::optional<bool> less(const Size& a, const Size& b) {
+  if (a.is_counted() && b.number() && *b.number() <= 0 && !may_be_negative(a)) return false;
+  if (b.is_counted() && a.number() && *a.number() < 0 && !may_be_negative(b)) return true;
   if (any_counted(a, b)) return std::nullopt;
   if (a.number() && b.number()) return *a.number() < *b.number();
   if (a == b) return false;

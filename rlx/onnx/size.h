@@ -20,8 +20,8 @@ class Size {
  public:
   Size(int64_t number = 0) : value_(number) {}  // NOLINT: sizes are written as numbers
   Size(Dim dim);                                // NOLINT
-  /// `count` is an i64 scalar and never more than `most`.
-  static Size counted(Dim most, Tensor count);
+  /// `count` is an i64 scalar and never more than `most`; it may be negative only where that is said.
+  static Size counted(Dim most, Tensor count, bool may_be_negative = false);
 
   bool is_number() const { return value_.index() == 0; }
   std::optional<int64_t> number() const;
@@ -30,12 +30,14 @@ class Size {
   bool is_counted() const { return !count_.is_empty(); }
   Dim most() const { return std::get<Dim>(value_); }
   const Tensor& count() const { return count_; }
+  bool may_be_negative() const;
 
   friend bool operator==(const Size&, const Size&);
 
  private:
   std::variant<int64_t, Dim> value_;
   Tensor count_;
+  bool signed_ = false;  // of a count
 };
 
 /// As an i64 scalar of a graph.

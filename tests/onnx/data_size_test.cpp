@@ -75,6 +75,14 @@ TEST(OnnxDataSizes, ShapesAreComputed) {
             (Texts{"f32[3,2]{4 2 3 7 5 -1}", "f32[0,2]{}"}));
 }
 
+// As exporters write it: -1 stands for a size that stays.
+TEST(OnnxDataSizes, NoSizeIsMinusOne) {
+  EXPECT_EQ(
+      of_chosen_rows({node("Equal", {"s", "back"}, {"stays"}), node("Where", {"stays", "v1", "s"}, {"to"}),
+                      node("Expand", {"one", "to"}, {"y"})}),
+      (Texts{"f32[3,2]{1 1 1 1 1 1}", "f32[0,2]{}"}));
+}
+
 TEST(OnnxDataSizes, ReshapesMoveThem) {
   EXPECT_EQ(of_chosen_rows({node("Reshape", {"k", "back"}, {"y"})}),
             (Texts{"f32[6]{3 1 2 6 4 -2}", "f32[0]{}"}));
@@ -151,6 +159,17 @@ TEST(OnnxDataSizes, BranchesOfDifferentSizes) {
   };
   EXPECT_EQ(run(true), "f32[4,1]{5 7 5 7}");
   EXPECT_EQ(run(false), "f32[1,1]{7}");
+}
+
+TEST(OnnxDataSizes, BranchesMayChooseRows) {
+  const Message some =
+      graph({node("Neg", {"k"}, {"a"}), node("Slice", {"a", "v0", "v2", "v0"}, {"b"})}, {}, {value("b", {})});
+  const Message all = graph({node("Abs", {"x"}, {"c"})}, {}, {value("c", {})});
+  EXPECT_EQ(
+      of_chosen_rows({node("Greater", {"count", "i1"}, {"many"}),
+                      node("If", {"many"}, {"y"},
+                           {graph_attribute("then_branch", some), graph_attribute("else_branch", all)})}),
+      (Texts{"f32[2,2]{-3 -1 -2 -6}", "f32[2,2]{1 1 2 2}"}));
 }
 
 TEST(OnnxDataSizes, ThoseOfConstantsAreKnown) {

@@ -38,8 +38,22 @@ Items with_elements(const Tensors& tensors, const Items& like, size_t from = 0) 
 
 // What two branches give has other sizes in one than in the other, or sizes that data decides.
 struct SizesDiffer {
-  Items yes, no;
+  struct Result {
+    Shape type;
+    std::vector<int> bounded;
+    file::ElementType element;
+  };
+  std::vector<Result> yes, no;
 };
+
+std::vector<SizesDiffer::Result> results_of(const Items& items) {
+  std::vector<SizesDiffer::Result> out;
+  for (const Item& it : items) {
+    out.push_back({it.is_tensor() ? it.shape() : Shape(), {}, it.element});
+    for (const Bound& b : it.bounds) out.back().bounded.push_back(b.axis);
+  }
+  return out;
+}
 
 bool have_one_size(const Items& a, const Items& b) {
   for (size_t i = 0; i < a.size() && i < b.size(); ++i) {
@@ -58,7 +72,7 @@ Items branch_of_sizes(Call& c, const file::Graph& yes, const file::Graph& no, co
   std::vector<Dims> most(found.yes.size());
   std::vector<std::pair<size_t, int>> counted;  // result and axis
   for (size_t i = 0; i < found.yes.size(); ++i) {
-    const Shape x = found.yes[i].shape(), y = found.no[i].shape();
+    const Shape &x = found.yes[i].type, &y = found.no[i].type;
     if (x.rank() != y.rank() || x.dtype() != y.dtype())
       throw c.wrong("result ", i, " is ", x, " in one branch and ", y, " in the other");
     for (int k = 0; k < x.rank(); ++k) {
@@ -67,7 +81,10 @@ Items branch_of_sizes(Call& c, const file::Graph& yes, const file::Graph& no, co
       if (!both || !both->dim()) throw c.wrong("result ", i, " has sizes ", a, " and ", b);
       const bool same = decide_equal(a, b) == true;
       most[i].push_back(same ? a : *both->dim());
-      if (!same || bound_at(found.yes[i], k) != nullptr || bound_at(found.no[i], k) != nullptr)
+      const auto is_bounded = [&](const std::vector<int>& axes) {
+        return std::find(axes.begin(), axes.end(), k) != axes.end();
+      };
+      if (!same || is_bounded(found.yes[i].bounded) || is_bounded(found.no[i].bounded))
         counted.emplace_back(i, k);
     }
   }
@@ -91,7 +108,8 @@ Items branch_of_sizes(Call& c, const file::Graph& yes, const file::Graph& no, co
     };
   };
   const Tensors results = rlx::if_else(c.in(0).reshape({}), build(yes), build(no));
-  Items out = with_elements(Tensors(results.begin(), results.begin() + ptrdiff_t(most.size())), found.yes);
+  Items out = with_elements(Tensors(results.begin(), results.begin() + ptrdiff_t(most.size())), {});
+  for (size_t i = 0; i < out.size(); ++i) out[i].element = found.yes[i].element;
   for (size_t n = 0; n < counted.size(); ++n)
     out[counted[n].first].bounds.push_back({counted[n].second, results[most.size() + n]});
   return out;
@@ -106,13 +124,14 @@ Items branch(Call& c) {
     return [&c, &body, &like](Tracer& t) {
       const Importer::Inside inside(c.importer(), t.graph());
       const Items results = c.importer().run_body(body, {});
-      if (!like.empty() && !have_one_size(like, results)) throw SizesDiffer{like, results};
-      like = results;
-      Tensors out;
       for (const Item& it : results) {
         if (!it.is_tensor()) c.unsupported("a sequence or nothing that leaves a body decided at run time");
-        out.push_back(c.tensor_of(it));
       }
+      if (like.size() == results.size() && !have_one_size(like, results))
+        throw SizesDiffer{results_of(like), results_of(results)};
+      like = results;
+      Tensors out;
+      for (const Item& it : results) out.push_back(c.tensor_of(it));
       return out;
     };
   };
