@@ -35,6 +35,8 @@ def scan(f, init, xs=None, length=None, reverse=False):
     slices, xs_structure = _tree.flatten(xs)
     carry = [x if isinstance(x, _rlx.Tracer) else as_array(x) for x in carry]
     slices = [x if isinstance(x, _rlx.Tracer) else as_array(x) for x in slices]
+    if any(len(x.shape) == 0 for x in slices):
+        raise _rlx.Error("scan: an array of xs has no axes; each is cut along its axis 0")
     sizes = {x.shape[0] for x in slices} | ({length} if length is not None else set())
     if len(sizes) != 1:
         raise _rlx.Error(f"scan: lengths {sorted(sizes)} differ" if sizes else "scan: give xs or length")

@@ -95,6 +95,8 @@ def reduce(x, op, axis=None, keepdims=False):
     if axis is not None and axes_of(axis) == ():
         return x
     axes = axes_of(axis) or tuple(range(x.ndim))
+    if x.ndim == 0 and any(a not in (0, -1) for a in axes):
+        raise _rlx.Error(f"{op}: axis {axis} of an array without axes")
     return ops.reduce(x, kind=op, axes=axes, keep_dim=keepdims) if x.ndim else x
 
 

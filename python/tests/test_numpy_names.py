@@ -3,6 +3,7 @@
 import copy
 import pickle
 import unittest
+import warnings
 
 import numpy as np
 
@@ -363,6 +364,26 @@ M[np.diag_indices_from(M)]
 np.apply_along_axis(lambda r: r - r.mean(), 0, A)
 np.apply_along_axis(lambda r: r.sum(), 1, T)
 np.isreal(A)
+np.arcsinh(O)
+np.arcsinh(np.array([1e30, -1e30, 101.0, 99.0, -0.0]))
+np.arccosh(np.array([1e30, 1.0, 3e38, 2.0]))
+np.imag(O)
+np.angle(O)
+np.arctan2(O, O[::-1])
+np.arctan2(O[:4, None], O[:4])
+np.signbit(np.arctan2(O[:2, None], O[:4]))
+np.fmax(I, 2)
+np.rint(I)
+np.max(C, axis=0)
+np.median(np.array([[0.0, -np.inf], [1.0, np.inf], [3.0, np.inf]]), axis=1)
+np.quantile(O[:4], [0.2, 0.5])
+np.nanquantile(O, [0.2, 0.5])
+np.median(A[:, :0], axis=1)
+np.nanmedian(A[:, :0], axis=1)
+np.diff(V[:0])
+np.median(A[:0], axis=1)
+np.tril(W)
+np.triu(W, 1)
 np.reciprocal(A)
 np.isclose(I, I)
 np.interp(I, np.array([0, 5]), np.array([1, 2]))
@@ -421,7 +442,8 @@ class Names(unittest.TestCase):
             np.testing.assert_array_equal(got, expected, err_msg=line)
 
     def expected(self, line):
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             return eval(line, {"np": np, **ARRAYS})
 
     def test_at_once(self):
@@ -446,6 +468,11 @@ class Names(unittest.TestCase):
         want = ARRAYS["M"].copy()
         np.fill_diagonal(want, 7)
         np.testing.assert_array_equal(rnp.fill_diagonal(ARRAYS["M"], 7.0).numpy(), want)
+
+    def test_slopes_at_borders(self):
+        slope = lambda f, x: float(rlx.grad(f)(rlx.array(x)))
+        self.assertEqual([slope(rnp.arcsinh, 0.0), slope(lambda y: rnp.arctan2(y, -1.0), 0.0)], [1.0, -1.0])
+        self.assertAlmostEqual(slope(rnp.arcsinh, 200.0), 0.005)
 
     def test_there_are_two_hundred(self):
         self.assertGreater(len(lines(EXPRESSIONS)), 200)

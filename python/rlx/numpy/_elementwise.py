@@ -72,7 +72,7 @@ def _compare(kind) -> Callable[[ArrayLike, ArrayLike], Array]:
 abs = absolute = _unary("abs")
 exp, log, sqrt, sin, cos, tan, tanh = map(_real, ("exp", "log", "sqrt", "sin", "cos", "tan", "tanh"))
 isnan, isfinite, arctan, log1p, expm1 = map(_real, ("is_nan", "is_finite", "atan", "log1p", "expm1"))
-floor, ceil, rint = map(_to_whole, ("floor", "ceil", "round"))
+floor, ceil, rint = _to_whole("floor"), _to_whole("ceil"), _real("round")
 sign, negative = map(_unary, ("sign", "neg"))
 fabs, atan = abs, arctan
 
@@ -212,25 +212,29 @@ def arccos(x: ArrayLike) -> Array:
 
 
 def arctan2(y: ArrayLike, x: ArrayLike) -> Array:
-    """The angle of (x, y), from -pi to pi."""
+    """The angle of (x, y), from -pi to pi; zeros have signs."""
     y, x = real_pair(y, x)
     steep = ops.abs(y) > ops.abs(x)
     top, bottom = ops.where(steep, x, y), ops.where(steep, y, x)
-    a = ops.atan(top / ops.where(bottom == 0, number(1, x.dtype), bottom))
-    half = ops.where(y < 0, number(-math.pi, x.dtype), number(math.pi, x.dtype))
-    return ops.where(steep, half * 0.5 - a, ops.where(x < 0, a + half, a))
+    ratio = top / ops.where(bottom == 0, number(1, x.dtype), bottom)
+    endless = ops.logical_and(ops.abs(x) == math.inf, ops.abs(y) == math.inf)
+    a = ops.atan(ops.where(endless, ops.sign(x) * ops.sign(y), ratio))
+    half = ops.where(signbit(y), number(-math.pi, x.dtype), number(math.pi, x.dtype))
+    return ops.where(steep, half * 0.5 - a, ops.where(signbit(x), a + half, a))
 
 
 def arcsinh(x: ArrayLike) -> Array:
     x = as_real(x)
     a = ops.where(x < 0, -x, x)
-    y = ops.log1p(a + a * a / (1.0 + ops.sqrt(a * a + 1.0)))
-    return ops.where(x < 0, -y, y)
+    large = a > 100.0  # where squares could overflow, the 1 beside them is nothing
+    b, c = ops.where(large, number(1, x.dtype), a), ops.where(large, a, number(1, x.dtype))
+    y = ops.where(large, ops.log(c) + math.log(2), ops.log1p(b + b * b / (1.0 + ops.sqrt(b * b + 1.0))))
+    return ops.where(x < 0, -y, ops.where(x == 0, x, y))
 
 
 def arccosh(x: ArrayLike) -> Array:
     x = as_real(x)
-    return ops.log(x + ops.sqrt((x - 1.0) * (x + 1.0)))
+    return ops.log(x * 0.5 + ops.sqrt(x - 1.0) * ops.sqrt(x + 1.0) * 0.5) + math.log(2)  # x + x could overflow
 
 
 def arctanh(x: ArrayLike) -> Array:
@@ -310,11 +314,15 @@ def copysign(a: ArrayLike, b: ArrayLike) -> Array:
 def fmax(a: ArrayLike, b: ArrayLike) -> Array:
     """The larger one; a NaN counts as missing."""
     a, b = pair(a, b)
+    if a.dtype not in _LARGEST:
+        return ops.max(a, b)
     return ops.where(ops.is_nan(a), b, ops.where(ops.is_nan(b), a, ops.max(a, b)))
 
 
 def fmin(a: ArrayLike, b: ArrayLike) -> Array:
     a, b = pair(a, b)
+    if a.dtype not in _LARGEST:
+        return ops.min(a, b)
     return ops.where(ops.is_nan(a), b, ops.where(ops.is_nan(b), a, ops.min(a, b)))
 
 
@@ -361,7 +369,7 @@ def real(x: ArrayLike) -> Array:
 
 def imag(x: ArrayLike) -> Array:
     x = as_array(x)
-    return ops.imag(x) if x.dtype == "c64" else ops.sub(x, x)
+    return ops.imag(x) if x.dtype == "c64" else ops.full(shape=(x.dtype, x.shape), value=0)
 
 
 def conjugate(x: ArrayLike) -> Array:

@@ -9,7 +9,7 @@ from .. import ops
 from .._convert import as_array, as_real, number
 from ._arrays import REALS, known
 from ._elementwise import isnan, where
-from ._reductions import argmax, argmin, cumprod, cumsum, last_axis, max, min, prod, sum
+from ._reductions import argmax, argmin, between, cumprod, cumsum, last_axis, max, min, prod, sum
 
 if TYPE_CHECKING:
     from ._arrays import Array, ArrayLike, Axis
@@ -90,13 +90,15 @@ def nanquantile(x: ArrayLike, q, axis: Axis = None, keepdims=False) -> Array:
     last = ops.max(count - 1, number(0, "i32"))
 
     def one(share):
+        if flat.shape[-1] == 0:
+            return ops.full(shape=(x.dtype, wide if keepdims else flat.shape[:-1]), value=math.nan)
         at = ops.cast(last, to=x.dtype) * share
         low = ops.floor(at)
         part = at - low
         low = ops.cast(low, to="i32")
         a = ops.take_along(ordered, low, axis=-1)
         b = ops.take_along(ordered, ops.min(low + 1, last), axis=-1)
-        y = where(part == 0, a, a + (b - a) * part)  # the next one may be infinite
+        y = where(part == 0, a, between(a, b, part))  # the next one may be infinite
         y = where(count == 0, number(math.nan, x.dtype), y)
         return ops.reshape(y, shape=wide if keepdims else flat.shape[:-1])
 

@@ -61,6 +61,10 @@ def prod(x: ArrayLike, axis: Axis = None, keepdims=False, *, dtype=None, initial
 
 
 def _extremum(x, kind, axis, keepdims, initial, chosen):
+    x = as_array(x)
+    if x.dtype == "bool":  # false < true
+        x = ops.cast(x, to="u8")
+        return _extremum(x, kind, axis, keepdims, initial, chosen).astype("bool")
     if chosen is not None and initial is None:
         raise _rlx.Error(f"{kind}: where leaves nothing to choose from if it is false everywhere; give initial as well")
     found = reduce(x if chosen is None else _only(as_array(x), chosen, initial), kind, axis, keepdims)
@@ -155,8 +159,13 @@ def last_axis(x, axis):
     """The reduced axes as one, behind the others; and the shape with them as 1."""
     axes = tuple(range(x.ndim)) if axis is None else tuple(axis_of(a, x.ndim, "quantile") for a in axes_of(axis))
     kept = tuple(i for i in range(x.ndim) if i not in axes)
-    flat = ops.reshape(ops.transpose(x, perm=kept + axes), shape=tuple(x.shape[i] for i in kept) + (-1,))
+    flat = ops.reshape(ops.transpose(x, perm=kept + axes), shape=tuple(x.shape[i] for i in kept) + (_size(x, axes),))
     return flat, tuple(1 if i in axes else d for i, d in enumerate(x.shape))
+
+
+def between(a, b, part):
+    """The number that lies so far from a to b; infinite ones have no difference."""
+    return where(ops.is_finite(b - a), a + (b - a) * part, where(part == 0, a, a * (1.0 - part) + b * part))
 
 
 def quantile(x: ArrayLike, q, axis: Axis = None, method="linear", keepdims=False) -> Array:
@@ -167,6 +176,8 @@ def quantile(x: ArrayLike, q, axis: Axis = None, method="linear", keepdims=False
     n = flat.shape[-1]
 
     def one(share):
+        if n == 0:
+            return ops.full(shape=(x.dtype, wide if keepdims else flat.shape[:-1]), value=math.nan)
         at = share * (n - 1)
         low = int(math.floor(at))
         high = low + 1 if low + 1 < n else low
@@ -175,7 +186,7 @@ def quantile(x: ArrayLike, q, axis: Axis = None, method="linear", keepdims=False
         if method not in part:
             raise _rlx.Error(f"quantile: method '{method}'; it is one of {', '.join(part)}")
         a, b = ordered[..., low], ordered[..., high]
-        y = a + (b - a) * part[method] if part[method] else a
+        y = between(a, b, number(part[method], a.dtype)) if part[method] else a
         y = where(any(isnan(flat), -1), number(math.nan, y.dtype), y)
         return ops.reshape(y, shape=wide) if keepdims else y
 
@@ -202,6 +213,8 @@ def diff(x: ArrayLike, n=1, axis=-1) -> Array:
     axis = axis_of(axis, x.ndim, "diff")
     for _ in range(n):
         size = x.shape[axis]
+        if size == 0:
+            break
         x = ops.narrow(x, axis=axis, start=1, len=size - 1) - ops.narrow(x, axis=axis, start=0, len=size - 1)
     return x
 

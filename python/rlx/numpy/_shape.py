@@ -329,6 +329,8 @@ def take_along_axis(x: ArrayLike, indices: ArrayLike, axis=-1) -> Array:
 def _triangle(x, keep):
     import numpy as np
     x = as_array(x)
+    if x.ndim == 1:
+        x = ops.expand(x, shape=x.shape * 2)
     i, j = np.indices(x.shape[-2:])
     return ops.where(as_array(keep(i, j)), x, number(0, x.dtype))
 
