@@ -1,5 +1,6 @@
 """Optimisers as functions: init(params) -> state; update(gradients, state, params) -> (params, state)."""
 
+import math
 from typing import Any, Callable, NamedTuple
 
 from . import _tree, ops
@@ -13,6 +14,16 @@ class Optimizer(NamedTuple):
 
 def _rate(lr, step):
     return lr(step) if callable(lr) else lr
+
+
+def _like(x, p):
+    """A scalar of the step in the type of a weight."""
+    return x if isinstance(x, (int, float)) or x.dtype == p.dtype else x.astype(p.dtype)
+
+
+def _correction(b, t):
+    """1 - b^t, exact where b is near 1."""
+    return -ops.expm1(t * math.log(b)) if b > 0 else 1.0
 
 
 def _zeros(params):
@@ -36,9 +47,9 @@ def sgd(lr, momentum=0.0, nesterov=False, weight_decay=0.0):
         def one(g, p, v=None):
             g = g + p * weight_decay if weight_decay else g
             if v is None:
-                return (p - g * rate,)
+                return (p - g * _like(rate, p),)
             v = v * momentum + g
-            return p - (g + v * momentum if nesterov else v) * rate, v
+            return p - (g + v * momentum if nesterov else v) * _like(rate, p), v
 
         step = state["step"] + 1
         if not momentum:
@@ -57,18 +68,17 @@ def adam(lr, b1=0.9, b2=0.999, eps=1e-8, weight_decay=0.0, decoupled=False):
         step = state["step"] + 1
         t = step.astype("f32")
         rate = _rate(lr, state["step"])
-        c1 = 1 - ops.exp(t * float(_log(b1)))
-        c2 = 1 - ops.exp(t * float(_log(b2)))
+        c1, c2 = _correction(b1, t), _correction(b2, t)
 
         def one(g, p, m, v):
             if weight_decay and not decoupled:
                 g = g + p * weight_decay
             m = m * b1 + g * (1 - b1)
             v = v * b2 + g * g * (1 - b2)
-            change = (m / c1) / (ops.sqrt(v / c2) + eps)
+            change = (m / _like(c1, p)) / (ops.sqrt(v / _like(c2, p)) + eps)
             if weight_decay and decoupled:
                 change = change + p * weight_decay
-            return p - change * rate, m, v
+            return p - change * _like(rate, p), m, v
 
         params, m, v = _each(3, one, grads, params, state["m"], state["v"])
         return params, {"step": step, "m": m, "v": v}
@@ -89,7 +99,7 @@ def rmsprop(lr, decay=0.99, eps=1e-8):
 
         def one(g, p, v):
             v = v * decay + g * g * (1 - decay)
-            return p - g * rate / (ops.sqrt(v) + eps), v
+            return p - g * _like(rate, p) / (ops.sqrt(v) + eps), v
 
         params, v = _each(2, one, grads, params, state["v"])
         return params, {"step": state["step"] + 1, "v": v}
@@ -106,7 +116,7 @@ def adagrad(lr, eps=1e-10):
 
         def one(g, p, v):
             v = v + g * g
-            return p - g * rate / (ops.sqrt(v) + eps), v
+            return p - g * _like(rate, p) / (ops.sqrt(v) + eps), v
 
         params, v = _each(2, one, grads, params, state["v"])
         return params, {"step": state["step"] + 1, "v": v}
@@ -123,7 +133,7 @@ def lion(lr, b1=0.9, b2=0.99, weight_decay=0.0):
 
         def one(g, p, m):
             change = ops.sign(m * b1 + g * (1 - b1)) + p * weight_decay
-            return p - change * rate, m * b2 + g * (1 - b2)
+            return p - change * _like(rate, p), m * b2 + g * (1 - b2)
 
         params, m = _each(2, one, grads, params, state["m"])
         return params, {"step": state["step"] + 1, "m": m}
@@ -154,7 +164,7 @@ def muon(lr, momentum=0.95, steps=5):
         def one(g, p, v):
             v = v * momentum + g
             change = g + v * momentum
-            return p - (orthogonal(change) if p.ndim == 2 else change) * rate, v
+            return p - (orthogonal(change) if p.ndim == 2 else change) * _like(rate, p), v
 
         params, v = _each(2, one, grads, params, state["v"])
         return params, {"step": state["step"] + 1, "v": v}
@@ -165,12 +175,9 @@ def muon(lr, momentum=0.95, steps=5):
 def clip_by_global_norm(grads, limit):
     """Gradients scaled so that the norm of all of them together is at most `limit`."""
     leaves, structure = _tree.flatten(grads)
-    total = sum((rnp.sum(g * g) for g in leaves[1:]), rnp.sum(leaves[0] * leaves[0]))
-    norm = ops.sqrt(total)
-    scale = rnp.minimum(limit / (norm + 1e-6), 1.0)
-    return _tree.unflatten(structure, [g * scale for g in leaves])
-
-
-def _log(x):
-    import math
-    return math.log(x)
+    if not leaves:
+        return grads
+    wide = "f64" if any(g.dtype == "f64" for g in leaves) else "f32"  # squares leave the range of 16 bits early
+    squares = [rnp.sum(rnp.square(g.astype(wide))) for g in leaves]
+    scale = rnp.minimum(limit / (ops.sqrt(sum(squares[1:], squares[0])) + 1e-6), 1.0)
+    return _tree.unflatten(structure, [g * _like(scale, g) for g in leaves])

@@ -191,6 +191,10 @@ class Loops(unittest.TestCase):
         with self.assertRaisesRegex(rlx.Error, r"returns a Tracer; \(carry, y\) expected"):
             rlx.scan(lambda carry, x: carry, one, one)
 
+    def test_xs_without_axes_are_told(self):
+        with self.assertRaisesRegex(rlx.Error, "xs has no axes"):
+            rlx.scan(lambda c, x: (c, x), rlx.array(0.0), rlx.array(1.0))
+
     def test_scan_with_its_gradient(self):
         def run(w, xs):
             c, ys = rlx.scan(lambda c, x: (rnp.tanh(c * w + x), c), rlx.array(0.0), xs)
@@ -370,6 +374,19 @@ class Memory(unittest.TestCase):
 
 
 class Training(unittest.TestCase):
+    def test_optimizers_keep_the_types_of_weights(self):
+        g = {"a": rlx.array(np.array([3.0, 4.0])), "b": rlx.array([12.0]).astype("bf16")}
+        p = {"a": rlx.array(np.array([1.0, 2.0])), "b": rlx.array([1.0]).astype("bf16")}
+        rate = lambda i: 0.1 / (1.0 + i.astype("f32"))
+        for opt in (rlx.optim.sgd(rate, 0.9), rlx.optim.adam(rate, b1=0.0), rlx.optim.rmsprop(rate), rlx.optim.lion(rate)):
+            new, _ = opt.update(rlx.optim.clip_by_global_norm(g, 1.0), opt.init(p), p)
+            self.assertEqual([new["a"].dtype, new["b"].dtype], ["f64", "bf16"])
+
+    def test_the_first_step_of_adam_is_the_rate(self):
+        opt = rlx.optim.adam(1.0, eps=0.0)  # m / (1 - b1) and sqrt(v / (1 - b2)) are the gradient
+        p, g = {"w": rlx.array([0.0, 0.0])}, {"w": rlx.array([3.0, -0.1])}
+        np.testing.assert_allclose(opt.update(g, opt.init(p), p)[0]["w"].numpy(), [-1, 1], rtol=3e-7)
+
     def test_every_optimizer_lowers_the_loss(self):
         x = rlx.random.normal(rlx.random.key(1), (64, 4))
         y = rnp.sum(x * rlx.array([1.0, -2.0, 0.5, 3.0]), -1, True)
