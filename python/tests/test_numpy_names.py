@@ -407,6 +407,8 @@ np.bincount(L)
 np.bincount(L, weights=V[:6], minlength=6)
 np.histogram(V, bins=4)[0]
 np.histogram(V, bins=4)[1]
+np.histogram(I, bins=4)[0]
+np.histogram(np.linspace(0, 1, 9), bins=5)[0]
 np.histogram(V, bins=3, range=(-1, 1))[0]
 np.digitize(V, S)
 np.array([A[0], A[1]])
@@ -468,6 +470,16 @@ class Names(unittest.TestCase):
         want = ARRAYS["M"].copy()
         np.fill_diagonal(want, 7)
         np.testing.assert_array_equal(rnp.fill_diagonal(ARRAYS["M"], 7.0).numpy(), want)
+
+    def test_wide_numbers_stay(self):
+        large = np.array([2**40, 2**40, -2**50])
+        np.testing.assert_array_equal(rnp.unique(large).numpy(), np.unique(large))
+        np.testing.assert_array_equal(rnp.union1d(large, large + 1).numpy(), np.union1d(large, large + 1))
+        np.testing.assert_array_equal(rnp.unique_counts(large * 0.3)[0].numpy(), np.unique(large * 0.3))
+        np.testing.assert_array_equal(rnp.arange(2**40, 2**40 + 3).numpy(), np.arange(2**40, 2**40 + 3))
+        np.testing.assert_array_equal(rnp.arange(2**40, 2**40 + 3, dtype="i64").numpy(), np.arange(2**40, 2**40 + 3))
+        np.testing.assert_array_equal(rnp.linspace(0, 1, 7, dtype="f64").numpy(), np.linspace(0, 1, 7))
+        self.assertEqual([rnp.arange(3).dtype, rnp.linspace(0, 1, 3).dtype, rnp.eye(2).dtype], ["i32", "f32", "f32"])
 
     def test_slopes_at_borders(self):
         slope = lambda f, x: float(rlx.grad(f)(rlx.array(x)))

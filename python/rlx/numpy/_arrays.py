@@ -52,13 +52,17 @@ def known(x, where, what):
 
 
 def constant(values, dtype=None):
-    """An array of NumPy's as one of ours; whole numbers as i32, reals as f32."""
+    """An array of NumPy's as one of ours; whole numbers as i32 where they fit, reals as f32, unless dtype says otherwise."""
     import numpy
 
     values = numpy.asarray(values)
-    small = {"int64": "int32", "float64": "float32"}.get(values.dtype.name)
-    out = as_array(values.astype(small) if small else values)
-    return out if dtype is None else ops.cast(out, to=dtype_name(dtype)) if out.dtype != dtype_name(dtype) else out
+    if dtype is not None:
+        out = as_array(values)
+        return ops.cast(out, to=dtype_name(dtype)) if out.dtype != dtype_name(dtype) else out
+    if values.dtype == numpy.float64:
+        return as_array(values.astype(numpy.float32))
+    fits = values.dtype == numpy.int64 and (values.size == 0 or -2**31 <= values.min() and values.max() < 2**31)
+    return as_array(values.astype(numpy.int32) if fits else values)
 
 
 def zero_like(x):

@@ -66,12 +66,12 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength=0, length
 
 def histogram(x: ArrayLike, bins=10, range=None, weights: ArrayLike | None = None) -> tuple:
     import numpy as np
-    x = as_array(x).flatten()
+    x = as_real(x).flatten()
     if isinstance(bins, int):
         edges = np.histogram_bin_edges(known(x, "histogram", "its range") if range is None else np.zeros(0), bins, range)
     else:
         edges = known(bins, "histogram", "the edges")
-    edges = constant(edges.astype(np.float32))
+    edges = constant(edges, x.dtype)
     n = edges.shape[0] - 1
     at = searchsorted(edges, x, "right") - 1
     at = ops.where(x == edges[-1], number(n - 1, "i32"), at)
@@ -110,8 +110,11 @@ def argwhere(x: ArrayLike) -> Array:
 
 def unique(x: ArrayLike, return_index=False, return_inverse=False, return_counts=False):
     import numpy as np
+    x = as_array(x)
     found = np.unique(known(x, "unique", "its size"), return_index, return_inverse, return_counts)
-    return tuple(map(constant, found)) if isinstance(found, tuple) else constant(found)
+    if not isinstance(found, tuple):
+        return constant(found, x.dtype)
+    return (constant(found[0], x.dtype),) + tuple(map(constant, found[1:]))
 
 
 def compress(condition: ArrayLike, x: ArrayLike, axis=None) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from .._convert import as_array
 from ._arrays import constant, known
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ class UniqueInverseResult(NamedTuple):
 def _of_two(name):
     def function(a: ArrayLike, b: ArrayLike) -> Array:
         import numpy as np
-        a, b = known(a, name, "its size"), known(b, name, "its size")
-        return constant(getattr(np, name)(a, b).astype(a.dtype))
+        a, b = as_array(a), as_array(b)
+        return constant(getattr(np, name)(known(a, name, "its size"), known(b, name, "its size")), a.dtype)
 
     function.__name__ = name
     return function
@@ -44,7 +45,9 @@ union1d, intersect1d, setdiff1d, setxor1d = map(_of_two, ("union1d", "intersect1
 
 def _found(name, x):
     import numpy as np
-    return map(constant, getattr(np, name)(known(x, name, "its size")))
+    x = as_array(x)
+    values, *places = getattr(np, name)(known(x, name, "its size"))
+    return [constant(values, x.dtype)] + [constant(p) for p in places]
 
 
 def unique_all(x: ArrayLike) -> UniqueAllResult:
@@ -61,4 +64,5 @@ def unique_inverse(x: ArrayLike) -> UniqueInverseResult:
 
 def unique_values(x: ArrayLike) -> Array:
     import numpy as np
-    return constant(np.unique_values(known(x, "unique_values", "its size")))
+    x = as_array(x)
+    return constant(np.unique_values(known(x, "unique_values", "its size")), x.dtype)
