@@ -49,7 +49,7 @@ list_tests() {
   export LD_LIBRARY_PATH=$PWD/$folder/there/lib RLX_CACHE=$PWD/$folder/there/cache RLX_DATA=$PWD/$folder/there
   mkdir -p "$folder/logs"
   export bin=$PWD/$folder/there/bin logs=$PWD/$folder/logs
-  "$bin/test_backend_cuda" --gtest_list_tests --gtest_filter="${RLX_TESTS:-*runs_on_the_gpu*:*OnDevice*}" |
+  "$bin/test_backend_cuda" --gtest_list_tests --gtest_filter="${RLX_TESTS:-*on_the_gpu*:*OnDevice*}" |
     awk '/^[^ ]/ {suite = $1} /^ / {print suite $1}' > "$folder/tests.txt"
 }
 

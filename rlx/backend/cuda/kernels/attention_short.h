@@ -111,7 +111,8 @@ extern "C" __global__ void __launch_bounds__(32 * kWarps) attention_short(Params
       write_rows(p, most, sum, out, b, h, row, column);
       continue;
     }
-    // Results leave through the rows of these queries, which nobody else reads, sixteen bytes at a time.
+    // Results leave through the rows of these queries, which no other warp reads, sixteen bytes at a time.
+    __syncwarp();
     #pragma unroll
     for (int c = 0; c < 2; ++c) {
       sum[c] += __shfl_xor_sync(~0u, sum[c], 1);
