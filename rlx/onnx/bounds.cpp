@@ -19,6 +19,31 @@ void add_bound(Item& it, const Bound& b) {
   if (bound_at(it, b.axis) == nullptr) it.bounds.push_back(b);
 }
 
+void meet_elementwise(Call& c) {
+  for (int i = 0; i < c.count(); ++i) {
+    if (!c.has(i)) continue;
+    for (const Bound& b : std::vector<Bound>(c.item(i).bounds)) {
+      const int from_end = c.rank(i) - b.axis;
+      std::optional<Size> least = Size(c.shape(i).dims()[size_t(b.axis)]);
+      for (int k = 0; k < c.count() && least; ++k) {
+        if (!c.has(k) || c.rank(k) < from_end) continue;
+        const Dim d = c.shape(k).dims()[size_t(c.rank(k) - from_end)];
+        if (d != Dim(1)) least = smaller(*least, Size(d));
+      }
+      if (!least || !least->dim()) continue;
+      for (int k = 0; k < c.count(); ++k) {
+        if (!c.has(k) || c.rank(k) < from_end) continue;
+        const int axis = c.rank(k) - from_end;
+        const Dim d = c.shape(k).dims()[size_t(axis)];
+        if (d == Dim(1) || d == *least->dim()) continue;
+        Item cut(c.in(k).narrow(axis, 0, *least->dim()));
+        cut.bounds = c.item(k).bounds, cut.element = c.item(k).element, cut.sources = c.item(k).sources;
+        c.replace(k, std::move(cut));
+      }
+    }
+  }
+}
+
 std::vector<Bound> bounds_of(const std::vector<Size>& sizes) {
   std::vector<Bound> out;
   for (size_t i = 0; i < sizes.size(); ++i) {

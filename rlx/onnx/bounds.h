@@ -11,6 +11,10 @@ const Bound* bound_at(const Item&, int axis);
 /// Adds a bound unless the axis has one.
 void add_bound(Item&, const Bound&);
 
+/// Operands of an elementwise operator of which data decides an extent may be held in different numbers: all are cut to
+/// the least of them, which is enough for what is meant.
+void meet_elementwise(Call&);
+
 /// The bounds of extents that data decides.
 std::vector<Bound> bounds_of(const std::vector<Size>&);
 

@@ -32,6 +32,7 @@ class Call {
   bool has(int i) const { return i < count() && !inputs_[size_t(i)].is_nothing(); }
   const Item& item(int i) const;
   const Items& items() const { return inputs_; }
+  void replace(int i, Item item) { inputs_[size_t(i)] = std::move(item); }
   /// Operand i as a tensor of the graph being built.
   Tensor in(int i) const;
   /// As in(i), or an empty tensor when it is left out.

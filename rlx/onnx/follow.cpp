@@ -265,6 +265,23 @@ std::optional<Item> follow_cast(const Call& c) {
   return Item(std::move(out));
 }
 
+std::optional<Item> follow_scatter(const Call& c) {
+  if (!any_symbolic(c) || c.text("reduction", "none") != "none" || c.integer("axis", 0) != 0)
+    return std::nullopt;
+  const auto base = vector_of(c.item(0));
+  const auto indices = constant_ints(c, 1);
+  const auto updates = sizes_of(c.item(2));
+  if (!base || base->dims.size() != 1 || !indices || !updates || updates->values.size() != indices->size())
+    return std::nullopt;
+  Sizes out = *base;
+  for (size_t k = 0; k < indices->size(); ++k) {
+    const int64_t i = (*indices)[k] + ((*indices)[k] < 0 ? base->dims[0] : 0);
+    if (i < 0 || i >= base->dims[0]) return std::nullopt;
+    out.values[size_t(i)] = updates->values[k];
+  }
+  return Item(std::move(out));
+}
+
 std::optional<Item> follow_reduction(const Call& c, SizeFunction f) {
   if (!c.item(0).sizes) return std::nullopt;
   const auto from = vector_of(c.item(0));

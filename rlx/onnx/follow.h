@@ -38,6 +38,8 @@ std::optional<Item> follow_reshape(const Call&);
 std::optional<Item> follow_squeeze(const Call&);
 std::optional<Item> follow_unsqueeze(const Call&);
 std::optional<Item> follow_cast(const Call&);
+/// Entries of a list of sizes replaced by others, as ScatterElements and ScatterND write them.
+std::optional<Item> follow_scatter(const Call&);
 /// All entries of a list of sizes taken together.
 std::optional<Item> follow_reduction(const Call&, SizeFunction);
 template <SizeFunction kFunction>

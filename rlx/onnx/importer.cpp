@@ -284,6 +284,7 @@ Items Importer::import_entry(const Entry& entry, Call& call) {
   if (bounded && entry.bounds == BoundsRule::refuse)
     call.unsupported("an operand whose size depends on data");
   if (bounded && entry.bounds == BoundsRule::rows) check_rows(call);
+  if (bounded && entry.bounds == BoundsRule::elementwise) meet_elementwise(call);
   std::optional<Items> results;
   if (entry.folds && !folding_ && call.count() > 0 &&
       std::all_of(call.items().begin(), call.items().end(), is_plain_constant))
@@ -363,7 +364,10 @@ void Importer::finish(const Entry& entry, const Call& call, Items& results) {
     if (entry.bounds == BoundsRule::elementwise && !result.tensor.is_empty()) {
       for (const Item& it : call.items()) {
         for (const Bound& b : it.bounds) {
-          add_bound(result, {b.axis + result.shape().rank() - it.shape().rank(), b.count});
+          const int axis = b.axis + result.shape().rank() - it.shape().rank();
+          // One row that was repeated is there.
+          if (it.shape().dim(b.axis) != Dim(1) || result.shape().dim(axis) == Dim(1))
+            add_bound(result, {axis, b.count});
         }
       }
     }

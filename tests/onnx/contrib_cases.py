@@ -237,6 +237,13 @@ for i, more in enumerate(({}, {"pads": [1, 1, 1, 1], "strides": [2, 2]}, {"pads"
     case(f"qlinearaveragepool_{i}", "QLinearAveragePool", [integers(-128, 127, (1, 4, 6, 3), np.int8)] + scales,
          {"kernel_shape": [3, 2], **more}, constant=fixed)
 
+for a, b, more in (((3, 2, 4), (2, 4, 5), {"transBatchA": 1}), ((4, 2, 3), (2, 4, 5), {"transBatchA": 1, "transA": 1}),
+                   ((2, 3, 4), (5, 2, 4), {"transBatchB": 1, "transB": 1, "alpha": 0.5}),
+                   ((3, 2, 2, 4), (4, 2, 2, 5), {"transBatchA": 1, "transBatchB": 1})):
+    case("fused_matmul_" + "_".join(sorted(more)), "FusedMatMul", [f(*a), f(*b)], more)
+case("distances", "CDist", [f(4, 3), f(5, 3)], {"metric": "euclidean"})
+case("squared_distances", "CDist", [f(4, 3), f(2, 3)], {"metric": "sqeuclidean"})
+
 print("[")
 print(",\n".join(json.dumps(c, separators=(", ", ": ")) for c in cases))
 print("]")

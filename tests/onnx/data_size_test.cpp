@@ -127,6 +127,23 @@ TEST(OnnxDataSizes, JoinedSortedAndWritten) {
       (Texts{"f32[4]{1 -1 1 1}", "f32[2]{-1 -2}"}));
 }
 
+// What is held for one number of rows may be more than for another that is the same.
+TEST(OnnxDataSizes, OperandsHeldInDifferentNumbersMeet) {
+  const Message twice = node("Concat", {"x", "x"}, {"long"}, {attribute("axis", int64_t(0))});
+  const Message part = node("Slice", {"long", "v0", "counts", "v0"}, {"some"});
+  EXPECT_EQ(of_chosen_rows({twice, part, node("Sub", {"some", "k"}, {"y"})}),
+            (Texts{"f32[3,2]{0 0 -3 -1 -2 8}", "f32[0,2]{}"}));
+  EXPECT_EQ(of_chosen_rows({twice, part, node("Unsqueeze", {"rows", "v1"}, {"at"}),
+                            node("ScatterND", {"x", "at", "some"}, {"y"})}),
+            (Texts{"f32[4,2]{3 1 -1 5 -1 5 2 6}", "f32[2,2]{-1 1 -2 2}"}));
+  EXPECT_EQ(of_chosen_rows({node("Concat", {"k", "x"}, {"long"}, {attribute("axis", int64_t(0))}),
+                            node("Slice", {"long", "v0", "v2", "v0"}, {"a"}),
+                            node("Slice", {"k", "v0", "v2", "v0"}, {"b"}),
+                            node("Concat", {"b", "b"}, {"c"}, {attribute("axis", int64_t(0))}),
+                            node("Slice", {"c", "v0", "v2", "v0"}, {"d"}), node("Add", {"d", "b"}, {"y"})}),
+            (Texts{"f32[2,2]{6 2 4 12}", "f32[0,2]{}"}));
+}
+
 TEST(OnnxDataSizes, ALoopRunsThatOften) {
   const Message body =
       graph({node("Gather", {"k", "i"}, {"row"}), node("Add", {"h", "row"}, {"next"}),

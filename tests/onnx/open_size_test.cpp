@@ -131,6 +131,32 @@ TEST(OnnxOpenSizes, AScalarUnderSeveralAxesLosesOne) {
   EXPECT_EQ(cat(y), "i64[1]{3}");
 }
 
+TEST(OnnxOpenSizes, RangesWithSteps) {
+  const Message g = graph({node("Shape", {"x"}, {"s"}), node("Gather", {"s", "zero"}, {"n"}),
+                           node("Range", {"one", "n", "two"}, {"y"})},
+                          {value("x", {"n", "2"})}, {value("y", {"m"}, ElementType::i64)},
+                          {ints("zero", {}, {0}), ints("one", {}, {1}), ints("two", {}, {2})});
+  const Program p = imported(model(g));
+  const auto at = [&](int64_t n) {
+    return p.interpret({{"x", Literal::zeros(Shape(DType::f32, {n, 2}))}}).at("y").to_integers();
+  };
+  EXPECT_EQ(at(6), (Ints{1, 3, 5}));
+  EXPECT_EQ(at(5), (Ints{1, 3}));
+  EXPECT_EQ(at(1), (Ints{}));
+}
+
+// Sizes written into a list of sizes, as exporters do for an axis of a copy.
+TEST(OnnxOpenSizes, AListOfSizesMayBeWrittenTo) {
+  const Message g =
+      graph({node("Shape", {"x"}, {"s"}), node("Shape", {"i"}, {"k"}),
+             node("ScatterElements", {"s", "first", "k"}, {"to"}), node("Expand", {"one", "to"}, {"y"})},
+            {value("x", {"n", "2"}), value("i", {"m"})}, {value("y", {"m", "2"})},
+            {ints("first", {1}, {0}), floats("one", {}, {1})});
+  const auto y = imported(model(g)).interpret(
+      {{"x", Literal::zeros(Shape(DType::f32, {5, 2}))}, {"i", Literal::zeros(Shape(DType::f32, {3}))}});
+  EXPECT_EQ(cat(y.at("y").shape()), "f32[3,2]");
+}
+
 // With values given, the graph is one that has their sizes: a slice may be cut, and a symbol may be 1 by chance.
 TEST(OnnxOpenSizes, GivenValuesHaveSizesThatTheGraphForAllSizesHasNot) {
   const Message g = graph(

@@ -9,15 +9,34 @@
 namespace rlx::onnx {
 namespace {
 
-// The last two axes swapped, or of transBatch the axes in front of them: only the former is written by exporters.
+// [rows, batch .., k] as [batch .., rows, k].
+Tensor with_batch_first(const Call& c, const Tensor& x) {
+  if (x.rank() < 3) throw c.wrong("an operand of ", x.rank(), " axes has no batch axes to move");
+  std::vector<int> perm;
+  for (int i = 1; i < x.rank() - 1; ++i) perm.push_back(i);
+  perm.insert(perm.end(), {0, x.rank() - 1});
+  return x.transpose(perm);
+}
+
 Items fused_matmul(Call& c) {
   Tensor a = c.in(0), b = c.in(1);
-  if (c.flag("transBatchA") || c.flag("transBatchB")) c.unsupported("a product that moves the batch axis");
+  if (c.flag("transBatchA")) a = with_batch_first(c, a);
+  if (c.flag("transBatchB")) b = with_batch_first(c, b);
   if (c.flag("transA")) a = a.t();
   if (c.flag("transB")) b = b.t();
   const double alpha = c.real("alpha", 1);
   const Tensor y = product_of(a, b);
   return {alpha == 1 ? y : y * alpha};
+}
+
+// Distances between the rows of two matrices.
+Items row_distances(Call& c) {
+  const Tensor a = c.in(0), b = c.in(1);
+  const std::string metric = c.text("metric", "sqeuclidean");
+  if (metric != "euclidean" && metric != "sqeuclidean") c.unsupported(cat("metric '", metric, "'"));
+  const Tensor squares = (a * a).sum({1}, true) + (b * b).sum({1}).unsqueeze(0);
+  const Tensor y = (squares - product_of(a, b.t()) * 2.0).max(0.0);
+  return {metric == "euclidean" ? rlx::sqrt(y) : y};
 }
 
 Items gelu(Call& c) { return {rlx::gelu(c.in(0))}; }
@@ -112,6 +131,7 @@ std::span<const Entry> contrib_entries() {
       {"BiasAdd", 1, bias_add, kFree},
       {"BiasGelu", 1, bias_gelu, kFree},
       {"BiasSplitGelu", 1, bias_split_gelu},
+      {"CDist", 1, row_distances},
       {"EmbedLayerNormalization", 1, embed_norm},
       {"FastGelu", 1, fast_gelu, kFree},
       {"FusedConv", 1, fused_conv},
@@ -122,6 +142,7 @@ std::span<const Entry> contrib_entries() {
       {"QuickGelu", 1, quick_gelu, kFree},
       {"SkipLayerNormalization", 1, skip_norm<true>},
       {"SkipSimplifiedLayerNormalization", 1, skip_norm<false>},
+      {"TransposeMatMul", 1, fused_matmul},
   };
   return kEntries;
 }

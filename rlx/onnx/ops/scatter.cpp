@@ -1,7 +1,10 @@
 // Writing by index.
+#include <algorithm>
+
 #include "rlx/lang/control.h"
 #include "rlx/lang/operators.h"
 #include "rlx/onnx/bounds.h"
+#include "rlx/onnx/follow.h"
 #include "rlx/onnx/places.h"
 #include "rlx/onnx/table.h"
 
@@ -47,10 +50,20 @@ Tensor scattered_part(const Call& c, const Tensor& base, const Tensor& at, const
   return scattered(c, kind, longer, rlx::where(meant, at, c.dim_value(rows)), updates).narrow(0, 0, rows);
 }
 
+// Indices and updates of which data decides how many there are may be held in different numbers: the lesser is enough.
+void meet(const Call& c, Tensor& indices, Tensor& updates, int axes) {
+  for (int i = 0; i < axes; ++i) {
+    if (bound_at(c.item(1), i) == nullptr && bound_at(c.item(2), i) == nullptr) continue;
+    const auto both = smaller(Size(indices.dim(i)), Size(updates.dim(i)));
+    if (!both || !both->dim() || indices.dim(i) == updates.dim(i)) continue;
+    indices = indices.narrow(i, 0, *both->dim()), updates = updates.narrow(i, 0, *both->dim());
+  }
+}
+
 // Which of the updates are meant, by the axes that indices and updates share; empty when all are.
-Tensor meant_updates(const Call& c, int axes) {
+Tensor meant_updates(const Call& c, const Tensor& indices, int axes) {
   Tensor meant;
-  const Dims dims = c.shape(1).dims();
+  const Dims dims = indices.shape().dims();
   for (int i = 0; i < axes; ++i) {
     const Bound* b = bound_at(c.item(1), i);
     if (b == nullptr) b = bound_at(c.item(2), i);
@@ -71,21 +84,24 @@ Items with_base_bounds(const Call& c, const Tensor& y) {
 }
 
 Items scatter_elements(Call& c) {
-  const Tensor x = c.in(0), updates = c.in(2);
+  const Tensor x = c.in(0);
   const int axis = c.axis(c.integer("axis", 0), x.rank());
-  const Tensor indices = wrapped(c, c.in(1), x.dim(axis));
+  Tensor indices = wrapped(c, c.in(1), x.dim(axis)), updates = c.in(2);
+  meet(c, indices, updates, x.rank());
   const Shape places(DType::i64, indices.shape().dims());
   Tensor flat = c.full(places.dims(), DType::i64, 0);
   for (int i = 0; i < x.rank(); ++i)
     flat = flat * c.dim_value(x.dim(i)) + (i == axis ? indices : c.iota(places, i));
   const Dim count = indices.shape().num_elements();
   const Tensor y = scattered_part(c, x.reshape({x.shape().num_elements()}), flat.reshape({count}),
-                                  updates.reshape({count}), meant_updates(c, indices.rank()));
+                                  updates.reshape({count}), meant_updates(c, indices, indices.rank()));
   return with_base_bounds(c, y.reshape(x.shape().dims()));
 }
 
 Items scatter_nd(Call& c) {
-  const Tensor x = c.in(0), indices = c.in(1), updates = c.in(2);
+  const Tensor x = c.in(0);
+  Tensor indices = c.in(1), updates = c.in(2);
+  meet(c, indices, updates, std::min(indices.rank() - 1, updates.rank()));
   const int depth = int(indices.dim(-1).value());
   if (depth > x.rank()) throw c.wrong("indices of ", depth, " entries for ", x.shape());
   const Dims& dims = x.shape().dims();
@@ -96,7 +112,7 @@ Items scatter_nd(Call& c) {
   rows.insert(rows.begin(), product(extents));
   writes.insert(writes.begin(), count);
   const Tensor y = scattered_part(c, x.reshape(rows), flat.reshape({count}), updates.reshape(writes),
-                                  meant_updates(c, indices.rank() - 1));
+                                  meant_updates(c, indices, indices.rank() - 1));
   return with_base_bounds(c, y.reshape(dims));
 }
 
@@ -126,8 +142,8 @@ Items tensor_scatter(Call& c) {
 std::span<const Entry> scatter_entries() {
   static const std::vector<Entry> kEntries{
       {"Scatter", 9, scatter_elements, BoundsRule::by_hand},
-      {"ScatterElements", 11, scatter_elements, BoundsRule::by_hand},
-      {"ScatterND", 11, scatter_nd, BoundsRule::by_hand},
+      {"ScatterElements", 11, scatter_elements, BoundsRule::by_hand, follow_scatter},
+      {"ScatterND", 11, scatter_nd, BoundsRule::by_hand, follow_scatter},
       {"TensorScatter", 24, tensor_scatter},
   };
   return kEntries;

@@ -158,7 +158,10 @@ Items expand(Call& c) {
   Item out(x.expand(to));
   const int rank = int(to.size());
   for (const Bound& b : given) add_bound(out, {b.axis + rank - shape_rank, b.count});
-  for (const Bound& b : c.item(0).bounds) add_bound(out, {b.axis + rank - x.rank(), b.count});
+  for (const Bound& b : c.item(0).bounds) {
+    const int axis = b.axis + rank - x.rank();
+    if (x.dim(b.axis) == to[size_t(axis)]) add_bound(out, {axis, b.count});  // else one row that is repeated
+  }
   return {std::move(out)};
 }
 
@@ -259,10 +262,14 @@ Items range(Call& c) {
   // 0, 1, ... n - 1 with a symbolic n.
   if (!is_float(type) && c.has(1)) {
     const auto start = sizes_of(c.item(0)), limit = sizes_of(c.item(1)), delta = sizes_of(c.item(2));
-    if (start && limit && delta && delta->values[0].number() == 1) {
-      const auto n = minus(limit->values[0], start->values[0]);
+    const auto step = delta ? delta->values[0].number() : std::nullopt;
+    if (start && limit && step && *step > 0) {
+      auto n = minus(limit->values[0], start->values[0]);
+      if (n && *step > 1) n = plus(*n, Size(*step - 1));
+      if (n && *step > 1) n = quotient(*n, Size(*step));
       if (n && (n->is_counted() || (n->dim() && !n->dim()->is_inferred()))) {
-        const Tensor counted = c.iota(Shape(type, {n->is_counted() ? n->most() : *n->dim()}), 0);
+        Tensor counted = c.iota(Shape(type, {n->is_counted() ? n->most() : *n->dim()}), 0);
+        if (*step > 1) counted = counted * double(*step);
         Item out(start->values[0].number() == 0 ? counted : counted + c.tensor_of(c.item(0)).reshape({}));
         out.bounds = bounds_of({*n});
         return {std::move(out)};

@@ -86,6 +86,7 @@ Item counted_part(const Call& c, const Item& in, int axis, const Size& start, co
   if (step > 0 && start.number() && *start.number() > 0) room = larger(*minus(*room, start), Size(0));
   if (step > 0 && start.number() && *start.number() < 0) room = smaller(*room, Size(-*start.number()));
   if (step > 0 && end.number() && *end.number() >= 0 && room) room = smaller(*room, end);
+  if (step > 0 && end.is_counted() && !end.may_be_negative() && room) room = smaller(*room, Size(end.most()));
   const Dim places = room && room->dim() ? ceildiv(*room->dim(), stride) : n;
   const Tensor steps = c.iota(Shape(DType::i64, {places}), 0);
   const Tensor at = step == 1 ? steps + first : steps * double(step) + first;
