@@ -233,7 +233,8 @@ class StepBuilder {
     }
     const Tensor good = new_state("train/good", Shape::scalar(DType::f32), 0) + 1.0;
     const Tensor full = good >= double(scaling_->interval);
-    const Tensor grown = full.where(scale_ * scaling_->growth, scale_);
+    const Tensor larger = scale_ * scaling_->growth;  // no infinite one: it could not be lowered again
+    const Tensor grown = logical_and(full, is_finite(larger)).where(larger, scale_);
     next_state("train/scale", finite_.where(grown, scale_ * scaling_->backoff));
     next_state("train/good", logical_and(finite_, logical_not(full)).where(good, 0.0));
     outputs_.emplace_back("train/finite", finite_);

@@ -281,6 +281,24 @@ TEST(Trainer, lowers_the_loss_scale_when_gradients_overflow) {
   EXPECT_EQ(t.step(batch(4, 2)).scale, 2 * low);
 }
 
+// Gradients that fit in f32 with every scale that does.
+TEST(Trainer, raises_the_loss_scale_to_no_infinity) {
+  const ir::Graph g = test::graph(R"(graph @g(x: f32[2], param w: f32[2]) {
+    p = mul(x, w)
+    return reduce(p)
+  })");
+  Trainer t(g, {{"w", Literal::of<float>({2}, {1, 2})}},
+            {.optimizer = adam(),
+             .rate = constant(0.01),
+             .loss_scale = LossScale{.initial = 0x1p126, .interval = 1}});
+  const NamedLiterals x{{"x", Literal::of<float>({2}, {1e-3F, 2e-3F})}};
+  for (int i = 0; i < 6; ++i) {
+    const StepResult r = t.step(x);
+    EXPECT_FALSE(r.skipped) << i;
+    EXPECT_LE(r.scale, 0x1p127) << i;
+  }
+}
+
 TEST(Trainer, in_mixed_precision_stays_near_f32) {
   for (const DType narrow : {DType::bf16, DType::f16}) {
     SCOPED_TRACE(cat(narrow));
