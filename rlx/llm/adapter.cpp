@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <filesystem>
-#include <regex>
 #include <set>
 
 #include "rlx/base/error.h"
@@ -11,6 +10,7 @@
 #include "rlx/io/model_file.h"
 #include "rlx/lang/operators.h"
 #include "rlx/llm/adapter_experts.h"
+#include "rlx/llm/adapter_settings.h"
 
 namespace rlx::llm {
 
@@ -21,126 +21,52 @@ Literal as_f32(const io::TensorView& t) {
   return value.dtype() == DType::f32 ? value : value.cast(DType::f32);
 }
 
-// Settings of PEFT that change nothing when they have these values, or that only say how the adapter was trained.
-constexpr std::string_view kTrainingOnly[] = {"auto_mapping",
-                                              "base_model_name_or_path",
-                                              "inference_mode",
-                                              "lora_dropout",
-                                              "peft_type",
-                                              "peft_version",
-                                              "revision",
-                                              "task_type",
-                                              "target_modules",
-                                              "target_parameters",
-                                              "exclude_modules",
-                                              "layers_pattern",
-                                              "layers_to_transform",
-                                              "megatron_core",
-                                              "megatron_config",
-                                              "loftq_config",
-                                              "eva_config",
-                                              "corda_config",
-                                              "lora_ga_config",
-                                              "qalora_group_size",
-                                              "ensure_weight_tying",
-                                              "runtime_config",
-                                              "r",
-                                              "lora_alpha",
-                                              "use_rslora",
-                                              "alpha_pattern",
-                                              "rank_pattern",
-                                              "fan_in_fan_out"};
-// These must be off.
-constexpr std::string_view kMustBeOff[] = {"lora_bias",
-                                           "use_dora",
-                                           "use_qalora",
-                                           "use_bdlora",
-                                           "modules_to_save",
-                                           "layer_replication",
-                                           "trainable_token_indices",
-                                           "arrow_config",
-                                           "alora_invocation_tokens",
-                                           "kasa_config",
-                                           "monteclora_config",
-                                           "velora_config"};
-
-template <size_t N>
-bool listed(const std::string_view (&names)[N], std::string_view name) {
-  return std::find(std::begin(names), std::end(names), name) != std::end(names);
-}
-
-// Ways to start that change the weights beside the adapter too (pissa, olora, corda, loftq, lora_ga): PEFT does it again when it
-// loads the adapter, and without that the adapter is for other weights.
-constexpr std::string_view kStartsAlone[] = {"gaussian", "orthogonal", "eva"};
-
-bool starts_alone(JsonView v) {
-  return v.is_null() || v.kind() == JsonKind::boolean ||
-         (v.kind() == JsonKind::string && listed(kStartsAlone, v.string()));
-}
-
-bool is_off(JsonView v) {
-  return v.is_null() || (v.kind() == JsonKind::boolean && !v.boolean()) ||
-         ((v.is_array() || v.is_object()) && v.size() == 0);
-}
-
-void check_peft(const Json& config) {
-  if (const auto type = config.find("peft_type"); !type || type->string() != "LORA")
-    throw config.error("is no LoRA adapter; peft_type LORA expected");
-  for (const auto [key, v] : config.members()) {
-    if (listed(kTrainingOnly, key)) continue;
-    if (key == "bias" && v.string() == "none") continue;
-    if (listed(kMustBeOff, key) && is_off(v)) continue;
-    if (key == "init_lora_weights") {
-      if (starts_alone(v)) continue;
-      throw v.error("is ", v.text(),
-                    ", which changes weights of the model too; an adapter that PEFT saved with ",
-                    "path_initial_model_for_weight_conversion stands alone");
-    }
-    throw v.error("is ", v.text(), ", which is not supported");
-  }
-}
-
-// alpha of a module: that of the first pattern that is its name or ends it, else that of the adapter.
-double pattern_value(const Json& config, const char* patterns, std::string_view module, double otherwise) {
-  if (const auto table = config.find(patterns))
-    for (const auto [pattern, v] : table->members())
-      if (std::regex_match(std::string(module), std::regex("(.*\\.)?(" + std::string(pattern) + ")")))
-        return v.real();
-  return otherwise;
-}
-
-}  // namespace
-
-namespace {
-
 // The two halves of each part, by the name of what it changes, and the weight itself where it is stored with them.
 struct Halves {
   const io::TensorView *a = nullptr, *b = nullptr, *original = nullptr;
+  bool table = false;
 };
 
-// How names of tensors end.
-struct Ends {
-  std::string_view a, b, original = {};
+// How names of tensors end, and which half they are.
+struct End {
+  std::string_view end;
+  const io::TensorView* Halves::* half;
+  bool table = false;
 };
-constexpr Ends kPeftEnds{".lora_A.weight", ".lora_B.weight", ".base_layer.weight"},
-    kGgufEnds{".lora_a", ".lora_b"};
+constexpr End kPeftEnds[] = {{".lora_A.weight", &Halves::a},
+                             {".lora_B.weight", &Halves::b},
+                             {".lora_embedding_A", &Halves::a, true},
+                             {".lora_embedding_B", &Halves::b, true},
+                             {".base_layer.weight", &Halves::original}},
+              kGgufEnds[] = {{".lora_a", &Halves::a}, {".lora_b", &Halves::b}};
 
+using Saved = std::map<std::string, const io::TensorView*>;
+
+// `saved` takes the weights of modules that end in one of `whole`, which are stored in place of pairs.
 std::map<std::string, Halves> halves_of(const io::ModelFile& file, std::string_view path,
-                                        std::string_view front, const Ends& ends) {
+                                        std::string_view front, std::span<const End> ends,
+                                        const std::vector<std::string>& whole, Saved& saved) {
+  const auto is_whole = [&](std::string_view name) {
+    return std::any_of(whole.begin(), whole.end(), [&](const std::string& module) {
+      const std::string end = module + ".weight";
+      return name == end || name.ends_with("." + end);
+    });
+  };
   std::map<std::string, Halves> found;
   for (const io::TensorView& t : file.tensors) {
-    const std::pair<std::string_view, const io::TensorView * Halves::*> kinds[] = {
-        {ends.a, &Halves::a}, {ends.b, &Halves::b}, {ends.original, &Halves::original}};
-    const auto kind = std::find_if(std::begin(kinds), std::end(kinds), [&](const auto& k) {
-      return !k.first.empty() && t.name.ends_with(k.first);
-    });
-    if (t.name.find(".lora_embedding_") != t.name.npos)
-      throw invalid("adapter '", path, "': tensor '", t.name,
-                    "' changes an embedding; only products are supported");
-    if (kind == std::end(kinds) || !t.name.starts_with(front))
+    const bool named = t.name.starts_with(front);
+    const std::string_view rest = named ? std::string_view(t.name).substr(front.size()) : t.name;
+    const auto kind =
+        std::find_if(ends.begin(), ends.end(), [&](const End& e) { return rest.ends_with(e.end); });
+    if (kind == ends.end() && named && is_whole(rest)) {
+      saved.emplace(rest, &t);
+      continue;
+    }
+    if (kind == ends.end() || !named)
       throw invalid("adapter '", path, "': tensor '", t.name, "' is no part of a LoRA adapter");
-    const std::string name = t.name.substr(front.size(), t.name.size() - front.size() - kind->first.size());
-    found[name].*kind->second = &t;
+    Halves& h = found[std::string(rest.substr(0, rest.size() - kind->end.size()))];
+    h.*kind->half = &t;
+    h.table |= kind->table;
   }
   for (const auto& [name, h] : found)
     if (!h.a || !h.b) throw invalid("adapter '", path, "': '", name, "' has one half of a pair only");
@@ -173,7 +99,8 @@ Adapter Adapter::open(const std::string& path) {
   } else {
     adapter.read_gguf(file);
   }
-  if (adapter.parts_.empty()) throw invalid("adapter '", path, "': no tensors in it");
+  if (adapter.parts_.empty() && adapter.saved_.empty())
+    throw invalid("adapter '", path, "': no tensors in it");
   return adapter;
 }
 
@@ -183,7 +110,8 @@ void Adapter::read_gguf(const io::ModelFile& file) {
   if (!type || type->string() != "adapter" || !kind || kind->string() != "lora")
     throw invalid("adapter '", path_, "': general.type adapter and adapter.type lora expected");
   const double alpha = file.gguf->at("adapter.lora.alpha").real();
-  for (const auto& [name, h] : halves_of(file, path_, "", kGgufEnds)) {
+  Saved none;
+  for (const auto& [name, h] : halves_of(file, path_, "", kGgufEnds, {}, none)) {
     check_halves(h, name, path_);
     parts_[name] = {as_f32(*h.a), as_f32(*h.b), alpha / double(h.b->dims.back())};
   }
@@ -194,10 +122,15 @@ void Adapter::read_peft(const io::ModelFile& file, const Json& config) {
   const double alpha = config.at("lora_alpha").real();
   bool root = false;  // scale by the square root of the rank
   if (const auto rs = config.find("use_rslora")) root = rs->boolean();
-  std::vector<std::string> parameters;
-  if (const auto list = config.find("target_parameters"); list && list->is_array())
-    for (const JsonView item : list->items()) parameters.emplace_back(item.string());
-  for (const auto& [module, h] : halves_of(file, path_, "base_model.model.", kPeftEnds)) {
+  const std::vector<std::string> parameters = words_of(config, "target_parameters");
+  std::vector<std::string> whole = words_of(config, "modules_to_save");
+  // The head that shares a table which is stored follows it, and is stored, too.
+  if (const auto tied = config.find("ensure_weight_tying"); tied && tied->boolean() && !whole.empty())
+    whole.emplace_back("lm_head");
+  Saved saved;
+  const auto halves = halves_of(file, path_, "base_model.model.", kPeftEnds, whole, saved);
+  for (const auto& [name, tensor] : saved) saved_.emplace(name, as_f32(*tensor));
+  for (const auto& [module, h] : halves) {
     check_halves(h, module, path_);
     if (h.original) originals_.emplace(module + ".weight", *h.original);
     const std::string target =
@@ -208,7 +141,7 @@ void Adapter::read_peft(const io::ModelFile& file, const Json& config) {
       const auto rank = int64_t(pattern_value(config, "rank_pattern", target, config.at("r").real()));
       parts_.merge(parts_of_joined(target, as_f32(*h.a), as_f32(*h.b), rank, scale(rank), path_));
     } else {
-      parts_[module + ".weight"] = {as_f32(*h.a), as_f32(*h.b), scale(h.b->dims.back())};
+      parts_[module + ".weight"] = {as_f32(*h.a), as_f32(*h.b), scale(h.b->dims.back()), h.table};
     }
   }
   join_experts(parts_, path_);
@@ -225,11 +158,21 @@ Tensor in_pairs(const Tensor& b, int64_t lanes) {
 }  // namespace
 
 Adapter::Parts::const_iterator Adapter::find(const models::LinearSite& site) const {
-  auto found = parts_.find(for_gguf_ ? site.gguf : site.hf);
+  const auto of_kind = [&](Parts::const_iterator it) {
+    return it != parts_.end() && it->second.table != site.lookup ? parts_.end() : it;
+  };
+  auto found = of_kind(parts_.find(for_gguf_ ? site.gguf : site.hf));
   if (for_gguf_) return found;
   for (auto it = site.other_hf.begin(); found == parts_.end() && it != site.other_hf.end(); ++it)
-    found = parts_.find(*it);
+    found = of_kind(parts_.find(*it));
   return found;
+}
+
+// The table that serves as a head, too, is stored for its rows alone; a head is stored under its own name.
+std::map<std::string, Literal>::const_iterator Adapter::find_saved(const models::LinearSite& site) const {
+  if (site.experts > 0) return saved_.end();
+  if (site.other_hf.empty()) return saved_.find(site.hf);
+  return saved_.find(site.other_hf.front());
 }
 
 void Adapter::check_original(const std::string& name, const models::LinearSite& site,
@@ -244,11 +187,16 @@ void Adapter::check_original(const std::string& name, const models::LinearSite& 
 }
 
 models::LinearHook Adapter::hook() const {
-  return [this](const models::LinearSite& site, const Tensor& x, const Tensor& y) {
+  return [this](const models::LinearSite& site, const Tensor& x, const Tensor& product) {
+    ir::Graph& g = x.graph();
+    Tensor y = product;
+    if (const auto own = find_saved(site); own != saved_.end()) {
+      const Tensor w = ir::Expr{&g, g.param("adapter." + own->first, own->second.shape())};
+      y = site.lookup ? w.gather(x) : x.matmul(w.t());
+    }
     const auto found = find(site);
     if (found == parts_.end()) return y;
     const Part& p = found->second;
-    ir::Graph& g = x.graph();
     Tensor a = ir::Expr{&g, g.param("adapter." + found->first + ".a", p.a.shape())};
     Tensor b = ir::Expr{&g, g.param("adapter." + found->first + ".b", p.b.shape())};
     if (p.of_experts()) {
@@ -258,6 +206,7 @@ models::LinearHook Adapter::hook() const {
       }
       return y + grouped_matmul(grouped_matmul(x, a.t(), site.expert), b.t(), site.expert) * p.scale;
     }
+    if (p.table) return y + a.t().gather(x).matmul(b.t()) * p.scale;
     if (!for_gguf_ && site.paired_lanes > 0) b = in_pairs(b, site.paired_lanes);
     return y + x.matmul(a.t()).matmul(b.t()) * p.scale;
   };
@@ -269,6 +218,7 @@ ir::NamedLiterals Adapter::weights() const {
     out.insert_or_assign("adapter." + name + ".a", part.a);
     out.insert_or_assign("adapter." + name + ".b", part.b);
   }
+  for (const auto& [name, value] : saved_) out.insert_or_assign("adapter." + name, value);
   return out;
 }
 
@@ -284,13 +234,24 @@ void Adapter::check_fits(const models::Model& model) const {
     throw invalid("adapter '", path_, "' is in GGUF form, and the model '", model.file().path,
                   "' is a folder; take the adapter in PEFT form");
   std::set<std::string> used;
+  const auto refuse_changed = [&](const std::string& name) {
+    throw invalid("adapter '", path_, "': '", name, "' is stored otherwise in '", model.file().path,
+                  "'; use the adapter with the folder of the model");
+  };
   model.graph({.linear = [&](const models::LinearSite& site, const Tensor&, const Tensor& y) {
+    if (const auto own = find_saved(site); own != saved_.end()) {
+      const auto& [name, value] = *own;
+      const Dims wanted = site.lookup ? Dims{site.in, site.out} : Dims{site.out, site.in};
+      if (site.changed || site.paired_lanes > 0) refuse_changed(name);
+      if (value.shape().dims() != wanted)
+        throw invalid("adapter '", path_, "': its '", name, "' is ", value.shape().dims(),
+                      "; the model's is ", wanted);
+      used.insert(name);
+    }
     const auto found = find(site);
     if (found == parts_.end()) return y;
     const auto& [name, p] = *found;
-    if (!for_gguf_ && site.changed)
-      throw invalid("adapter '", path_, "': '", name, "' is stored otherwise in '", model.file().path,
-                    "'; use the adapter with the folder of the model");
+    if (!for_gguf_ && site.changed) refuse_changed(name);
     if (p.of_experts() != (site.experts > 0) || p.experts() > site.experts)
       throw invalid("adapter '", path_, "': '", name, "' is for ", p.experts(),
                     " experts (0: one weight for all tokens); the model's is for ", site.experts);
@@ -301,8 +262,11 @@ void Adapter::check_fits(const models::Model& model) const {
     used.insert(name);
     return y;
   }});
-  for (const auto& [name, part] : parts_)
+  const auto require = [&](const std::string& name) {
     if (!used.contains(name)) throw invalid("adapter '", path_, "': the model has no weight '", name, "'");
+  };
+  for (const auto& [name, part] : parts_) require(name);
+  for (const auto& [name, value] : saved_) require(name);
 }
 
 }  // namespace rlx::llm

@@ -38,6 +38,7 @@ class Adapter {
   struct Part {
     Literal a, b;  // f32 [rank, in], [out, rank]; of experts [experts, rank, in], [experts, out, rank]
     double scale = 1;
+    bool table = false;  // rows of an embedding: in is the number of them
 
     bool of_experts() const { return a.shape().rank() == 3; }
     int64_t experts() const { return of_experts() ? a.shape().dim(0).value() : 0; }
@@ -66,8 +67,11 @@ class Adapter {
   void read_gguf(const io::ModelFile&);
   void read_peft(const io::ModelFile&, const Json& config);
   Parts::const_iterator find(const models::LinearSite& site) const;
+  std::map<std::string, Literal>::const_iterator find_saved(const models::LinearSite& site) const;
   void check_original(const std::string& name, const models::LinearSite&, const io::ModelFile& model) const;
   Parts parts_;  // by name of the weight
+  /// Weights that take the place of the model's, as PEFT's modules_to_save has them.
+  std::map<std::string, Literal> saved_;
   /// Weights of the model that PEFT stores beside the pairs of a head: they must be those of the model.
   std::map<std::string, io::TensorView> originals_;
 };

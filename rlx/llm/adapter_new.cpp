@@ -74,7 +74,7 @@ Adapter Adapter::create(const models::Model& model, const NewAdapter& options) {
   std::set<std::string> met, there;
   model.graph({.linear = [&](const models::LinearSite& site, const Tensor&, const Tensor& y) {
     const std::string module = module_of(site.hf);
-    if (site.hf.empty() || site.changed || out.parts_.contains(site.hf)) return y;
+    if (site.hf.empty() || site.changed || site.lookup || out.parts_.contains(site.hf)) return y;
     there.insert(last_word(module));
     bool wanted = options.targets.empty() && is_of_layer(module) && site.experts == 0 &&
                   site.gguf.find("ffn_gate_inp") == site.gguf.npos;
@@ -98,6 +98,10 @@ Adapter Adapter::create(const models::Model& model, const NewAdapter& options) {
 
 void Adapter::write(const std::string& folder, const std::string& base) const {
   if (for_gguf_) throw invalid("adapter '", path_, "' has the names of GGUF; PEFT needs those of a folder");
+  if (!saved_.empty() ||
+      std::any_of(parts_.begin(), parts_.end(), [](const auto& p) { return p.second.table; }))
+    throw invalid("adapter '", path_,
+                  "' changes an embedding or whole weights; only pairs of products are written");
   make_folders(folder);
   const Parts parts = by_expert(parts_);
   const Part& first = parts.begin()->second;

@@ -52,7 +52,7 @@
 
 namespace rlx::models {
 
-/// A product with a weight: where adapters hang in.
+/// A product with a weight, or rows of an embedding: where adapters hang in.
 struct LinearSite {
   std::string hf, gguf;  // the weight in a folder and in a GGUF file; empty where there is no such name
   int64_t in = 0, out = 0;
@@ -65,6 +65,8 @@ struct LinearSite {
   int64_t paired_lanes = 0;
   /// Of a GGUF file: the weight differs from the folder's in a way that is not told here.
   bool changed = false;
+  /// Not a product: x are indices, i32, and y their rows of the table [in, out] of tokens.
+  bool lookup = false;
 };
 /// Gets the input and the product and returns what takes its place.
 using LinearHook = std::function<Tensor(const LinearSite&, const Tensor& x, const Tensor& y)>;

@@ -360,6 +360,14 @@ Tensor Net::layer_norm(std::string_view key, const Tensor& x) {
 
 // ---- tokens ----
 
+Tensor Net::embed(std::string_view key) {
+  const Tensor y = lookup(key, ids, c.vocab, c.hidden);
+  if (!options.linear) return y;
+  LinearSite site = site_of(key, find(key), c.vocab, c.hidden);
+  site.lookup = true;
+  return options.linear(site, ids, y);
+}
+
 Tensor Net::positions() {
   if (!positions_.is_empty()) return positions_;
   positions_ = cached() ? token_positions_.max(0) : t.arange(seq).reshape({1, seq});

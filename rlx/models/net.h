@@ -70,8 +70,8 @@ class Net {
 
   // ---- tokens ----
 
-  /// f32 [batch, seq, hidden]
-  Tensor embed(std::string_view key = "embed") { return lookup(key, ids, c.vocab, c.hidden); }
+  /// f32 [batch, seq, hidden], as adapters change it.
+  Tensor embed(std::string_view key = "embed");
   /// i32 [batch, seq], padding at 0; [1, seq] where all rows are alike.
   Tensor positions();
   /// f32 [batch, seq, 1], 0 for padding; empty where there is none.

@@ -1,4 +1,5 @@
-// Adapters of products that stand apart from those of layers: the head, tied or not, and the gate of a shared expert.
+// Adapters of what stands apart from the products of layers: the head, tied or not, rows of the embedding, the gate of a shared expert, and
+// weights that are stored whole.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -22,10 +23,11 @@ constexpr int64_t kRank = 2;
 constexpr double kScale = 4;  // alpha 8 by rank 2
 
 // A PEFT folder with these tensors, "base_model.model." before their names.
-Adapter adapter_with(const Scratch& scratch, const Tensors& tensors) {
+Adapter adapter_with(const Scratch& scratch, const Tensors& tensors, const std::string& settings = "") {
   const std::string folder = scratch.path("adapter");
   std::filesystem::create_directories(folder);
-  std::ofstream(folder + "/adapter_config.json") << R"({"peft_type": "LORA", "r": 2, "lora_alpha": 8})";
+  std::ofstream(folder + "/adapter_config.json")
+      << R"({"peft_type": "LORA", "r": 2, "lora_alpha": 8)" << settings << "}";
   std::vector<io::TensorView> views;
   for (const auto& [name, value] : tensors) views.push_back(io::to_view("base_model.model." + name, value));
   io::write_safetensors(folder + "/adapter_model.safetensors", views);
@@ -104,12 +106,69 @@ TEST(AdapterForms, OfAnotherHeadAreRefused) {
       << refusal;
 }
 
-TEST(AdapterForms, OfAnEmbeddingAreRefused) {
-  const Scratch scratch;
-  const std::string refusal = test::message_of([&] {
-    adapter_with(scratch, {{"model.embed_tokens.lora_embedding_A", ir::sample_literal("f32[2,16]", 8)}});
-  });
-  EXPECT_NE(refusal.find("changes an embedding; only products are supported"), refusal.npos) << refusal;
+const std::string kTable = "model.embed_tokens.weight", kHead = "lm_head.weight";
+
+// A tied head stays as it is where rows change: it is of the table alone.
+TEST(AdapterForms, OfRowsOfAnEmbedding) {
+  const Scratch first, second, third;
+  test::TinyLlama tiny;
+  const Literal table = tiny.tensors.at(kTable);
+  const Literal a = ir::sample_literal("f32[2,16]", 8), b = ir::sample_literal("f32[8,2]", 9);
+  const std::string path = tiny.write(first);
+  std::vector<double> rows;
+  for (int64_t v = 0; v < 16; ++v)
+    for (int64_t i = 0; i < 8; ++i)
+      rows.push_back(table.real_at(v * 8 + i) +
+                     kScale * (b.real_at(i * 2) * a.real_at(v) + b.real_at(i * 2 + 1) * a.real_at(16 + v)));
+  tiny.config["tie_word_embeddings"] = "false";
+  tiny.tensors.emplace(kHead, table);
+  tiny.tensors.insert_or_assign(kTable, Literal::reals(table.shape(), rows));
+  const Literal want = logits_of(tiny.write(second));
+  const Adapter adapter = adapter_with(third, {{"model.embed_tokens.lora_embedding_A", a},
+                                               {"model.embed_tokens.lora_embedding_B", b},
+                                               {"model.embed_tokens.base_layer.weight", table}});
+  test::expect_close(logits_of(path, &adapter), want, 1e-5);
+  EXPECT_NE(test::message_of([&] { adapter.write(third.path("again"), "x"); }).find("only pairs of products"),
+            std::string::npos);
+}
+
+// modules_to_save of PEFT, of a model that ties its head and of one that does not.
+TEST(AdapterForms, WithWholeWeights) {
+  const Literal rows = ir::sample_literal("f32[16,8]", 11), head = ir::sample_literal("f32[16,8]", 12),
+                up = ir::sample_literal("f32[12,8]", 13);
+  const std::string up_name = "model.layers.0.mlp.up_proj.weight";
+  for (const bool tied : {true, false}) {
+    for (const Tensors& saved : {Tensors{{kTable, rows}}, Tensors{{kHead, head}},
+                                 Tensors{{kTable, rows}, {kHead, head}}, Tensors{{up_name, up}}}) {
+      const Scratch first, second, third;
+      test::TinyLlama tiny;
+      if (!tied) {
+        tiny.config["tie_word_embeddings"] = "false";
+        tiny.tensors.emplace(kHead, ir::sample_literal("f32[16,8]", 10));
+      }
+      const std::string path = tiny.write(first);
+      tiny.config["tie_word_embeddings"] = "false";
+      tiny.tensors.emplace(kHead, tiny.tensors.at(kTable));
+      for (const auto& [name, value] : saved) tiny.tensors.insert_or_assign(name, value);
+      const Adapter adapter =
+          adapter_with(third, saved, R"(, "modules_to_save": ["embed_tokens", "lm_head", "up_proj"])");
+      test::expect_close(logits_of(path, &adapter), logits_of(tiny.write(second)), 1e-5);
+    }
+  }
+}
+
+TEST(AdapterForms, WholeWeightsThatDoNotFitAreRefused) {
+  const Scratch first, second, third;
+  const models::Model model = models::open_model(test::TinyLlama().write(first));
+  const auto refusal = [&](const Scratch& scratch, const std::string& name, const char* shape) {
+    const Adapter adapter = adapter_with(scratch, {{name, ir::sample_literal(shape, 11)}},
+                                         R"(, "modules_to_save": ["embed_tokens", "norm"])");
+    return test::message_of([&] { adapter.check_fits(model); });
+  };
+  EXPECT_NE(refusal(second, kTable, "f32[18,8]").find("is [18, 8]; the model's is [16, 8]"),
+            std::string::npos);
+  EXPECT_NE(refusal(third, "model.norm.weight", "f32[8]").find("the model has no weight 'model.norm.weight'"),
+            std::string::npos);
 }
 
 TEST(AdapterForms, OfTheGateOfASharedExpert) {

@@ -73,20 +73,21 @@ TEST(Graphs, hidden_states_need_no_head) {
   EXPECT_NE(refusal.find("has no tensor 'lm_head.weight'"), refusal.npos) << refusal;
 }
 
-TEST(Graphs, a_hook_at_every_product) {
+TEST(Graphs, a_hook_at_every_product_and_at_the_rows_of_tokens) {
   const Scratch scratch;
   const models::Model model = open_tiny(scratch);
   std::vector<std::string> names;
   const auto without_q = [&](const models::LinearSite& site, const Tensor&, const Tensor& y) {
-    names.push_back(site.hf);
+    names.push_back(site.hf + (site.lookup ? " (rows)" : ""));
     return site.gguf == "blk.0.attn_q.weight" ? y * 0 : y;
   };
   const Literal changed = logits_of(model, kText, {.linear = without_q});
   EXPECT_EQ(names, (std::vector<std::string>{
-                       "model.layers.0.self_attn.q_proj.weight", "model.layers.0.self_attn.k_proj.weight",
-                       "model.layers.0.self_attn.v_proj.weight", "model.layers.0.self_attn.o_proj.weight",
-                       "model.layers.0.mlp.gate_proj.weight", "model.layers.0.mlp.up_proj.weight",
-                       "model.layers.0.mlp.down_proj.weight", "model.embed_tokens.weight"}));
+                       "model.embed_tokens.weight (rows)", "model.layers.0.self_attn.q_proj.weight",
+                       "model.layers.0.self_attn.k_proj.weight", "model.layers.0.self_attn.v_proj.weight",
+                       "model.layers.0.self_attn.o_proj.weight", "model.layers.0.mlp.gate_proj.weight",
+                       "model.layers.0.mlp.up_proj.weight", "model.layers.0.mlp.down_proj.weight",
+                       "model.embed_tokens.weight"}));
   // Without queries every key counts the same.
   const Literal uniform = logits_of(model, kText,
                                     {.attention = [](const models::AttentionSite& site, const Tensor& q,
