@@ -119,10 +119,15 @@ def as_real(x):
     return ops.cast(x, to="f64" if x.dtype == "i64" else "f32")
 
 
-def real_pair(a, b):
-    """Two operands of a function whose values are real; a number takes the type of the array beside it."""
+def pair_by(convert, a, b):
+    """Two operands, made arrays by `convert`; a number takes the type of the array beside it."""
     if is_number(a) and not is_number(b):
-        b = as_real(b)
+        b = convert(b)
         return number(a, b.dtype), b
-    a = as_real(a)
-    return a, number(b, a.dtype) if is_number(b) else as_real(b)
+    a = convert(a)
+    return a, number(b, a.dtype) if is_number(b) else convert(b)
+
+
+def real_pair(a, b):
+    """Two operands of a function whose values are real."""
+    return pair_by(as_real, a, b)

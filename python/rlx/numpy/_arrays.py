@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Sequence, Union
 
 from .. import _rlx, ops
-from .._convert import as_array, as_real, dtype_name, is_number, number, real_pair  # noqa: F401
+from .._convert import as_array, as_real, dtype_name, is_number, number, pair_by, real_pair  # noqa: F401
 
 if TYPE_CHECKING:
     from .._rlx import Array
@@ -18,11 +18,7 @@ REALS = ("f16", "bf16", "f32", "f64")
 
 def pair(a, b):
     """Two operands; a number takes the type of the array beside it."""
-    if is_number(a) and not is_number(b):
-        b = as_array(b)
-        return number(a, b.dtype), b
-    a = as_array(a)
-    return a, number(b, a.dtype) if is_number(b) else as_array(b)
+    return pair_by(as_array, a, b)
 
 
 def shape_of(shape):
