@@ -127,14 +127,14 @@ attention_items(Params p, const __grid_constant__ TensorMap q_map, const __grid_
   extern __shared__ uint4 shared[];
   __shared__ u64 barriers[2 * kPlaces + 2 * kSlots];
   __shared__ Item slots[kSlots];
-  __shared__ bool is_open[kPlaces][kReaders];  // the mask lets all of the tile through
+  __shared__ u32 open_for[kPlaces];  // bit r: the mask lets all of the tile through to reader r. One lane of a warp reads or writes it, the one that tells the barriers
   const u32 queries = (place_of(shared) + 1023) & ~1023u, tiles = queries + kSlots * kItemBytes;
   f32* const found = reinterpret_cast<f32*>(reinterpret_cast<u8*>(shared) + (tiles + kPlaces * kStage - place_of(shared)));  // [groups but the first][kFoundFloats][128]
   const u32 full = place_of(barriers), empty = full + 8 * kPlaces, asked = empty + 8 * kPlaces, done = asked + 8 * kSlots;
   const int lane = threadIdx.x % 32, warp = __shfl_sync(~0u, threadIdx.x / 32, 0), group = warp / 4;
   if (threadIdx.x == 0) {
     for (int i = 0; i < kPlaces; ++i) barrier_init(full + 8 * i, 1), barrier_init(empty + 8 * i, 4 * kReaders);
-    for (int i = 0; i < kSlots; ++i) barrier_init(asked + 8 * i, 1), barrier_init(done + 8 * i, 4 * kGroups);
+    for (int i = 0; i < kSlots; ++i) barrier_init(asked + 8 * i, 1), barrier_init(done + 8 * i, 128 * kGroups);
     asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async;" ::: "memory");
   }
   __syncthreads();
@@ -170,10 +170,14 @@ attention_items(Params p, const __grid_constant__ TensorMap q_map, const __grid_
         if (t == before) {
           if (round >= kSlots) barrier_wait(done + slot * 8, round / kSlots - 1 & 1);
           Item& item = slots[slot];
-          if (lane < kReaders) item.from[lane] = from - all_from, item.to[lane] = to - all_from;
-          if (lane == 0) item.batch = b, item.head = h, item.first = first, item.tile0 = all_from, item.all = all;
-          __syncwarp();
+          // Written by the lane that tells the barrier, and given back by all that read it: no lane speaks for another.
+          #pragma unroll
+          for (int g = 0; g < kReaders; ++g) {
+            const int x = __shfl_sync(~0u, from, g), y = __shfl_sync(~0u, to, g);
+            if (lane == 0) item.from[g] = x - all_from, item.to[g] = y - all_from;
+          }
           if (lane == 0) {
+            item.batch = b, item.head = h, item.first = first, item.tile0 = all_from, item.all = all;
             barrier_expect(asked + slot * 8, kItemBytes);
             for (int c = 0; c < kDim / 64; ++c)
               for (int g = 0; g < kReaders; ++g)
@@ -182,12 +186,13 @@ attention_items(Params p, const __grid_constant__ TensorMap q_map, const __grid_
         }
         if (t >= all) break;
         if (uses > 0) barrier_wait(empty + place * 8, uses - 1 & 1);
-        if (kHasMask && lane < kReaders) {
-          is_open[place][lane] = kinds[0] == 2 && (2 * (all_from + t) + 1 >= halves || kinds[1] == 2);
+        u32 open = 0;
+        if (kHasMask) {
+          open = __ballot_sync(~0u, lane < kReaders && kinds[0] == 2 && (2 * (all_from + t) + 1 >= halves || kinds[1] == 2));
           kinds += 2;
         }
-        __syncwarp();
         if (lane == 0) {
+          if (kHasMask) open_for[place] = open;
           const u32 at = tiles + place * kStage, barrier = full + place * 8;
           barrier_expect(barrier, kStage);
           for (int c = 0; c < kDim / 64; ++c) copy_tile(at + c * kTile, k_map, c * 64, (all_from + t) * kKeys, kv, b, barrier);
@@ -220,10 +225,7 @@ attention_items(Params p, const __grid_constant__ TensorMap q_map, const __grid_
     const int b = item.batch, h = item.head, all = item.all, tile0 = item.tile0;
     const int from = kSplit ? group : item.from[group % kReaders], to = kSplit ? all : item.to[group % kReaders];
     const int row0 = item.first + (kSplit ? warp % 4 : warp) * 16, row = row0 + lane / 4;
-    const auto forget_queries = [&] {
-      __syncwarp();
-      if (lane == 0) barrier_arrive(done + slot * 8);
-    };
+    const auto forget_queries = [&] { barrier_arrive(done + slot * 8); };
     // Tiles of other groups: a place is given back when what was in it has come.
     const auto pass = [&](int count) {
       #pragma unroll 1
@@ -254,7 +256,8 @@ attention_items(Params p, const __grid_constant__ TensorMap q_map, const __grid_
     };
     const auto weigh_tile = [&](int t) {
       const int end = (tile0 + t) * kKeys + kKeys - 1, start = (tile0 + t) * kKeys + column;
-      if (kHasMask && !is_open[place][kSplit ? 0 : group]) {
+      const u32 open = kHasMask ? __shfl_sync(~0u, lane == 0 ? open_for[place] : 0, 0) : 0;
+      if (kHasMask && !(open >> (kSplit ? 0 : group) & 1)) {
         mask_scores(s, bits + (p.ms.batch ? b : 0) * i64(p.q_len) * halves, row, p.q_len, 2 * (tile0 + t), halves, column);
       }
       if (end >= p.k_len || (kCausal && end > row0 + shift)) {
