@@ -82,6 +82,16 @@ struct Sums {
   int64_t element_stride = 0;
 };
 
+/// Makes both values of their own: nothing is regrouped across this.
+template <class V>
+RLX_INLINE void pin(V& a, V& b) {
+#if defined(__x86_64__)
+  asm("" : "+v"(a), "+v"(b));
+#elif defined(__aarch64__)
+  asm("" : "+w"(a), "+w"(b));
+#endif
+}
+
 /// sums[p][r][0..1] += A tile * B panels. `start` [P][2 vectors] is what every row begins with; null: the
 /// sums so far. Two steps at a time: the counters of one cost a tenth of its multiply-adds. ahead_of_b: from an element of B
 /// to the one that is fetched for later.
@@ -135,6 +145,15 @@ void micro(const std::byte* a, int64_t row_bytes, const typename Kind::B* __rest
   };
   for (; steps >= 2; steps -= 2) {
     step(0);
+    // Sums of whole numbers may be regrouped: without this g++ 12 mixes both steps and drives the sums out of the
+    // registers. One row has registers to spare and gains by the mixing.
+    if constexpr (R > 1 && typename Kind::Sum(0.5) == 0) {
+#pragma GCC unroll 8
+      for (int p = 0; p < P; ++p) {
+#pragma GCC unroll 16
+        for (int r = 0; r < R; ++r) pin(s[p][r][0], s[p][r][1]);
+      }
+    }
     step(1);
     rows.advance(2);
     b += 4 * Kind::weights;
