@@ -21,6 +21,8 @@ constexpr OptionInfo kOptions[] = {
      "0: regions that do the same over other memory are launches of their own on a GPU"},
     {"RLX_CUDA_TF32", "0", "1: products of f32 on a GPU round their operands to 11 bits (tf32)"},
     {"RLX_CUDA_CHAIN", "where it gains", "1: all steps that may be recorded as one kernel are; 0: none is"},
+    {"RLX_CUDA_MOVES", "1",
+     "0: rotations and rows of caches behind products of few rows are kernels of their own on a GPU"},
     {"RLX_CUDA_TURNS", "where it gains",
      "1, 2, ..: products of many rows and the elements behind them are one kernel, cut in the best, second best .. way; 0: they are not"},
     {"RLX_CUDA_UNTRIED", "none",

@@ -149,7 +149,7 @@ TEST(CudaChain, compiles_without_spills) {
             .vocab = 128256}}) {
     const Waiting w(net_text(n));
     const cuda::ChainText text = w.text();
-    EXPECT_EQ(text.items.size(), size_t(7 * n.layers + 1)) << w.plan;
+    EXPECT_EQ(text.items.size(), size_t(6 * n.layers + 1)) << w.plan;
     const std::string report = cuda::resource_report(text.source, "sm_90a");
     EXPECT_NE(report.find("0 bytes spill stores"), std::string::npos) << report;
   }

@@ -16,7 +16,7 @@ inline constexpr std::string_view kProductGroup = "product_group";
 inline constexpr std::string_view kConvGroup = "conv_group";
 /// Rotations and updates of states that wait for nobody: rope, and what puts rows into caches.
 inline constexpr std::string_view kRowsGroup = "rows_group";
-/// The product whose columns such a group moves, with it.
+/// The products of one input whose columns such a group moves, with it; few rows also with the region of rows that makes the input.
 inline constexpr std::string_view kTurnedGroup = "turned_group";
 /// The cross entropy of rows and its gradient, with the casts of logits before and of the gradient behind them.
 inline constexpr std::string_view kLossGroup = "loss_group";
@@ -34,6 +34,12 @@ inline constexpr std::string_view kManyRegions = "many_regions";
 using backend::kRegionGroup;
 
 using Group = backend::NodeGroup;
+
+/// Rotations and updates of states that take all columns of some products, with the views between them.
+struct MovedProducts {
+  std::vector<const ir::Node*> products, moves;
+};
+std::vector<MovedProducts> moved_products(const ir::Graph&);
 
 std::vector<Group> product_groups(const ir::Graph&);
 /// Products of more rows with the elements behind them, in the same kind of group.

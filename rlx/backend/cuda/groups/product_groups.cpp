@@ -34,11 +34,19 @@ class Finder {
       it->second.push_back(n);
     }
     std::vector<Group> out;
+    const std::vector<MovedProducts> moved = moved_products(g_);
     for (const auto* products : in_order) {
       if (products->size() > kMostProducts) continue;
       Group group{kProductGroup, *products};
       if (const ir::Node* rows = rows_before(*products->front()); rows && taken_.insert(rows->id).second)
         group.nodes.insert(group.nodes.begin(), rows);
+      // With what moves their columns; where the target takes that, what follows is none.
+      for (const MovedProducts& m : moved) {
+        if (!std::is_permutation(m.products.begin(), m.products.end(), products->begin(), products->end()))
+          continue;
+        out.push_back({kTurnedGroup, group.nodes});
+        out.back().nodes.insert(out.back().nodes.end(), m.moves.begin(), m.moves.end());
+      }
       if (const ir::Node* elements = elements_behind(group, *products)) group.nodes.push_back(elements);
       if (group.nodes.size() > 1) out.push_back(std::move(group));
     }

@@ -4,6 +4,7 @@
 #include "rlx/ops/attention/attention.h"
 #include "rlx/ops/attention/rope.h"
 #include "rlx/ops/linalg/matmul.h"
+#include "rlx/ops/quant/dequant_matmul.h"
 #include "rlx/ops/shape/dynamic_slice.h"
 
 namespace rlx::cuda {
@@ -20,36 +21,37 @@ bool holds(const Group& group, ir::NodeId id) {
   return std::any_of(group.nodes.begin(), group.nodes.end(), [&](const ir::Node* n) { return n->id == id; });
 }
 
-// The group with the one product whose columns it moves and the views between them, where nobody else reads these.
-std::optional<Group> with_product(const ir::Graph& g, const Group& rows) {
-  Group out{kTurnedGroup, rows.nodes};
-  const ir::Node* product = nullptr;
-  const auto add = [&](const ir::Node* n) {
-    if (!holds(out, n->id)) out.nodes.push_back(n);
+// The products whose columns a group moves, with the views between them, where nobody else reads these.
+std::optional<MovedProducts> products_of(const ir::Graph& g, const Group& rows) {
+  MovedProducts out;
+  Group all{kTurnedGroup, rows.nodes};
+  const auto add = [&](const ir::Node* n, std::vector<const ir::Node*>& to) {
+    if (holds(all, n->id)) return;
+    all.nodes.push_back(n);
+    to.push_back(n);
   };
   for (const ir::Node* n : rows.nodes) {
     const ir::Value moved = n->is<ops::Rope>() ? n->inputs[0] : n->inputs[1];
     if (holds(rows, moved.node)) continue;
     const ir::Node& maker = behind_views(g, moved);
-    if (!maker.is<ops::Matmul>() || (product && product != &maker)) return std::nullopt;
-    product = &maker;
-    for (const ir::Node* view = &g.node(moved); view != product; view = &g.node(view->inputs[0])) add(view);
+    if (!maker.is<ops::Matmul>() && !maker.is<ops::DequantMatmul>()) return std::nullopt;
+    for (const ir::Node* view = &g.node(moved); view != &maker; view = &g.node(view->inputs[0]))
+      add(view, out.moves);
+    add(&maker, out.products);
   }
-  if (!product) return std::nullopt;
-  add(product);
-  for (const ir::Node* n : out.nodes) {
+  if (out.products.empty()) return std::nullopt;
+  for (const ir::Node* n : all.nodes) {
     if (holds(rows, n->id)) continue;
     for (const ir::Use& u : n->uses) {
-      if (u.user == ir::kNoNode || !holds(out, u.user)) return std::nullopt;
+      if (u.user == ir::kNoNode || !holds(all, u.user)) return std::nullopt;
     }
   }
+  out.moves.insert(out.moves.end(), rows.nodes.begin(), rows.nodes.end());
   return out;
 }
 
-}  // namespace
-
 // The queries of an attention, and the caches that it reads.
-std::vector<Group> rows_groups(const ir::Graph& g) {
+std::vector<Group> moves_of(const ir::Graph& g) {
   std::vector<Group> out;
   for (const ir::Node* n : g.nodes()) {
     if (!n->is<ops::Attention>()) continue;
@@ -68,9 +70,30 @@ std::vector<Group> rows_groups(const ir::Graph& g) {
       const ir::Node& rows = g.node(cache.inputs[1]);
       if (rows.is<ops::Rope>() && rows.uses.size() == 1) add(rows);
     }
-    if (group.nodes.size() < 2) continue;
-    if (auto turned = with_product(g, group)) out.push_back(std::move(*turned));
-    out.push_back(std::move(group));
+    if (group.nodes.size() >= 2) out.push_back(std::move(group));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<MovedProducts> moved_products(const ir::Graph& g) {
+  std::vector<MovedProducts> out;
+  for (const Group& rows : moves_of(g)) {
+    if (auto moved = products_of(g, rows)) out.push_back(std::move(*moved));
+  }
+  return out;
+}
+
+std::vector<Group> rows_groups(const ir::Graph& g) {
+  std::vector<Group> out;
+  for (Group& rows : moves_of(g)) {
+    if (const auto moved = products_of(g, rows);
+        moved && moved->products.size() == 1 && moved->products[0]->is<ops::Matmul>()) {
+      out.push_back({kTurnedGroup, moved->moves});
+      out.back().nodes.push_back(moved->products[0]);
+    }
+    out.push_back(std::move(rows));
   }
   return out;
 }

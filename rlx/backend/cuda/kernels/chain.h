@@ -106,11 +106,15 @@ inline void run(const Words& p, Ring& ring, u8* room) {
   Weights weights(room);
   T* const kept = reinterpret_cast<T*>(room + kWeightsRoom);
   f32* const sums = reinterpret_cast<f32*>(room + kWeightsRoom + kKeptRoom);  // [column][side][chunk][row]
+  const int first = first_column(blockIdx.x), columns = first_column(blockIdx.x + 1) - first;
+  Ahead ahead;
+  if (threadIdx.x < columns * kRows) ask_first(p, threadIdx.x % kRows, first + threadIdx.x / kRows, ahead);
   if (kKept) {
     make_rows(p, kept);
     __syncthreads();
   }
   weights.make(p, kept);
+  if (threadIdx.x < columns * kRows) ask_next(p, threadIdx.x % kRows, first + threadIdx.x / kRows, ahead);
   const int count = pieces(), lane = threadIdx.x % 32;
   #pragma unroll 1
   for (; ring.next < count; ring.next += kChainWarps) {
@@ -125,7 +129,6 @@ inline void run(const Words& p, Ring& ring, u8* room) {
   }
   ring.next -= count;
   __syncthreads();
-  const int first = first_column(blockIdx.x), columns = first_column(blockIdx.x + 1) - first;
   #pragma unroll 1
   for (int e = threadIdx.x; e < columns * kRows; e += kChainThreads) {
     const int row = e % kRows, column = e / kRows;
@@ -137,7 +140,11 @@ inline void run(const Words& p, Ring& ring, u8* room) {
       for (int n = 0; n < kChunks; ++n) sum += sums[((column * kSides + s) * kChunks + n) * kRows + row];
       all[s] = sum;
     }
-    finish(p, row, first + column, all);
+    if (e >= kChainThreads) {
+      ask_first(p, row, first + column, ahead);
+      ask_next(p, row, first + column, ahead);
+    }
+    finish(p, row, first + column, all, ahead);
   }
 }
 )cuda";

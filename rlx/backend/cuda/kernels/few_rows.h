@@ -27,7 +27,16 @@ constexpr int kLine = 128 / sizeof(T);
 //   const T* weights_of(p, side, column)                where a column of b begins
 //   const T* row_of(p, row)                             a row of a, where it is not kept
 //   void make_rows(p, kept)                             the rows of a, by all threads; in front of it, where it is called, nothing is read that others write
-//   void finish(p, row, column, const f32 (&)[kSides])  takes the sums
+//   void finish(p, row, column, const f32 (&)[kSides], const Ahead&)  takes the sums
+//   struct Ahead; ask_first(p, row, column, Ahead&); ask_next(p, row, column, Ahead&)  what finish needs from memory, asked for long before it: first what stands at known addresses, later what these
+//     say where it is. kNothingAhead where finish needs nothing and takes no Ahead
+inline constexpr char kNothingAhead[] = R"cuda(
+struct Ahead {};
+inline void ask_first(const Params&, int, int, Ahead&) {}
+inline void ask_next(const Params&, int, int, Ahead&) {}
+template <int N> void finish(const Params& p, int row, int column, const f32 (&sums)[N], const Ahead&) { finish(p, row, column, sums); }
+)cuda";
+
 inline constexpr char kColumnProducts[] = R"cuda(
 inline Piece weights_at(const T* p) {
   if (kWide) return stream_at(p);
@@ -56,6 +65,9 @@ extern "C" __global__ void __launch_bounds__(256, kBlocks) column_products(Param
     for (int k = lane * kLine; k < kDepth; k += kLanes * kLine) announce(from + k);
   }
   begin();
+  Ahead ahead[kEach][kRows];
+  #pragma unroll
+  for (int j = 0; j < kEach * kRows; ++j) ask_first(p, j % kRows, column_inside(blockIdx.x, j / kRows), ahead[j / kRows][j % kRows]);
   if (kKept) {
     make_rows(p, kept);
     __syncthreads();
@@ -66,6 +78,11 @@ extern "C" __global__ void __launch_bounds__(256, kBlocks) column_products(Param
     const T* from[kTracks];
     #pragma unroll
     for (int j = 0; j < kTracks; ++j) from[j] = weights_of(p, j % kSides, column_inside(group, j / kSides));
+    #pragma unroll
+    for (int j = 0; j < kEach * kRows; ++j) {
+      if (group != blockIdx.x) ask_first(p, j % kRows, column_inside(group, j / kRows), ahead[j / kRows][j % kRows]);
+      ask_next(p, j % kRows, column_inside(group, j / kRows), ahead[j / kRows][j % kRows]);
+    }
     f32 acc[kTracks][kRows] = {};
     for (int start = lane * kPiece; start < kDepth; start += kLanes * kPiece * kBatch) {
       Piece w[kBatch][kTracks];
@@ -108,7 +125,7 @@ extern "C" __global__ void __launch_bounds__(256, kBlocks) column_products(Param
         f32 sums[kSides];
         #pragma unroll
         for (int s = 0; s < kSides; ++s) sums[s] = acc[j * kSides + s][i];
-        finish(p, i, column_of(group, j), sums);
+        finish(p, i, column_of(group, j), sums, ahead[j][i]);
       }
     }
   }

@@ -208,6 +208,9 @@ packed_rows(Params p, int m, const Expert* experts, i64 slab, int slabs, u64* fa
     }
     shift = expert * slab;
   }
+  Ahead ahead[kEach][kRows];
+  #pragma unroll
+  for (int j = 0; j < kEach * kRows; ++j) ask_first(p, first + j % kRows, column_inside(blockIdx.x, j / kRows), ahead[j / kRows][j % kRows]);
   if (kKept) {
     make_rows(p, kept);
     __syncthreads();
@@ -221,6 +224,11 @@ packed_rows(Params p, int m, const Expert* experts, i64 slab, int slabs, u64* fa
     if (!kGrouped && (group + gridDim.x) * kGroup < kColumns) {
       #pragma unroll
       for (int t = 0; t < kTracks; ++t) ask_for(weights_of(p, t % kSides, column_inside(group + gridDim.x, t / kSides)), lane);
+    }
+    #pragma unroll
+    for (int j = 0; j < kEach * kRows; ++j) {
+      if (group != blockIdx.x) ask_first(p, first + j % kRows, column_inside(group, j / kRows), ahead[j / kRows][j % kRows]);
+      ask_next(p, first + j % kRows, column_inside(group, j / kRows), ahead[j / kRows][j % kRows]);
     }
     f32 acc[kTracks][kRows] = {};
     #pragma unroll 2
@@ -244,7 +252,7 @@ packed_rows(Params p, int m, const Expert* experts, i64 slab, int slabs, u64* fa
         f32 sides[kSides];
         #pragma unroll
         for (int s = 0; s < kSides; ++s) sides[s] = acc[r * kSides + s][i];
-        if (first + i < m) finish(p, first + i, column, sides);
+        if (first + i < m) finish(p, first + i, column, sides, ahead[r][i]);
       }
     }
   }

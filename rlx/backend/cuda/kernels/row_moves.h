@@ -14,6 +14,12 @@ template <int N, class Table> void read_numbers(f32 (&to)[N], const Table* from)
   }
 }
 
+// A pair of a rotation.
+template <class X> void turn_pair(f32 own, f32 other, f32 c, f32 s, X& x, X& y) {
+  put(x, own * c - other * s);
+  put(y, other * c + own * s);
+}
+
 // N pairs: (a, b) becomes (a c - b s, b c + a s); the first of a are at lane `first`, those of b at `second`.
 template <int N, class X, class Table>
 void turn(const X* from, X* to, int first, int second, const Table* cosines, const Table* sines, f32 sign) {
@@ -24,9 +30,7 @@ void turn(const X* from, X* to, int first, int second, const Table* cosines, con
   Pack<X, N> x, y;
   #pragma unroll
   for (int i = 0; i < N; ++i) {
-    const f32 own = as_f32(a.v[i]), other = as_f32(b.v[i]), turned = sign * s[i];
-    put(x.v[i], own * c[i] - other * turned);
-    put(y.v[i], other * c[i] + own * turned);
+    turn_pair(as_f32(a.v[i]), as_f32(b.v[i]), c[i], sign * s[i], x.v[i], y.v[i]);
   }
   store(to + first, x);
   store(to + second, y);

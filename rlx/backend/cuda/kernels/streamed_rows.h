@@ -43,12 +43,12 @@ extern "C" __global__ void __launch_bounds__(kBlockThreads, kBlocks) streamed_ro
     asm volatile("cp.async.commit_group;" ::: "memory");
     free = free + 1 == kSlots ? 0 : free + 1;
   };
-  const auto ask_first = [&] {
+  const auto ask_pieces = [&] {
     for (int i = 0; i < kSlots - 1; ++i) ask();
   };
-  if (kEarly) ask_first();
+  if (kEarly) ask_pieces();
   begin();
-  if (!kEarly) ask_first();
+  if (!kEarly) ask_pieces();
   if (kKept) {
     make_rows(p, kept);
     __syncthreads();
@@ -56,6 +56,13 @@ extern "C" __global__ void __launch_bounds__(kBlockThreads, kBlocks) streamed_ro
   weights.make(p, kept);
   int place = 0;
   for (int group = first; group < kGroups; group += step) {
+    Ahead ahead[kEach][kRows];
+    #pragma unroll
+    for (int j = 0; j < kEach * kRows; ++j) {
+      const int column = group * kEach + j / kRows, inside = kColumns % kEach == 0 || column < kColumns ? column : kColumns - 1;
+      ask_first(p, j % kRows, inside, ahead[j / kRows][j % kRows]);
+      ask_next(p, j % kRows, inside, ahead[j / kRows][j % kRows]);
+    }
     f32 acc[kTracks][kRows] = {};
     #pragma unroll 1
     for (int n = 0; n < kChunks; ++n) {
@@ -72,7 +79,7 @@ extern "C" __global__ void __launch_bounds__(kBlockThreads, kBlocks) streamed_ro
         f32 sums[kSides];
         #pragma unroll
         for (int s = 0; s < kSides; ++s) sums[s] = over_warp<Sum>(acc[e * kSides + s][i]);
-        if (lane == 0 && (kColumns % kEach == 0 || group * kEach + e < kColumns)) finish(p, i, group * kEach + e, sums);
+        if (lane == 0 && (kColumns % kEach == 0 || group * kEach + e < kColumns)) finish(p, i, group * kEach + e, sums, ahead[e][i]);
       }
     }
   }

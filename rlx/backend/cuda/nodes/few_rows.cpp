@@ -46,6 +46,8 @@ std::string plain_hooks(const FewRows& p) {
 
 }  // namespace
 
+std::string hooks_text(const ColumnHooks& h) { return cat(h.text, h.asks_ahead ? "" : kNothingAhead); }
+
 int64_t most_few_rows() { return kMostRows; }
 
 int64_t shared_memory_of(const std::string& name) {
@@ -108,11 +110,11 @@ PhaseRef column_phase(const Device& device, const FewRows& p, const ColumnHooks&
   const int64_t row = p.k * int64_t(dtype_size(p.dtype)), parts = (row + kChainPiece - 1) / kChainPiece;
   const int64_t chunk = ((row + parts - 1) / parts + 15) / 16 * 16;
   const size_t rows = hooks.kept ? 0 : size_t(p.m * row);
-  const PhaseRef made = product_phase(
-      device, p, hooks,
-      cat(sizes_text(p), "constexpr int kChunkBytes = ", chunk,
-          ";\nconstexpr bool kKept = ", hooks.kept ? "true" : "false", ";\n", hooks.text, kPlainStream),
-      row, chunk, rows);
+  const PhaseRef made = product_phase(device, p, hooks,
+                                      cat(sizes_text(p), "constexpr int kChunkBytes = ", chunk,
+                                          ";\nconstexpr bool kKept = ", hooks.kept ? "true" : "false", ";\n",
+                                          hooks_text(hooks), kPlainStream),
+                                      row, chunk, rows);
   if (!made) return nullptr;
   Phase out = *made;
   out.plain_bytes = p.n * row * hooks.sides;
@@ -138,7 +140,7 @@ ColumnProducts column_products(const Device& device, const FewRows& p, const Col
       {"column_products", cat(sizes_text(p), "constexpr int kLanes = ", lanes, ", kEach = ", each,
                               ", kSides = ", hooks.sides, ", kBlocks = ", few ? 2 : 4,
                               ", kLoads = ", few ? 16 : 8, ";\nconstexpr bool kWide = ", flag(hooks.wide),
-                              ", kKept = ", flag(hooks.kept), ";\n", hooks.text, kColumnProducts)});
+                              ", kKept = ", flag(hooks.kept), ";\n", hooks_text(hooks), kColumnProducts)});
   return out;
 }
 

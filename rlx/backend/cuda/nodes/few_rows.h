@@ -25,8 +25,11 @@ struct ColumnHooks {
   std::string text;  // Params, weights_of, row_of, make_rows, finish
   int sides = 1;
   bool wide = true, kept = false;
-  int threads = 256;  // of the blocks that make_rows is written for
+  bool asks_ahead = false;  // the text says what `finish` needs from memory
+  int threads = 256;        // of the blocks that make_rows is written for
 };
+/// The whole of it.
+std::string hooks_text(const ColumnHooks&);
 struct ColumnProducts {
   FunctionRef function;  // takes Params first
   Grid grid, block{256};

@@ -84,7 +84,7 @@ std::string rows_text(const PackedProduct& p, int rows, int align, const ColumnH
   const auto flag = [](bool b) { return b ? "true" : "false"; };
   return cat(text_before(p, align), "constexpr int kRows = ", rows, ", kColumns = ", p.n,
              ";\nconstexpr bool kExact = ", flag(p.exact), ", kKept = ", flag(hooks.kept),
-             ", kInUnits = ", flag(takes_units(p)), ", kWide = ", flag(align > 1), ";\n", hooks.text,
+             ", kInUnits = ", flag(takes_units(p)), ", kWide = ", flag(align > 1), ";\n", hooks_text(hooks),
              kPackedUnits, kPackedRowParts);
 }
 

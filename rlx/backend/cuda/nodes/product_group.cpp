@@ -1,4 +1,4 @@
-// Products of few rows with one input, the region of rows in front of them and the operator behind them, as one kernel (groups/groups.h).
+// Products of few rows with one input, the region of rows in front of them and the operator behind them, or the rotations and caches that take their columns, as one kernel (groups/groups.h).
 #include <algorithm>
 
 #include "rlx/backend/cuda/groups/groups.h"
@@ -6,9 +6,9 @@
 #include "rlx/backend/cuda/nodes/few_rows.h"
 #include "rlx/backend/cuda/nodes/on_first_use.h"
 #include "rlx/backend/cuda/nodes/packed_rows.h"
-#include "rlx/backend/cuda/nodes/product_reading.h"
+#include "rlx/backend/cuda/nodes/product_hooks.h"
 #include "rlx/backend/cuda/nodes/streamed_tiles.h"
-#include "rlx/backend/cuda/region/printer.h"
+#include "rlx/base/options.h"
 
 namespace rlx::cuda {
 namespace {
@@ -88,6 +88,27 @@ std::string problem_of(const ProductReading& g) {
   return g.elements ? g.elements_problem() : std::string();
 }
 
+bool is_turned(const Request& r) { return r.node.as<ops::Fused>().body->name() == kTurnedGroup; }
+// What becomes of the columns of a group of products with rotations and caches behind them.
+std::optional<MovedColumns> moved_of(const ProductReading& g) {
+  return is_turned(g.request()) ? std::optional<MovedColumns>(g) : std::nullopt;
+}
+
+// The same with rotations and caches behind it, for few rows.
+Support accepts_turned(const Request& r) {
+  if (!is_turned(r)) return Support::no("no products with moves of rows");
+  if (option("RLX_CUDA_MOVES").value_or("1") == "0") return Support::no("RLX_CUDA_MOVES is 0");
+  const ProductReading g(r);
+  if (g.products.empty()) return Support::no("no products");
+  for (const ir::Node* p : g.products) {
+    if (g.operand(p->inputs[1]) < 0 || p->inputs[0] != g.input())
+      return Support::no("no products of one input");
+  }
+  if (const std::string why = problem_of(g); !why.empty()) return Support::no(why);
+  const MovedColumns moved(g);
+  return moved.problem.empty() ? Support::yes() : Support::no(moved.problem);
+}
+
 template <Means kMeans>
 Support accepts(const Request& r) {
   if (r.node.as<ops::Fused>().body->name() != kProductGroup) return Support::no("no group of products");
@@ -100,163 +121,46 @@ Support accepts(const Request& r) {
   return why.empty() ? Support::yes() : Support::no(why);
 }
 
-/// The text in front of a kernel of products, and where the members of its Params come from.
-class Hooks {
- public:
-  Hooks(const ProductReading& g, bool wide, int threads) : g_(g), threads_(threads) {
-    if (g.rows) add_rows(wide);
-    if (!is_tiled(g)) add_products();
-    if (g.elements) add_elements();
-    std::string fields;
-    for (size_t i = 0; i < members_.size(); ++i) fields += cat("  ", types_[i], " m", i, ";\n");
-    text_ = cat("struct Params {\n", fields, "};\n", functions_);
-  }
-  const std::string& text() const { return text_; }
-
-  /// An operand (0, 1, ..) or a result (-1, -2, ..) of the node.
-  const std::vector<int>& members() const { return members_; }
-
- private:
-  std::string add(int source, std::string type) {
-    for (size_t i = 0; i < members_.size(); ++i) {
-      if (members_[i] == source && types_[i] == type) return cat("p.m", i);
-    }
-    members_.push_back(source);
-    types_.push_back(std::move(type));
-    return cat("p.m", members_.size() - 1);
-  }
-  std::string operand(ir::Value v) {
-    return add(g_.operand(v), cat("const ", memory_type(g_.arg(v).dtype()), "*"));
-  }
-  std::string result(ir::Value v, DType t) { return add(-1 - g_.result(v), cat(memory_type(t), "*")); }
-
-  void add_rows(bool wide) {
-    const ir::Node& n = *g_.rows;
-    const region::Region r = *g_.region_of(n).region;
-    std::vector<bool> once(r.arguments.size(), false);
-    std::string call;
-    for (const ir::Value v : n.inputs) call += operand(v) + ", ";
-    for (uint32_t i = 0; i < n.shapes.size(); ++i) {
-      const bool kept = n.result(i) == g_.input();
-      once[n.inputs.size() + i] = !kept;
-      call += (kept ? "kept" : result(n.result(i), n.shapes[i].dtype())) + ", ";
-    }
-    functions_ += print_row_function(r, block_schedule(r, threads_, wide), "rows_region", once);
-    functions_ += cat("inline void make_rows(const Params& p, T* kept) {\n  for (int row = 0; row < ",
-                      g_.row_count(), "; ++row) rows_region(", call, "row);\n");
-    if (g_.result(g_.input()) >= 0) {
-      const std::string to = result(g_.input(), g_.dtype());
-      functions_ += cat("  __syncthreads();\n  for (int e = threadIdx.x; blockIdx.x == 0 && e < ",
-                        g_.row_count() * g_.depth(), "; e += ", threads_, ") ", to, "[e] = kept[e];\n");
-    }
-    functions_ += "}\n";
-  }
-
-  // A line of conditions: the first product whose columns reach so far.
-  template <class Each>
-  std::string by_column(Each each) {
-    std::string out;
-    int64_t first = 0;
-    for (size_t i = 0; i < g_.products.size(); ++i) {
-      const int64_t end = first + ProductReading::columns(*g_.products[i]);
-      const std::string own = each(*g_.products[i], cat("(column - ", first, ")"));
-      out += i + 1 == g_.products.size() ? own : cat("column < ", end, " ? ", own, " : ");
-      first = end;
-    }
-    return out;
-  }
-
-  void add_products() {
-    const bool packed = g_.products.front()->is<ops::DequantMatmul>();
-    const auto place = [&](const ir::Node& n, const std::string& column) {
-      return cat(operand(n.inputs[1]), " + i64(", column, packed ? ") * kRowBytes" : ") * kDepth");
-    };
-    std::string where;
-    if (g_.elements) {
-      for (size_t i = 0; i < g_.products.size(); ++i) {
-        const std::string own = place(*g_.products[i], "column");
-        where += i + 1 == g_.products.size() ? own : cat("side == ", i, " ? ", own, " : ");
-      }
-    } else {
-      where = by_column(place);
-    }
-    functions_ += cat("inline const ", packed ? "u8" : "T",
-                      "* weights_of(const Params& p, int side, int column) { return ", where, "; }\n");
-    if (!g_.rows) {
-      functions_ += cat("inline const T* row_of(const Params& p, int row) { return ", operand(g_.input()),
-                        " + row * i64(", g_.depth(), "); }\ninline void make_rows(const Params&, T*) {}\n");
-    } else {
-      functions_ += "inline const T* row_of(const Params&, int) { return nullptr; }\n";
-    }
-    if (g_.elements) return;
-    const std::string to = by_column([&](const ir::Node& n, const std::string& column) {
-      return cat("&", result(n.result(), n.shapes[0].dtype()), "[i64(row) * ", ProductReading::columns(n),
-                 " + ", column, "]");
-    });
-    functions_ += cat(
-        "inline void finish(const Params& p, int row, int column, const f32 (&sums)[1]) {\n  T* const to = ",
-        to, ";\n  put(*to, sums[0]);\n}\n");
-  }
-
-  void add_elements() {
-    const ir::Node& n = *g_.elements;
-    const region::Region r = *g_.region_of(n).region;
-    std::vector<bool> values(r.arguments.size(), false);
-    std::string call;
-    for (size_t i = 0; i < n.inputs.size(); ++i) {
-      const int product = g_.product_number(n.inputs[i]);
-      values[i] = product >= 0;
-      call += cat(", ", product >= 0 ? cat("v", product) : operand(n.inputs[i]));
-    }
-    call += ", " + result(n.result(), n.shapes[0].dtype());
-    functions_ += print_element_function(r, "elements_region", values);
-    functions_ += cat("inline void finish(const Params& p, int row, int column, const f32 (&sums)[",
-                      g_.products.size(), "]) {\n");
-    for (size_t i = 0; i < g_.products.size(); ++i)
-      functions_ += cat("  T v", i, ";\n  put(v", i, ", sums[", i, "]);\n");
-    functions_ += cat("  elements_region(row * ", ProductReading::columns(*g_.products.front()), " + column",
-                      call, ");\n}\n");
-  }
-
-  const ProductReading& g_;
-  int threads_;
-  std::vector<int> members_;
-  std::vector<std::string> types_;
-  std::string functions_, text_;
-};
-
 std::vector<std::byte*> addresses(const Launch& l, const std::vector<int>& members) {
   std::vector<std::byte*> out;
   for (const int m : members) out.push_back(m >= 0 ? l.in[m] : l.out[-1 - m]);
   return out;
 }
 
+/// Products of few rows and, in front of and behind them, whatever the group has.
 class ProductGroupStep final : public Step {
  public:
   explicit ProductGroupStep(const Request& r)
       : device_(device_of(r)), node_(r.node), in_(r.in.begin(), r.in.end()) {
     node_.uses.clear();
     const ProductReading g(r);
+    const std::optional<MovedColumns> moved = moved_of(g);
     is_packed_ = g.products.front()->is<ops::DequantMatmul>();
     rows_ = g.row_count();
     wide_ = load(r, true);
     load_phase(r);
     note = cat(g.rows ? "a region of rows, " : "", g.products.size(),
-               g.products.size() == 1 ? " product" : " products", g.elements ? ", a region of elements" : "",
+               g.products.size() == 1 ? " product" : " products",
+               moved        ? cat(", ", moved->rows.moves.size(), " moves of rows")
+               : g.elements ? ", a region of elements"
+                            : "",
                ": ", g.row_count(), " x ", g.all_columns(), " x ", g.depth());
+    if (!moved) return;
+    moves_ = true;
+    fault_ = fault_of(moved->rows.moves);
+    copies_ = cache_copies(r, moved->rows.caches);
+    in_place = moved->rows.caches;
   }
 
   void run(const Launch& l) const override {
+    if (moves_) copies_(l);
     const bool aligned = std::all_of(wide_.members.begin(), wide_.members.end(),
                                      [&](int m) { return is_aligned(address(l, m)); });
     const Loaded& use = aligned ? wide_ : anywhere_.get([&] { return load_anywhere(); });
-    std::vector<const std::byte*> params;
-    for (const int m : use.members) params.push_back(address(l, m));
+    std::vector<uint64_t> params = words(l, use.members);
     Chain* const chain = aligned && phase_ ? chain_of(l) : nullptr;
-    if (!chain) return launch(use.kernel, stream_of(l), params);
-    std::vector<const std::byte*> words;
-    for (const int m : phase_members_) words.push_back(address(l, m));
-    chain->add(phase_, words_of(words),
+    if (!chain) return launch(use.kernel, stream_of(l), std::move(params));
+    chain->add(phase_, words(l, phase_members_),
                [this, &kernel = use.kernel, params = std::move(params),
                 &s = *static_cast<Stream*>(l.stream)] { launch(kernel, s, params); });
   }
@@ -267,7 +171,7 @@ class ProductGroupStep final : public Step {
     std::vector<int> members;
   };
 
-  void launch(const ColumnProducts& kernel, const Stream& s, std::vector<const std::byte*> params) const {
+  void launch(const ColumnProducts& kernel, const Stream& s, std::vector<uint64_t> params) const {
     if (is_packed_) return run_packed_rows(kernel, s, rows_, params.data());
     void* parameters[] = {params.data(), nullptr};
     kernel.function->launch(s.handle, kernel.grid, kernel.block, kernel.shared, parameters);
@@ -276,29 +180,48 @@ class ProductGroupStep final : public Step {
   static std::byte* address(const Launch& l, int member) {
     return member >= 0 ? l.in[member] : l.out[-1 - member];
   }
+  // Params.
+  std::vector<uint64_t> words(const Launch& l, const std::vector<int>& members) const {
+    std::vector<uint64_t> out;
+    for (const int m : members) out.push_back(reinterpret_cast<uintptr_t>(address(l, m)));
+    if (!moves_) return out;
+    out.push_back(reinterpret_cast<uintptr_t>(static_cast<Stream*>(l.stream)->fault));
+    out.push_back(fault_);
+    return out;
+  }
 
-  static int sides_of(const ProductReading& g) { return g.elements ? int(g.products.size()) : 1; }
-  static FewRows sizes_of(const ProductReading& g) {
+  static FewRows sizes_of(const ProductReading& g, const MovedColumns* moved) {
     const bool fixed = std::all_of(g.products.begin(), g.products.end(),
                                    [&](const ir::Node* p) { return g.arg(p->inputs[1]).fixed; });
-    return {
-        .dtype = g.dtype(), .m = g.row_count(), .n = g.all_columns(), .k = g.depth(), .b_is_fixed = fixed};
+    return {.dtype = g.dtype(),
+            .m = g.row_count(),
+            .n = moved ? moved->pairs() : g.all_columns(),
+            .k = g.depth(),
+            .b_is_fixed = fixed};
   }
-  static ColumnHooks hooks_of(const ProductReading& g, const Hooks& hooks, bool wide, int threads) {
+  static int sides_of(const ProductReading& g, const MovedColumns* moved) {
+    return moved ? 2 : g.elements ? int(g.products.size()) : 1;
+  }
+  static ColumnHooks hooks_of(const ProductReading& g, const MovedColumns* moved, const ProductHooks& hooks,
+                              bool wide, int threads) {
     return {.text = hooks.text(),
-            .sides = sides_of(g),
+            .sides = sides_of(g, moved),
             .wide = wide,
             .kept = g.rows != nullptr,
+            .asks_ahead = moved != nullptr,
             .threads = threads};
   }
 
   Loaded load(const Request& r, bool wide) const {
     const ProductReading g(r);
+    const std::optional<MovedColumns> columns = moved_of(g);
+    const MovedColumns* const moved = columns ? &*columns : nullptr;
     const auto* packed = is_packed_ ? &g.products.front()->as<ops::DequantMatmul>() : nullptr;
-    const FewRows sizes = sizes_of(g);
-    const int threads = packed ? packed_block_threads(device_, *packed, sizes, sides_of(g), wide) : kThreads;
-    const Hooks hooks(g, wide, threads);
-    const ColumnHooks how = hooks_of(g, hooks, wide, threads);
+    const FewRows sizes = sizes_of(g, moved);
+    const int threads =
+        packed ? packed_block_threads(device_, *packed, sizes, sides_of(g, moved), wide) : kThreads;
+    const ProductHooks hooks(g, moved, wide, threads);
+    const ColumnHooks how = hooks_of(g, moved, hooks, wide, threads);
     Loaded made{.kernel = {}, .members = hooks.members()};
     made.kernel = packed ? packed_rows(device_, *packed, sizes, how) : column_products(device_, sizes, how);
     return made;
@@ -307,12 +230,14 @@ class ProductGroupStep final : public Step {
   void load_phase(const Request& r) {
     if (!makes_phases(device_.functions())) return;
     const ProductReading g(r);
+    const std::optional<MovedColumns> columns = moved_of(g);
+    const MovedColumns* const moved = columns ? &*columns : nullptr;
     if (!row_function_fits(g, kChainThreads)) return;
-    const Hooks hooks(g, true, kChainThreads);
-    const ColumnHooks how = hooks_of(g, hooks, true, kChainThreads);
+    const ProductHooks hooks(g, moved, true, kChainThreads);
+    const ColumnHooks how = hooks_of(g, moved, hooks, true, kChainThreads);
     const auto* packed = is_packed_ ? &g.products.front()->as<ops::DequantMatmul>() : nullptr;
-    phase_ =
-        packed ? packed_phase(device_, *packed, sizes_of(g), how) : column_phase(device_, sizes_of(g), how);
+    phase_ = packed ? packed_phase(device_, *packed, sizes_of(g, moved), how)
+                    : column_phase(device_, sizes_of(g, moved), how);
     phase_members_ = hooks.members();
   }
   Loaded load_anywhere() const {
@@ -326,8 +251,10 @@ class ProductGroupStep final : public Step {
   const Device& device_;
   ir::Node node_;
   std::vector<Arg> in_;
-  bool is_packed_ = false;
+  bool is_packed_ = false, moves_ = false;
   int64_t rows_ = 1;
+  uint64_t fault_ = 0;
+  std::function<void(const Launch&)> copies_;
   Loaded wide_;
   PhaseRef phase_;
   std::vector<int> phase_members_;
@@ -341,7 +268,7 @@ class TiledGroupStep final : public Step {
     const ProductReading g(r);
     sizes_ = tiled_sizes(g);
     a_ = g.operand(g.input()), b_ = g.operand(g.products.front()->inputs[1]);
-    const Hooks hooks(g, true, kThreads);
+    const ProductHooks hooks(g, nullptr, true, kThreads, true);
     members_ = hooks.members(), text_ = hooks.text();
     aligned_ = StreamedTiles::make(device_, sizes_, text_, true);
     note = cat("weights that stream, a region of elements: ", sizes_.m, " x ", sizes_.n, " x ", sizes_.k);
@@ -373,7 +300,7 @@ class CopiedGroupStep final : public Step {
     sizes_ = tiled_sizes(g);
     a_ = g.operand(g.input());
     for (const ir::Node* p : g.products) b_.push_back(g.operand(p->inputs[1]));
-    const Hooks hooks(g, true, kThreads);
+    const ProductHooks hooks(g, nullptr, true, kThreads, true);
     members_ = hooks.members(), text_ = hooks.text();
     aligned_ = CopiedTiles::make(device_, sizes_, int64_t(b_.size()), text_);
     note = cat("weights by the copy engine, ", aligned_->tiling().text(), ", ", b_.size(),
@@ -413,6 +340,7 @@ std::unique_ptr<Step> prepare(const Request& r) {
 
 void add_product_groups(KernelTable& table, const std::string& architecture) {
   const bool tiles = shared_memory_of(architecture) >= StreamedTiles::kLeastShared;
+  table.add<ops::Fused>({"turned_rows", accepts_turned, prepare});
   table.add<ops::Fused>({"product_group",
                          architecture == CopiedTiles::kArchitecture ? accepts<Means::copy_engine>
                          : tiles                                    ? accepts<Means::shared_memory>

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "rlx/backend/cuda/groups/groups.h"
 #include "rlx/backend/cuda/nodes/families.h"
 #include "rlx/backend/cuda/region/schedule.h"
 #include "rlx/ops/control/fused.h"
@@ -13,7 +14,7 @@
 
 namespace rlx::cuda {
 
-/// The body of a group of products, read: the region of rows in front of them, the products of one input, the operator behind them.
+/// The body of a group of products, read: the region of rows in front of them, the products of one input, the operator behind them (not what moves their columns: nodes/product_hooks.h).
 class ProductReading {
  public:
   explicit ProductReading(const Request& r) : r_(r), body_(*r.node.as<ops::Fused>().body) {
@@ -26,7 +27,7 @@ class ProductReading {
     const ir::Node& before = body_.node(products.front()->inputs[0]);
     if (!before.op->traits.leaf) rows = &before;
     const ir::Node& last = *body_.nodes().back();
-    if (&last != products.back()) elements = &last;
+    if (&last != products.back() && body_.name() != kTurnedGroup) elements = &last;
   }
 
   const Request& request() const { return r_; }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 
 #include "rlx/backend/cuda/nodes/families.h"
 #include "rlx/ops/attention/rope.h"
@@ -65,8 +66,8 @@ struct RowsReading {
   std::vector<backend::InPlace> caches;
   std::string problem;
 };
-/// `product` may be a product of the body whose columns are moved: it counts as one more operand behind the others.
-RowsReading read_rows(const Request&, const ir::Node* product);
+/// `products` are those of the body whose columns are moved, all of one input: they count as more operands behind the others.
+RowsReading read_rows(const Request&, std::span<const ir::Node* const> products);
 /// Copies caches whose results have not taken their places.
 std::function<void(const Launch&)> cache_copies(const Request&, const std::vector<backend::InPlace>&);
 

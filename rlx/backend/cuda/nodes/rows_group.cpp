@@ -13,26 +13,32 @@ namespace {
 
 class Reader {
  public:
-  Reader(const Request& r, const ir::Node* product) : r_(r), body_(*r.node.as<ops::Fused>().body) {
+  Reader(const Request& r, std::span<const ir::Node* const> products)
+      : r_(r), body_(*r.node.as<ops::Fused>().body) {
     const auto leaves = body_.leaves();
     for (size_t i = 0; i < leaves.size(); ++i) {
       operand_of_[leaves[i]] = Member(i);
       args_[leaves[i]] = r.in[i];
     }
-    // Columns of the product are views of one more operand.
-    const Member columns = Member(r.in.size());
+    if (products.empty()) return;
+    // What makes the input of the products moves no rows.
+    const ir::Node& before = body_.node(products.front()->inputs[0]);
+    if (!before.op->traits.leaf) before_ = &before;
+    // Columns of products are views of more operands.
     for (const ir::Node* n : body_.nodes()) {
+      const auto product = std::find(products.begin(), products.end(), n);
       const bool is_view = n->op->view != nullptr && n->shapes.size() == 1 && !n->inputs.empty() &&
-                           operand_of_.contains(n->inputs[0].node) && operand(n->inputs[0]) == columns;
-      if (!product || (n->id != product->id && !is_view)) continue;
-      operand_of_[n->id] = columns;
+                           operand_of_.contains(n->inputs[0].node) && is_product(operand(n->inputs[0]));
+      if (product == products.end() && !is_view) continue;
+      operand_of_[n->id] =
+          is_view ? operand(n->inputs[0]) : Member(r.in.size()) + Member(product - products.begin());
       args_[n->id] = {.shape = n->shapes[0], .layout = backend::expected_layout(body_, n->result())};
     }
   }
 
   RowsReading run() {
     for (const ir::Node* n : body_.nodes()) {
-      if (operand_of_.contains(n->id) || !out_.problem.empty()) continue;
+      if (operand_of_.contains(n->id) || n == before_ || !out_.problem.empty()) continue;
       if (n->is<ops::Rope>()) {
         add_turn(*n);
       } else if (n->is<ops::DynamicUpdateSlice>()) {
@@ -51,8 +57,9 @@ class Reader {
   Member operand(ir::Value v) const { return operand_of_.at(v.node); }
   bool is_operand(ir::Value v) const { return operand_of_.contains(v.node); }
   const Arg& arg(ir::Value v) const { return args_.at(v.node); }
+  bool is_product(Member m) const { return m >= Member(r_.in.size()); }
   // Where views of a product begin; the address of an operand says so itself.
-  int64_t column(ir::Value v) const { return size_t(operand(v)) == r_.in.size() ? arg(v).layout.offset : 0; }
+  int64_t column(ir::Value v) const { return is_product(operand(v)) ? arg(v).layout.offset : 0; }
   Member result(ir::Value v) const {
     const auto& outputs = body_.outputs();
     const auto it = std::find(outputs.begin(), outputs.end(), v);
@@ -125,6 +132,7 @@ class Reader {
 
   const Request& r_;
   const ir::Graph& body_;
+  const ir::Node* before_ = nullptr;
   std::map<ir::NodeId, Member> operand_of_;
   std::map<ir::NodeId, Arg> args_;
   RowsReading out_;
@@ -132,12 +140,12 @@ class Reader {
 
 Support accepts(const Request& r) {
   if (r.node.as<ops::Fused>().body->name() != kRowsGroup) return Support::no("no group of rows");
-  const RowsReading reading = read_rows(r, nullptr);
+  const RowsReading reading = read_rows(r, {});
   return reading.problem.empty() ? Support::yes() : Support::no(reading.problem);
 }
 
 std::unique_ptr<Step> prepare(const Request& r) {
-  const RowsReading reading = read_rows(r, nullptr);
+  const RowsReading reading = read_rows(r, {});
   auto moves = std::make_shared<const RowMoves>(device_of(r), reading.moves);
   auto step = backend::make_step([copies = cache_copies(r, reading.caches), moves](const Launch& l) {
     copies(l);
@@ -150,7 +158,9 @@ std::unique_ptr<Step> prepare(const Request& r) {
 
 }  // namespace
 
-RowsReading read_rows(const Request& r, const ir::Node* product) { return Reader(r, product).run(); }
+RowsReading read_rows(const Request& r, std::span<const ir::Node* const> products) {
+  return Reader(r, products).run();
+}
 
 std::function<void(const Launch&)> cache_copies(const Request& r,
                                                 const std::vector<backend::InPlace>& caches) {

@@ -35,7 +35,7 @@ struct Reading {
     }
     a = operand(product->inputs[0]), b = operand(product->inputs[1]);
     const Arg &x = r.in[size_t(a)], &w = r.in[size_t(b)];
-    rows = read_rows(r, product);
+    rows = read_rows(r, {&product, 1});
     problem = rows.problem;
     if (problem.empty() && (w.shape.rank() != 2 || !x.is_row_major()))
       problem = "operands of the product are strided";
