@@ -72,7 +72,10 @@ ColumnProducts streamed_rows(const Device& device, const FewRows& p, const Colum
                 slots = std::clamp<int64_t>(kRingBytes / (kWarps * place), 2, 4);
   ColumnProducts out;
   out.block = {kStreamThreads};
-  out.grid = {std::min((groups + kWarps - 1) / kWarps, most)};
+  // As many blocks on each processor: between one and two for each, some processors would have twice the columns of others.
+  const int64_t wanted =
+      (groups + kWarps - 1) / kWarps <= processors_of(device) ? processors_of(device) : most;
+  out.grid = {std::min(groups, wanted)};
   out.shared = size_t(kWarps * slots * place) + extra;
   out.function = device.functions().get(
       {"streamed_rows",
