@@ -65,12 +65,12 @@ inline bool meet(u64* meeting, u64 wanted, u64* fault, u64 number) {
   __shared__ int gone;
   __syncthreads();
   if (threadIdx.x == 0) {
-    __threadfence();
-    atomicAdd(meeting, 1ull);
+    // Behind the barrier this releases what all threads of the block wrote; a fence of its own would order reads too.
+    asm volatile("red.release.gpu.global.add.u64 [%0], %1;" :: "l"(meeting), "l"(1ull) : "memory");
     const i64 since = clock64();
     gone = 0;
     for (u32 turn = 1; seen(meeting) < wanted; ++turn) {
-      __nanosleep(20);
+      if (turn % 32 == 0) __nanosleep(20);  // who waits long lets others work; most meetings are over sooner
       if (turn % 1024 != 0 || (clock64() - since < (i64(1) << 30) && seen(meeting + 1) == 0)) continue;
       atomicExch(meeting + 1, 1ull);
       *fault = number << 40;
