@@ -172,8 +172,8 @@ TEST_F(GroupsOnDevice, products_that_move_their_rows) {
 
 // The same with few rows: one product or several, packed too; rows of one text or of several with positions of their own; pairs beside each other or apart.
 std::string few_moved_text(const std::string& scheme, int64_t bytes, int64_t batch, int64_t seq,
-                           const std::string& rope) {
-  const int64_t lanes = 64, wide = 4 * lanes, narrow = 2 * lanes, k = 512;
+                           const std::string& rope, int64_t k = 512, int64_t lanes = 64) {
+  const int64_t wide = 4 * lanes, narrow = 2 * lanes;
   const std::string cache = cat("bf16[", batch, ",20,", narrow, "]"), table = cat("bf16[20,", lanes / 2, "]");
   const auto weight = [&](int64_t n) {
     return scheme.empty() ? cat("bf16[", n, ",", k, "]") : cat("u8[", n, ",", bytes, "]");
@@ -212,6 +212,8 @@ TEST_F(GroupsOnDevice, products_of_few_rows_that_move_their_columns) {
     }
   }
   for (const bool odd : {false, true}) compare(moved_text(1, 2, 64, 4, odd), 4e-2);
+  // A megabyte of packed weights streams through shared memory.
+  compare(few_moved_text("gguf_q4k", 1152, 1, 1, "", 2048, 128), 8e-2);
 }
 
 // A position behind the tables is told by name, and the next run is right again.
