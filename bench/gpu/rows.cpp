@@ -79,7 +79,8 @@ void rows_product(const std::string& name, int64_t n, int64_t k, int64_t sides) 
   device.functions().compile_waiting();
   for (const CopiedTiles& way : ways) {
     line(way.tiling().text(), seconds_each(count, [&](cuda::Stream_* s, int i) {
-           way.run(s, a.get(), {weights(i), weights(i) + size_t(sides - 1) * matrix}, c.get());
+           way.run(s, a.get(), {weights(i), weights(i) + size_t(sides - 1) * matrix}, c.get(),
+                   workspace.get());
          }));
   }
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <exception>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -18,10 +19,10 @@ constexpr float kWorthIt = 0.97f;         // of the first way's time: less gain 
 
 class Stopwatch {
  public:
-  Stopwatch(const Gpu& gpu, bool cold) : d_(gpu.use()) {
+  Stopwatch(const Gpu& gpu, Trials how) : d_(gpu.use()), how_(how) {
     check(d_.StreamCreate(&stream_, 1), "opening a stream");
     for (Event_*& e : events_) check(d_.EventCreate(&e, 0), "making an event");
-    if (cold) flush_ = backend::Block(gpu.memory(), kFlushBytes);
+    if (how == Trials::cold) flush_ = backend::Block(gpu.memory(), kFlushBytes);
   }
   ~Stopwatch() {
     for (Event_* e : events_) d_.EventDestroy(e);
@@ -31,7 +32,40 @@ class Stopwatch {
   /// Milliseconds of one run, the median of several.
   float time(const std::function<void(Stream_*)>& queue) {
     queue(stream_);
-    const int runs = flush_ ? 1 : 4;
+    if (how_ != Trials::recorded) return median_of(queue);
+    check(d_.StreamSynchronize(stream_), "queued work");
+    Graph_* graph = nullptr;
+    GraphExec_* recorded = nullptr;
+    check(d_.StreamBeginCapture(stream_, kCaptureRelaxed), "recording");
+    std::exception_ptr failed;
+    try {
+      queue(stream_);
+    } catch (...) {
+      failed = std::current_exception();
+    }
+    const Result ended = d_.StreamEndCapture(stream_, &graph);
+    float ms = 0;
+    try {
+      if (failed) std::rethrow_exception(failed);
+      check(ended, "recording");
+      check(d_.GraphInstantiate(&recorded, graph, 0), "recording");
+      const auto replay = [&](Stream_* s) { check(d_.GraphLaunch(recorded, s), "a run"); };
+      replay(stream_);
+      ms = median_of(replay);
+    } catch (...) {
+      failed = std::current_exception();
+    }
+    if (recorded) d_.GraphExecDestroy(recorded);
+    if (graph) d_.GraphDestroy(graph);
+    if (failed) std::rethrow_exception(failed);
+    return ms;
+  }
+
+ private:
+  static constexpr int kCaptureRelaxed = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED
+
+  float median_of(const std::function<void(Stream_*)>& queue) {
+    const int runs = how_ == Trials::warm ? 4 : 1;
     std::vector<float> rounds;
     for (int r = 0; r < 5; ++r) {
       if (flush_) check(d_.MemsetD8Async(device_pointer(flush_.get()), 0, kFlushBytes, stream_), "a fill");
@@ -47,15 +81,15 @@ class Stopwatch {
     return rounds[2];
   }
 
- private:
   const Driver& d_;
+  Trials how_;
   Stream_* stream_ = nullptr;
   Event_* events_[2] = {};
   backend::Block flush_;
 };
 
-int measure(const Gpu& gpu, int count, bool cold, const std::function<void(Stream_*, int)>& queue) {
-  Stopwatch watch(gpu, cold);
+int measure(const Gpu& gpu, int count, Trials how, const std::function<void(Stream_*, int)>& queue) {
+  Stopwatch watch(gpu, how);
   int best = 0;
   float least = std::numeric_limits<float>::infinity();
   for (int way = 0; way < count; ++way) {
@@ -71,7 +105,7 @@ int measure(const Gpu& gpu, int count, bool cold, const std::function<void(Strea
 
 }  // namespace
 
-int fastest(const Gpu& gpu, const std::string& key, int count, bool cold,
+int fastest(const Gpu& gpu, const std::string& key, int count, Trials how,
             const std::function<void(Stream_*, int way)>& queue) {
   static std::mutex mutex;
   static std::map<std::string, int> known;
@@ -83,7 +117,7 @@ int fastest(const Gpu& gpu, const std::string& key, int count, bool cold,
   const auto kept = read_cubin(path);
   if (!kept || std::from_chars(kept->data(), kept->data() + kept->size(), best).ec != std::errc() ||
       best < 0) {
-    best = measure(gpu, count, cold, queue);
+    best = measure(gpu, count, how, queue);
     write_cubin(path, cat(best));
   }
   known[key] = best;

@@ -15,13 +15,76 @@
 
 namespace rlx::cuda {
 
-inline constexpr char kCopiedTiles[] = R"cuda(
+// What both forms share: sizes, the tiles of a step, the products of one slice, sums of the warps of a block.
+inline constexpr char kCopiedSlices[] = R"cuda(
 constexpr int kTexts = (kRows + 7) / 8 * 8, kPairs = kTexts / 8, kSlices = (kDepth + 63) / 64;
 constexpr int kSideTile = kTile / kSides, kUnits = (kColumns + kSideTile - 1) / kSideTile;
 constexpr int kTilesEach = kTile % 32 == 0 ? 2 : 1, kGroups = kTile / (16 * kTilesEach), kShares = kGroups <= 2 ? 4 : kGroups <= 4 ? 2 : 1, kWarps = kGroups * kShares;
 constexpr int kWeightBytes = kTile * 128, kTextBytes = kTexts * 128, kPlace = kWeightBytes + kTextBytes;
 constexpr int kStride = kTile + 4;  // of sums [kTexts][kTile]: lanes of a warp write to all banks
 
+// The tiles of one step, each with its place behind the first.
+template <class Ask> void each_tile(const TensorMap& w_map, const TensorMap& other_map, int unit, int slice, Ask ask) {
+  #pragma unroll
+  for (int side = 0; side < kSides; ++side) {
+    const TensorMap& map = side == 0 ? w_map : other_map;
+    #pragma unroll
+    for (int c = 0; c < kSideTile; c += kTurned ? 64 : kSideTile) {
+      const int column = unit * kSideTile + c, k = slice * 64;
+      ask(map, kTurned ? column : k, kTurned ? k : column, (side * kSideTile + c) * 128);
+    }
+  }
+}
+
+// The share of this warp in one slice.
+inline void multiply_slice(f32 (&acc)[kTilesEach][kPairs][4], u32 columns, u32 rows, int group, int share) {
+  const int lane = threadIdx.x % 32;
+  #pragma unroll
+  for (int step = 0; step < 4 / kShares; ++step) {
+    const int k = share * (4 / kShares) + step;
+    u32 x[kPairs][2];
+    load_right(x, rows, k);
+    #pragma unroll
+    for (int t = 0; t < kTilesEach; ++t) {
+      const int first = (group * kTilesEach + t) * 16;
+      u32 v[4];
+      if (kTurned) {
+        const int row = k * 16 + lane / 16 * 8 + lane % 8;
+        load4_turned(v, columns + first / 64 * 8192 + row * 128 + (((first % 64 / 8 + lane / 8 % 2) ^ (row % 8)) * 16));
+      } else {
+        const int row = first + lane % 16;
+        load4(v, columns + row * 128 + (((k * 2 + lane / 16) ^ (row % 8)) * 16));
+      }
+      #pragma unroll
+      for (int j = 0; j < kPairs; ++j) multiply(acc[t][j], v, x[j][0], x[j][1], T{});
+    }
+  }
+}
+
+// Sums of all shares in their order; a barrier of the block stands behind each but the last.
+inline void put_sums(f32* sums, const f32 (&acc)[kTilesEach][kPairs][4], int group, int share) {
+  const int lane = threadIdx.x % 32;
+  #pragma unroll
+  for (int s = kShares - 1; s >= 0; --s) {
+    if (share == s) {
+      #pragma unroll
+      for (int t = 0; t < kTilesEach; ++t) {
+        #pragma unroll
+        for (int j = 0; j < kPairs; ++j) {
+          #pragma unroll
+          for (int e = 0; e < 4; ++e) {
+            f32& to = sums[(j * 8 + lane % 4 * 2 + e % 2) * kStride + (group * kTilesEach + t) * 16 + lane / 4 + e / 2 * 8];
+            to = s == kShares - 1 ? acc[t][j][e] : to + acc[t][j][e];
+          }
+        }
+      }
+    }
+    if (s > 0) __syncthreads();
+  }
+}
+)cuda";
+
+inline constexpr char kCopiedTiles[] = R"cuda(
 extern "C" __global__ void kClusterShape __launch_bounds__(32 * kWarps, kBlocks)
 copied_tiles(Params p, const __grid_constant__ TensorMap a_map, const __grid_constant__ TensorMap w_map, const __grid_constant__ TensorMap other_map) {
   extern __shared__ uint4 shared[];
@@ -35,22 +98,10 @@ copied_tiles(Params p, const __grid_constant__ TensorMap a_map, const __grid_con
   const int rank = kCluster > 1 ? int(rank_in_cluster()) : 0, clusters = gridDim.x / kCluster, unit0 = blockIdx.x / kCluster;
   const int slice0 = kSlices * rank / kCluster, slices = kSlices * (rank + 1) / kCluster - slice0;
   const int steps = unit0 < kUnits ? ((kUnits - 1 - unit0) / clusters + 1) * slices : 0;
-  // The tiles of one step, each with its place behind the first.
-  const auto each_tile = [&](int unit, int slice, auto ask) {
-    #pragma unroll
-    for (int side = 0; side < kSides; ++side) {
-      const TensorMap& map = side == 0 ? w_map : other_map;
-      #pragma unroll
-      for (int c = 0; c < kSideTile; c += kTurned ? 64 : kSideTile) {
-        const int column = unit * kSideTile + c, k = (slice0 + slice) * 64;
-        ask(map, kTurned ? column : k, kTurned ? k : column, (side * kSideTile + c) * 128);
-      }
-    }
-  };
   const auto ask_weights = [&](int unit, int slice, int place) {
     const u32 to = ring + place * kPlace, barrier = full + place * 8;
     barrier_expect(barrier, kPlace);
-    each_tile(unit, slice, [&](const TensorMap& map, int x, int y, int at) {
+    each_tile(w_map, other_map, unit, slice0 + slice, [&](const TensorMap& map, int x, int y, int at) {
       copy_tile_once(to + at, map, x, y, 0, 0, barrier);
     });
   };
@@ -58,7 +109,7 @@ copied_tiles(Params p, const __grid_constant__ TensorMap a_map, const __grid_con
   const auto ask_first = [&] {
     for (int i = 0; i < kPlaces && i < steps; ++i) ask_weights(unit0 + i / slices * clusters, i % slices, i);
     for (int i = kPlaces; i < kPlaces + kAhead && i < steps; ++i)
-      each_tile(unit0 + i / slices * clusters, i % slices, [&](const TensorMap& map, int x, int y, int) { ask_ahead(map, x, y, 0, 0); });
+      each_tile(w_map, other_map, unit0 + i / slices * clusters, slice0 + i % slices, [&](const TensorMap& map, int x, int y, int) { ask_ahead(map, x, y, 0, 0); });
   };
   if (threadIdx.x == 0) {
     for (int i = 0; i < kPlaces; ++i) barrier_init(full + 8 * i, 1), barrier_init(empty + 8 * i, kWarps);
@@ -89,26 +140,7 @@ copied_tiles(Params p, const __grid_constant__ TensorMap a_map, const __grid_con
       if (++turn == kWarps) turn = 0;
       barrier_wait(full + 8 * place, parity);
       const u32 columns = ring + place * kPlace, rows = columns + kWeightBytes;
-      #pragma unroll
-      for (int step = 0; step < 4 / kShares; ++step) {
-        const int k = share * (4 / kShares) + step;
-        u32 x[kPairs][2];
-        load_right(x, rows, k);
-        #pragma unroll
-        for (int t = 0; t < kTilesEach; ++t) {
-          const int first = (group * kTilesEach + t) * 16;
-          u32 v[4];
-          if (kTurned) {
-            const int row = k * 16 + lane / 16 * 8 + lane % 8;
-            load4_turned(v, columns + first / 64 * 8192 + row * 128 + (((first % 64 / 8 + lane / 8 % 2) ^ (row % 8)) * 16));
-          } else {
-            const int row = first + lane % 16;
-            load4(v, columns + row * 128 + (((k * 2 + lane / 16) ^ (row % 8)) * 16));
-          }
-          #pragma unroll
-          for (int j = 0; j < kPairs; ++j) multiply(acc[t][j], v, x[j][0], x[j][1], T{});
-        }
-      }
+      multiply_slice(acc, columns, rows, group, share);
       __syncwarp();
       if (lane == 0) barrier_arrive(empty + 8 * place);  // told by all lanes it takes longer than the products of a small tile
       before = place, before_parity = parity;
@@ -116,23 +148,8 @@ copied_tiles(Params p, const __grid_constant__ TensorMap a_map, const __grid_con
     }
     if (kCluster > 1 && unit != unit0) wait_for_cluster();  // nobody reads the sums of the unit before any more
     if (kCluster == 1 && unit != unit0) __syncthreads();
-    #pragma unroll
-    for (int s = kShares - 1; s >= 0; --s) {
-      if (share == s) {
-        #pragma unroll
-        for (int t = 0; t < kTilesEach; ++t) {
-          #pragma unroll
-          for (int j = 0; j < kPairs; ++j) {
-            #pragma unroll
-            for (int e = 0; e < 4; ++e) {
-              f32& to = sums[(j * 8 + lane % 4 * 2 + e % 2) * kStride + (group * kTilesEach + t) * 16 + lane / 4 + e / 2 * 8];
-              to = s == kShares - 1 ? acc[t][j][e] : to + acc[t][j][e];
-            }
-          }
-        }
-      }
-      if (s > 0 || kCluster == 1) __syncthreads();
-    }
+    put_sums(sums, acc, group, share);
+    if (kCluster == 1) __syncthreads();
     if (kCluster > 1) join_cluster();
     const int row0 = kRows * rank / kCluster, end = (kRows * (rank + 1) / kCluster - row0) * kSideTile;
     for (int e = threadIdx.x; e < end; e += 32 * kWarps) {

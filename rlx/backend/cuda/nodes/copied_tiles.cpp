@@ -5,11 +5,14 @@
 
 #include "rlx/backend/cuda/driver/fastest.h"
 #include "rlx/backend/cuda/kernels/cluster_blocks.h"
+#include "rlx/backend/cuda/kernels/copied_runs.h"
 #include "rlx/backend/cuda/kernels/copied_tiles.h"
+#include "rlx/backend/cuda/kernels/last_block.h"
 #include "rlx/backend/cuda/kernels/matrix_fragments.h"
 #include "rlx/backend/cuda/kernels/matrix_groups.h"
 #include "rlx/backend/cuda/nodes/untried.h"
 #include "rlx/backend/cuda/region/printer.h"
+#include "rlx/base/options.h"
 
 namespace rlx::cuda {
 namespace {
@@ -19,7 +22,7 @@ constexpr int64_t kLeastBytes = 4 << 20, kLeastBytesOfSides = 1 << 20, kLeastByt
                   kLeastBytesOnRequest = 128 << 10;  // of all weights
 constexpr int64_t kAheadBytes = 96 << 10;            // for each block, into the second cache
 constexpr int64_t kMostWarps = 8, kMostPlaces = 20, kLeastPlaces = 3, kMostBox = 256;
-constexpr size_t kMostWays = 8;
+constexpr size_t kMostWays = 12;
 
 int64_t up(int64_t x, int64_t unit) { return (x + unit - 1) / unit; }
 int64_t texts_of(const FewRows& p) { return up(p.m, 8) * 8; }
@@ -71,6 +74,30 @@ std::optional<CopiedTiling> tiling_of(const Device& device, const FewRows& p, in
   return best;
 }
 
+/// Which forms are measured: 0 clusters alone, 1 both, 2 runs alone where there are any.
+int64_t wanted_runs() { return option_int("RLX_CUDA_RUNS").value_or(1); }
+
+/// Equal runs of steps: rows of a come from the second cache once for each unit, sums of a unit that several runs share go through it, so which tile is the best is for the stopwatch.
+void add_runs(std::vector<CopiedTiling>& to, const Device& device, const FewRows& p, int64_t sides,
+              int64_t together) {
+  const int64_t unit = std::lcm(is_turned(p) ? 64 * sides : 16, std::max<int64_t>(together, 1));
+  const int64_t processors = device.gpu() ? device.gpu()->multiprocessors() : 132;
+  constexpr int64_t kReserved = 3 << 10;
+  const auto add = [&](int64_t tile, int64_t blocks, int64_t each) {
+    CopiedTiling t{.tile = tile, .rounded = together > 0, .blocks = blocks};
+    const int64_t steps = up(p.n, tile / sides) * up(p.k, kSlice);
+    t.runs = t.clusters = std::min(processors * each, steps);
+    const int64_t room = (shared_memory_of(device) + (blocks - 1) * 1024) / blocks - kReserved;
+    t.places = std::min((room - kSwizzle - sums_bytes(p, t)) / place_bytes(p, t), kMostPlaces);
+    if (tile % unit != 0 || tile / sides > kMostBox || t.places < kLeastPlaces) return;
+    if (tile < 2 * texts_of(p)) return;  // rows would be more than a third of what is read
+    to.push_back(t);
+  };
+  for (const int64_t tile : {128, 64, 256}) add(tile, 2, 1);
+  add(128, 1, 1);
+  add(128, 2, 2);  // both blocks of a processor are of this product
+}
+
 constexpr char kPlainHooks[] = R"cuda(
 struct Params { T* c; i64 row; };
 template <int N> void finish(const Params& p, int row, int column, const f32 (&sums)[N]) {
@@ -86,6 +113,9 @@ std::string sizes_text(const FewRows& p, int64_t sides) {
 }  // namespace
 
 std::string CopiedTiling::text() const {
+  if (runs > 0)
+    return cat("tiles of ", tile, " in ", runs, runs == 1 ? " run, " : " runs, ", places, " places",
+               blocks > 1 ? cat(", ", blocks, " a processor") : "");
   return cat("tiles of ", tile, ", k in ", cluster, cluster == 1 ? " part, " : " parts, ", places, " places",
              blocks > 1 ? cat(", ", blocks, " a processor") : "");
 }
@@ -118,42 +148,54 @@ std::vector<CopiedTiling> CopiedTiles::tilings(const Device& device, const FewRo
   std::stable_sort(out.begin(), out.end(), [&](const CopiedTiling& a, const CopiedTiling& b) {
     return cost_of(p, sides, a) < cost_of(p, sides, b);
   });
+  std::vector<CopiedTiling> runs;
+  if (wanted_runs() > 0) add_runs(runs, device, p, sides, together);
+  if (wanted_runs() > 1 && !runs.empty()) return runs;
+  out.insert(out.end(), runs.begin(), runs.end());
   return out;
 }
 
-// Operands, and all ways compiled together, are made when something is to be measured.
+// Operands, and all ways compiled together, are made when something is to be measured: a recording goes through copies of the weights, more than the second cache holds, as a model goes through its layers.
 int CopiedTiles::fastest_way(const Device& device, const FewRows& p, int64_t sides,
                              const std::vector<CopiedTiling>& ways, const BlasPlan* library) {
-  std::string key = cat("copied ", p.dtype, " ", p.m, " ", p.n, " ", p.k, " ", p.a_row, " ", p.c_row, " ",
-                        p.b_row, " ", p.b_column, " x", sides, library ? " or the library" : "");
+  std::string key = cat("copied in turn ", p.dtype, " ", p.m, " ", p.n, " ", p.k, " ", p.a_row, " ", p.c_row,
+                        " ", p.b_row, " ", p.b_column, " x", sides, library ? " or the library" : "");
   for (const CopiedTiling& t : ways) key += cat("; ", t.text());
-  const int64_t matrix = std::max(p.b_row * p.k, p.b_column * p.n);
+  const int64_t matrix = std::max(p.b_row * p.k, p.b_column * p.n), each = matrix * sides * 2;
+  constexpr int64_t kAllWeights = 192 << 20, kMostCopies = 32;
+  const int64_t copies =
+      each < kLeastBytesOfSides ? 2 : std::clamp<int64_t>(kAllWeights / each, 2, kMostCopies);
   struct Trial {
     backend::Block a, b, c, workspace;
     std::vector<CopiedTiles> made;
   };
   std::optional<Trial> trial;
   const auto prepare = [&] {
-    const auto block = [&](int64_t elements) {
-      return backend::Block(device.gpu()->memory(), size_t(elements) * 2);
-    };
-    trial.emplace(Trial{block(std::max(p.a_row, p.k) * p.m),
-                        block(matrix * sides),
-                        block(std::max(p.c_row, p.n) * p.m),
-                        block(library ? int64_t(library->workspace()) : 1),
-                        {}});
-    for (const CopiedTiling& t : ways) trial->made.push_back(plain(device, p, sides, t));
+    const auto block = [&](int64_t bytes) { return backend::Block(device.gpu()->memory(), size_t(bytes)); };
+    std::vector<CopiedTiles> made;
+    size_t workspace = library ? library->workspace() : 1;
+    for (const CopiedTiling& t : ways) {
+      made.push_back(plain(device, p, sides, t));
+      workspace = std::max(workspace, made.back().workspace());
+    }
     device.functions().compile_waiting();
+    trial.emplace(Trial{block(std::max(p.a_row, p.k) * p.m * 2), block(each * copies),
+                        block(std::max(p.c_row, p.n) * p.m * 2), block(int64_t(workspace)), std::move(made)});
   };
   const int first = library ? 1 : 0;
   const auto queue = [&](Stream_* stream, int way) {
     if (!trial) prepare();
-    std::byte* const b = trial->b.get();
-    if (way < first) return library->run(stream, trial->a.get(), b, trial->c.get(), trial->workspace.get());
-    trial->made[size_t(way - first)].run(stream, trial->a.get(), {b, b + size_t(matrix * (sides - 1)) * 2},
-                                         trial->c.get());
+    for (int64_t i = 0; i < copies; ++i) {
+      std::byte *const b = trial->b.get() + i * each, *const a = trial->a.get(), *const c = trial->c.get();
+      if (way < first) {
+        library->run(stream, a, b, c, trial->workspace.get());
+      } else {
+        trial->made[size_t(way - first)].run(stream, a, {b, b + size_t(matrix * (sides - 1)) * 2}, c,
+                                             trial->workspace.get());
+      }
+    }
   };
-  return fastest(*device.gpu(), key, int(ways.size()) + first, true, queue) - first;
+  return fastest(*device.gpu(), key, int(ways.size()) + first, Trials::recorded, queue) - first;
 }
 
 std::optional<CopiedTiles> CopiedTiles::make(const Device& device, const FewRows& p,
@@ -196,32 +238,46 @@ CopiedTiles::CopiedTiles(const Device& device, const FewRows& p, int64_t sides, 
                          : groups <= 4 ? 2
                                        : 1;
   kernel_.block = {groups * shares * 32};
-  kernel_.grid = {t.clusters * t.cluster};
+  kernel_.grid = {t.runs > 0 ? t.runs : t.clusters * t.cluster};
   kernel_.shared = shared_bytes(p, t);
+  if (t.runs > 0 && device.gpu()) {
+    auto words = std::make_shared<backend::Block>(device.gpu()->memory(),
+                                                  size_t(up(p.n, t.tile / sides)) * sizeof(uint32_t));
+    device.gpu()->memory().clear(words->get(), words->size());
+    words_ = std::move(words);
+  }
   kernel_.function = device.functions().get(
-      {"copied_tiles",
-       cat(sizes_text(p, sides), "constexpr int kTile = ", t.tile, ", kPlaces = ", t.places, ", kCluster = ",
-           t.cluster, ", kBlocks = ", t.blocks, ", kAhead = ", kAheadBytes / (t.tile * kLine),
-           ";\nconstexpr bool kTurned = ", flag(turned), ", kEarly = ", flag(p.b_is_fixed),
-           ";\n#define kClusterShape ", t.cluster > 1 ? cat("__cluster_dims__(", t.cluster, ", 1, 1)") : "",
-           "\n", hooks, kMatrixFragments, kMatrixGroups, kClusterBlocks, kCopiedTiles)});
+      {t.runs > 0 ? "copied_runs" : "copied_tiles",
+       cat(sizes_text(p, sides), "constexpr int kTile = ", t.tile, ", kRuns = ", t.runs,
+           ", kPlaces = ", t.places, ", kCluster = ", t.cluster, ", kBlocks = ", t.blocks,
+           ", kAhead = ", kAheadBytes / (t.tile * kLine), ";\nconstexpr bool kTurned = ", flag(turned),
+           ", kEarly = ", flag(p.b_is_fixed), ";\n#define kClusterShape ",
+           t.cluster > 1 ? cat("__cluster_dims__(", t.cluster, ", 1, 1)") : "", "\n", hooks, kMatrixFragments,
+           kMatrixGroups, kClusterBlocks, kCopiedSlices,
+           t.runs > 0 ? cat(kLastBlock, kCopiedRuns) : kCopiedTiles)});
 }
 
-void CopiedTiles::run(Stream_* stream, const void* a, std::array<const void*, kMostSides> b, void* c) const {
+size_t CopiedTiles::workspace() const {
+  return size_t(2 * tiling_.runs * p_.m * tiling_.tile) * sizeof(float);
+}
+
+void CopiedTiles::run(Stream_* stream, const void* a, std::array<const void*, kMostSides> b, void* c,
+                      void* workspace) const {
   struct {
     void* c;
     int64_t row;
   } params{c, p_.c_row};
-  run_with(stream, &params, a, b);
+  run_with(stream, &params, a, b, workspace);
 }
 
 void CopiedTiles::run_with(Stream_* stream, void* params, const void* a,
-                           std::array<const void*, kMostSides> b) const {
+                           std::array<const void*, kMostSides> b, void* workspace) const {
   const Driver& d = device_->gpu()->use();
   const auto at = [](const void* x) { return static_cast<const std::byte*>(x); };
   TensorMap a_map = a_map_.encode(d, at(a), int(texts_of(p_))), b_map = b_map_.encode(d, at(b[0]), b_box_),
             other = sides_ > 1 ? b_map_.encode(d, at(b[1]), b_box_) : b_map;
-  void* parameters[] = {params, &a_map, &b_map, &other, nullptr};
+  void* words = words_ ? words_->get() : nullptr;
+  void* parameters[] = {params, &a_map, &b_map, &other, &workspace, &words, nullptr};
   kernel_.function->launch(stream, kernel_.grid, kernel_.block, kernel_.shared, parameters);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <optional>
 
 #include "rlx/backend/cuda/driver/blas.h"
@@ -18,7 +19,8 @@ struct CopiedTiling {
   int64_t places = 4;    // of a ring
   bool rounded = false;  // finished rows have room there
   int64_t blocks =
-      2;  // that find room on a processor, so that the next product of this kind can begin to read
+      2;             // that find room on a processor, so that the next product of this kind can begin to read
+  int64_t runs = 0;  // blocks that stay and have equal runs of steps (kernels/copied_runs.h); 0: clusters
   std::string text() const;
 };
 
@@ -45,10 +47,13 @@ class CopiedTiles {
   static bool fits(const void* a, const void* b) {
     return (reinterpret_cast<uintptr_t>(a) | reinterpret_cast<uintptr_t>(b)) % 16 == 0;
   }
-  void run(Stream_*, const void* a, std::array<const void*, kMostSides> b, void* c) const;
-  /// `params`: the bytes of Params; `b`: the weights of each side.
-  void run_with(Stream_*, void* params, const void* a, std::array<const void*, kMostSides> b) const;
+  void run(Stream_*, const void* a, std::array<const void*, kMostSides> b, void* c, void* workspace) const;
+  /// `params`: the bytes of Params; `b`: the weights of each side; `workspace`: so many bytes at a multiple of 16.
+  void run_with(Stream_*, void* params, const void* a, std::array<const void*, kMostSides> b,
+                void* workspace) const;
+  size_t workspace() const;
   const CopiedTiling& tiling() const { return tiling_; }
+  const Source& source() const { return kernel_.function->source(); }
 
  private:
   static int fastest_way(const Device&, const FewRows&, int64_t sides, const std::vector<CopiedTiling>&,
@@ -61,6 +66,7 @@ class CopiedTiles {
   HeadMap a_map_, b_map_;
   int b_box_ = 64;
   ColumnProducts kernel_;
+  std::shared_ptr<const backend::Block> words_;  // of units that several runs share; zero between launches
 };
 
 /// The same for any address, a thread for each result: `hooks` as above, weights and rows with the strides of `p`.

@@ -154,7 +154,7 @@ class ProductElementsStep final : public Step {
                           " ", sizes_.b_row, " ", sizes_.b_column, "\n", hooks_);
     for (size_t i = 0; i < count; ++i) key += cat("\n", tiles[i].text());
     try {
-      return fastest(gpu, key, int(count) + 1, false, Trial(*this, tiles));
+      return fastest(gpu, key, int(count) + 1, Trials::warm, Trial(*this, tiles));
     } catch (const Error&) {
       return 0;  // too little memory to try
     }

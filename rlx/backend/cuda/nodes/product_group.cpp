@@ -303,6 +303,7 @@ class CopiedGroupStep final : public Step {
     const ProductHooks hooks(g, nullptr, true, kThreads, true);
     members_ = hooks.members(), text_ = hooks.text();
     aligned_ = CopiedTiles::make(device_, sizes_, int64_t(b_.size()), text_);
+    workspace = aligned_->workspace();
     note = cat("weights by the copy engine, ", aligned_->tiling().text(), ", ", b_.size(),
                b_.size() == 1 ? " product" : " products", ", a region of elements: ", sizes_.m, " x ",
                sizes_.n, " x ", sizes_.k);
@@ -313,7 +314,7 @@ class CopiedGroupStep final : public Step {
     const std::array<const void*, CopiedTiles::kMostSides> b{l.in[b_.front()], l.in[b_.back()]};
     Stream_* const stream = stream_of(l).handle;
     if (CopiedTiles::fits(l.in[a_], b[0]) && CopiedTiles::fits(l.in[a_], b[1]))
-      return aligned_->run_with(stream, params.data(), l.in[a_], b);
+      return aligned_->run_with(stream, params.data(), l.in[a_], b, l.workspace);
     anywhere_.get([&] { return PlainColumns(device_, sizes_, int64_t(b_.size()), text_); })
         .run_with(stream, params.data(), l.in[a_], b);
   }

@@ -140,6 +140,7 @@ class ProductStep final : public Step {
         blas_(blas_plan(device, p)),
         copied_(few_ || tiles_ ? std::nullopt : rows_kernel<CopiedTiles>(device, p, blas_.get())) {
     if (blas_ && blas_->workspace() > 0) workspace = blas_->workspace() + kWorkspaceAlignment;
+    if (copied_) workspace = std::max(workspace, copied_->workspace());
     tiled_ = device.functions().get(tiled_source(p));
     note = cat(few_      ? "few rows"
                : tiles_  ? "weights that stream"
@@ -169,7 +170,7 @@ class ProductStep final : public Step {
     const Stream& s = stream_of(l);
     s.gpu.use();
     if (tiles_ && tiles_->fits(a, b)) return tiles_->run(s, a, b, c);
-    if (copied_ && copied_->fits(a, b)) return copied_->run(s.handle, a, {b, b}, c);
+    if (copied_ && copied_->fits(a, b)) return copied_->run(s.handle, a, {b, b}, c, l.workspace);
     if (blas_ && blas_->fits(a, b, c)) {
       const auto place =
           (reinterpret_cast<uintptr_t>(l.workspace) + kWorkspaceAlignment - 1) / kWorkspaceAlignment;

@@ -108,7 +108,7 @@ class TurnedGroupStep final : public Step {
     copies_ = cache_copies(r, g.rows.caches);
     aligned_ = CopiedTiles::make(device_, sizes_, 1, hooks_text(g, members_), g.together);
     in_place = g.rows.caches;
-    workspace = size_t(sizes_.m * sizes_.n) * 2;
+    workspace = std::max(size_t(sizes_.m * sizes_.n) * 2, aligned_->workspace());
     note = cat("weights by the copy engine, ", aligned_->tiling().text(), ", ", moves_.size(),
                " moves of rows: ", sizes_.m, " x ", sizes_.n, " x ", sizes_.k);
   }
@@ -126,7 +126,7 @@ class TurnedGroupStep final : public Step {
     params.push_back(fault_);
     const std::byte *const a = l.in[a_], *const b = l.in[b_];
     if (all % kVectorBytes == 0 && CopiedTiles::fits(a, b))
-      return aligned_->run_with(s.handle, params.data(), a, {b, b});
+      return aligned_->run_with(s.handle, params.data(), a, {b, b}, l.workspace);
     // The product into memory, then the moves from there: one more operand.
     const Anywhere& use = anywhere_.get([&] {
       return Anywhere{PlainColumns(device_, sizes_, 1, CopiedTiles::plain_hooks()),
