@@ -240,6 +240,19 @@ TEST_F(GroupsOnDevice, positions_out_of_range_behind_few_rows) {
   }
 }
 
+// The same, and two products with elements behind them, cut into equal runs of blocks that stay.
+TEST_F(GroupsOnDevice, products_in_equal_runs) {
+  const test::Untried untried;
+  setenv("RLX_CUDA_RUNS", "2", 1);
+  compare(moved_text(6, 1, 64, 4, false), 4e-2);
+  compare(
+      "graph @f(x: bf16[12,392], w: bf16[200,392], u: bf16[200,392]) {\n"
+      "  t = transpose(w, perm=[1,0]) g = matmul(x, t) o = transpose(u, perm=[1,0]) p = matmul(x, o)\n"
+      "  h = silu(g) y = mul(h, p)\n  return y\n}",
+      4e-2);
+  unsetenv("RLX_CUDA_RUNS");
+}
+
 // A loop around one product, with slices, a constant and results of each step; also against the order of time.
 TEST_F(GroupsOnDevice, loops_around_one_product) {
   for (const int64_t width : {5, 64, 256}) {
