@@ -2,13 +2,11 @@
 #include <algorithm>
 #include <optional>
 
-#include "rlx/backend/control/body.h"
-#include "rlx/backend/cuda/driver/fastest.h"
 #include "rlx/backend/cuda/groups/groups.h"
 #include "rlx/backend/cuda/nodes/few_rows.h"
 #include "rlx/backend/cuda/nodes/on_first_use.h"
-#include "rlx/backend/cuda/nodes/product_reading.h"
 #include "rlx/backend/cuda/nodes/product_turns.h"
+#include "rlx/backend/cuda/nodes/product_ways.h"
 #include "rlx/backend/cuda/nodes/streamed_tiles.h"
 #include "rlx/backend/cuda/region/printer.h"
 #include "rlx/base/options.h"
@@ -67,47 +65,34 @@ Support accepts(const Request& r) {
   return why.empty() ? Support::yes() : Support::no(why);
 }
 
-/// The products and the elements as steps of their own, with memory for what lies between them.
-struct Plain {
-  std::vector<std::unique_ptr<Step>> products;
-  std::unique_ptr<Step> elements;
-  size_t product_bytes = 0, workspace = 0;  // of one product, of all
-};
-
 class ProductElementsStep final : public Step {
  public:
-  explicit ProductElementsStep(const Request& r) : device_(device_of(r)), in_(r.in.begin(), r.in.end()) {
-    for (const Arg& a : r.out) out_bytes_.push_back(a.shape.size_bytes());
+  explicit ProductElementsStep(const Request& r) : device_(device_of(r)), plain_(device_, ProductReading(r)) {
     const ProductReading g(r);
     sizes_ = sizes_of(g);
     a_ = g.operand(g.input());
     for (const ir::Node* p : g.products) b_.push_back(g.operand(p->inputs[1]));
     read_elements(g);
-    plain_ = make_plain(r);
-    workspace = plain_.workspace;  // addresses that do not fit are known when it runs
+    workspace = plain_.workspace();  // addresses that do not fit are known when it runs
     const std::vector<TurnsTiles> tiles = turns_tiles(
         sizes_, device_.gpu() ? device_.gpu()->multiprocessors() : 132, shared_memory_of(device_));
-    const int way = tiles.empty() ? 0 : best_of(tiles);
+    const int way = tiles.empty() ? 0 : best_of(r, tiles);
     const std::string what = cat(sizes_.m, " x ", sizes_.n, " x ", sizes_.k, ", a region of elements");
     if (way > 0) own_.emplace(device_, sizes_, tiles[size_t(way) - 1], hooks_);
     note = cat(sizes_.sides > 1 ? "two products, " : "", what, ": ",
-               own_ ? tiles[size_t(way) - 1].text() : cat("a pass behind ", plain_.products.front()->note));
+               own_ ? tiles[size_t(way) - 1].text() : cat("a pass behind ", plain_.note()));
   }
 
   void run(const Launch& l) const override {
     const Stream& s = stream_of(l);
-    const auto is_fit = [&](int member) { return is_aligned(address(l, member)); };
+    const auto is_fit = [&](int member) { return is_aligned(member_address(l, member)); };
     if (own_ && is_fit(a_) && std::all_of(b_.begin(), b_.end(), is_fit) &&
         std::all_of(members_.begin(), members_.end(), is_fit))
       return run_own(*own_, s.handle, l);
-    run_plain(l, l.workspace);
+    plain_.run(l, l.workspace);
   }
 
  private:
-  static std::byte* address(const Launch& l, int member) {
-    return member >= 0 ? l.in[member] : l.out[-1 - member];
-  }
-
   // Params and finish; which operand or result each member of Params is.
   void read_elements(const ProductReading& g) {
     const ir::Node& n = *g.elements;
@@ -123,7 +108,6 @@ class ProductElementsStep final : public Step {
       const ir::Value v = n.inputs[i];
       const int product = g.product_number(v);
       values[i] = product >= 0;
-      element_inputs_.push_back(values[i] ? -1 - product : g.operand(v));
       if (values[i]) {
         call += cat(", v[", product, "]");
       } else {
@@ -131,8 +115,7 @@ class ProductElementsStep final : public Step {
       }
     }
     for (uint32_t i = 0; i < n.shapes.size(); ++i) {
-      results_.push_back(g.result(n.result(i)));
-      member(-1 - results_.back(), cat(memory_type(n.shapes[i].dtype()), "*"));
+      member(-1 - g.result(n.result(i)), cat(memory_type(n.shapes[i].dtype()), "*"));
     }
     hooks_ = cat(
         "struct Params {", fields, " };\n",
@@ -142,137 +125,39 @@ class ProductElementsStep final : public Step {
   }
 
   // 0: the products and a pass; 1, 2, ..: tiles. Without a GPU the best by the model.
-  int best_of(const std::vector<TurnsTiles>& tiles) const {
+  int best_of(const Request& r, const std::vector<TurnsTiles>& tiles) const {
     if (const auto wanted = option_int("RLX_CUDA_TURNS"))
       return int(std::min(*wanted, int64_t(tiles.size())));
     if (!device_.gpu()) return 1;
     const double work = 2.0 * double(sizes_.m) * double(sizes_.n) * double(sizes_.k) * double(sizes_.sides);
     if (work < kLeastWork) return 0;
-    const Gpu& gpu = *device_.gpu();
     const size_t count = std::min(tiles.size(), kMostWays);
     std::string key = cat("product with elements ", sizes_.dtype, " ", sizes_.m, " ", sizes_.n, " ", sizes_.k,
                           " ", sizes_.b_row, " ", sizes_.b_column, "\n", hooks_);
     for (size_t i = 0; i < count; ++i) key += cat("\n", tiles[i].text());
-    try {
-      return fastest(gpu, key, int(count) + 1, Trials::warm, Trial(*this, tiles));
-    } catch (const Error&) {
-      return 0;  // too little memory to try
-    }
+    return fastest_way(device_, r, plain_, key, count, [&]() -> OwnWays {
+      auto own = std::make_shared<std::vector<ProductTurns>>();
+      for (size_t i = 0; i < count; ++i) own->emplace_back(device_, sizes_, tiles[i], hooks_);
+      return [this, own](size_t way, Stream_* stream, const Launch& l) { run_own((*own)[way], stream, l); };
+    });
   }
-
-  /// Runs of every way over memory of their own, which is made when the first way is tried.
-  class Trial {
-   public:
-    Trial(const ProductElementsStep& step, const std::vector<TurnsTiles>& tiles)
-        : step_(step), tiles_(tiles) {}
-    void operator()(Stream_* stream, int way) const {
-      Places& p = *places_;
-      if (p.blocks.empty()) fill(p);
-      Stream s{*step_.device_.gpu(), stream};
-      const size_t operands = step_.in_.size();
-      const Launch l{.team = default_pool(),
-                     .in = p.addresses.data(),
-                     .out = p.addresses.data() + operands,
-                     .stream = &s};
-      if (way == 0) return step_.run_plain(l, p.addresses.back());
-      step_.run_own(p.own[size_t(way) - 1], stream, l);
-    }
-
-   private:
-    struct Places {
-      std::vector<backend::Block> blocks;
-      std::vector<std::byte*> addresses;  // operands, results, workspace
-      std::vector<ProductTurns> own;
-    };
-    void fill(Places& p) const {
-      const auto add = [&](int64_t bytes) {
-        p.blocks.emplace_back(step_.device_.memory(), size_t(bytes));
-        p.addresses.push_back(p.blocks.back().get());
-      };
-      // All of them are compiled together.
-      for (size_t i = 0; i < std::min(tiles_.size(), kMostWays); ++i)
-        p.own.emplace_back(step_.device_, step_.sizes_, tiles_[i], step_.hooks_);
-      for (const Arg& a : step_.in_) add(bytes_of(a));
-      for (const int64_t bytes : step_.out_bytes_) add(bytes);
-      add(int64_t(step_.plain_.workspace));
-    }
-    static int64_t bytes_of(const Arg& a) {
-      int64_t last = 0;
-      for (int i = 0; i < a.shape.rank(); ++i)
-        last += (a.shape.dim(i).value() - 1) * std::max<int64_t>(a.layout.strides[size_t(i)], 0);
-      return (last + 1) * int64_t(dtype_size(a.dtype()));
-    }
-
-    const ProductElementsStep& step_;
-    const std::vector<TurnsTiles>& tiles_;
-    std::shared_ptr<Places> places_ = std::make_shared<Places>();
-  };
 
   void run_own(const ProductTurns& own, Stream_* stream, const Launch& l) const {
     std::vector<std::byte*> params;
-    for (const int m : members_) params.push_back(address(l, m));
+    for (const int m : members_) params.push_back(member_address(l, m));
     std::vector<const std::byte*> weights;
     for (const int b : b_) weights.push_back(l.in[b]);
     own.run(*device_.gpu(), stream, params.data(), l.in[a_], weights);
   }
 
-  Plain make_plain(const Request& whole) const {
-    const ProductReading g(whole);
-    const auto step_of = [&](const ir::Node& n, const std::vector<Arg>& in) {
-      std::vector<Arg> results;
-      for (const Shape& s : n.shapes) results.push_back(row_major(s));
-      const Request r{
-          .node = n, .in = in, .out = results, .threads = whole.threads, .builder = whole.builder};
-      return device_.choose(r, true).kernel->prepare(r);
-    };
-    Plain made;
-    size_t scratch = 0;
-    for (const ir::Node* p : g.products) {
-      made.products.push_back(step_of(*p, {g.arg(p->inputs[0]), g.arg(p->inputs[1])}));
-      scratch = std::max(scratch, made.products.back()->workspace);
-    }
-    std::vector<Arg> in;
-    for (const ir::Value v : g.elements->inputs)
-      in.push_back(g.product_number(v) >= 0 ? row_major(g.products.front()->shapes[0]) : g.arg(v));
-    made.elements = step_of(*g.elements, in);
-    made.product_bytes = backend::aligned_size(size_t(g.products.front()->shapes[0].size_bytes()));
-    made.workspace = made.products.size() * made.product_bytes + std::max(scratch, made.elements->workspace);
-    return made;
-  }
-  static Arg row_major(const Shape& s) {
-    return {.shape = s, .layout = backend::Layout::row_major(s.dims())};
-  }
-
-  void run_plain(const Launch& l, std::byte* workspace) const {
-    const Plain& use = plain_;
-    std::byte* const scratch = workspace + use.products.size() * use.product_bytes;
-    const auto run_step = [&](const Step& step, std::vector<std::byte*> addresses, size_t results) {
-      Launch one = l;
-      one.in = addresses.data(), one.out = addresses.data() + addresses.size() - results,
-      one.workspace = scratch;
-      step.run(one);
-    };
-    const auto product = [&](size_t i) { return workspace + i * use.product_bytes; };
-    for (size_t i = 0; i < use.products.size(); ++i)
-      run_step(*use.products[i], {l.in[a_], l.in[b_[i]], product(i)}, 1);
-    std::vector<std::byte*> addresses;
-    for (const int m : element_inputs_) addresses.push_back(m >= 0 ? l.in[m] : product(size_t(-1 - m)));
-    for (const int r : results_) addresses.push_back(l.out[r]);
-    run_step(*use.elements, std::move(addresses), results_.size());
-  }
-
   const Device& device_;
-  std::vector<Arg> in_;
-  std::vector<int64_t> out_bytes_;
+  PlainWay plain_;
   TurnsProduct sizes_;
   int a_ = 0;
-  std::vector<int> b_;               // of each side
-  std::vector<int> members_;         // of Params: an operand (0, 1, ..) or a result (-1, -2, ..)
-  std::vector<int> results_;         // of the group: those of the elements
-  std::vector<int> element_inputs_;  // an operand or a product (-1, -2, ..)
+  std::vector<int> b_;        // of each side
+  std::vector<int> members_;  // of Params: an operand (0, 1, ..) or a result (-1, -2, ..)
   std::string hooks_;
   std::optional<ProductTurns> own_;
-  Plain plain_;
 };
 
 std::unique_ptr<Step> prepare(const Request& r) { return std::make_unique<ProductElementsStep>(r); }
