@@ -20,8 +20,9 @@ std::string RowsPrinter::rows_kernel(const std::string& entry, Stage stage) {
 std::string RowsPrinter::row_function(const std::string& name, const std::vector<bool>& once) {
   once_ = once;
   text_ = cat("inline void ", name, "(", parameters({}), index_, " row) {\n");
-  line("  ", cat("__shared__ f64 shared[", s_.threads / 32, "];"));
-  line("  ", "const int lane = threadIdx.x;");
+  if (s_.lanes > 32) line("  ", cat("__shared__ f64 shared[", s_.threads / 32, "];"));
+  line("  ", s_.lanes > 32 ? "const int lane = threadIdx.x;"
+                           : cat("const int lane = threadIdx.x % ", s_.lanes, ";"));
   line("  ", "const bool live = true;");
   print_row_places();
   print_scratch();
