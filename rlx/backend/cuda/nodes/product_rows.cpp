@@ -14,6 +14,7 @@ namespace {
 constexpr int64_t kSlice = 64, kLineBytes = 128, kMostSums = 192, kMostStages = 8, kLeastStages = 3,
                   kMostCluster = 8, kMostWide = 256;
 constexpr int kThreads = 384;
+constexpr size_t kDifferent = 5;  // cuts that share k and columns in different ways
 // Of a processor of an H200: bytes a cycle from the second cache when all of them ask and when few do, products a cycle, instructions for an element of a row, those of one group of warps in a
 // cycle, cycles before the first slice is there, for sums on their way to other blocks, what a place costs that several blocks write.
 constexpr double kCacheBytes = 30, kMostBytes = 60, kProducts = 2048, kInstructions = 45, kRate = 2,
@@ -100,7 +101,16 @@ std::vector<RowsCut> rows_cuts(const TurnsProduct& p, int64_t processors, int64_
             found.push_back(*c);
   std::stable_sort(found.begin(), found.end(),
                    [](const RowsCut& a, const RowsCut& b) { return a.cycles < b.cycles; });
-  return found;
+  // The first ones differ in more than height and copies: those are what a model knows least of.
+  std::vector<RowsCut> first, others;
+  for (const RowsCut& c : found) {
+    const bool is_known = std::any_of(first.begin(), first.end(), [&](const RowsCut& f) {
+      return f.across == c.across && f.parts == c.parts;
+    });
+    (is_known || first.size() == kDifferent ? others : first).push_back(c);
+  }
+  first.insert(first.end(), others.begin(), others.end());
+  return first;
 }
 
 ProductRows::ProductRows(const Device& device, const TurnsProduct& p, const RowsCut& c, int lanes,

@@ -24,7 +24,7 @@ std::string rows_problem(const TurnsProduct&);
 /// The product cut so (halves, across, parts and shared of `wanted`) for at most so many blocks at a time, or nothing where it does not fit.
 std::optional<RowsCut> rows_cut(const TurnsProduct&, RowsCut wanted, int64_t processors,
                                 int64_t shared_memory);
-/// Ways to cut it, the best by the model first.
+/// Ways to cut it, the best by the model first, then some that share columns and k in other ways.
 std::vector<RowsCut> rows_cuts(const TurnsProduct&, int64_t processors, int64_t shared_memory);
 
 class ProductRows {
