@@ -34,7 +34,6 @@ Device::Device(std::string architecture, const Gpu* gpu)
   add_paged_attention(kernels_);
   add_product_groups(kernels_, functions_.architecture());
   add_product_elements(kernels_, functions_.architecture());
-  add_product_norms(kernels_, functions_.architecture());
   add_products(kernels_);
   add_random(kernels_);
   add_recurrence(kernels_);

@@ -34,11 +34,8 @@ bool is_of_leaves(const ir::Graph& g, ir::Value v, int depth) {
 
 }  // namespace
 
-namespace {
-
-// The one reader of all products, if all its operands are there when the first of them is.
-const ir::Node* reader_of(const ir::Graph& g, const std::vector<size_t>& order, size_t first,
-                          const std::vector<const ir::Node*>& products, size_t most) {
+const ir::Node* elements_behind(const ir::Graph& g, const std::vector<size_t>& order, size_t first,
+                                const std::vector<const ir::Node*>& products, size_t most) {
   const ir::Node* reader = nullptr;
   for (const ir::Node* p : products) {
     if (p->shapes[0] != products.front()->shapes[0]) return nullptr;
@@ -48,32 +45,17 @@ const ir::Node* reader_of(const ir::Graph& g, const std::vector<size_t>& order, 
     }
   }
   if (!reader || reader->shapes.size() > most) return nullptr;
+  const bool region = reader->is<ops::Fused>() && !reduces(*reader);
+  if (!region && !reader->op->traits.elementwise) return nullptr;
+  for (const Shape& s : reader->shapes) {
+    if (s.dims() != products.front()->shapes[0].dims()) return nullptr;
+  }
   for (const ir::Value v : reader->inputs) {
     const bool product =
         std::any_of(products.begin(), products.end(), [&](auto* p) { return p->id == v.node; });
     if (!product && order[v.node] > first && !is_of_leaves(g, v, 3)) return nullptr;
   }
   return reader;
-}
-
-}  // namespace
-
-const ir::Node* elements_behind(const ir::Graph& g, const std::vector<size_t>& order, size_t first,
-                                const std::vector<const ir::Node*>& products, size_t most) {
-  const ir::Node* const reader = reader_of(g, order, first, products, most);
-  if (!reader) return nullptr;
-  const bool region = reader->is<ops::Fused>() && !reduces(*reader);
-  if (!region && !reader->op->traits.elementwise) return nullptr;
-  for (const Shape& s : reader->shapes) {
-    if (s.dims() != products.front()->shapes[0].dims()) return nullptr;
-  }
-  return reader;
-}
-
-const ir::Node* rows_behind(const ir::Graph& g, const std::vector<size_t>& order, const ir::Node& product,
-                            size_t most) {
-  const ir::Node* const reader = reader_of(g, order, order[product.id], {&product}, most);
-  return reader && reader->is<ops::Fused>() && reduces(*reader) ? reader : nullptr;
 }
 
 namespace {
@@ -99,8 +81,8 @@ std::optional<ir::Graph> with_groups(const ir::Graph& given, const ir::Target& t
   }
   const ir::Graph& g = changed ? *changed : given;
   std::vector<Group> groups;
-  for (const auto find : {product_groups, conv_groups, rows_groups, loss_groups, gradients_groups,
-                          element_groups, product_rows_groups}) {
+  for (const auto find :
+       {product_groups, conv_groups, rows_groups, loss_groups, gradients_groups, element_groups}) {
     for (Group& group : find(g)) groups.push_back(std::move(group));
   }
   if (auto joined = backend::with_groups(g, target, groups)) changed = std::move(joined);

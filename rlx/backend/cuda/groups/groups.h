@@ -12,8 +12,6 @@ namespace rlx::cuda {
 
 /// Products of few rows with one input: the region of rows that makes the input, the products, the elementwise operator that takes all of them.
 inline constexpr std::string_view kProductGroup = "product_group";
-/// A product of many rows and the region of rows that takes it alone, such as a residual and a norm.
-inline constexpr std::string_view kProductRowsGroup = "product_rows";
 /// A convolution and the elementwise operator that takes it alone, such as a bias and a relu.
 inline constexpr std::string_view kConvGroup = "conv_group";
 /// Rotations and updates of states that wait for nobody: rope, and what puts rows into caches.
@@ -46,7 +44,6 @@ std::vector<MovedProducts> moved_products(const ir::Graph&);
 std::vector<Group> product_groups(const ir::Graph&);
 /// Products of more rows with the elements behind them, in the same kind of group.
 std::vector<Group> element_groups(const ir::Graph&);
-std::vector<Group> product_rows_groups(const ir::Graph&);
 std::vector<Group> conv_groups(const ir::Graph&);
 std::vector<Group> rows_groups(const ir::Graph&);
 std::vector<Group> loss_groups(const ir::Graph&);
@@ -84,9 +81,6 @@ std::vector<size_t> order_of(const ir::Graph&);
 /// The one reader of all `products`, if it works element by element, has no more results than `most` and waits for nothing that comes behind place `first` but what is made of leaves.
 const ir::Node* elements_behind(const ir::Graph&, const std::vector<size_t>& order, size_t first,
                                 const std::vector<const ir::Node*>& products, size_t most = 1);
-/// The same for a region of rows.
-const ir::Node* rows_behind(const ir::Graph&, const std::vector<size_t>& order, const ir::Node& product,
-                            size_t most);
 
 /// Whether the body of a `fused` node holds a reduction.
 bool reduces(const ir::Node& fused);

@@ -70,16 +70,6 @@ class Finder {
     return out;
   }
 
-  std::vector<Group> rows() {
-    std::vector<Group> out;
-    for (const ir::Node* n : g_.nodes()) {
-      if (!is_tiled(*n)) continue;
-      if (const ir::Node* const rows = rows_behind(g_, order_, *n, kMostResults + 1))
-        out.push_back({kProductRowsGroup, {n, rows}});
-    }
-    return out;
-  }
-
  private:
   static int64_t rows_of(const ir::Node& product) {
     const int64_t n = product.shapes[0].dim(-1).value();
@@ -154,6 +144,5 @@ class Finder {
 
 std::vector<Group> product_groups(const ir::Graph& g) { return Finder(g).run(); }
 std::vector<Group> element_groups(const ir::Graph& g) { return Finder(g).elements(); }
-std::vector<Group> product_rows_groups(const ir::Graph& g) { return Finder(g).rows(); }
 
 }  // namespace rlx::cuda

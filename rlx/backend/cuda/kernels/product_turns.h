@@ -10,19 +10,12 @@
 // Sums are rounded to T in shared memory, 16 rows for each warp, piece c of 16 bytes of row r at c ^ (r % 8), and finished kVector neighbours at a time.
 // The kCluster blocks of a cluster have the same columns of different rows: each asks for a part of a slice of b and sends it to all, so that a place is free when the groups of all blocks
 // have read it.
-// After kMatrixGroups, kClusterBlocks and kProductWords; before it stand T, kColumns (n of a side), kDepth (k), kCluster and the macro kClusterShape, kSides, kHalves, kWide, kItem, kStages, kVector, kResident, kTurned, kEarly (no kernel before this one makes b),
+// After kMatrixGroups and kClusterBlocks; before it stand T, kColumns (n of a side), kDepth (k), kCluster and the macro kClusterShape, kSides, kHalves, kWide, kItem, kStages, kVector, kResident, kTurned, kEarly (no kernel before this one makes b),
 // kRowsFirst (items go along rows first), multiply_tile (d += a b for 64 x 16 of a and 16 x kSides kWide of b), Params and
 //   void finish(p, row, column, const Pack<T, kVector> (&products)[kSides])
 #pragma once
 
 namespace rlx::cuda {
-
-// A slice of b on the units, and two sums rounded to T; product_rows.h has them too.
-inline constexpr char kProductWords[] = R"cuda(
-inline u64 right_at(u32 place, int k) { return kTurned ? tile_at(place + k * 2048) + (u64(8192 / 16 - 1) << 16) : tile_at(place + k * 32); }
-inline u32 both(f32 low, f32 high, f16) { u32 r; asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low)); return r; }
-inline u32 both(f32 low, f32 high, bf16) { u32 r; asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low)); return r; }
-)cuda";
 
 inline constexpr char kProductTurns[] = R"cuda(
 constexpr int kHeight = 64 * kHalves, kAcross = kSides * kWide, kSlices = (kDepth + 63) / 64;
@@ -49,6 +42,9 @@ inline Item item_at(int i, int row_items, int rank) {
   return {(row * kCluster + rank) * kHeight, first, count, row % count};
 }
 
+inline u64 right_at(u32 place, int k) { return kTurned ? tile_at(place + k * 2048) + (u64(8192 / 16 - 1) << 16) : tile_at(place + k * 32); }
+inline u32 both(f32 low, f32 high, f16) { u32 r; asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low)); return r; }
+inline u32 both(f32 low, f32 high, bf16) { u32 r; asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low)); return r; }
 
 // The sums of 16 rows of a warp, rounded; then as many neighbours as finish takes to each lane.
 template <int N> void write_sums(u32 place, const f32 (&sums)[N][4], int lane) {

@@ -35,7 +35,6 @@ void add_packed(KernelTable&);
 void add_paged_attention(KernelTable&);
 void add_product_elements(KernelTable&, const std::string& architecture);
 void add_product_groups(KernelTable&, const std::string& architecture);
-void add_product_norms(KernelTable&, const std::string& architecture);
 void add_products(KernelTable&);
 void add_random(KernelTable&);
 void add_recurrence(KernelTable&);

@@ -69,8 +69,6 @@ double cycles_of(const TurnsProduct& p, const TurnsTiles& t, int64_t processors)
   return kStart + product + elements + (tiles - 1) * std::max({product, elements, (product + elements) / 2});
 }
 
-}  // namespace
-
 std::string multiply_text(const TurnsProduct& p, int64_t across) {
   const std::string type = p.dtype == DType::f16 ? "f16" : "bf16";
   const int64_t sums = across / 2;
@@ -83,8 +81,6 @@ std::string multiply_text(const TurnsProduct& p, int64_t across) {
              "}, %", sums, ", %", sums + 1, ", more, 1, 1, 0, ", p.is_turned() ? 1 : 0,
              ";\\n}\"\n      : ", operands, " : \"l\"(a), \"l\"(b), \"r\"(more));\n}\n");
 }
-
-namespace {
 
 HeadMap map_of(const TurnsProduct& p, int64_t rows, int64_t columns, int64_t row) {
   return {.tensor = {.strides = {.row = row}, .rows = rows, .lanes = columns},
@@ -162,7 +158,7 @@ ProductTurns::ProductTurns(const Device& device, const TurnsProduct& p, const Tu
            ", kEarly = ", flag(p.b_is_fixed), ", kRowsFirst = ", flag(t.rows_first),
            ";\n#define kClusterShape ",
            t.cluster > 1 ? cat("__cluster_dims__(", t.cluster, ", 1, 1)") : std::string(), "\n", hooks,
-           kMatrixGroups, kClusterBlocks, kProductWords, multiply_text(p, p.sides * t.wide), kProductTurns)});
+           kMatrixGroups, kClusterBlocks, multiply_text(p, p.sides * t.wide), kProductTurns)});
 }
 
 void ProductTurns::run(const Gpu& gpu, Stream_* stream, void* params, const std::byte* a,

@@ -23,9 +23,6 @@ struct TurnsProduct {
   bool is_turned() const { return b_column == 1 && b_row != 1; }
 };
 
-/// multiply_tile of the kernels: `across` columns of b.
-std::string multiply_text(const TurnsProduct&, int64_t across);
-
 /// How such a product is cut; see the kernel.
 struct TurnsTiles {
   int64_t halves = 2, wide = 128, item = 1, cluster = 1, stages = 0;

@@ -24,7 +24,7 @@ struct PrintedRegion {
 PrintedRegion print_region(const region::Region&, const Schedule&);
 
 /// The rows of a region as a function for other kernels: name(arguments.., row), called by all threads of each block, of which the schedule
-/// says how many, or, where the schedule has up to 32 lanes for a row, by whole warps whose lanes have a row for each so many neighbours. Results in `once` are written by the first block of the grid alone.
+/// says how many. Results in `once` are written by the first block of the grid alone.
 std::string print_row_function(const region::Region&, const Schedule&, const std::string& name,
                                const std::vector<bool>& once);
 /// One element of a region without reductions: name(e, arguments..), e counting the elements of its box. Arguments in `values` are

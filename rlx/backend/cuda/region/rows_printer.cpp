@@ -20,9 +20,8 @@ std::string RowsPrinter::rows_kernel(const std::string& entry, Stage stage) {
 std::string RowsPrinter::row_function(const std::string& name, const std::vector<bool>& once) {
   once_ = once;
   text_ = cat("inline void ", name, "(", parameters({}), index_, " row) {\n");
-  if (s_.lanes > 32) line("  ", cat("__shared__ f64 shared[", s_.threads / 32, "];"));
-  line("  ", s_.lanes > 32 ? "const int lane = threadIdx.x;"
-                           : cat("const int lane = threadIdx.x % ", s_.lanes, ";"));
+  line("  ", cat("__shared__ f64 shared[", s_.threads / 32, "];"));
+  line("  ", "const int lane = threadIdx.x;");
   line("  ", "const bool live = true;");
   print_row_places();
   print_scratch();

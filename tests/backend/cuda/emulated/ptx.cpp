@@ -181,11 +181,6 @@ std::string translate(const Instruction& in) {
   if (n == "dp4a.u32.s32") return call("dp4a_u32_s32", in);
   if (n == "dp2a.lo.s32.s32") return call("dp2a_low_s32", in);
   if (starts(n, "ld.")) return memory(in, true);
-  if (starts(n, "st.async.")) {
-    const std::string type = c_type(in.last());
-    if (type.empty() || in.operands.size() != 3 || !holds(n, "mbarrier::complete_tx::bytes")) return "";
-    return in_order("store_async<" + type + ">", {&in.operands[2], &in.operands[0], &in.operands[1]});
-  }
   if (starts(n, "st.")) return memory(in, false);
   if (starts(n, "red.") && in.has("global") && in.has("add") && !c_type(in.last()).empty())
     return call("add_global<" + c_type(in.last()) + ">", in);

@@ -51,14 +51,6 @@ inline void mbarrier_wait_parity(P& done, unsigned address, unsigned parity) {
   if (barrier_at(address).parity == parity) emulated_machine->pause("mbarrier.try_wait");
   done = barrier_at(address).parity != parity;
 }
-// A store whose bytes the barrier counts, both in shared memory of the cluster.
-template <class T, class... V>
-inline void store_async(unsigned barrier, unsigned to, V... v) {
-  if (to % (sizeof(T) * sizeof...(V)) != 0)
-    emulated_machine->fail("st.async: an address that is no multiple of its size");
-  store_shared<T>(to, v...);
-  complete_bytes(barrier, unsigned(sizeof(T) * sizeof...(V)));
-}
 
 // ---- the copy engine ----
 inline unsigned swizzled(unsigned address, unsigned mode) {  // 1, 2, 3: patterns of 32, 64, 128 bytes
