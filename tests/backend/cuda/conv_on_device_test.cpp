@@ -54,6 +54,12 @@ constexpr ConvCase kForward[] = {
      "conv_transpose3d(x, w, stride=[2,1,2], padding=[1,1,1])"},
 };
 
+// A thread has four rows of results; of the last thread some lie beyond y, and what those would read lies behind x.
+constexpr ConvCase kStrips[] = {
+    {"behind", "x: T[2,16,7,64], w: T[16,1,3,3]", "conv2d(x, w, groups=16)"},
+    {"far_behind", "x: T[1,8,23,64], w: T[8,1,5,3]", "conv2d(x, w, stride=[2,1], dilation=[2,1], groups=8)"},
+};
+
 // Enough tiles that the largest ones are chosen; the last has parts of sums besides.
 constexpr ConvCase kLarge[] = {
     {"tiles", "x: T[8,64,28,28], w: T[256,64,3,3]", "conv2d(x, w, padding=[1,1])"},
@@ -179,6 +185,7 @@ TEST_F(ConvOnDevice, forward_f32) { compare(kForward, "f32"); }
 TEST_F(ConvOnDevice, forward_f64) { compare(kForward, "f64"); }
 TEST_F(ConvOnDevice, forward_f16) { compare(kForward, "f16"); }
 TEST_F(ConvOnDevice, forward_bf16) { compare(kForward, "bf16"); }
+TEST_F(ConvOnDevice, strips) { compare(kStrips, "f32"); }
 TEST_F(ConvOnDevice, large) {
   for (const char* type : {"f32", "bf16"}) compare(kLarge, type);
 }

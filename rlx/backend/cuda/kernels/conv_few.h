@@ -13,6 +13,8 @@ constexpr int least(int a, int b) { return a < b ? a : b; }
 constexpr int most(int a, int b) { return a > b ? a : b; }
 constexpr int kLow = least(0, (kEach - 1) * kStride1) + least(0, (kW1 - 1) * kDilation1);
 constexpr int kHigh = most(0, (kEach - 1) * kStride1) + most(0, (kW1 - 1) * kDilation1);
+// Neighbours beyond the last result meet rows beyond x, however far inside all real results lie.
+constexpr bool kRowsInside = kInside1 && kY1 % kEach == 0;
 
 extern "C" __global__ void __launch_bounds__(256) conv_few(const T* x, const T* w, Params y) {
   __shared__ Acc weights[kTaps * kInputs * kOut];
@@ -37,7 +39,7 @@ extern "C" __global__ void __launch_bounds__(256) conv_few(const T* x, const T* 
       const Acc* const taps = weights + (k0 * kW1 * kW2 * kInputs + input) * kOut;
       #pragma unroll
       for (int v = kLow; v <= kHigh; ++v) {
-        const bool row = kInside1 || u32(i1 + v) < u32(kX1);
+        const bool row = kRowsInside || u32(i1 + v) < u32(kX1);
         #pragma unroll
         for (int k2 = 0; k2 < kW2; ++k2) {
           Acc value = 0;

@@ -28,7 +28,7 @@ set(operators add activation_backward argmax argsort attention batched_gather ca
     variance where while windows_sum)
 set(filter "Emulated.*:OnDevice.states*:OnDevice.an_index*:OnDevice.results*:ControlOnDevice.*:DlpackOnDevice.*")
 string(APPEND filter ":TrainingOnDevice.rows*:TrainingOnDevice.a_label*:GroupsOnDevice.long_rows*")
-string(APPEND filter ":ProductTurnsOnDevice.two*:ProductTurnsOnDevice.many*:ProductTurnsOnDevice.sums_of_clusters:ProductTurnsOnDevice.addresses*")
+string(APPEND filter ":ProductTurnsOnDevice.two*:ProductTurnsOnDevice.many*:ProductTurnsOnDevice.sums_of_clusters:ProductTurnsOnDevice.addresses*:ConvOnDevice.strips")
 foreach(operator ${operators})
   string(APPEND filter ":*/EveryOperator.runs_on_the_gpu/${operator}")
 endforeach()
