@@ -78,7 +78,7 @@ template <class Out>
 Array<Out> run(Team team, const Case& c, const Data& d, float least, float most) {
   const CodeConvShape& s = c.shape;
   const int64_t part = s.in_channels / s.groups, taps = s.kernel[0] * s.kernel[1];
-  const auto plan = plan_conv_codes(s);
+  const auto plan = plan_conv_codes(s, {c.x, c.x_zero}, {c.w, c.w_zero});
   const PackedCodeWeights weights = PackedCodeWeights::pack(
       team, *plan,
       {reinterpret_cast<const std::byte*>(d.w.data()), c.w, c.w_zero, part * taps, taps, s.kernel[1], 1});
@@ -174,7 +174,7 @@ TEST(ConvCodes, exact_codes_round_once) {
         start.push_back(int32_t(i * 211 - 1500));
       }
       test::at_every_level([&](Team team) {
-        const auto plan = plan_conv_codes(s);
+        const auto plan = plan_conv_codes(s, {c.x, c.x_zero}, {c.w, c.w_zero});
         const PackedCodeWeights weights = PackedCodeWeights::pack(
             team, *plan,
             {reinterpret_cast<const std::byte*>(d.w.data()), c.w, c.w_zero, s.in_channels * 9, 9, 3, 1});

@@ -9,7 +9,7 @@
 
 namespace rlx::cpu {
 
-RLX_ISA_TABLE(ConvCodesKernels, conv_codes_kernels)
+RLX_ISA_TABLE_VNNI(ConvCodesKernels, conv_codes_kernels)
 
 namespace {
 
@@ -70,13 +70,14 @@ class Block {
   void products(int64_t element, int64_t first, int64_t last) const {
     static constexpr int64_t kNoShift = 0;
     const int64_t out = l_.panels * kernels_.panel;
-    CodeTile tile{.distance = cut_.pitch, .runs = &kNoShift, .run_count = 1, .steps = l_.s.in_channels / 2};
+    CodeTile tile{
+        .distance = 2 * cut_.pitch, .runs = &kNoShift, .run_count = 1, .steps = l_.s.in_channels / 2};
     tile.result.dtype = DType::i32, tile.result.row_stride = out;
     for (int64_t i = first; i < last; ++i) {
-      tile.weights = p_.weights->data() + (element * l_.panels + i) * panel_values(l_);
+      tile.weights = p_.weights->data() + (element * l_.panels + i) * panel_values(l_) * 2;
       for (int64_t square = 0; square < count_; square += kernels_.rows) {
         tile.rows = int(std::min<int64_t>(kernels_.rows, count_ - square));
-        tile.x = v_ + element * cut_.v_plane + square * cut_.pitch;
+        tile.x = reinterpret_cast<const std::byte*>(v_ + element * cut_.v_plane + square * cut_.pitch);
         tile.result.y = m_ + element * cut_.m_plane + square * out + i * kernels_.panel;
         kernels_.tile(tile);
       }

@@ -1,4 +1,4 @@
-// Plan: x is widened into a frame of 16-bit numbers with zeros around it, then tasks of output rows and panels
+// Plan: x goes into a frame with zeros around it, then tasks of output rows and panels
 // of channels multiply. A task keeps its rows of the frame in L2 and passes over them panel by panel; small
 // weights stay in L2 beside them and rows are shared out, large ones come from further away, so that the
 // panels are shared out and rows kept together.
@@ -15,7 +15,7 @@
 
 namespace rlx::cpu {
 
-RLX_ISA_TABLE(ConvCodesKernels, conv_codes_kernels)
+RLX_ISA_TABLE_VNNI(ConvCodesKernels, conv_codes_kernels)
 
 namespace {
 
@@ -23,9 +23,19 @@ constexpr int64_t kStripBytes = 192 << 10;        // of a frame: beside a panel 
 constexpr int64_t kSmallWeightBytes = 192 << 10;  // stay in L2 beside a strip
 constexpr int64_t kTasksOfThread = 8;             // at least, where there is enough to share
 
+/// Whether bytes can stand for the codes: weights less their zero point as i8, 0 as one of the codes of x.
+bool quads_hold(CodeKind x, CodeKind w) {
+  const int32_t least = x.dtype == DType::u8 ? 0 : -128;
+  return w.zero == (w.dtype == DType::u8 ? 128 : 0) && x.zero >= least && x.zero <= least + 255;
+}
+
+/// What turns codes into those of a frame of quads.
+uint8_t flip_of(DType x) { return x == DType::i8 ? 0x80 : 0; }
+int32_t quad_zero(const CodeSource& x) { return x.zero + (x.dtype == DType::i8 ? 128 : 0); }
+
 }  // namespace
 
-std::shared_ptr<const CodeLayout> plan_conv_codes(const CodeConvShape& given) {
+std::shared_ptr<const CodeLayout> plan_conv_codes(const CodeConvShape& given, CodeKind x, CodeKind w) {
   const ConvCodesKernels& kernels = conv_codes_kernels();
   const auto plan = std::make_shared<CodeLayout>();
   CodeLayout& l = *plan;
@@ -41,16 +51,19 @@ std::shared_ptr<const CodeLayout> plan_conv_codes(const CodeConvShape& given) {
   }
   for (size_t a = 0; a < 2; ++a)
     l.padded[a] = (s.out[a] - 1) * s.stride[a] + (s.kernel[a] - 1) * s.dilation[a] + 1;
-  l.squares = code_squares_pay(given);
+  // A quad is four products an instruction; squares have a quarter less than half as many products in pairs.
+  l.quads = kernels.quad_tile != nullptr && !l.depthwise && quads_hold(x, w);
+  l.squares = !l.quads && code_squares_pay(given);
   for (size_t a = 0; a < 2 && l.squares; ++a) l.padded[a] = ceil_div(s.out[a], 2) * 2 + 2;
   const bool joined = !l.depthwise && s.groups == 1 && s.dilation[1] == 1;  // columns of taps are neighbours
   const int64_t columns = joined ? 1 : s.kernel[1], run = joined ? s.kernel[1] * l.channels : l.channels;
   for (int64_t ky = 0; ky < s.kernel[0]; ++ky) {
     for (int64_t kx = 0; kx < columns; ++kx)
-      l.runs.push_back((ky * s.dilation[0] * l.padded[1] + kx * s.dilation[1]) * s.in_channels);
+      l.runs.push_back((ky * s.dilation[0] * l.padded[1] + kx * s.dilation[1]) * s.in_channels *
+                       l.value_bytes());
   }
   l.run_count = int64_t(l.runs.size());
-  l.steps = ceil_div(run, 2);
+  l.steps = ceil_div(run, 4 / l.value_bytes());
   l.panels = ceil_div(l.depthwise ? s.in_channels : l.filters, kernels.panel);
   l.flat = one_place;
   l.positions = s.batch * s.out[0] * s.out[1];
@@ -66,7 +79,7 @@ struct WeightReader {
   const CodeLayout& l;
   const PackedCodeWeights::Source& w;
 
-  int16_t at(int64_t filter, int64_t run, int64_t i) const {
+  int at(int64_t filter, int64_t run, int64_t i) const {
     const bool joined = l.run_count == l.s.kernel[0] && l.s.kernel[1] * l.channels > i;
     const int64_t per_row = l.run_count / l.s.kernel[0], ky = run / per_row;
     const int64_t kx = per_row == 1 ? i / l.channels : run % per_row, c = i % l.channels;
@@ -74,24 +87,53 @@ struct WeightReader {
     const int64_t at = filter * w.filter + c * w.channel + ky * w.row + kx * w.column;
     const int code = w.dtype == DType::u8 ? int(reinterpret_cast<const uint8_t*>(w.data)[at])
                                           : int(reinterpret_cast<const int8_t*>(w.data)[at]);
-    return int16_t(code - w.zero);
+    return code - w.zero;
   }
 };
 
 int64_t groups_of_panels(const CodeLayout& l) { return l.depthwise ? 1 : l.s.groups; }
 
-/// to[i to_stride] = x[i step] - zero for i < n.
-void spread_line(const CodeSource& x, const std::byte* from, int64_t step, int64_t n, int64_t to_stride,
-                 int16_t* to) {
-  const auto run = [&](const auto* codes) {
-    for (int64_t i = 0; i < n; ++i) to[i * to_stride] = int16_t(codes[i * step] - x.zero);
-  };
-  x.dtype == DType::u8 ? run(reinterpret_cast<const uint8_t*>(from))
-                       : run(reinterpret_cast<const int8_t*>(from));
-}
+/// Numbers of a frame of pairs: codes less their zero point.
+struct Pairs {
+  using Value = int16_t;
+  const CodeSource& x;
 
-void widen(Team team, const CodeConv& p, const CodeLayout& l, int16_t* frame) {
-  const ConvCodesKernels& kernels = conv_codes_kernels();
+  void zeros(Value* to, int64_t n) const { std::memset(to, 0, size_t(n) * sizeof(Value)); }
+  /// to[i to_stride] = x[i step] - zero for i < n.
+  void spread(const std::byte* from, int64_t step, int64_t n, int64_t to_stride, Value* to) const {
+    const auto run = [&](const auto* codes) {
+      for (int64_t i = 0; i < n; ++i) to[i * to_stride] = Value(codes[i * step] - x.zero);
+    };
+    x.dtype == DType::u8 ? run(reinterpret_cast<const uint8_t*>(from))
+                         : run(reinterpret_cast<const int8_t*>(from));
+  }
+  void line(const std::byte* from, int64_t step, int64_t n, Value* to) const {
+    conv_codes_kernels().widen(from, x.dtype, x.zero, step, n, to);
+  }
+};
+
+/// Numbers of a frame of quads: codes, or codes plus 128.
+struct Quads {
+  using Value = uint8_t;
+  const CodeSource& x;
+
+  void zeros(Value* to, int64_t n) const { std::memset(to, quad_zero(x), size_t(n)); }
+  void spread(const std::byte* from, int64_t step, int64_t n, int64_t to_stride, Value* to) const {
+    const auto* codes = reinterpret_cast<const uint8_t*>(from);
+    const uint8_t flip = flip_of(x.dtype);
+    for (int64_t i = 0; i < n; ++i) to[i * to_stride] = Value(codes[i * step] ^ flip);
+  }
+  void line(const std::byte* from, int64_t step, int64_t n, Value* to) const {
+    if (step != 1 || flip_of(x.dtype) != 0) return spread(from, step, n, 1, to);
+    std::memcpy(to, from, size_t(n));
+  }
+};
+
+template <class Kind>
+void fill_frame(Team team, const CodeConv& p, const CodeLayout& l, std::byte* memory) {
+  using Value = typename Kind::Value;
+  const Kind kind{p.x};
+  auto* const frame = reinterpret_cast<Value*>(memory);
   const CodeConvShape& s = l.s;
   const int64_t lines = s.batch * l.padded[0], values = l.line_values();
   const bool dense = p.x.channel == 1 && p.x.column == s.in_channels && l.step[1] == 1;
@@ -100,7 +142,7 @@ void widen(Team team, const CodeConv& p, const CodeLayout& l, int16_t* frame) {
       [&](int64_t begin, int64_t end) {
         for (int64_t line = begin; line < end; ++line) {
           const int64_t image = line / l.padded[0], y = line % l.padded[0] * l.step[0] - s.low[0];
-          int16_t* to = frame + line * values;
+          Value* to = frame + line * values;
           const int64_t first =
               std::clamp<int64_t>(ceil_div(std::max<int64_t>(s.low[1], 0), l.step[1]), 0, l.padded[1]);
           const int64_t inside = s.size[1] + s.low[1];  // columns of the frame below inside / step lie in x
@@ -108,27 +150,26 @@ void widen(Team team, const CodeConv& p, const CodeLayout& l, int16_t* frame) {
               y < 0 || y >= s.size[0]
                   ? first
                   : std::clamp<int64_t>(inside <= 0 ? 0 : ceil_div(inside, l.step[1]), first, l.padded[1]);
-          std::memset(to, 0, size_t(first * s.in_channels) * 2);
-          std::memset(to + last * s.in_channels, 0, size_t((l.padded[1] - last) * s.in_channels) * 2);
+          kind.zeros(to, first * s.in_channels);
+          kind.zeros(to + last * s.in_channels, (l.padded[1] - last) * s.in_channels);
           if (first == last) continue;
           const std::byte* from =
               p.x.data + image * p.x.image + y * p.x.row + (first * l.step[1] - s.low[1]) * p.x.column;
           if (dense) {
-            kernels.widen(from, p.x.dtype, p.x.zero, 1, (last - first) * s.in_channels,
-                          to + first * s.in_channels);
+            kind.line(from, 1, (last - first) * s.in_channels, to + first * s.in_channels);
             continue;
           }
           if (p.x.column == 1) {  // channels first
             for (int64_t c = 0; c < s.in_channels; ++c)
-              spread_line(p.x, from + c * p.x.channel, l.step[1], last - first, s.in_channels,
+              kind.spread(from + c * p.x.channel, l.step[1], last - first, s.in_channels,
                           to + first * s.in_channels + c);
             continue;
           }
           for (int64_t column = first; column < last; ++column, from += l.step[1] * p.x.column)
-            kernels.widen(from, p.x.dtype, p.x.zero, p.x.channel, s.in_channels, to + column * s.in_channels);
+            kind.line(from, p.x.channel, s.in_channels, to + column * s.in_channels);
         }
       });
-  std::memset(frame + lines * values, 0, size_t(conv_codes_kernels().panel + 2) * 2);
+  std::memset(frame + lines * values, 0, size_t(l.tail_bytes(conv_codes_kernels().panel)));
 }
 
 /// Tasks: blocks of output lines of all images, times shares of the panels of all groups.
@@ -138,8 +179,9 @@ struct Cut {
 Cut cut_of(const CodeLayout& l, int threads) {
   const CodeConvShape& s = l.s;
   const int64_t lines = l.lines, panels = groups_of_panels(l) * l.panels;
-  const int64_t weights = panels * l.panel_values(conv_codes_kernels().panel) * 2;
-  const int64_t line_bytes = (l.flat ? l.length * s.in_channels : s.stride[0] * l.line_values()) * 2;
+  const int64_t weights = panels * l.panel_bytes(conv_codes_kernels().panel);
+  const int64_t line_bytes =
+      (l.flat ? l.length * s.in_channels : s.stride[0] * l.line_values()) * l.value_bytes();
   const int64_t tasks = threads > 1 ? kTasksOfThread * threads : 1;
   const bool small = weights <= kSmallWeightBytes;
   const int64_t strip = std::max(kStripBytes, weights / 4);
@@ -156,7 +198,7 @@ Cut cut_of(const CodeLayout& l, int threads) {
 
 class Worker {
  public:
-  Worker(const CodeConv& p, const CodeLayout& l, const int16_t* frame)
+  Worker(const CodeConv& p, const CodeLayout& l, const std::byte* frame)
       : p_(p), l_(l), kernels_(conv_codes_kernels()), frame_(frame) {
     width_ = ceil_div(l.length, ceil_div(l.length, kernels_.rows));
   }
@@ -185,21 +227,22 @@ class Worker {
     result.row_stride = s.out_channels;
     result.dtype = p_.y_dtype, result.zero = p_.y_zero, result.least = p_.least, result.most = p_.most;
     const int64_t image = line / s.out[0], y = line % s.out[0] * s.stride[0], begin = line * l_.length;
-    const int16_t* x = frame_ +
-                       (l_.flat ? begin * s.in_channels : image * l_.image_values() + y * l_.line_values()) +
-                       (l_.depthwise ? column : group * l_.channels);
-    const int16_t* weights = p_.weights->data() + panel * l_.panel_values(kernels_.panel);
-    const int64_t count = std::min(l_.length, l_.positions - begin), distance = s.stride[1] * s.in_channels;
+    const int64_t first =
+        (l_.flat ? begin * s.in_channels : image * l_.image_values() + y * l_.line_values()) +
+        (l_.depthwise ? column : group * l_.channels);
+    const int64_t count = std::min(l_.length, l_.positions - begin),
+                  distance = s.stride[1] * s.in_channels * l_.value_bytes();
+    CodeTile tile{.distance = distance, .runs = l_.runs.data(), .run_count = l_.run_count, .steps = l_.steps};
+    tile.weights = p_.weights->data() + panel * l_.panel_bytes(kernels_.panel);
     for (int64_t i = 0; i < count; i += width_) {
       result.y = static_cast<std::byte*>(p_.y) +
                  ((begin + i) * s.out_channels + channel) * int64_t(dtype_size(p_.y_dtype));
-      const int rows = int(std::min(width_, count - i));
-      if (l_.depthwise) {
-        kernels_.depth_tile(
-            {x + i * distance, distance, l_.runs.data(), l_.run_count, weights, rows, result});
+      tile.x = frame_ + first * l_.value_bytes() + i * distance;
+      tile.rows = int(std::min(width_, count - i)), tile.result = result;
+      if (l_.quads) {
+        kernels_.quad_tile(tile, quad_zero(p_.x));
       } else {
-        kernels_.tile(
-            {x + i * distance, distance, l_.runs.data(), l_.run_count, l_.steps, weights, rows, result});
+        l_.depthwise ? kernels_.depth_tile(tile) : kernels_.tile(tile);
       }
     }
   }
@@ -207,7 +250,7 @@ class Worker {
   const CodeConv& p_;
   const CodeLayout& l_;
   const ConvCodesKernels& kernels_;
-  const int16_t* frame_;
+  const std::byte* frame_;
   int64_t width_;
 };
 
@@ -215,35 +258,46 @@ class Worker {
 
 size_t PackedCodeWeights::bytes(const CodeLayout& l) {
   if (l.squares) return code_squares_weight_bytes(l);
-  return size_t(groups_of_panels(l) * l.panels * l.panel_values(conv_codes_kernels().panel)) * 2;
+  return size_t(groups_of_panels(l) * l.panels * l.panel_bytes(conv_codes_kernels().panel));
 }
 
-// [group][panel][run][pair][column of the panel][2]
+/// A panel of weights: [run][word][column of the panel][values of a word], before it the sums of the columns of quads.
+template <class Value>
+void pack_panel(const CodeLayout& l, const WeightReader& read, int panel, int64_t i, std::byte* to) {
+  constexpr int64_t kWord = 4 / int64_t(sizeof(Value));
+  const int64_t group = i / l.panels, column = i % l.panels * panel;
+  const int64_t filters = l.depthwise ? l.s.out_channels : l.filters;
+  auto* sums = reinterpret_cast<int32_t*>(to);
+  auto* at = reinterpret_cast<Value*>(to + (l.quads ? panel * 4 : 0));
+  if (l.quads) std::fill_n(sums, panel, 0);
+  for (int64_t run = 0; run < l.run_count; ++run) {
+    for (int64_t step = 0; step < l.steps; ++step) {
+      for (int64_t j = 0; j < panel; ++j) {
+        for (int64_t k = 0; k < kWord; ++k, ++at) {
+          const bool inside = column + j < filters && (!l.depthwise || k == 0);
+          const int w = inside ? read.at(group * l.filters + column + j, run, kWord * step + k) : 0;
+          *at = Value(w);
+          if (l.quads) sums[j] += w;
+        }
+      }
+    }
+  }
+}
+
 PackedCodeWeights PackedCodeWeights::pack(Team team, const CodeLayout& l, const Source& w) {
   const int panel = conv_codes_kernels().panel;
   PackedCodeWeights out;
   out.bytes_ = allocate_aligned(bytes(l));
-  auto* to = reinterpret_cast<int16_t*>(out.bytes_.get());
+  std::byte* const to = out.bytes_.get();
   if (l.squares) {
-    pack_code_squares(team, l, w, to);
+    pack_code_squares(team, l, w, reinterpret_cast<int16_t*>(to));
     return out;
   }
   const WeightReader read{l, w};
-  const int64_t filters = l.depthwise ? l.s.out_channels : l.filters;
   team.parallel_for(groups_of_panels(l) * l.panels, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      int16_t* at = to + i * l.panel_values(panel);
-      const int64_t group = i / l.panels, column = i % l.panels * panel;
-      for (int64_t run = 0; run < l.run_count; ++run) {
-        for (int64_t step = 0; step < l.steps; ++step) {
-          for (int64_t j = 0; j < panel; ++j) {
-            for (int64_t k = 0; k < 2; ++k, ++at) {
-              const bool inside = column + j < filters && (!l.depthwise || k == 0);
-              *at = inside ? read.at(group * l.filters + column + j, run, 2 * step + k) : int16_t(0);
-            }
-          }
-        }
-      }
+      std::byte* const at = to + i * l.panel_bytes(panel);
+      l.quads ? pack_panel<int8_t>(l, read, panel, i, at) : pack_panel<int16_t>(l, read, panel, i, at);
     }
   });
   return out;
@@ -260,7 +314,8 @@ PackedCodeWeights PackedCodeWeights::from_bytes(const CodeLayout& l, std::span<c
 std::string PackedCodeWeights::form(const CodeLayout& l) {
   const CodeConvShape& s = l.given;
   return cat(s.groups, " groups of ", s.in_channels, "x", s.out_channels, " by ", s.kernel[0], "x",
-             s.kernel[1], s.dilation[1] > 1 ? " apart" : "", l.squares ? " squares" : "");
+             s.kernel[1], s.dilation[1] > 1 ? " apart" : "", l.squares ? " squares" : "",
+             l.quads ? " quads" : "");
 }
 
 size_t conv_codes_workspace(const CodeLayout& l, int threads) {
@@ -270,12 +325,12 @@ size_t conv_codes_workspace(const CodeLayout& l, int threads) {
 void conv_codes(Team team, const CodeConv& p, std::byte* workspace) {
   const CodeLayout& l = *p.plan;
   if (l.s.batch * l.s.out[0] * l.s.out[1] * l.s.out_channels == 0) return;
-  auto* frame = reinterpret_cast<int16_t*>(workspace);
-  widen(team, p, l, frame);
+  l.quads ? fill_frame<Quads>(team, p, l, workspace) : fill_frame<Pairs>(team, p, l, workspace);
   if (l.squares)
-    return conv_code_squares(team, p, l, frame, workspace + l.frame_bytes(conv_codes_kernels().panel));
+    return conv_code_squares(team, p, l, reinterpret_cast<const int16_t*>(workspace),
+                             workspace + l.frame_bytes(conv_codes_kernels().panel));
   const Cut c = cut_of(l, team.threads());
-  const Worker worker(p, l, frame);
+  const Worker worker(p, l, workspace);
   team.parallel_chunks(c.line_blocks * c.panel_blocks, 1,
                        [&](int64_t task, int64_t) { worker.run(c, task); });
 }

@@ -6,9 +6,12 @@
 // or, where exact codes are asked for, round((sum + start[co]) * multipliers[co]) + zero rounded once.
 // A product of matrices is a convolution of one row with a kernel of one place.
 //
-// Codes less their zero points fit 16 bits, and no sum of products needs a correction afterwards. x is
-// widened into a frame of zeros once; there the inputs of a row of taps are neighbours, so the products read
-// it in place and nothing is gathered. Results do not depend on level, threads or tiling.
+// x is copied into a frame with a border of zeros once; there the inputs of a row of taps are neighbours, so
+// the products read it in place and nothing is gathered. A frame holds
+//   pairs   codes less their zero points in 16 bits: no sum of products needs a correction afterwards
+//   quads   u8 codes as they are, i8 ones plus 128, where the level multiplies four bytes at once and weights
+//           less their zero point fit i8: sums begin with -x_zero sum of w
+// Results do not depend on level, threads or tiling.
 #pragma once
 
 #include <array>
@@ -28,9 +31,15 @@ struct CodeConvShape {
   Pair size{1, 1}, kernel{1, 1}, stride{1, 1}, dilation{1, 1}, low{0, 0}, out{1, 1};
 };
 
+/// u8 or i8 and the code that stands for 0.
+struct CodeKind {
+  DType dtype = DType::u8;
+  int32_t zero = 0;
+};
+
 struct CodeLayout;
-/// What is planned once for a shape, at the level in use.
-std::shared_ptr<const CodeLayout> plan_conv_codes(const CodeConvShape&);
+/// What is planned once for a shape and codes of these kinds, at the level in use.
+std::shared_ptr<const CodeLayout> plan_conv_codes(const CodeConvShape&, CodeKind x, CodeKind w);
 
 /// How x lies in memory and which codes it holds.
 struct CodeSource {
@@ -54,11 +63,11 @@ class PackedCodeWeights {
   static size_t bytes(const CodeLayout&);
   /// What the order depends on: plans of the same text read one packed form.
   static std::string form(const CodeLayout&);
-  const int16_t* data() const { return reinterpret_cast<const int16_t*>(bytes_.get()); }
+  const std::byte* data() const { return bytes_.get(); }
   /// From the bytes of one of the same form; so many that they fit.
   static PackedCodeWeights from_bytes(const CodeLayout&, std::span<const std::byte>);
   /// Changes with the order of the codes at any level.
-  static constexpr int kLayoutVersion = 1;
+  static constexpr int kLayoutVersion = 2;
 
  private:
   AlignedBytes bytes_;
@@ -122,26 +131,15 @@ struct CodeResult {
   ExactScale exact;
 };
 
-/// sums[r][j] = sum over runs and i < steps of pairs x[runs + r distance + 2 i ..] w[run][i][j], for r < rows
-/// and a panel of columns j; then codes or numbers.
+/// sums[r][j] = sum over runs and i < steps of words x[runs + r distance + 4 i ..] w[run][i][j], for r < rows
+/// and a panel of columns j; then codes or numbers. A word is a pair of 16 bits or a quad of 8; before the
+/// weights of quads stand the sums of their columns.
 struct CodeTile {
-  const int16_t* x = nullptr;
-  int64_t distance = 0;
-  const int64_t* runs = nullptr;
+  const std::byte* x = nullptr;
+  int64_t distance = 0;           // bytes
+  const int64_t* runs = nullptr;  // bytes
   int64_t run_count = 0, steps = 0;
-  const int16_t* weights = nullptr;
-  int rows = 0;
-  CodeResult result;
-};
-
-/// The same for one channel after another: sums[r][c] = sum over taps t of x[taps[t] + r distance + c] w[t][c],
-/// for the channels of a panel.
-struct CodeDepthTile {
-  const int16_t* x = nullptr;
-  int64_t distance = 0;
-  const int64_t* taps = nullptr;
-  int64_t tap_count = 0;
-  const int16_t* weights = nullptr;  // [tap][panel] pairs of a weight and 0
+  const std::byte* weights = nullptr;
   int rows = 0;
   CodeResult result;
 };
@@ -165,9 +163,12 @@ struct CodeSquareOutput {
 };
 
 struct ConvCodesKernels {
-  int rows, panel;  // of a tile: positions and channels
-  void (*tile)(const CodeTile&);
-  void (*depth_tile)(const CodeDepthTile&);
+  int rows, panel;                                     // of a tile: positions and channels
+  void (*tile)(const CodeTile&);                       // of pairs
+  void (*quad_tile)(const CodeTile&, int32_t x_zero);  // null: this level has none
+  /// One channel after another: sums[r][c] = sum over runs t of x[runs[t] + r distance + 2 c] w[t][c], for the
+  /// channels of a panel; weights are pairs of a weight and 0, [run][panel].
+  void (*depth_tile)(const CodeTile&);
   void (*square_input)(const CodeSquareInput&);
   void (*square_output)(const CodeSquareOutput&);
   /// to[i] = x[i stride] - zero for i < n.

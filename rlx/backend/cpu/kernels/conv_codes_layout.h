@@ -17,15 +17,21 @@ struct CodeLayout {
   bool flat = false;
   int64_t lines = 0, length = 0, positions = 0;
   int64_t channels = 0, filters = 0;  // of a group
-  int64_t run_count = 0, steps = 0;   // pairs of a run
+  bool quads = false;                 // or pairs
+  int64_t run_count = 0, steps = 0;   // words of a run
   int64_t panels = 0;                 // of a group
-  std::vector<int64_t> runs;
+  std::vector<int64_t> runs;          // bytes
 
-  int64_t panel_values(int panel) const { return run_count * steps * 2 * panel; }
+  int64_t value_bytes() const { return quads ? 1 : 2; }
+  /// Sums of columns, where quads want them, and words.
+  int64_t panel_bytes(int panel) const { return (run_count * steps + (quads ? 1 : 0)) * 4 * panel; }
   int64_t line_values() const { return padded[1] * s.in_channels; }
   int64_t image_values() const { return padded[0] * line_values(); }
-  /// A last pair and a last vector of channels reach beyond the frame.
-  size_t frame_bytes(int panel) const { return round_up(size_t(s.batch * image_values() + panel + 2) * 2); }
+  /// A last word and a last vector of channels reach beyond the frame.
+  int64_t tail_bytes(int panel) const { return (panel + 2) * 2; }
+  size_t frame_bytes(int panel) const {
+    return round_up(size_t(s.batch * image_values() * value_bytes() + tail_bytes(panel)));
+  }
 };
 
 // ---- squares: the same exact sums with 16 products instead of 36 ----

@@ -259,8 +259,9 @@ std::unique_ptr<Step> prepare(const Request& r) {
   if (body.product->is<ops::Pool>()) return prepare_pool(r, body);
   const Described d = describe(r, body);
   const CodeConv& p = d.conv;
-  const std::shared_ptr<const CodeLayout> plan = plan_conv_codes(d.shape);
   const PackedCodeWeights::Source w = weights_of(r, body);
+  const std::shared_ptr<const CodeLayout> plan =
+      plan_conv_codes(d.shape, {p.x.dtype, p.x.zero}, {w.dtype, w.zero});
   Packing packing{.operand = 1};
   packing.form = cat("codes ", PackedCodeWeights::kLayoutVersion, " ", isa_name(current_isa()), " ",
                      PackedCodeWeights::form(*plan), " at ", w.filter, " ", w.channel, " zero ", w.zero);
@@ -272,7 +273,7 @@ std::unique_ptr<Step> prepare(const Request& r) {
   };
   packing.bytes_of = [bytes = size_t(packing.bytes)](const void* form) {
     const auto* codes = static_cast<const PackedCodeWeights*>(form);
-    return std::span(reinterpret_cast<const std::byte*>(codes->data()), bytes);
+    return std::span(codes->data(), bytes);
   };
   packing.restore = [plan](Team, std::span<const std::byte> bytes) -> std::shared_ptr<const void> {
     return std::make_shared<const PackedCodeWeights>(PackedCodeWeights::from_bytes(*plan, bytes));

@@ -60,7 +60,7 @@ struct QuantConv {
 QuantConv describe(const Request& r) {
   const auto& a = r.node.as<ops::QConv2d>();
   const CodeConvShape s = shape_of(r);
-  QuantConv q{.plan = plan_conv_codes(s),
+  QuantConv q{.plan = plan_conv_codes(s, {r.in[0].dtype(), int32_t(a.x_zp)}, {DType::i8, int32_t(a.w_zp)}),
               .batch = s.batch,
               .channels = s.out_channels,
               .places = s.out[0] * s.out[1]};
@@ -93,7 +93,7 @@ std::unique_ptr<Step> prepare(const Request& r) {
   };
   packing.bytes_of = [bytes = size_t(packing.bytes)](const void* form) {
     const auto* codes = static_cast<const PackedCodeWeights*>(form);
-    return std::span(reinterpret_cast<const std::byte*>(codes->data()), bytes);
+    return std::span(codes->data(), bytes);
   };
   packing.restore = [plan = q.plan](Team, std::span<const std::byte> bytes) -> std::shared_ptr<const void> {
     return std::make_shared<const PackedCodeWeights>(PackedCodeWeights::from_bytes(*plan, bytes));
