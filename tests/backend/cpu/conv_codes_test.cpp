@@ -128,11 +128,18 @@ TEST(ConvCodes, kernels_of_every_size_and_step) {
 }
 
 TEST(ConvCodes, types_zero_points_and_channels_first) {
-  for (const DType x : {DType::u8, DType::i8}) {
+  struct Kinds {
+    DType x, w;
+    int x_zero, w_zero;
+  };
+  // Weights that fit i8 less their zero point and others; a zero point that is no code.
+  constexpr Kinds kAll[] = {{DType::u8, DType::u8, 255, 128}, {DType::u8, DType::u8, 9, 7},
+                            {DType::i8, DType::i8, -128, 3},  {DType::i8, DType::i8, 127, 0},
+                            {DType::u8, DType::i8, 130, 0},   {DType::u8, DType::i8, -2, 0}};
+  for (const Kinds& k : kAll) {
     for (const bool planes : {false, true}) {
-      Case c{image(10, 18, {6, 7}, {3, 3}, {1, 1}, {1, 1}, {1, 1}), x, x == DType::u8 ? DType::u8 : DType::i8,
-             x};
-      c.x_zero = x == DType::u8 ? 255 : -128, c.w_zero = x == DType::u8 ? 128 : 3, c.planes = planes;
+      Case c{image(10, 18, {6, 7}, {3, 3}, {1, 1}, {1, 1}, {1, 1}), k.x, k.w, k.x};
+      c.x_zero = k.x_zero, c.w_zero = k.w_zero, c.planes = planes;
       expect_codes(c);
     }
   }
