@@ -12,23 +12,10 @@
 #include "tests/support/gradient_case.h"
 #include "tests/support/run_on.h"
 #include "tests/support/samples.h"
+#include "tests/support/tolerance.h"
 
 namespace rlx::backend {
 namespace {
-
-// Of results that carry a few roundings of sums over at most some dozens of terms, in the narrowest type of
-// operands and results; `factor` of them for chains.
-double tolerance(const Literals& operands, const Literals& results, double factor = 1) {
-  double out = 1e-9;
-  for (const Literals* list : {&operands, &results}) {
-    for (const Literal& l : *list) {
-      if (l.dtype() == DType::f32 || l.dtype() == DType::c64) out = std::max(out, 2e-5);
-      if (l.dtype() == DType::f16) out = std::max(out, 2e-3);
-      if (l.dtype() == DType::bf16) out = std::max(out, 2e-2);
-    }
-  }
-  return factor * out;
-}
 
 /// Runs the body at every level this machine has and goes back to the one before.
 template <class Body>
@@ -75,7 +62,7 @@ TEST_P(EveryOperator, runs_on_the_cpu) {
     const auto c = test::make_case(op, i);
     SCOPED_TRACE(cat("sample ", i, "\n", c.graph));
     const Literals want = ir::interpret(c.graph, c.leaves);
-    at_every_level([&] { expect_on_cpu(c.graph, c.leaves, want, tolerance(c.leaves, want)); });
+    at_every_level([&] { expect_on_cpu(c.graph, c.leaves, want, test::tolerance_of(c.leaves, want)); });
   }
 }
 
@@ -96,7 +83,7 @@ TEST_P(EveryOperator, runs_on_the_cpu_in_every_float_type) {
       SCOPED_TRACE(cat("sample ", i, " in ", floats, "\n", c->graph));
       const ir::Graph plain = passes::legalise(c->graph, cpu::device()).graph;
       test::expect_close(test::run_on(cpu::device(), plain, c->leaves, {.threads = 2}), want,
-                         tolerance(c->leaves, want, 8));
+                         test::tolerance_of(c->leaves, want, 8));
     }
   }
 }
@@ -114,8 +101,8 @@ TEST_P(EveryOperator, runs_on_the_cpu_decomposed_and_fused) {
       const ir::Graph plain = passes::legalise(c.graph, cpu::device()).graph;
       const ir::Graph fused = passes::fuse(plain, cpu::device()).graph;
       SCOPED_TRACE(cat("sample ", i, "\n", plain, "\n", fused));
-      expect_on_cpu(plain, c.leaves, want, tolerance(c.leaves, want, 4));
-      expect_on_cpu(fused, c.leaves, want, tolerance(c.leaves, want, 4));
+      expect_on_cpu(plain, c.leaves, want, test::tolerance_of(c.leaves, want, 4));
+      expect_on_cpu(fused, c.leaves, want, test::tolerance_of(c.leaves, want, 4));
     });
   }
 }
@@ -130,9 +117,9 @@ TEST_P(EveryOperator, has_gradients_that_run_on_the_cpu) {
     const Literals want = ir::interpret(c->graph, c->leaves);
     at_every_level([&] {
       const ir::Graph plain = passes::legalise(c->graph, cpu::device()).graph;
-      expect_on_cpu(plain, c->leaves, want, tolerance(c->leaves, want, 50));
+      expect_on_cpu(plain, c->leaves, want, test::tolerance_of(c->leaves, want, 50));
       const ir::Graph fused = passes::fuse(plain, cpu::device()).graph;
-      expect_on_cpu(fused, c->leaves, want, tolerance(c->leaves, want, 50));
+      expect_on_cpu(fused, c->leaves, want, test::tolerance_of(c->leaves, want, 50));
     });
   }
 }

@@ -17,20 +17,19 @@ std::optional<Rows> rows_of(const Arg& x) {
   if (rank == 0) return std::nullopt;
   Rows r{1, x.shape.dim(-1).value(), 0};
   if (r.n > 1 && x.layout.strides.back() != 1) return std::nullopt;
-  int64_t run = 0;
   for (int i = rank - 2; i >= 0; --i) {
     const int64_t size = x.shape.dim(i).value(), stride = x.layout.strides[size_t(i)];
     if (size == 1) continue;
-    if (run == 0) {
+    if (stride < r.n || stride == 0) return std::nullopt;  // rows that share numbers, or are all the same
+    if (r.stride == 0) {
       r.stride = stride;
-    } else if (stride != run) {
+    } else if (stride != r.stride * r.count) {
       return std::nullopt;
     }
     r.count *= size;
-    run = stride * size;
   }
   if (r.stride == 0) r.stride = r.n;
-  return r.stride >= r.n || r.count <= 1 ? std::optional(r) : std::nullopt;
+  return r;
 }
 
 Support last_axis_rows(const Request& r, int axis) {
