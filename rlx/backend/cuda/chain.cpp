@@ -4,6 +4,7 @@
 #include <atomic>
 #include <map>
 
+#include "rlx/backend/cuda/compile/architecture.h"
 #include "rlx/backend/cuda/fault.h"
 #include "rlx/backend/cuda/kernels/chain.h"
 #include "rlx/base/error.h"
@@ -33,7 +34,7 @@ std::string words_at(size_t kind) {
 size_t chains_queued() { return queued; }
 
 bool makes_phases(const Functions& f) {
-  return f.architecture() == "sm_90a" && option("RLX_CUDA_CHAIN") != "0";
+  return f.architecture() == kHopper && option("RLX_CUDA_CHAIN") != "0";
 }
 
 ChainText::ChainText(const std::vector<Part>& parts, int64_t processors, int64_t shared_memory) {

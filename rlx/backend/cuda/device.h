@@ -2,7 +2,9 @@
 #pragma once
 
 #include "rlx/backend/backend.h"
+#include "rlx/backend/cuda/compile/architecture.h"
 #include "rlx/backend/cuda/compile/function.h"
+#include "rlx/backend/cuda/driver/gpu.h"
 #include "rlx/backend/grouping.h"
 
 namespace rlx::cuda {
@@ -21,6 +23,10 @@ class Device final : public backend::Backend, public backend::Grouping {
 
   Functions& functions() const { return functions_; }
   const Gpu* gpu() const { return gpu_; }
+  /// Bytes that a block may have.
+  int64_t shared_memory() const { return shared_memory_of(functions_.architecture()); }
+  /// Of its GPU; of an H200 where there is none.
+  int multiprocessors() const { return gpu_ ? gpu_->multiprocessors() : 132; }
 
  private:
   mutable Functions functions_;

@@ -1,6 +1,7 @@
 // Products of some rows whose weights the copy engine brings: every way to cut them, beside sums in f64.
 #include <cmath>
 
+#include "rlx/backend/cuda/compile/architecture.h"
 #include "rlx/backend/cuda/nodes/copied_tiles.h"
 #include "rlx/base/float16.h"
 #include "tests/backend/cuda/on_device.h"
@@ -17,7 +18,7 @@ class CopiedTilesOnDevice : public OnDevice {
  protected:
   void SetUp() override {
     OnDevice::SetUp();
-    if (!IsSkipped() && cuda::device().functions().architecture() != CopiedTiles::kArchitecture)
+    if (!IsSkipped() && cuda::device().functions().architecture() != cuda::kHopper)
       GTEST_SKIP() << "no copy engine";
   }
   Untried untried_;
@@ -154,7 +155,7 @@ TEST_F(CopiedTilesOnDevice, equal_runs) {
 // The kernels of runs for the shapes of language models keep their sums in registers.
 TEST(CopiedTilesChosen, runs_compile_without_spills) {
   if (const std::string why = cuda::compiler_problem(); !why.empty()) GTEST_SKIP() << why;
-  const cuda::Device device(std::string(CopiedTiles::kArchitecture), nullptr);
+  const cuda::Device device(std::string(cuda::kHopper), nullptr);
   for (const auto& [n, k, sides] : {std::tuple(4096, 14336, 1), {14336, 4096, 2}}) {
     for (const int64_t m : {32, 64}) {
       const FewRows p{
@@ -175,7 +176,7 @@ TEST(CopiedTilesChosen, runs_compile_without_spills) {
 // What is chosen for a shape has room and covers all columns; nothing is chosen for few rows, many rows and odd strides.
 TEST(CopiedTilesChosen, tilings) {
   const Untried untried;
-  const cuda::Device device(std::string(CopiedTiles::kArchitecture), nullptr);
+  const cuda::Device device(std::string(cuda::kHopper), nullptr);
   for (const auto& [n, k] :
        {std::pair(6144, 4096), {4096, 4096}, {14336, 4096}, {4096, 14336}, {128256, 2048}, {2048, 2048}}) {
     for (const int64_t sides : {1, 2}) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "rlx/backend/cuda/compile/architecture.h"
 #include "rlx/backend/cuda/kernels/attention.h"
 #include "rlx/backend/cuda/kernels/attention_copied.h"
 #include "rlx/backend/cuda/kernels/attention_fragments.h"
@@ -19,8 +20,6 @@
 namespace rlx::cuda {
 namespace {
 
-constexpr std::string_view kHopper =
-    "sm_90a";                    // whose copy engine and matrix units of groups of warps are used
 constexpr int kSplitRows = 8;    // queries of one block over a part of the keys, and of a call that is split
 constexpr int kShortRows = 128;  // queries and keys of one block
 constexpr int64_t kWarpKeys = 16;  // that a warp takes at once, where keys go into fragments
@@ -80,8 +79,7 @@ class AttentionStep final : public Step {
   }
 
   void prepare_matrix(const Request& r, const ops::AttentionAttrs& a) {
-    const Gpu* const gpu = device_of(r).gpu();
-    const int64_t processors = gpu ? gpu->multiprocessors() : 132;
+    const int64_t processors = device_.multiprocessors();
     // Two rows of tiles a warp reuse keys and values, where enough blocks are left.
     const int64_t large = (p_.q_len + 127) / 128 * p_.q_heads * batch_;
     row_tiles_ = p_.head_dim <= 64 && p_.value_dim <= 64 && large >= 2 * processors ? 2 : 1;
@@ -166,9 +164,7 @@ class AttentionStep final : public Step {
   void prepare_split(const Request& r, const ops::AttentionAttrs& a) {
     const int rows = p_.q_heads / p_.kv_heads * p_.q_len;
     chunks_ = (rows + kSplitRows - 1) / kSplitRows;
-    const Gpu* const gpu = device_of(r).gpu();
-    const int64_t blocks = int64_t(p_.kv_heads) * chunks_ * batch_,
-                  wanted = 2 * (gpu ? gpu->multiprocessors() : 132);
+    const int64_t blocks = int64_t(p_.kv_heads) * chunks_ * batch_, wanted = 2 * device_.multiprocessors();
     constexpr int64_t kTile = 64;
     const int64_t tiles = (p_.k_len + kTile - 1) / kTile, most = std::max<int64_t>(1, wanted / blocks);
     const int64_t each = (tiles + most - 1) / most;
@@ -199,7 +195,7 @@ class AttentionStep final : public Step {
   void prepare_fragments(const Request& r, const ops::AttentionAttrs& a, int64_t tiles, int64_t blocks,
                          int64_t processors) {
     constexpr int64_t kMostJoined = 8, kMostTiles = 8;  // of 64 keys, that one of these blocks may take
-    const bool clusters = device_of(r).functions().architecture() >= "sm_90";
+    const bool clusters = has_clusters(device_of(r).functions().architecture());
     int64_t joined = 1;
     while (joined < kMostJoined && joined < tiles && blocks * joined * 2 <= 2 * processors) joined *= 2;
     cluster_ = clusters && tiles <= joined * kMostTiles ? int(joined) : 1;
@@ -222,7 +218,7 @@ class AttentionStep final : public Step {
   void prepare_copied(const Request& r, const ops::AttentionAttrs& a, const std::string& shared) {
     const auto whole = [](int lanes) { return lanes == 64 || lanes == 128; };
     const Functions& functions = device_of(r).functions();
-    if (functions.architecture() != "sm_90a" || !whole(p_.head_dim) || !whole(p_.value_dim) ||
+    if (functions.architecture() != kHopper || !whole(p_.head_dim) || !whole(p_.value_dim) ||
         !prepare_maps(r, a))
       return;
     // Two blocks find room on a processor.
@@ -240,8 +236,7 @@ class AttentionStep final : public Step {
     constexpr int64_t kMostParts = 16, kKeys = 16, kMostWarps = 8;
     const Functions& functions = device_of(r).functions();
     if (!makes_phases(functions)) return;
-    const Gpu* const gpu = device_of(r).gpu();
-    const int64_t processors = gpu ? gpu->multiprocessors() : 132;
+    const int64_t processors = device_.multiprocessors();
     const int64_t wanted = std::clamp<int64_t>(processors / blocks, 1, kMostParts);
     const int64_t each = (p_.k_len + wanted * kKeys - 1) / (wanted * kKeys) * kKeys;
     const int64_t parts = (p_.k_len + each - 1) / each, warps = std::min(kMostWarps, each / kKeys);

@@ -1,6 +1,7 @@
 // All gradients of attention of f16 and bf16 heads. What is not taken here is taken apart into products.
 #include <algorithm>
 
+#include "rlx/backend/cuda/compile/architecture.h"
 #include "rlx/backend/cuda/fault.h"
 #include "rlx/backend/cuda/groups/groups.h"
 #include "rlx/backend/cuda/kernels/attention.h"
@@ -67,9 +68,8 @@ class BackwardStep final : public Step {
     pipeline_ = even_ && prepare_pipeline(r, a);
     if (even_) {
       aligned_ = pipeline_ ? load_pipeline() : load(true);
-      const Gpu* const gpu = device_.gpu();
       const int64_t items = p.kv_heads * shape_.batch * ((p.k_len + 127) / 128);
-      if (pipeline_ && items >= kManyItems * (gpu ? gpu->multiprocessors() : 132)) prepare_together();
+      if (pipeline_ && items >= kManyItems * device_.multiprocessors()) prepare_together();
     } else {
       anywhere();
     }
@@ -108,7 +108,7 @@ class BackwardStep final : public Step {
     constexpr int64_t kMost = 1 << 20;  // of what the kernels divide without error
     const int64_t items = a.num_heads * shape_.batch * ((std::max(p.q_len, p.k_len) + 63) / 64);
     if (std::max(items, a.num_heads * kv_heads_of(a)) > kMost) return false;
-    if (device_.functions().architecture() != "sm_90a" || p.head_dim != 64 || p.value_dim != 64 ||
+    if (device_.functions().architecture() != kHopper || p.head_dim != 64 || p.value_dim != 64 ||
         std::min(p.q_len, p.k_len) < kManyRows || shape_.mask >= 0 || p.softcap > 0 ||
         a.mask_kind == ops::MaskKind::sliding_window)
       return false;

@@ -55,7 +55,7 @@ AttentionItems::AttentionItems(const Request& r, const ops::AttentionAttrs& a, c
       masks_(shape.p.ms.batch != 0 ? batch_ : 1),
       narrow_(is_narrow(shape.p)) {
   for (size_t i = 0; i < 3; ++i) maps_[i] = map_of(r, a, i);
-  const int64_t processors = device_.gpu() ? device_.gpu()->multiprocessors() : 132;
+  const int64_t processors = device_.multiprocessors();
   const int64_t rows = Sizes(narrow_, false).rows;
   shared_rows_ = narrow_ && (q_len_ + rows - 1) / rows * a.num_heads * batch_ < kFewBlocks * processors;
   const std::string before = cat(shape.text(r, a, 16), kAttentionShared, kAttentionWeights, kMatrixGroups);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "rlx/backend/cuda/compile/architecture.h"
 #include "rlx/backend/cuda/nodes/conv_turn.h"
 
 namespace rlx::cuda {
@@ -95,7 +96,7 @@ bool suits_sideways(const ConvPart& p) {
 bool is_along(const ConvPart& p) { return p.taps() > product_of(p.y) && p.taps() >= 32; }
 
 Processors conv_processors(const Device& device) {
-  Processors out{.hopper = device.functions().architecture() == "sm_90a"};
+  Processors out{.hopper = device.functions().architecture() == kHopper};
   if (device.gpu()) out.count = device.gpu()->multiprocessors();
   return out;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "rlx/backend/cuda/compile/architecture.h"
 #include "rlx/backend/cuda/driver/fastest.h"
 #include "rlx/backend/cuda/kernels/cluster_blocks.h"
 #include "rlx/backend/cuda/kernels/copied_runs.h"
@@ -56,9 +57,9 @@ std::optional<CopiedTiling> tiling_of(const Device& device, const FewRows& p, in
                                       CopiedTiling t) {
   const int64_t unit = std::lcm(is_turned(p) ? 64 * sides : 16, std::max<int64_t>(together, 1));
   t.rounded = together > 0;
-  const int64_t processors = device.gpu() ? device.gpu()->multiprocessors() : 132;
+  const int64_t processors = device.multiprocessors();
   constexpr int64_t kReserved = 3 << 10;  // of a block: barriers, and what the driver keeps
-  const int64_t room = (shared_memory_of(device) + (t.blocks - 1) * 1024) / t.blocks - kReserved;
+  const int64_t room = (device.shared_memory() + (t.blocks - 1) * 1024) / t.blocks - kReserved;
   if (up(p.k, kSlice) < t.cluster) return std::nullopt;
   std::optional<CopiedTiling> best;
   for (t.tile = unit < 32 ? 32 : unit; t.tile <= 32 * kMostWarps; t.tile += unit) {
@@ -81,13 +82,13 @@ int64_t wanted_runs() { return option_int("RLX_CUDA_RUNS").value_or(1); }
 void add_runs(std::vector<CopiedTiling>& to, const Device& device, const FewRows& p, int64_t sides,
               int64_t together) {
   const int64_t unit = std::lcm(is_turned(p) ? 64 * sides : 16, std::max<int64_t>(together, 1));
-  const int64_t processors = device.gpu() ? device.gpu()->multiprocessors() : 132;
+  const int64_t processors = device.multiprocessors();
   constexpr int64_t kReserved = 3 << 10;
   const auto add = [&](int64_t tile, int64_t blocks, int64_t each) {
     CopiedTiling t{.tile = tile, .rounded = together > 0, .blocks = blocks};
     const int64_t steps = up(p.n, tile / sides) * up(p.k, kSlice);
     t.runs = t.clusters = std::min(processors * each, steps);
-    const int64_t room = (shared_memory_of(device) + (blocks - 1) * 1024) / blocks - kReserved;
+    const int64_t room = (device.shared_memory() + (blocks - 1) * 1024) / blocks - kReserved;
     t.places = std::min((room - kSwizzle - sums_bytes(p, t)) / place_bytes(p, t), kMostPlaces);
     if (tile % unit != 0 || tile / sides > kMostBox || t.places < kLeastPlaces) return;
     if (tile < 2 * texts_of(p)) return;  // rows would be more than a third of what is read
@@ -136,7 +137,7 @@ bool CopiedTiles::suits(const FewRows& p, int64_t sides, int64_t together) {
 
 std::vector<CopiedTiling> CopiedTiles::tilings(const Device& device, const FewRows& p, int64_t sides,
                                                int64_t together) {
-  if (device.functions().architecture() != kArchitecture || !suits(p, sides, together)) return {};
+  if (device.functions().architecture() != kHopper || !suits(p, sides, together)) return {};
   std::vector<CopiedTiling> out;
   for (const int64_t blocks : {2, 1}) {
     for (const int64_t cluster : {1, 2, 4, 8}) {

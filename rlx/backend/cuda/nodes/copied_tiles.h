@@ -26,7 +26,6 @@ struct CopiedTiling {
 
 class CopiedTiles {
  public:
-  static constexpr std::string_view kArchitecture = "sm_90a";
   static constexpr size_t kMostSides = 2;
 
   /// Whether products of `sides` matrices of this shape, one range of columns each, are worth it.

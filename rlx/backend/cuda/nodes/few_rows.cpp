@@ -16,8 +16,6 @@ constexpr int kStreamThreads = 512;
 constexpr int64_t kRingBytes = 64 << 10;  // of a block: two of them find room on a processor
 constexpr int64_t kLargeShared = 160 << 10;
 
-int64_t processors_of(const Device& device) { return device.gpu() ? device.gpu()->multiprocessors() : 132; }
-
 std::string sizes_text(const FewRows& p) {
   return cat("typedef ", memory_type(p.dtype), " T;\nconstexpr int kRows = ", p.m, ", kDepth = ", p.k,
              ", kColumns = ", p.n, ";\n", kFewRowsShared);
@@ -50,13 +48,8 @@ std::string hooks_text(const ColumnHooks& h) { return cat(h.text, h.asks_ahead ?
 
 int64_t most_few_rows() { return kMostRows; }
 
-int64_t shared_memory_of(const std::string& name) {
-  if (name.starts_with("sm_9") || name.starts_with("sm_10")) return 227 << 10;
-  return name.starts_with("sm_80") ? 163 << 10 : 99 << 10;
-}
-
 int packed_block_threads(const Device& device, int64_t row_bytes, int64_t columns, int sides) {
-  const bool streams = shared_memory_of(device) >= kLargeShared && row_bytes % 16 == 0 && row_bytes >= 512 &&
+  const bool streams = device.shared_memory() >= kLargeShared && row_bytes % 16 == 0 && row_bytes >= 512 &&
                        row_bytes * columns * sides >= kStreamedBytes && row_bytes < kMostElements;
   return streams ? kStreamThreads : 256;
 }
@@ -65,7 +58,7 @@ ColumnProducts streamed_rows(const Device& device, const FewRows& p, const Colum
                              std::string text, int64_t chunk_bytes, size_t extra) {
   constexpr int64_t kWarps = kStreamThreads / 32;
   // Sums of more rows need the registers of two blocks.
-  const int64_t blocks = p.m <= 2 ? 2 : 1, most = processors_of(device) * blocks;
+  const int64_t blocks = p.m <= 2 ? 2 : 1, most = device.multiprocessors() * blocks;
   // Two columns share what they read of x, where there are some rounds of them.
   const int64_t each = hooks.sides == 1 && p.n >= 4 * most * kWarps ? 2 : 1, groups = (p.n + each - 1) / each;
   const int64_t place = hooks.sides * each * (chunk_bytes + 16),
@@ -74,7 +67,7 @@ ColumnProducts streamed_rows(const Device& device, const FewRows& p, const Colum
   out.block = {kStreamThreads};
   // As many blocks on each processor: between one and two for each, some processors would have twice the columns of others.
   const int64_t wanted =
-      (groups + kWarps - 1) / kWarps <= processors_of(device) ? processors_of(device) : most;
+      (groups + kWarps - 1) / kWarps <= device.multiprocessors() ? device.multiprocessors() : most;
   out.grid = {std::min(groups, wanted)};
   out.shared = size_t(kWarps * slots * place) + extra;
   out.function = device.functions().get(
@@ -97,7 +90,7 @@ PhaseRef product_phase(const Device& device, const FewRows& p, const ColumnHooks
   const auto whole = [](size_t bytes) { return (bytes + 15) / 16 * 16; };
   const size_t kept = hooks.kept ? whole(size_t(p.m * p.k) * dtype_size(p.dtype)) : 0;
   const int64_t pieces = (row_bytes + chunk_bytes - 1) / chunk_bytes;
-  const int64_t processors = processors_of(device), columns = (p.n + processors - 1) / processors;
+  const int64_t processors = device.multiprocessors(), columns = (p.n + processors - 1) / processors;
   const size_t sums = size_t(columns * pieces * hooks.sides * p.m) * sizeof(float);
   Phase out;
   out.room = whole(extra) + kept + whole(sums);
@@ -125,7 +118,7 @@ PhaseRef column_phase(const Device& device, const FewRows& p, const ColumnHooks&
 }
 
 ColumnProducts column_products(const Device& device, const FewRows& p, const ColumnHooks& hooks) {
-  const int64_t processors = processors_of(device);
+  const int64_t processors = device.multiprocessors();
   const int64_t piece = 16 / int64_t(dtype_size(p.dtype));
   const int64_t lanes = lanes_for(p.k / piece), teams = 256 / lanes;
   const int64_t each = hooks.sides == 1 && p.n / (teams * 2) >= 2 * processors ? 2 : 1;
@@ -163,7 +156,7 @@ std::optional<FewRowsKernel> FewRowsKernel::make(const Device& device, const Few
   }
   if (p.b_column == 1 && p.b_row >= p.n && p.b_row % piece == 0 && p.n % piece == 0) {
     // Short runs where there would be few blocks.
-    const int64_t across = p.n / (8 * piece) >= processors_of(device) / 2 ? 8 : 4, span = across * piece;
+    const int64_t across = p.n / (8 * piece) >= device.multiprocessors() / 2 ? 8 : 4, span = across * piece;
     out.kernel_.block = {512};
     out.kernel_.grid = {(p.n + span - 1) / span};
     out.kernel_.function = device.functions().get(

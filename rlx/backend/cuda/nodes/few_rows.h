@@ -35,9 +35,6 @@ struct ColumnProducts {
   Grid grid, block{256};
   size_t shared = 0;
 };
-/// Bytes of shared memory that a block of this processor may have.
-int64_t shared_memory_of(const std::string& architecture);
-inline int64_t shared_memory_of(const Device& d) { return shared_memory_of(d.functions().architecture()); }
 /// The threads of a block for packed weights [columns, row_bytes] of each side: more where they are worth streaming through shared memory
 /// (kernels/streamed_rows.h).
 int packed_block_threads(const Device&, int64_t row_bytes, int64_t columns, int sides);

@@ -5,7 +5,6 @@
 #include "rlx/backend/cuda/kernels/matrix_numbers.h"
 #include "rlx/backend/cuda/kernels/product.h"
 #include "rlx/backend/cuda/kernels/substitute.h"
-#include "rlx/backend/cuda/nodes/few_rows.h"
 
 namespace rlx::cuda {
 
@@ -27,7 +26,7 @@ Support accepts_matrices(const Request& r) {
   return Support::yes();
 }
 
-size_t block_memory(const Device& device) { return size_t(shared_memory_of(device)) - (4 << 10); }
+size_t block_memory(const Device& device) { return size_t(device.shared_memory()) - (4 << 10); }
 
 int threads_for_rows(int64_t n) { return n <= 8 ? 32 : n <= 32 ? 128 : n <= 64 ? 256 : 512; }
 

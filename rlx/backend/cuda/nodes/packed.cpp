@@ -174,7 +174,7 @@ class PackedStep final : public Step {
 
  public:
   PackedStep(const Device& device, const PackedProduct& p) : device_(device), p_(p) {
-    multiprocessors_ = device.gpu() ? device.gpu()->multiprocessors() : 132;
+    multiprocessors_ = device.multiprocessors();
     tiled_ = !p.exact && p.experts == 0 && p.m > kFewRows;
     if (tiled_)
       groups_ =
@@ -456,7 +456,7 @@ ColumnProducts packed_rows(const Device& device, const ops::DequantMatmul::Attrs
                            const ColumnHooks& hooks) {
   const PackedProduct p = few_rows_of(a, sizes);
   if (hooks.threads > 256) return streamed_product(device, p, hooks);
-  const int multiprocessors = device.gpu() ? device.gpu()->multiprocessors() : 132;
+  const int multiprocessors = device.multiprocessors();
   RowShape shape = row_shape(p, multiprocessors);
   shape.rows = int(sizes.m);
   if (hooks.sides > 1) shape.each = 1;

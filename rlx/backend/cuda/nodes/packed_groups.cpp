@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "rlx/backend/cuda/compile/architecture.h"
 #include "rlx/backend/cuda/kernels/matrix_groups.h"
 #include "rlx/backend/cuda/kernels/packed_groups.h"
 #include "rlx/backend/cuda/nodes/element_kernel.h"
@@ -45,7 +46,7 @@ int64_t ceil_of(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 std::optional<PackedGroups> PackedGroups::make(const Device& device, const PackedSizes& p) {
   const std::string_view quarter = quarter_of(p.format->name);
-  if (device.functions().architecture() != "sm_90a" || quarter.empty() || p.m < kLeastRows)
+  if (device.functions().architecture() != kHopper || quarter.empty() || p.m < kLeastRows)
     return std::nullopt;
   const Chunk chunk(*p.format);
   if (p.k % chunk.features != 0) return std::nullopt;
@@ -55,7 +56,7 @@ std::optional<PackedGroups> PackedGroups::make(const Device& device, const Packe
                                  ";\nconstexpr bool kWide = ", wide ? "true" : "false", ";\n", kPackedChunks);
   PackedGroups out;
   out.p_ = p;
-  out.processors_ = device.gpu() ? device.gpu()->multiprocessors() : 132;
+  out.processors_ = device.multiprocessors();
   out.rounding_ = device.functions().get({"packed_chunks", chunks + kPackedChunkRounding});
   out.product_ =
       device.functions().get({"packed_groups", cat(chunks, kMatrixGroups, kPackedQuarters, "typedef ",

@@ -124,7 +124,7 @@ class PagedStep final : public Step {
   void choose_parts() {
     const int rows = p_.q_heads / p_.kv_heads * p_.q_len;
     chunks_ = std::max(1, (rows + kSplitRows - 1) / kSplitRows);
-    const int64_t processors = device_.gpu() ? device_.gpu()->multiprocessors() : 132;
+    const int64_t processors = device_.multiprocessors();
     const int64_t blocks = std::max<int64_t>(1, int64_t(p_.kv_heads) * chunks_ * batch_);
     const int64_t tiles = std::max<int64_t>(1, (p_.k_len + kTile - 1) / kTile);
     const int64_t most = std::max<int64_t>(1, 2 * processors / blocks), each = (tiles + most - 1) / most;

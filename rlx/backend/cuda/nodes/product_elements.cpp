@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "rlx/backend/cuda/compile/architecture.h"
 #include "rlx/backend/cuda/groups/groups.h"
 #include "rlx/backend/cuda/nodes/few_rows.h"
 #include "rlx/backend/cuda/nodes/on_first_use.h"
@@ -74,8 +75,8 @@ class ProductElementsStep final : public Step {
     for (const ir::Node* p : g.products) b_.push_back(g.operand(p->inputs[1]));
     read_elements(g);
     workspace = plain_.workspace();  // addresses that do not fit are known when it runs
-    const std::vector<TurnsTiles> tiles = turns_tiles(
-        sizes_, device_.gpu() ? device_.gpu()->multiprocessors() : 132, shared_memory_of(device_));
+    const std::vector<TurnsTiles> tiles =
+        turns_tiles(sizes_, device_.multiprocessors(), device_.shared_memory());
     const int way = tiles.empty() ? 0 : best_of(r, tiles);
     const std::string what = cat(sizes_.m, " x ", sizes_.n, " x ", sizes_.k, ", a region of elements");
     if (way > 0) own_.emplace(device_, sizes_, tiles[size_t(way) - 1], hooks_);
@@ -165,7 +166,7 @@ std::unique_ptr<Step> prepare(const Request& r) { return std::make_unique<Produc
 }  // namespace
 
 void add_product_elements(KernelTable& table, const std::string& architecture) {
-  if (architecture == "sm_90a") table.add<ops::Fused>({"product_elements", accepts, prepare});
+  if (architecture == kHopper) table.add<ops::Fused>({"product_elements", accepts, prepare});
 }
 
 }  // namespace rlx::cuda

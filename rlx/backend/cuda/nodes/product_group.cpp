@@ -1,6 +1,7 @@
 // Products of few rows with one input, the region of rows in front of them and the operator behind them, or the rotations and caches that take their columns, as one kernel (groups/groups.h).
 #include <algorithm>
 
+#include "rlx/backend/cuda/compile/architecture.h"
 #include "rlx/backend/cuda/groups/groups.h"
 #include "rlx/backend/cuda/nodes/copied_tiles.h"
 #include "rlx/backend/cuda/nodes/few_rows.h"
@@ -343,9 +344,9 @@ void add_product_groups(KernelTable& table, const std::string& architecture) {
   const bool tiles = shared_memory_of(architecture) >= StreamedTiles::kLeastShared;
   table.add<ops::Fused>({"turned_rows", accepts_turned, prepare});
   table.add<ops::Fused>({"product_group",
-                         architecture == CopiedTiles::kArchitecture ? accepts<Means::copy_engine>
-                         : tiles                                    ? accepts<Means::shared_memory>
-                                                                    : accepts<Means::none>,
+                         architecture == kHopper ? accepts<Means::copy_engine>
+                         : tiles                 ? accepts<Means::shared_memory>
+                                                 : accepts<Means::none>,
                          prepare});
 }
 

@@ -2,6 +2,7 @@
 // (kernels/scan_between.h): recurrent nets and their gradients.
 #include <algorithm>
 
+#include "rlx/backend/cuda/compile/architecture.h"
 #include "rlx/backend/cuda/groups/groups.h"
 #include "rlx/backend/cuda/kernels/cluster_blocks.h"
 #include "rlx/backend/cuda/kernels/scan_between.h"
@@ -227,7 +228,7 @@ std::unique_ptr<Step> prepare(const Request& r) {
 }  // namespace
 
 void add_scan_products(KernelTable& table, const std::string& architecture) {
-  if (architecture >= "sm_90") table.add<ops::Scan>({"scan_product", accepts, prepare});
+  if (has_clusters(architecture)) table.add<ops::Scan>({"scan_product", accepts, prepare});
 }
 
 }  // namespace rlx::cuda

@@ -1,6 +1,7 @@
 // Products with weights whose scales lie beside their codes, decoded inside of the product.
 #include <algorithm>
 
+#include "rlx/backend/cuda/compile/architecture.h"
 #include "rlx/backend/cuda/kernels/cluster_blocks.h"
 #include "rlx/backend/cuda/kernels/matrix_groups.h"
 #include "rlx/backend/cuda/kernels/scheme_decoders.h"
@@ -47,7 +48,7 @@ int64_t ceil_of(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // As many blocks along k that there are `wanted` blocks, while each has `least` pieces or more.
 int64_t split_for(const Device& device, int64_t blocks, int64_t wanted, int64_t pieces, int64_t least) {
-  if (device.functions().architecture() < "sm_90") return 1;
+  if (!has_clusters(device.functions().architecture())) return 1;
   int64_t split = 1;
   while (split < kMostSplit && blocks * split < wanted && pieces >= least * split * 2) split *= 2;
   return split;
@@ -56,13 +57,13 @@ int64_t split_for(const Device& device, int64_t blocks, int64_t wanted, int64_t 
 // On the matrix units of groups of warps, where there are blocks for most processors.
 bool takes_groups(const Device& device, const SchemeProduct& p, int64_t processors) {
   const int64_t blocks = ceil_of(p.n, 256) * ceil_of(p.m, 128);
-  return device.functions().architecture() == "sm_90a" && is_narrow(p) && p.n % 4 == 0 && p.k % 8 == 0 &&
+  return device.functions().architecture() == kHopper && is_narrow(p) && p.n % 4 == 0 && p.k % 8 == 0 &&
          p.m > 64 && 4 * blocks >= 3 * processors;
 }
 
 // Addresses that are no multiples of 16 have kernels that take any.
 Spread spread_of(const Device& device, const SchemeProduct& p, bool aligned) {
-  const int64_t processors = device.gpu() ? device.gpu()->multiprocessors() : 132;
+  const int64_t processors = device.multiprocessors();
   Spread s;
   if (aligned && takes_groups(device, p, processors)) {
     // Two tiles of weights, four of x, and room to begin at a multiple of 1024.

@@ -46,11 +46,11 @@ std::optional<Tiling> tiling_of(const Device& device, const FewRows& p) {
   const Order order = order_of(p);
   if (order == Order::other) return std::nullopt;
   const bool turned = order == Order::turned;
-  const int64_t processors = device.gpu() ? device.gpu()->multiprocessors() : 132;
+  const int64_t processors = device.multiprocessors();
   Tiling out{.turned = turned, .tiles = tiles_for(p.n, processors, turned)};
   out.slot_bytes = kWarps * (16 * out.tiles + (p.m + 7) / 8 * 8) * kLine;
   out.blocks = out.tiles <= 2 ? 2 : 1;
-  const int64_t room = (shared_memory_of(device) - 8 * 1024) / out.blocks;
+  const int64_t room = (device.shared_memory() - 8 * 1024) / out.blocks;
   out.slots = std::min<int64_t>(room / out.slot_bytes, 8);
   return out.slots < 2 ? std::nullopt : std::optional(out);
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "rlx/backend/cuda/compile/architecture.h"
 #include "rlx/backend/cuda/groups/groups.h"
 #include "rlx/backend/cuda/kernels/row_moves.h"
 #include "rlx/backend/cuda/nodes/copied_tiles.h"
@@ -174,7 +175,7 @@ std::unique_ptr<Step> prepare(const Request& r) { return std::make_unique<Turned
 }  // namespace
 
 void add_turned_groups(KernelTable& table, const std::string& architecture) {
-  if (architecture == CopiedTiles::kArchitecture) table.add<ops::Fused>({"turned_group", accepts, prepare});
+  if (architecture == kHopper) table.add<ops::Fused>({"turned_group", accepts, prepare});
 }
 
 }  // namespace rlx::cuda
