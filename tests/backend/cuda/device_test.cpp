@@ -8,6 +8,7 @@
 #include "tests/support/gradient_case.h"
 #include "tests/support/graphs.h"
 #include "tests/support/random_program.h"
+#include "tests/support/views.h"
 
 namespace rlx {
 namespace {
@@ -53,6 +54,20 @@ TEST_P(EveryOperator, has_gradients_that_run_on_the_gpu) {
       ADD_FAILURE() << e.what();
     }
   }
+}
+
+TEST_P(EveryOperator, reads_views_on_the_gpu) {
+  if (const std::string why = cuda::device_problem(); !why.empty()) GTEST_SKIP() << why;
+  const ir::OpDef& op = *GetParam();
+  test::for_each_view(op, [&](const test::SampleCase& c, const Literals&, const std::string& which) {
+    SCOPED_TRACE(which);
+    try {
+      const bool narrow = dtype_size(c.leaves[0].dtype()) == 2 && op.is_composite();
+      expect_as_interpreted(c.graph, named(c.graph, c.leaves), narrow ? 1e-2 : 0);
+    } catch (const std::exception& e) {
+      ADD_FAILURE() << e.what();
+    }
+  });
 }
 
 // A hundred programs each, and the gradients of twenty of them.
