@@ -30,6 +30,7 @@ class Program {
   void wait() { queue_->wait(); }
   /// What became one kernel when the program was recorded (rlx/backend/cuda/chain.h), or why nothing did; empty where none was asked for.
   std::string chain() const;
+  /// To compile and to run first, without the making of operands.
   double ready_seconds() const { return ready_seconds_; }
   size_t steps() const;
   int on_host() const { return on_host_; }
