@@ -43,7 +43,7 @@ void run(const DiffArguments& a) {
   }
   if (!result.parting) {
     print(cat(a.lockstep.a, " and ", a.lockstep.b, " agree: ", result.nodes.size(), " nodes, largest error ",
-              worst, "\n"));
+              worst, "; as a whole ", result.whole, "\n"));
     return;
   }
   const Parting& p = *result.parting;
@@ -62,10 +62,14 @@ void add_diff(Command app) {
   add_graph_arguments(command, a->graph);
   command.add_option("--a", a->lockstep.a, "the device to believe");
   command.add_option("--b", a->lockstep.b, "the device to check");
-  command.add_option("--tolerance", a->lockstep.tolerance,
-                     "allowed |a - b| / (1 + max |a|); by default 1e-4 for f32, 1e-10 for f64");
+  command
+      .add_option(
+          "--tolerance", a->lockstep.tolerance,
+          "allowed |a - b| / (1 + max |a|); by default that of the least exact type on the way: 1e-10 for "
+          "f64, 1e-4 for f32, 4e-3 for f16")
+      .not_negative();
   command.add_option("--output-dir", a->output_dir,
-                     "write the node as parting.rlx and its operands as parting.npz");
+                     "write the least graph that parts as parting.rlx and its operands as parting.npz");
   command.add_flag("--all", a->all, "print the error of every node");
   command.callback([a] { run(*a); });
 }

@@ -8,7 +8,6 @@
 #include "rlx/base/file.h"
 #include "rlx/io/literal.h"
 #include "rlx/io/npy.h"
-#include "rlx/ir/leaves.h"
 #include "rlx/ir/text.h"
 #include "rlx/runtime/devices.h"
 #include "rlx/runtime/lockstep.h"
@@ -31,31 +30,6 @@ void write_graph(const std::string& folder, const ir::Graph& g, const NamedLiter
   io::write_npz(folder + "/reduced.npz", tensors);
 }
 
-NamedLiterals on_device(const ir::Graph& g, const NamedLiterals& leaves, const std::string& device) {
-  NamedLiterals weights, inputs;
-  for (const ir::NodeId id : g.leaves()) {
-    const std::string& name = ir::leaf_name(g.node(id));
-    (g.node(id).is<ir::Param>() ? weights : inputs).emplace(name, leaves.at(name));
-  }
-  return compile(g, weights, {.device = device}).run(inputs);
-}
-
-bool results_part(const ir::Graph& g, const NamedLiterals& leaves, const LockstepOptions& o) {
-  const NamedLiterals a = on_device(g, leaves, o.a);
-  NamedLiterals b;
-  try {
-    b = on_device(g, leaves, o.b);
-  } catch (const Error&) {
-    return true;  // the first device ran it
-  }
-  for (const auto& [name, expected] : a) {
-    const DType t = expected.dtype();
-    const double allowed = is_float(t) || is_complex(t) ? o.tolerance.value_or(default_tolerance(t)) : 0;
-    if (deviation(expected, b.at(name)).error > allowed) return true;
-  }
-  return false;
-}
-
 void run(const ReduceArguments& a) {
   device_named(a.lockstep.a);
   device_named(a.lockstep.b);
@@ -64,7 +38,7 @@ void run(const ReduceArguments& a) {
     throw invalid("reduce: sizes of ", join(symbols), " are not known; give them with --bind SYMBOL=N");
   const std::string trial = (a.output_dir.empty() ? "." : a.output_dir) + "/reduce-trial";
   const StillWrong wrong = [&](const ir::Graph& g, const NamedLiterals& values) {
-    if (a.command.empty()) return results_part(g, values, a.lockstep);
+    if (a.command.empty()) return outputs_part(g, values, a.lockstep);
     write_graph(trial, g, values);
     return std::system(cat(a.command, " '", trial, "/reduced.rlx' '", trial, "/reduced.npz' >/dev/null 2>&1")
                            .c_str()) != 0;
@@ -84,7 +58,7 @@ void add_reduce(Command app) {
   add_graph_arguments(command, a->graph);
   command.add_option("--a", a->lockstep.a, "the device to believe");
   command.add_option("--b", a->lockstep.b, "the device whose results differ, or that refuses to run");
-  command.add_option("--tolerance", a->lockstep.tolerance, "as of 'rlx diff'");
+  command.add_option("--tolerance", a->lockstep.tolerance, "as of 'rlx diff'").not_negative();
   command.add_option(
       "--command", a->command,
       "instead of two devices: a command that fails on GRAPH.rlx VALUES.npz as long as the fault is in it");

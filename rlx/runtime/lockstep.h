@@ -3,37 +3,35 @@
 // The graph is compiled for the second device. Every pass is checked by running the graph before and behind it on the
 // first; then every node of the compiled graph runs on both devices, on the same operands, which the first made. So a
 // difference is found where it arises, not where it has grown visible.
+//
+// A node alone has dense operands in memory of their own; in a program they may be views, and memory is used again. So at
+// last the outputs of the whole program are compared with what the nodes made one at a time.
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "rlx/runtime/compiled_graph.h"
+#include "rlx/runtime/deviation.h"
 
 namespace rlx {
 
-/// How far apart results of one type may lie, relative to 1 + the largest finite magnitude of the expected tensor.
-double default_tolerance(DType);
-
-struct Deviation {
-  double error =
-      0;  // largest |a - b| / (1 + max |a|); infinite where one is NaN or infinite and the other is not
-  int64_t element = 0;
-  double a = 0, b = 0;
-};
-/// Of two literals of one type.
-Deviation deviation(const Literal& a, const Literal& b);
+/// A static graph on values for all of its leaves; results in the order of its outputs.
+using RunGraph = std::function<Literals(const ir::Graph&, const NamedLiterals& leaves)>;
 
 struct LockstepOptions {
   std::string a = "ref", b = "cpu";
   std::optional<double> tolerance;  // default: by type
   CompileOptions compile;           // of the second; its device is `b`
+  RunGraph run_b;                   // how whole graphs run on the second; by default they are compiled for it
 };
 
 /// The first place where they part.
 struct Parting {
-  std::string where;  // "pass simplify", or a node and its operator
+  std::string where;  // "pass simplify", a node and its operator, or "the whole program"
   std::string text;   // what was compared and how far it is apart
-  ir::Graph graph;    // a graph that shows it: one node, or the graph in front of the pass
+  ir::Graph
+      graph;  // a graph that shows it: one node, the graph in front of the pass, or the least that shows it as a whole
   NamedLiterals values;
 };
 
@@ -43,11 +41,19 @@ struct LockstepResult {
     double error = 0;
   };
   std::vector<NodeError> nodes;  // in the order they ran
+  double whole = 0;              // largest error of an output of the whole program
   std::optional<Parting> parting;
 };
 
-/// A static graph on values for all of its leaves. Values of integers and booleans must be equal.
+/// A static graph on values for all of its leaves. Without a tolerance, that of the least exact type on the way. Values of integers and booleans must be equal.
 LockstepResult run_in_lockstep(const ir::Graph&, const NamedLiterals& leaves, const LockstepOptions& = {});
+
+/// Compiled by these options and run.
+Literals run_compiled(const ir::Graph&, const NamedLiterals& leaves, const CompileOptions&);
+
+/// Whether an output of the graph, compiled for both devices, differs by more than the tolerance of its type and more than `least`.
+/// What the second refuses to run and the first does differs too.
+bool outputs_part(const ir::Graph&, const NamedLiterals& leaves, const LockstepOptions&, double least = 0);
 
 /// The values of all nodes by the reference rules.
 std::vector<Literals> values_of_nodes(const ir::Graph&, const NamedLiterals& leaves);  // by node id

@@ -127,7 +127,9 @@ def test_opt_explains_a_node(folder):
 
 def test_diff_agrees_and_finds_the_first_node(folder):
     path = written(folder, LAYER)
-    assert "ref and cpu agree" in rlx("diff", path, "--random", 1, "--bind", "n=4")
+    assert re.search("ref and cpu agree: .* as a whole ", rlx("diff", path, "--random", 1, "--bind", "n=4"))
+    for command in ("diff", "reduce"):
+        assert "'-1' is not a number of 0 or more" in rlx(command, path, "--random", 1, "--tolerance", -1, code=2)
     text = rlx("diff", path, "--random", 1, "--bind", "n=4", "--tolerance", 0, "--output-dir", folder / "out", code=1)
     assert "ref and cpu part at" in text, text
     rlx("run", folder / "out/parting.rlx", "--input", folder / "out/parting.npz")
