@@ -1,6 +1,7 @@
 // Rounding a trained graph to eight bits, by what its values are on examples.
 #pragma once
 
+#include "rlx/passes/fuse.h"
 #include "rlx/passes/quantise.h"
 #include "rlx/runtime/compiled_graph.h"
 
@@ -17,9 +18,15 @@ std::map<std::string, ValueRange> calibrate(const ir::Graph&, const NamedLiteral
                                             const std::vector<std::string>& names,
                                             const CompileOptions& = {});
 
-/// The graph with both operands of every product of matrices rounded: inputs of products by affine codes, weights by symmetric ones.
-/// Nodes without a name get one. The graph keeps its interface.
-ir::Graph quantise_after_training(const ir::Graph&, const NamedLiterals& weights,
-                                  std::span<const NamedLiterals> sets, const CompileOptions& = {});
+struct QuantisedGraph {
+  ir::Graph graph;
+  std::vector<passes::Remark> remarks;  // products that were left as they are, and why
+};
+
+/// The graph with both operands of every product of matrices and two-dimensional convolution rounded: inputs by affine codes,
+/// weights by symmetric ones, those of convolutions with a scale for each output channel. The compiler makes products of codes of
+/// these where weights are fixed. Nodes without a name get one. The graph keeps its interface.
+QuantisedGraph quantise_after_training(const ir::Graph&, const NamedLiterals& weights,
+                                       std::span<const NamedLiterals> sets, const CompileOptions& = {});
 
 }  // namespace rlx

@@ -6,15 +6,12 @@
 #include "rlx/ir/leaves.h"
 #include "rlx/runtime/core.h"
 #include "rlx/runtime/devices.h"
+#include "rlx/runtime/label.h"
 #include "rlx/runtime/pipeline.h"
 #include "rlx/runtime/reduce.h"
 
 namespace rlx {
 namespace {
-
-std::string label_of(const ir::Node& n) {
-  return n.name.empty() ? cat("%", n.id, " ", n.op->name) : cat(n.name, " ", n.op->name);
-}
 
 // One node on leaves of its own: weights stay weights and constants constants, since kernels are chosen by that.
 ir::Graph alone(const ir::Graph& g, const ir::Node& n, const std::vector<Literals>& values,
@@ -137,10 +134,10 @@ class Walk {
     std::vector<double> allowed = output_tolerances(one, o_.tolerance);
     double worst = 0;
     const std::string wrong = difference(a_[n.id], beside, allowed, worst);
-    out.nodes.push_back({label_of(n), worst});
+    out.nodes.push_back({runtime::label_of(n), worst});
     if (!wrong.empty()) {
-      out.parting =
-          Parting{label_of(n), cat(wrong, n.origin ? cat("; ", n.origin->text()) : ""), one, operands};
+      out.parting = Parting{runtime::label_of(n), cat(wrong, n.origin ? cat("; ", n.origin->text()) : ""),
+                            one, operands};
       return false;
     }
     const ir::Graph same = alone(program_, n, b_, own);
