@@ -83,6 +83,8 @@ Command Command::add_subcommand(const std::string& name, const std::string& summ
   return Command(app_->add_subcommand(name, summary));
 }
 
+bool Argument::given() const { return option_->count() > 0; }
+
 template <class T>
 Argument Command::add_option(const std::string& names, T& value, const std::string& summary) const {
   return Argument(app_->add_option(names, value, summary));

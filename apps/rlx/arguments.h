@@ -32,6 +32,8 @@ class Argument {
   Argument excludes(Argument other) const;
   Argument needs(const std::string& other) const;
   Argument needs(Argument other) const;
+  /// Whether the user wrote it; to be asked in the callback.
+  bool given() const;
 
  private:
   CLI::Option* option_;

@@ -74,7 +74,7 @@ void add_graph_file(Command command, GraphArguments& a) {
 void add_graph_arguments(Command command, GraphArguments& a) {
   add_graph_file(command, a);
   command.add_option("--input,-i", a.inputs, "NAME=FILE.npy, or FILE.npz with arrays of those names");
-  command.add_option("--random", a.random, "seed: fill inputs that are not given");
+  command.add_option("--random", a.random, "seed: fill inputs that are not given").not_negative();
 }
 
 ir::NamedLiterals BoundGraph::leaves() const {

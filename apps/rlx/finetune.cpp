@@ -8,6 +8,7 @@
 #include "apps/rlx/model_arguments.h"
 #include "apps/rlx/output.h"
 #include "apps/rlx/progress.h"
+#include "apps/rlx/schedule_arguments.h"
 #include "rlx/base/json_write.h"
 #include "rlx/llm/finetune.h"
 
@@ -17,6 +18,7 @@ namespace {
 struct Arguments {
   std::string model, data, out, device = "cpu", progress = "auto";
   llm::FinetuneOptions options;
+  ScheduleArguments schedule;
   int64_t context = 512, save_every = 50, budget_mib = 256;
   double clip = 1;
   int threads = 0;
@@ -86,6 +88,7 @@ void print_text(const llm::Finetuning& run, const Course& c, const Arguments& a)
 }
 
 void run(Arguments a) {
+  a.schedule.check();
   const models::Model model = models::open_model(model_path(a.model));
   llm::TrainingTexts texts = llm::read_training_texts(a.data, model, a.context);
   if (texts.cut > 0 && a.progress != "none")
@@ -115,16 +118,14 @@ void add_method(Command command, const std::shared_ptr<Arguments>& a) {
   command.add_option("-b,--batch", o.batch, "texts in a step").positive().with_default_shown();
   command.add_option("--steps", o.steps, "steps in all (default: by --epochs)").not_negative();
   command.add_option("--epochs", o.epochs, "times through the texts").positive();
-  command.add_option("--lr", o.schedule.rate, "learning rate").with_default_shown();
-  command.add_option("--schedule", o.schedule.name, "how the rate changes")
-      .one_of(train::schedule_names())
-      .with_default_shown();
-  command.add_option("--warmup", o.schedule.warmup, "steps of linear rise in front");
+  a->schedule.add(command, "finetune", o.schedule, false);
   command.add_option("--weight-decay", o.weight_decay, "of the adapter");
   command.add_option("--clip-norm", a->clip, "largest norm of all gradients together; 0: none")
       .with_default_shown();
   command.add_option("--held-back", o.held_back, "part of the texts that is only used to judge, as 0.1");
-  command.add_option("--seed", o.seed, "of the start and of the order of the texts").with_default_shown();
+  command.add_option("--seed", o.seed, "of the start and of the order of the texts")
+      .not_negative()
+      .with_default_shown();
 }
 
 }  // namespace

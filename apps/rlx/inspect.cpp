@@ -8,6 +8,7 @@
 #include "apps/rlx/model_arguments.h"
 #include "apps/rlx/open_program.h"
 #include "apps/rlx/output.h"
+#include "apps/rlx/usage_error.h"
 #include "rlx/base/error.h"
 #include "rlx/base/file.h"
 #include "rlx/base/json_write.h"
@@ -168,29 +169,46 @@ void add_inspect(Command app) {
     Question question;
   };
   const auto arguments = std::make_shared<Arguments>();
+  // Options that only language models have an answer to.
+  const auto of_models = std::make_shared<std::vector<std::pair<const char*, Argument>>>();
   Command command = app.add_subcommand("inspect", "show what a graph, model file or folder holds");
   command
       .add_option("PATH", arguments->path,
                   cat("graph (.rlx, JSON, saved), ONNX model, ", io::FormatTable::standard().names(),
                       " file, safetensors index, or model folder"))
       .required();
+  of_models->emplace_back(
+      "--context", command
+                       .add_option("-c,--context", arguments->question.memory.context,
+                                   "of a language model: tokens that are remembered, for the memory it takes")
+                       .positive()
+                       .with_default_shown());
+  of_models->emplace_back(
+      "--batch",
+      command.add_option("-b,--batch", arguments->question.memory.batch, "of a language model: texts at once")
+          .positive()
+          .with_default_shown());
+  of_models->emplace_back(
+      "--kv", command.add_option("--kv", arguments->cache_type,
+                                 "of a language model: storage of keys and values: f32, f16, bf16 or q8_0"));
+  const Argument json =
+      command.add_flag("--json", arguments->question.json,
+                       "print one JSON object; long metadata arrays are given by type and size");
   command
-      .add_option("-c,--context", arguments->question.memory.context,
-                  "of a language model: tokens that are remembered, for the memory it takes")
-      .positive()
-      .with_default_shown();
-  command.add_option("-b,--batch", arguments->question.memory.batch, "texts at once")
-      .positive()
-      .with_default_shown();
-  command.add_option("--kv", arguments->cache_type, "storage of keys and values: f32, f16, bf16 or q8_0");
-  command.add_flag("--json", arguments->question.json,
-                   "print one JSON object; long metadata arrays are given by type and size");
-  command.add_option("--html", arguments->html,
-                     "of a graph: write one page with its stages, rewrites, plan and kernels to this file");
-  command.callback([arguments] {
+      .add_option("--html", arguments->html,
+                  "of a graph: write one page with its stages, rewrites, plan and kernels to this file")
+      .excludes(json);
+  command.callback([arguments, of_models] {
     const io::Input input = io::Input::open(
         std::filesystem::exists(arguments->path) ? arguments->path : cached_path(arguments->path));
     arguments->question.memory.cache_type = models::CacheType::named(arguments->cache_type);
+    if (is_graph(input) || is_onnx(input)) {
+      for (const auto& [option, argument] : *of_models) {
+        if (argument.given())
+          throw UsageError(cat(option, " is for language models; '", arguments->path,
+                               "' is a graph; see 'rlx help inspect'"));
+      }
+    }
     if (!arguments->html.empty()) {
       if (!is_graph(input)) throw invalid("inspect: --html is for graphs; '", arguments->path, "' is none");
       const runtime::Stages stages = runtime::compile_in_stages(Program::open(arguments->path).graph, {});

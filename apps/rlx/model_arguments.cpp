@@ -101,7 +101,7 @@ void SamplingArguments::add(Command command) {
   command.add_option("--repeat-penalty", s.repetition_penalty, "of tokens that are in the text; 1: none");
   command.add_option("--frequency-penalty", s.frequency_penalty, "times the number of a token in the answer");
   command.add_option("--presence-penalty", s.presence_penalty, "of tokens that are in the answer");
-  command.add_option("--seed", s.seed, "of the draws; the same seed gives the same text");
+  command.add_option("--seed", s.seed, "of the draws; the same seed gives the same text").not_negative();
   command.add_option("--logit-bias", biases, "ID=VALUE, added to the logit of a token; may be repeated");
 }
 

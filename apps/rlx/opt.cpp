@@ -127,12 +127,18 @@ void add_opt(Command app) {
   auto a = std::make_shared<OptArguments>();
   add_graph_file(command, a->graph);
   command.add_option("--device", a->device, "the device to compile for");
-  command
-      .add_option("--pass", a->passes, cat("run these alone, in this order: ", join(runtime::pass_names())))
-      .separated_by_commas();
-  command.add_option("--dump", a->dump, "print a stage: input, a pass, prologue, main, plan, or all");
-  command.add_option("--explain", a->explain, "what became of a node, and which kernels declined it");
-  command.add_flag("--no-fuse", a->no_fuse, "leave every operator a step of its own");
+  const Argument passes =
+      command
+          .add_option("--pass", a->passes,
+                      cat("run these alone, in this order: ", join(runtime::pass_names())))
+          .separated_by_commas();
+  const Argument dump =
+      command.add_option("--dump", a->dump, "print a stage: input, a pass, prologue, main, plan, or all")
+          .excludes(passes);
+  command.add_option("--explain", a->explain, "what became of a node, and which kernels declined it")
+      .excludes(passes)
+      .excludes(dump);
+  command.add_flag("--no-fuse", a->no_fuse, "leave every operator a step of its own").excludes(passes);
   command.callback([a] { run(*a); });
 }
 

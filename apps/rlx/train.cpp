@@ -5,6 +5,7 @@
 #include "apps/rlx/command.h"
 #include "apps/rlx/output.h"
 #include "apps/rlx/progress.h"
+#include "apps/rlx/schedule_arguments.h"
 #include "rlx/backend/plan.h"
 #include "rlx/base/file.h"
 #include "rlx/base/json_write.h"
@@ -26,6 +27,7 @@ struct Options {
   std::string progress = "auto";
   std::vector<std::string> data, init, settings, frozen, no_decay;
   train::ScheduleText schedule;
+  ScheduleArguments schedule_arguments;
   std::optional<double> clip_norm, clip_value, average;
   std::optional<int64_t> steps, budget;
   int64_t accumulate = 1;
@@ -159,6 +161,7 @@ void print_json(const ir::Graph& g, const train::Trainer& trainer, const Options
 }
 
 void run(const Options& o) {
+  o.schedule_arguments.check();
   device_named(o.device);  // an unknown one is told before anything else
   const GraphFile file = read_graph(o.path);
   train::Batches batches(file.graph, read_tensors(o.data), o.accumulate);
@@ -179,10 +182,7 @@ void run(const Options& o) {
   }
   if (!o.checkpoint.empty()) trainer.save_checkpoint(o.checkpoint);
   if (!o.save.empty()) save_weights(o.save, trainer.weights());
-  if (!o.averaged.empty()) {
-    if (!o.average) throw invalid("train: --save-average needs --average");
-    save_weights(o.averaged, trainer.weights(true));
-  }
+  if (!o.averaged.empty()) save_weights(o.averaged, trainer.weights(true));
 }
 
 void add_method(Command command, const std::shared_ptr<Options>& o) {
@@ -191,21 +191,16 @@ void add_method(Command command, const std::shared_ptr<Options>& o) {
       .with_default_shown();
   command.add_option("--set", o->settings, "NAME=NUMBER, ...: settings of the optimizer")
       .separated_by_commas();
-  command.add_option("--lr", o->schedule.rate, "learning rate").with_default_shown();
-  command.add_option("--schedule", o->schedule.name, "how the rate changes")
-      .one_of(train::schedule_names())
-      .with_default_shown();
-  command.add_option("--warmup", o->schedule.warmup, "steps of linear rise in front");
-  command.add_option("--min-lr", o->schedule.last, "rate at the end of linear, cosine and polynomial");
-  command.add_option("--decay-factor", o->schedule.factor, "factor of step and exponential");
-  command.add_option("--decay-every", o->schedule.every, "steps between two factors of step");
-  command.add_option("--power", o->schedule.power, "power of polynomial");
+  o->schedule_arguments.add(command, "train", o->schedule, true);
   command.add_option("--clip-norm", o->clip_norm, "largest norm of all gradients together");
   command.add_option("--clip-value", o->clip_value, "largest gradient of an element");
   command.add_option("--frozen", o->frozen, "params that stay, * for any text").separated_by_commas();
   command.add_option("--no-decay", o->no_decay, "params without weight decay, * for any text")
       .separated_by_commas();
-  command.add_option("--average", o->average, "decay of a running mean of the weights");
+  const Argument average =
+      command.add_option("--average", o->average, "decay of a running mean of the weights");
+  command.add_option("--save-average", o->averaged, "write the averaged weights to this safetensors file")
+      .needs(average);
 }
 
 }  // namespace
@@ -220,7 +215,7 @@ void add_train(Command app) {
                   "safetensors or npz with the inputs, or NAME=FILE.npy; the first axis counts batches")
       .required();
   command.add_option("--init", o->init, "files with starting values of params; the others are random");
-  command.add_option("--seed", o->seed, "of random starting values").with_default_shown();
+  command.add_option("--seed", o->seed, "of random starting values").not_negative().with_default_shown();
   command.add_option("--loss", o->loss, "the output to make small (default: the first)");
   command.add_option("--steps", o->steps, "steps in all (default: the data once)");
   command.add_option("--accumulate", o->accumulate, "batches averaged for a step").positive();
@@ -230,7 +225,6 @@ void add_train(Command app) {
   command.add_option("--resume", o->resume, "go on from this checkpoint");
   command.add_option("--checkpoint", o->checkpoint, "write weights and state to this file at the end");
   command.add_option("--save", o->save, "write the weights to this safetensors file");
-  command.add_option("--save-average", o->averaged, "write the averaged weights to this safetensors file");
   command.add_option("--device", o->device, "where to run: cpu, or ref (the reference interpreter)");
   command.add_option("--threads", o->threads, "threads; 0: all cores").not_negative();
   command.add_option("--progress", o->progress, "auto, bar, lines or none");

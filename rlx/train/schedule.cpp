@@ -131,6 +131,9 @@ Schedule schedule_of(const ScheduleText& s) {
     if (s.warmup > 0) throw invalid("schedule: one_cycle rises by itself; leave out the warm-up");
     return one_cycle(s.rate, s.steps);
   }
+  if (s.name == "inverse_sqrt" && s.warmup == 0)
+    throw invalid(
+        "schedule: inverse_sqrt needs a warm-up: its rate rises over these steps and falls from there");
   if (s.name == "inverse_sqrt") return inverse_sqrt(s.rate, s.warmup);
   return warm_up(s.warmup, decaying());
 }

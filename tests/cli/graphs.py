@@ -174,6 +174,9 @@ def test_page_is_complete_and_alone(folder):
         assert seen.count("display: none") >= 3, seen[:500]
     else:
         print("test_page_is_complete_and_alone: no browser found; its script was not run")
+    for option in ("--context 8", "--batch 2", "--kv f16"):
+        wrong = rlx("inspect", path, *option.split(), code=2)
+        assert f"{option.split()[0]} is for language models; '{path}' is a graph; see 'rlx help inspect'" in wrong, wrong
     assert "--html is for graphs" in rlx("inspect", RLX, "--html", folder / "x.html", code=1)
 
 

@@ -67,6 +67,8 @@ TEST(Schedules, are_found_by_name) {
             "polynomial, step, exponential, inverse_sqrt, one_cycle");
   EXPECT_EQ(test::message_of([] { schedule_of({.name = "linear", .steps = 4, .warmup = 4}); }),
             "schedule: linear over 0 steps; at least 1 is needed");
+  EXPECT_EQ(test::message_of([] { schedule_of({.name = "inverse_sqrt", .steps = 4}); }),
+            "schedule: inverse_sqrt needs a warm-up: its rate rises over these steps and falls from there");
   EXPECT_EQ(test::message_of([] { schedule_of({.rate = -1}); }),
             "schedule: a rate of -1.0; at least 0 and finite is needed");
   EXPECT_EQ(test::message_of([] { schedule_of({.name = "exponential", .factor = -0.5}); }),
