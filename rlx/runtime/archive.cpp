@@ -102,7 +102,7 @@ std::string store_forms(const runtime::Prepared& prepared, std::vector<io::Tenso
   return out.take();
 }
 
-CompiledGraph from_file(const io::SafetensorsFile& file, const std::string& source) {
+CompiledGraph from_file(const io::SafetensorsFile& file, const std::string& source, int threads = 0) {
   if (const std::string& format = metadata(file, "rlx.format", source); format != "program")
     throw invalid(source, ": its format is '", format, "'; 'program' expected");
   if (const std::string& version = metadata(file, "rlx.version", source);
@@ -110,11 +110,12 @@ CompiledGraph from_file(const io::SafetensorsFile& file, const std::string& sour
     throw invalid(source, ": version ", version, " is unknown; this library reads ", kArchiveVersion);
   runtime::Prepared prepared;
   prepared.options = options_from(Json::parse(metadata(file, "rlx.options", source), source));
+  if (threads != 0) prepared.options.threads = threads;
   const CompileOptions& o = prepared.options;
   if (const std::string& machine = metadata(file, "rlx.machine", source); machine != machine_text(o))
     throw invalid(source, ": it was compiled for ", machine, ", this is ", machine_text(o),
                   "; compile it again");
-  if (o.threads > default_pool().threads())
+  if (threads == 0 && o.threads > default_pool().threads())
     throw invalid(source, ": it was compiled for ", o.threads, " threads, there are ",
                   default_pool().threads(), "; compile it again");
   const auto fetch = [&](const std::string& name) { return io::to_literal(file.tensor(name)); };
@@ -193,8 +194,8 @@ CompiledGraph load_compiled(const std::string& path) {
 }
 
 CompiledGraph load_compiled(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
-                            const std::string& name) {
-  return from_file(io::SafetensorsFile::parse(bytes, std::move(owner), name), name);
+                            const std::string& name, int threads) {
+  return from_file(io::SafetensorsFile::parse(bytes, std::move(owner), name), name, threads);
 }
 
 std::string AotCache::path_of(const ir::Graph& graph, const NamedLiterals& weights,

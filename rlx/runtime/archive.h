@@ -21,9 +21,10 @@ void save_compiled(CompiledGraph&, const std::string& path);
 /// A file of another version, for another instruction set or another number of threads is refused with the reason: its numbers might
 /// differ. Weights of a loaded program cannot be set: what was made of them is in the file.
 CompiledGraph load_compiled(const std::string& path);
-/// As above, from bytes kept alive by `owner`; `name` starts messages.
+/// As above, from bytes kept alive by `owner`; `name` starts messages. Asked for a number of threads other than 0 it runs with
+/// these, whatever it was compiled for: sums may then be split in another way and differ in their last bits.
 CompiledGraph load_compiled(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
-                            const std::string& name);
+                            const std::string& name, int threads = 0);
 
 /// A folder of compiled programs. The key is the graph, the options, the weights, the device and the version; what is found under it is
 /// checked against the same again before it is used, and made anew when it does not fit.

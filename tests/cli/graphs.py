@@ -3,6 +3,7 @@
 
 usage: graphs.py RLX_COMMAND SOURCE_FOLDER BUILD_FOLDER [NAME...]"""
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -184,14 +185,22 @@ MAIN = r"""#include <stdio.h>
 #include "twice.h"
 int main(void) {
   const float x[3] = {1, 2, 3};
-  float y[3] = {0};
-  const void* in[] = {x};
+  float y[3] = {0}, again[3] = {0};
+  const void* in[] = {x, x};
   void* out[] = {y};
-  twice* p = twice_create();
-  if (!p || twice_inputs != 1 || twice_outputs != 1 || twice_run(p, in, out)) {
+  void* other[] = {again};
+  twice* one = twice_create_threads(1);
+  if (!one || twice_run(one, in, other) || twice_threads < 1) {
     puts(twice_error());
     return 1;
   }
+  twice_free(one);
+  twice* p = twice_create();
+  if (!p || twice_inputs != 2 || twice_outputs != 1 || twice_run(p, in, out)) {
+    puts(twice_error());
+    return 1;
+  }
+  if (y[0] != again[0] || y[1] != again[1] || y[2] != again[2]) return 2;
   printf("%g %g %g\n", y[0], y[1], y[2]);
   twice_free(p);
   return 0;
@@ -216,9 +225,10 @@ def linked():
 
 
 def test_build_gives_a_library_in_c(folder):
-    path = written(folder, "graph @twice(x: f32[3]) {\n  t = add(x, x)\n  y = exp(t)\n  return y\n}\n")
-    expected = rlx("run", path, "--input", f"x={npy(folder)}")
-    rlx("build", path, "-o", folder / "out")
+    path = written(folder, "graph @twice(x: f32[3], param w: f32[3]) {\n  t = add(x, w)\n  y = exp(t)\n  return y\n}\n")
+    expected = rlx("run", path, "--input", f"x={npy(folder)}", "--input", f"w={npy(folder)}")
+    assert "no values for them: w\n" in rlx("build", path, "-o", folder / "out", "--threads", 2)
+    assert "inputs[1]: w, f32[3], a param that the graph came without a value for" in (folder / "out/twice.h").read_text()
     written(folder, MAIN, "main.c")
     out = folder / "out"
     run = subprocess.run(["g++", "-std=c++20", "-O1", f"-I{ROOT}", f"-I{out}", f'-Dtwice_PROGRAM="{out}/twice.rlxp"', "-c",
@@ -228,10 +238,15 @@ def test_build_gives_a_library_in_c(folder):
     run = subprocess.run(["g++", "-o", folder / "twice", folder / "main.o", folder / "twice.o", *linked()],
                          capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stderr[-2000:]
-    numbers = [float(n) for n in subprocess.run([folder / "twice"], capture_output=True, text=True, check=True).stdout.split()]
+    few = {**os.environ, "RLX_THREADS": "1"}  # fewer threads than it was compiled for
+    run = subprocess.run([folder / "twice"], capture_output=True, text=True, env=few)
+    assert run.returncode == 0, run.stdout
+    numbers = [float(n) for n in run.stdout.split()]
     wanted = [float(n) for n in re.search(r"\{(.*)\}", expected).group(1).split(",")]
     assert all(abs(a - b) <= 1e-4 * abs(b) for a, b in zip(numbers, wanted)) and len(numbers) == 3, (numbers, wanted)
     assert "cannot be a name in C" in rlx("build", path, "-o", out, "--name", "2x", code=1)
+    for name in ("class", "rlx", "main", "_Bool", "a__b"):
+        assert f"'{name}' means something else in C or C++" in rlx("build", path, "-o", out, "--name", name, code=1)
     assert "sizes of n are not known" in rlx("build", written(folder, LAYER), "-o", out, code=1)
 
 
