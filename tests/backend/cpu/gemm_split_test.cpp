@@ -78,13 +78,14 @@ TEST(GemmSplit, rows_a_page_apart_share_sets_of_the_cache) {
   EXPECT_FALSE(rows_share_sets(2048, 14));
   EXPECT_FALSE(rows_share_sets(1536, 14));
   EXPECT_FALSE(rows_share_sets(4096 + 64, 14));
-  EXPECT_EQ(rows_in_place(1536, 60, 14), 14);
-  EXPECT_EQ(rows_in_place(4096, 60, 14), 7);
-  EXPECT_EQ(rows_in_place(4096, 5, 14), 14);  // as many as there are
-  EXPECT_EQ(rows_in_place(4096, 60, 6), 6);
-  EXPECT_EQ(rows_in_place(4096, 60, 16), 0);
-  EXPECT_EQ(rows_in_place(0, 1, 14), 14);
-  EXPECT_EQ(rows_in_place(0, 2, 14), 0);
+  EXPECT_EQ(rows_in_place(1536, 60, 14, 8), 14);
+  EXPECT_EQ(rows_in_place(4096, 60, 14, 2), 7);
+  EXPECT_EQ(rows_in_place(4096, 60, 14, 8), 0);  // packing is worth it
+  EXPECT_EQ(rows_in_place(4096, 5, 14, 8), 14);  // as many as there are
+  EXPECT_EQ(rows_in_place(4096, 60, 6, 8), 6);
+  EXPECT_EQ(rows_in_place(4096, 60, 16, 2), 0);
+  EXPECT_EQ(rows_in_place(0, 1, 14, 2), 14);
+  EXPECT_EQ(rows_in_place(0, 2, 14, 2), 0);
 }
 
 }  // namespace

@@ -49,7 +49,8 @@ Plan make_plan(const Gemm& g, int threads) {
              .panel_work = g.k * (f64 ? kn.panel_f64 : kn.panel),
              .paired = paired};
   const bool numbers = g.a.column_stride == 1 && (g.a.dtype == DType::f32 || f64);
-  const int rows = numbers ? rows_in_place(g.a.row_stride * p.element, g.m, p.tiles.max_tile_rows) : 0;
+  const int rows =
+      numbers ? rows_in_place(g.a.row_stride * p.element, g.m, p.tiles.max_tile_rows, p.tiles.panels) : 0;
   if (rows > 0) p.in_place = true, p.tiles.max_tile_rows = rows;
   p.b_dtype = g.packed_b != nullptr ? g.packed_b->dtype() : g.b.dtype;
   const size_t width = f64 ? size_t(kn.panel_f64) : size_t(kn.panel);

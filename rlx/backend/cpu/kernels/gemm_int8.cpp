@@ -34,7 +34,8 @@ Plan make_plan(const GemmInt8& g) {
   for (int64_t i = 0; i < std::max<int64_t>(1, g.groups.count); ++i) p.row_sums |= g.b[i].zeros() != nullptr;
   // A word of four codes can be read from A itself: u8, neighbours, whole words.
   const bool words = kn.group == 4 && g.a.dtype == DType::u8 && g.a.column_stride == 1 && g.k % 4 == 0;
-  const int rows = words && !p.row_sums ? rows_in_place(g.a.row_stride, g.m, p.tiles.max_tile_rows) : 0;
+  const int rows =
+      words && !p.row_sums ? rows_in_place(g.a.row_stride, g.m, p.tiles.max_tile_rows, p.tiles.panels) : 0;
   if (rows > 0) p.in_place = true, p.tiles.max_tile_rows = rows;
   p.a_bytes = round_up(size_t(g.m * p.words) * 4);
   p.sums_bytes = p.row_sums ? round_up(size_t(g.m) * 4) : 0;

@@ -62,14 +62,15 @@ constexpr bool rows_share_sets(int64_t row_bytes, int rows) {
 }
 
 /// Rows that a tile may have if it reads A where it lies; 0: A must be packed. Rows that share sets of L1, a
-/// page apart and the like, push each other out of its ways; half as many fit, against twice the panels.
-constexpr int rows_in_place(int64_t row_bytes, int64_t rows, int max_tile_rows) {
+/// page apart and the like, push each other out of its ways. Half as many fit, but read each panel twice as often, which
+/// costs more than packing A once there are a few panels.
+constexpr int rows_in_place(int64_t row_bytes, int64_t rows, int max_tile_rows, int64_t panels) {
+  constexpr int64_t kPanelsOfPacking = 4;
   if (rows == 1) return max_tile_rows;
   if (row_bytes == 0) return 0;
-  for (const int most : {max_tile_rows, max_tile_rows / 2}) {
-    if (!rows_share_sets(row_bytes, int(std::min<int64_t>(rows, most)))) return most;
-  }
-  return 0;
+  const auto fit = [&](int most) { return !rows_share_sets(row_bytes, int(std::min<int64_t>(rows, most))); };
+  if (fit(max_tile_rows)) return max_tile_rows;
+  return panels < kPanelsOfPacking && fit(max_tile_rows / 2) ? max_tile_rows / 2 : 0;
 }
 
 /// Panels of so many bytes, with `steps` of k, that a chunk may have. A panel deeper than one cut of the
