@@ -174,7 +174,11 @@ bool winograd_is_better(const ConvShape& s, const ConvGeometry& g) {
   if (s.kernel != Extents{1, 3, 3} || s.stride != ones || s.dilation != ones) return false;
   if (g.depthwise || s.size[0] != 1 || g.result[0] != 1 || s.low[0] != 0) return false;
   if (std::min(g.source_channels, g.result_channels) < kLeastChannels) return false;
-  return squares_pay(squares_of(s.batch, g.result[1], g.result[2]), g.result[1], g.result[2]);
+  // Transformed kernels are 16/9 of the bytes, and products have vectors of squares. An image decides for itself: its bits do
+  // not depend on those beside it.
+  constexpr int64_t kLeastSquares = 32;
+  const Squares squares = squares_of(1, g.result[1], g.result[2]);
+  return squares.of_image >= kLeastSquares && squares_pay(squares, g.result[1], g.result[2]);
 }
 
 int64_t winograd_weight_elements(const ConvShape& s, const ConvGeometry& g) {
