@@ -86,7 +86,7 @@ void explain(const runtime::Stages& c, const std::string& name) {
   if (!known) throw invalid("opt: no node is called '", name, "'; nodes without a name are %0, %1, ..");
   if (!c.report) return;
   for (const passes::Remark& r : c.report->remarks) {
-    if (r.node == name || r.node.starts_with(name + " ")) print(cat("fusion: ", r.text, "\n"));
+    if (r.node == name) print(cat("fusion: ", r.text, "\n"));
   }
   const ir::Graph& program = c.stages.back().graph;
   for (size_t i = 0; i < c.report->plan.steps.size(); ++i) {

@@ -15,7 +15,7 @@ Choice Backend::choose(const Request& request, bool last_resort) const {
       if (choice.kernel) return;
       if (const Support answer = k.accepts(request)) {
         choice.kernel = &k;
-      } else {
+      } else if (!answer.reason().empty()) {
         choice.declined.push_back({k.name, answer.reason()});
       }
     }

@@ -32,6 +32,7 @@ struct Plan {
   };
   struct Step {
     ir::NodeId node = ir::kNoNode;  // kNoNode: a copy that the builder added
+    std::string name;               // of the node; %5 where it has none
     std::string op, kernel, note;
     std::string origin;  // the user's line
     std::vector<Place> in, out;

@@ -181,6 +181,7 @@ void Assembly::add_chosen(const ir::Node& n, std::vector<Place> in, std::span<co
   Shapes types;
   for (const Place& p : in) types.push_back(p.shape);
   Plan::Step step{.node = n.id,
+                  .name = label(n),
                   .op = std::string(n.op->name),
                   .kernel = std::string(choice.kernel->name),
                   .origin = n.origin ? n.origin->text() : std::string(),

@@ -72,6 +72,7 @@ class Fuser {
       const Part part = parts_[n.id];
       if (piece_[n.id] < 0 && (part == Part::value || part == Part::reduction)) try_piece(n);
     }
+    for (const ir::Node* n : nodes) note_border(*n);
   }
   size_t pieces() const { return pieces_.size(); }
 
@@ -188,6 +189,23 @@ class Fuser {
     if (!take(root, collect(root, Scope::reductions, {}))) take(root, collect(root, Scope::elements, {}));
   }
 
+  // Steps of their own take no elementwise operators in front of them: told of both sides.
+  void note_border(const ir::Node& n) {
+    if (parts_[n.id] != Part::none || n.op->traits.leaf || n.op->view != nullptr) return;
+    std::vector<ir::NodeId> told;
+    for (const ir::Value v : n.inputs) {
+      const ir::Node& from = g_.node(v);
+      if (parts_[from.id] != Part::value || std::find(told.begin(), told.end(), from.id) != told.end())
+        continue;
+      told.push_back(from.id);
+      const std::string before = label_for_remark(g_, from), reader = label_for_remark(g_, n);
+      const std::string why =
+          cat(n.op->name, " is a step of its own, which takes no operators in front of it");
+      remarks_.push_back({before, cat("not joined with ", reader, ": ", why), false, true});
+      remarks_.push_back({reader, cat("not joined with ", before, ": ", why), false, true});
+    }
+  }
+
   bool take(const ir::Node& root, const std::vector<const ir::Node*>& nodes) {
     const auto real = std::count_if(nodes.begin(), nodes.end(),
                                     [&](const ir::Node* n) { return parts_[n->id] != Part::view; });
@@ -195,8 +213,7 @@ class Fuser {
     Piece piece{.nodes = nodes};
     std::ranges::sort(piece.nodes, {}, [&](const ir::Node* n) { return order_[n->id]; });
     const ir::Support answer = bodies_.complete(piece);
-    const std::string label = root.name.empty() ? cat("%", root.id, " ", root.op->name) : root.name;
-    remarks_.push_back({label,
+    remarks_.push_back({label_for_remark(g_, root),
                         answer ? cat(nodes.size(), " operators joined")
                                : cat(nodes.size(), " operators not joined: ", answer.reason()),
                         bool(answer)});

@@ -3,20 +3,14 @@
 
 #include "rlx/ir/graph.h"
 #include "rlx/ir/target.h"
+#include "rlx/passes/remark.h"
 
 namespace rlx::passes {
 
-/// What was tried, and what came of it.
-struct Remark {
-  std::string node;  // the last operator of the piece
-  std::string text;
-  bool applied = false;
-};
-
 struct Fused {
   ir::Graph graph;
-  size_t pieces = 0;  // `fused` nodes made
-  std::vector<Remark> remarks;
+  size_t pieces = 0;            // `fused` nodes made
+  std::vector<Remark> remarks;  // each of the last operator of a piece
 };
 
 /// Groups elementwise operators, broadcasts and reductions into `fused` nodes.

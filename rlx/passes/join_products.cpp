@@ -45,15 +45,17 @@ struct Part {
 
 class Joiner {
  public:
-  explicit Joiner(const ir::Graph& g) : g_(g), fixed_(made_of_params(g)) {
+  Joiner(const ir::Graph& g, std::vector<Remark>* remarks) : g_(g), fixed_(made_of_params(g)) {
     std::map<std::pair<ir::NodeId, uint16_t>, std::vector<Part>> by_input;
     for (const ir::Node* n : g.nodes()) {
-      if (!n->is<ops::Matmul>() || fixed_[n->inputs[0].node] || !fixed_[n->inputs[1].node]) continue;
-      const Shape& w = g.shape(n->inputs[1]);
-      if (w.rank() != 2 || !w.is_static() || w.elements() == 0) continue;
+      if (!n->is<ops::Matmul>() || fixed_[n->inputs[0].node]) continue;
       by_input[{n->inputs[0].node, n->inputs[0].index}].push_back({n, bias_of(*n)});
     }
-    for (auto& [input, parts] : by_input) keep_joinable(parts);
+    for (auto& [input, parts] : by_input) {
+      if (parts.size() < 2) continue;
+      keep_joinable(parts);
+      if (remarks != nullptr) tell(parts, *remarks);
+    }
   }
 
   bool finds_any() const { return !groups_.empty(); }
@@ -97,12 +99,45 @@ class Joiner {
     });
   }
 
+  // Why the weights of a product cannot be joined with others; empty when they can.
+  std::string weights_refused(const Part& p) const {
+    const ir::Value weights = p.product->inputs[1];
+    const Shape& w = g_.shape(weights);
+    if (!fixed_[weights.node]) return "its second operand is not made of params alone";
+    if (w.rank() != 2 || !w.is_static() || w.elements() == 0)
+      return cat("its weights are ", w, ", no matrix");
+    return {};
+  }
+
+  std::string refused(const Part& p) const {
+    if (std::string why = weights_refused(p); !why.empty()) return why;
+    if (feeds_elementwise(p)) return "an elementwise operator reads its result and becomes its epilogue";
+    return cat("no other that could be joined has weights of ", g_.shape(p.product->inputs[1]).dtype(),
+               p.bias.sum ? " and a bias" : " and no bias");
+  }
+
+  void tell(const std::vector<Part>& parts, std::vector<Remark>& remarks) const {
+    for (const Part& p : parts) {
+      const auto group = std::find_if(groups_.begin(), groups_.end(), [&](const std::vector<Part>& joined) {
+        return std::any_of(joined.begin(), joined.end(),
+                           [&](const Part& j) { return j.product == p.product; });
+      });
+      const bool applied = group != groups_.end();
+      const std::string input = label_for_remark(g_, g_.node(p.product->inputs[0]));
+      remarks.push_back({label_for_remark(g_, *p.product),
+                         applied ? cat("one of ", group->size(), " products of ", input, " that were joined")
+                                 : cat("not joined with other products of ", input, ": ", refused(p)),
+                         applied});
+    }
+  }
+
   // Products of one input are joined where all have a bias or none has.
   void keep_joinable(std::vector<Part>& parts) {
     for (const bool with_bias : {true, false}) {
       std::map<DType, std::vector<Part>> groups;
       for (const Part& p : parts) {
-        if (with_bias != (p.bias.sum != nullptr) || feeds_elementwise(p)) continue;
+        if (with_bias != (p.bias.sum != nullptr) || !weights_refused(p).empty() || feeds_elementwise(p))
+          continue;
         groups[g_.shape(p.product->inputs[1]).dtype()].push_back(p);
       }
       for (auto& [dtype, group] : groups) {
@@ -174,8 +209,8 @@ class Joiner {
 
 }  // namespace
 
-ir::Rewritten join_products(ir::Graph graph) {
-  Joiner joiner(graph);
+ir::Rewritten join_products(ir::Graph graph, std::vector<Remark>* remarks) {
+  Joiner joiner(graph, remarks);
   if (!joiner.finds_any()) return {std::move(graph), 0};
   return joiner.run();
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "rlx/ir/rewrite.h"
+#include "rlx/passes/remark.h"
 
 namespace rlx::passes {
 
@@ -10,6 +11,7 @@ namespace rlx::passes {
 /// A bias behind every one of them is joined too. Weights are matrices of one type, params or made of params alone, so that
 /// the prologue joins them once; transposes are joined as they lie and turned together. The input is then read once, and what is left over by tiles is left over once. A product whose
 /// result goes into an elementwise operator stays alone: the operator becomes its epilogue.
-ir::Rewritten join_products(ir::Graph);
+/// Of products that share an input, remarks say which were joined, and why the others were not.
+ir::Rewritten join_products(ir::Graph, std::vector<Remark>* remarks = nullptr);
 
 }  // namespace rlx::passes

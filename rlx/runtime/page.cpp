@@ -76,12 +76,13 @@ void append_kernels(std::string& out, const Report& r) {
 }
 
 void append_fusion(std::string& out, const Report& r) {
-  if (r.remarks.empty()) return;
-  out += "<h2>Fusion</h2>\n<ul>\n";
-  for (const passes::Remark& remark : r.remarks)
-    out += cat(remark.applied ? "<li>" : "<li class=\"no\">", xml_escaped(remark.node), ": ",
-               xml_escaped(remark.text), "</li>\n");
-  out += "</ul>\n";
+  std::string list;
+  for (const passes::Remark& remark : r.remarks) {
+    if (remark.on_request) continue;
+    list += cat(remark.applied ? "<li>" : "<li class=\"no\">", xml_escaped(remark.node), ": ",
+                xml_escaped(remark.text), "</li>\n");
+  }
+  if (!list.empty()) out += cat("<h2>Fusion</h2>\n<ul>\n", list, "</ul>\n");
 }
 
 }  // namespace

@@ -22,13 +22,18 @@ namespace {
 
 constexpr std::string_view kFuse = "fuse", kSchedule = "schedule";
 
+struct Context {
+  const ir::Target* target = nullptr;
+  std::vector<passes::Remark>* remarks = nullptr;
+};
+
 // A graph is large: passes take it over, and what a pass does not change is not copied.
 struct Pass {
   std::string_view name;
-  ir::Rewritten (*run)(ir::Graph, const ir::Target*);
+  ir::Rewritten (*run)(ir::Graph, const Context&);
 };
 
-ir::Rewritten hoist(ir::Graph g, const ir::Target*) {
+ir::Rewritten hoist(ir::Graph g, const Context&) {
   const bool loops =
       ir::any_node(g, [](const ir::Node& n) { return n.is<ops::Scan>() || n.is<ops::While>(); });
   if (!loops) return {std::move(g), 0};
@@ -36,11 +41,11 @@ ir::Rewritten hoist(ir::Graph g, const ir::Target*) {
 }
 
 constexpr Pass kFold = {"fold_constants",
-                        [](ir::Graph g, const ir::Target*) { return passes::fold_constants(std::move(g)); }};
+                        [](ir::Graph g, const Context&) { return passes::fold_constants(std::move(g)); }};
 constexpr Pass kSimplify = {"simplify",
-                            [](ir::Graph g, const ir::Target*) { return passes::simplify(std::move(g)); }};
-constexpr Pass kCse = {"cse", [](ir::Graph g, const ir::Target*) { return passes::cse(std::move(g)); }};
-constexpr Pass kDce = {"dce", [](ir::Graph g, const ir::Target*) {
+                            [](ir::Graph g, const Context&) { return passes::simplify(std::move(g)); }};
+constexpr Pass kCse = {"cse", [](ir::Graph g, const Context&) { return passes::cse(std::move(g)); }};
+constexpr Pass kDce = {"dce", [](ir::Graph g, const Context&) {
                          const size_t gone = g.erase_dead();
                          return ir::Rewritten{std::move(g), gone};
                        }};
@@ -52,14 +57,15 @@ constexpr Pass kGeneral[] = {
     kSimplify,
     kCse,
     // Changes numbers of graphs that are rounded to eight bits, by at most one code where they are rounded.
-    {"join_codes", [](ir::Graph g, const ir::Target* t) { return passes::join_codes(std::move(g), t); }},
-    {"join_products", [](ir::Graph g, const ir::Target*) { return passes::join_products(std::move(g)); }},
+    {"join_codes", [](ir::Graph g, const Context& c) { return passes::join_codes(std::move(g), c.target); }},
+    {"join_products",
+     [](ir::Graph g, const Context& c) { return passes::join_products(std::move(g), c.remarks); }},
     kDce,
 };
 
 // On known sizes, for one target.
 constexpr Pass kSized[] = {
-    {"legalise", [](ir::Graph g, const ir::Target* t) { return passes::legalise(std::move(g), *t); }},
+    {"legalise", [](ir::Graph g, const Context& c) { return passes::legalise(std::move(g), *c.target); }},
     // Decompositions bring fills, views and repeated parts.
     kFold,
     kSimplify,
@@ -69,14 +75,13 @@ constexpr Pass kSized[] = {
 
 // Change numbers within the error of eight bits: only when asked for by name.
 constexpr Pass kOnRequest[] = {
-    {"merge_roundings", [](ir::Graph g, const ir::Target*) { return passes::merge_roundings(g); }},
-    {"quantise_products", [](ir::Graph g, const ir::Target*) { return passes::quantise_products(g); }},
+    {"merge_roundings", [](ir::Graph g, const Context&) { return passes::merge_roundings(g); }},
+    {"quantise_products", [](ir::Graph g, const Context&) { return passes::quantise_products(g); }},
 };
 
-ir::Graph run(std::span<const Pass> list, ir::Graph g, const ir::Target* target,
-              const PassListener& listener) {
+ir::Graph run(std::span<const Pass> list, ir::Graph g, const Context& context, const PassListener& listener) {
   for (const Pass& pass : list) {
-    ir::Rewritten after = pass.run(std::move(g), target);
+    ir::Rewritten after = pass.run(std::move(g), context);
     g = std::move(after.graph);
     if (listener) listener(pass.name, g);
 #ifndef NDEBUG
@@ -102,18 +107,19 @@ std::vector<passes::StateUpdate> updates_of(const ir::Graph& g, const std::vecto
 
 }  // namespace
 
-ir::Graph optimise(const ir::Graph& graph, const CompileOptions& options, const PassListener& listener) {
-  const ir::Target* target = options.optimise ? &device_named(options.device) : nullptr;
-  if (!options.precision) return options.optimise ? run(kGeneral, graph, target, listener) : graph;
+ir::Graph optimise(const ir::Graph& graph, const CompileOptions& options, const PassListener& listener,
+                   std::vector<passes::Remark>* remarks) {
+  const Context context{options.optimise ? &device_named(options.device) : nullptr, remarks};
+  if (!options.precision) return options.optimise ? run(kGeneral, graph, context, listener) : graph;
   ir::Graph stored = passes::apply_precision(graph, *options.precision);
   if (listener) listener("precision", stored);
-  return options.optimise ? run(kGeneral, std::move(stored), target, listener) : stored;
+  return options.optimise ? run(kGeneral, std::move(stored), context, listener) : stored;
 }
 
 ir::Graph specialise(ir::Graph graph, const ir::Target& target, const CompileOptions& options,
                      std::vector<passes::Remark>& remarks, const PassListener& listener) {
   if (!options.optimise) return graph;
-  ir::Graph g = run(kSized, std::move(graph), &target, listener);
+  ir::Graph g = run(kSized, std::move(graph), {&target, &remarks}, listener);
   if (options.fuse) {
     passes::Fused fused = passes::fuse(std::move(g), target);
     remarks.insert(remarks.end(), fused.remarks.begin(), fused.remarks.end());
@@ -145,7 +151,7 @@ ir::Graph run_pass(std::string_view name, const ir::Graph& graph, const ir::Targ
   const std::span<const Pass> all[] = {kGeneral, kSized, kOnRequest};
   for (const std::span<const Pass> list : all) {
     for (const Pass& pass : list) {
-      if (pass.name == name) return pass.run(graph, &target).graph;
+      if (pass.name == name) return pass.run(graph, {&target}).graph;
     }
   }
   const auto known = pass_names();

@@ -13,8 +13,10 @@ namespace rlx::runtime {
 /// Called after every pass with its name and the graph that it left: for dumps.
 using PassListener = std::function<void(std::string_view pass, const ir::Graph&)>;
 
-/// An equal graph with less to do; sizes may be symbolic. Leaves and outputs keep names, types and order.
-ir::Graph optimise(const ir::Graph&, const CompileOptions&, const PassListener& = {});
+/// An equal graph with less to do; sizes may be symbolic. Leaves and outputs keep names, types and order. Remarks are added where
+/// somebody asks for them.
+ir::Graph optimise(const ir::Graph&, const CompileOptions&, const PassListener& = {},
+                   std::vector<passes::Remark>* remarks = nullptr);
 
 /// The graph for one set of sizes in operators that the target runs, joined where it runs them as one. What was tried is
 /// added to the remarks.

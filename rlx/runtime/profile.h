@@ -7,6 +7,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <optional>
 #include <unordered_map>
 
@@ -14,16 +15,27 @@
 
 namespace rlx {
 
-/// What this machine reaches with our own kernels: a product of two matrices that lie in the cache, and a sum of tensors
-/// that do not.
+/// What the processor reaches with our own kernels: products of two matrices that lie in the cache, and sums of tensors that
+/// do not, and of smaller ones that do.
 struct MachineLimits {
-  double operations_per_second = 0, bytes_per_second = 0;
+  double operations_per_second = 0;  // of f32
+  double bytes_per_second = 0;       // of memory
+  struct InCache {
+    double bytes = 0, bytes_per_second = 0;
+  };
+  std::vector<InCache> in_cache;              // by sizes of all operands and results together
+  std::map<DType, double> narrow_operations;  // of products of narrower types, where they are faster
+
+  /// The most that operands of so many bytes are read and written with, wherever they lie.
+  double bytes_per_second_of(double bytes) const;
+  double operations_per_second_of(DType) const;
 };
 /// Takes about a tenth of a second.
 MachineLimits measure_limits(int threads = 0);
 
-/// Time of a step at these limits over the time it took. Above 1 when operands stay in caches.
-double roofline_share(const MachineLimits&, const ir::Cost&, double seconds);
+/// Time of a step at these limits over the time it took; `type`: the narrowest of its operands.
+double roofline_share(const MachineLimits&, const ir::Cost&, double seconds, DType type = DType::f32);
+double roofline_share(const MachineLimits&, const backend::Plan::Step&, double seconds);
 
 class Profile final : public backend::Observer {
  public:
@@ -45,9 +57,9 @@ class Profile final : public backend::Observer {
  private:
   using Clock = std::chrono::steady_clock;
   struct StepInfo {
-    ir::NodeId node;
-    std::string op, kernel, note, origin, result;
+    std::string name, op, kernel, note, origin, result;
     ir::Cost cost;
+    DType narrowest;
   };
   struct Span {
     size_t step;

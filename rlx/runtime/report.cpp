@@ -91,8 +91,8 @@ void append_declined(std::string& out, const Plan& plan, const std::vector<std::
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     const Plan::Step& s = plan.steps[i];
     for (const backend::Declined& d : s.declined)
-      out += cat(indent, i < names.size() ? names[i] : cat("%", s.node), " ", s.op, ": ", d.kernel, ": ",
-                 d.reason, "\n");
+      out +=
+          cat(indent, i < names.size() ? names[i] : s.name, " ", s.op, ": ", d.kernel, ": ", d.reason, "\n");
     for (const Plan& body : s.bodies) append_declined(out, body, {}, indent + "  ");
   }
 }
@@ -112,8 +112,7 @@ std::vector<int64_t> memory_timeline(const Plan& plan) {
   return change;
 }
 
-Report runtime::make_report(Core& core, const std::vector<Shape>& leaves,
-                            const backend::Executable& program) {
+Report runtime::make_report(Core& core, const backend::Executable& program) {
   Report r;
   r.graph = core.graph().name();
   r.device = core.options().device;
@@ -122,19 +121,13 @@ Report runtime::make_report(Core& core, const std::vector<Shape>& leaves,
   r.remarks = core.remarks();
   r.memory = memory_of(r.plan, core);
   for (const auto& form : program.packings()) r.memory.packed += form.packing.bytes;
-  const ir::Graph graph = core.program_graph(leaves);
-  for (const Plan::Step& s : r.plan.steps) {
-    const bool known = s.node != ir::kNoNode && graph.contains(s.node);
-    r.names.push_back(!known                            ? std::string("-")
-                      : graph.node(s.node).name.empty() ? cat("%", s.node)
-                                                        : graph.node(s.node).name);
-  }
+  for (const Plan::Step& s : r.plan.steps) r.names.push_back(s.name.empty() ? "-" : s.name);
   return r;
 }
 
 Report CompiledGraph::report(const std::map<std::string, Shape>& inputs) {
   if (!inputs.empty() || !instance_) plan(inputs);
-  Report r = runtime::make_report(*core_, instance_->leaves, *instance_->program);
+  Report r = runtime::make_report(*core_, *instance_->program);
   r.memory.packed = std::max(r.memory.packed, packed_weight_bytes());  // of all sizes that were run
   if (core_->prologue()) {
     for (const Plan::Step& s : core_->prologue()->plan().steps)
@@ -161,7 +154,7 @@ void Report::add_times(const Profile& profile) {
   seconds = profile.medians(plan.steps.size());
   if (profile.limits()) {
     for (size_t i = 0; i < seconds.size(); ++i)
-      roofline.push_back(roofline_share(*profile.limits(), plan.steps[i].cost, seconds[i]));
+      roofline.push_back(roofline_share(*profile.limits(), plan.steps[i], seconds[i]));
   }
 }
 
@@ -191,9 +184,11 @@ std::string Report::text() const {
   std::string declined;
   append_declined(declined, plan, names, "  ");
   if (!declined.empty()) out += "kernels that declined\n" + declined;
-  if (!remarks.empty()) out += "fusion\n";
-  for (const passes::Remark& r : remarks)
-    out += cat("  ", r.applied ? "joined  " : "refused ", r.node, ": ", r.text, "\n");
+  std::string joined;
+  for (const passes::Remark& r : remarks) {
+    if (!r.on_request) joined += cat("  ", r.applied ? "joined  " : "refused ", r.node, ": ", r.text, "\n");
+  }
+  if (!joined.empty()) out += "fusion\n" + joined;
   return out;
 }
 

@@ -33,8 +33,9 @@ struct Report {
   std::string graph, device;
   int threads = 0;
   backend::Plan plan;
-  std::vector<std::string> names;       // of the steps: the node's name, or %id
-  std::vector<passes::Remark> remarks;  // what was joined, and what was not and why
+  std::vector<std::string> names;  // of the steps: the node's name, or %id
+  std::vector<passes::Remark>
+      remarks;  // what was joined, and what was not and why; text and JSON leave out `on_request`
   MemoryUse memory;
   std::vector<std::string> prologue;  // kernels that run when weights are set
   // Of each step where a profile was taken: seconds, and the share of what the machine could do.

@@ -107,6 +107,7 @@ std::string Report::json(int indent) const {
   out.key("fusion");
   out.begin_array();
   for (const passes::Remark& r : remarks) {
+    if (r.on_request) continue;
     out.begin_object();
     out.member("node", r.node);
     out.member("joined", r.applied);

@@ -8,7 +8,8 @@ Stages compile_in_stages(const ir::Graph& g, const CompileOptions& options) {
   const auto keep = [&out](std::string_view pass, const ir::Graph& after) {
     out.stages.push_back({std::string(pass), after});
   };
-  optimise(g, options, keep);
+  std::vector<passes::Remark> remarks;
+  optimise(g, options, keep, &remarks);
   Core core(g, {}, options);
   if (core.prologue()) {
     out.stages.push_back({"prologue", core.prologue()->graph()});
@@ -19,7 +20,8 @@ Stages compile_in_stages(const ir::Graph& g, const CompileOptions& options) {
   for (const auto& leaf : core.leaves()) leaves.push_back(leaf.shape);
   core.program_graph(leaves, keep);
   const auto program = core.build(leaves);
-  out.report = make_report(core, leaves, *program);
+  out.report = make_report(core, *program);
+  out.report->remarks.insert(out.report->remarks.begin(), remarks.begin(), remarks.end());
   return out;
 }
 

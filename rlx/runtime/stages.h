@@ -23,7 +23,7 @@ struct Stages {
 /// Needs no weights.
 Stages compile_in_stages(const ir::Graph&, const CompileOptions&);
 
-/// The report of a program that the core built for these sizes.
-Report make_report(Core&, const std::vector<Shape>& leaves, const backend::Executable&);
+/// The report of a program that the core built.
+Report make_report(Core&, const backend::Executable&);
 
 }  // namespace rlx::runtime

@@ -98,7 +98,7 @@ std::unique_ptr<Step> prepare(const Request& r) {
 Support accepts_nothing(const Request& r) {
   if (!r.node.op->traits.pure) return Support::no("it has effects");
   for (size_t i = 0; i < r.out.size(); ++i) {
-    if (r.out[i].shape.elements() > 0) return Support::no("result ", i, " has elements");
+    if (r.out[i].shape.elements() > 0) return Support::no();  // no reader would have expected it
   }
   return Support::yes();
 }

@@ -152,7 +152,7 @@ std::unique_ptr<Step> prepare(const Request& r) { return region_step(r, *region_
 // Results without elements need no work, whatever the operator.
 Support accepts_nothing(const Request& r) {
   for (size_t i = 0; i < r.out.size(); ++i) {
-    if (r.out[i].shape.elements() > 0) return Support::no("result ", i, " has elements");
+    if (r.out[i].shape.elements() > 0) return Support::no();  // no reader would have expected it
   }
   return Support::yes();
 }
