@@ -52,7 +52,7 @@ void Executable::run(const Frame& f) const {
     }
   } catch (Error& e) {
     const Plan::Step& s = plan_.steps[at];
-    if (e.node().empty() && s.node != ir::kNoNode) e.set_node(cat("%", s.node, " ", s.op));
+    if (e.node().empty() && s.node != ir::kNoNode) e.set_node(cat(s.name, " ", s.op));
     if (e.origin().empty()) e.set_origin(s.origin);
     throw;
   }
