@@ -104,7 +104,7 @@ def messages(scratch):
             ("number", [graph, "--data", data, "--set", "beta1=x"], "NAME=NUMBER expected"),
             ("frozen", [graph, "--data", data, "--frozen", "q*"], "no param has that name"),
             ("device", [graph, "--data", data, "--device", "tpu"], "unknown device 'tpu'"),
-            ("average", [graph, "--data", data, "--save-average", f"{scratch}/a"], "needs --average")):
+            ("average", [graph, "--data", data, "--save-average", f"{scratch}/a"], "requires --average")):
         r = run(*args)
         check(name, r.returncode in (1, 2) and words in r.stderr, f"{r.returncode} {r.stderr}")
     r = run(graph, "--data", data, "--progress", "lines", "--steps", "3")
