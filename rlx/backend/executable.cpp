@@ -30,7 +30,7 @@ void Executable::run(const Frame& f) const {
     for (; at < steps_.size(); ++at) {
       const Bound& b = steps_[at];
       std::byte** next = addresses;
-      Launch launch{.team = f.team, .stream = f.stream};
+      Launch launch{.team = f.team, .stream = f.stream, .stop = f.stop};
       launch.in = next;
       for (const Address& a : b.in) *next++ = resolve(f, a);
       launch.out = next;
@@ -42,6 +42,8 @@ void Executable::run(const Frame& f) const {
         packed[i] = form >= 0 ? f.packed[form] : constant_forms_[size_t(-1 - form)].get();
       }
       launch.packed = packed;
+      if (f.stop && f.stop->stop_requested()) [[unlikely]]
+        throw invalid("run: stopped before ", plan_.steps[at].op);
       if (f.observer) [[unlikely]] {
         f.observer->before(plan_.steps[at], launch);
         b.step->run(launch);

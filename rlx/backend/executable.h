@@ -23,6 +23,8 @@ struct Frame {
   const void* const* packed = nullptr;  // in the order of Executable::packings()
   void* stream = nullptr;
   Observer* observer = nullptr;
+  /// Asked before every step, in bodies of loops too; a stop is a user error. Null: none.
+  const std::stop_token* stop = nullptr;
   /// Room on the host for Executable::addresses() addresses; null: behind the arena, which then is memory of the host.
   std::byte** addresses = nullptr;
 };

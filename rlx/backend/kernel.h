@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -62,9 +63,10 @@ struct Launch {
   Team team;
   std::byte* const* in = nullptr;
   std::byte* const* out = nullptr;
-  std::byte* workspace = nullptr;       // 64-byte alignment
-  const void* const* packed = nullptr;  // in the order of the step's packings
-  void* stream = nullptr;               // where a device queues its work; null on the host
+  std::byte* workspace = nullptr;         // 64-byte alignment
+  const void* const* packed = nullptr;    // in the order of the step's packings
+  void* stream = nullptr;                 // where a device queues its work; null on the host
+  const std::stop_token* stop = nullptr;  // of the run; steps with bodies hand it on
 };
 
 /// A result that may take the place of an operand of its type and layout, when nobody reads that operand afterwards.

@@ -34,7 +34,8 @@ void Body::run(const Launch& l, std::byte* workspace) const {
                  .outputs = output_addresses(workspace),
                  .arena = workspace,
                  .packed = l.packed + first_packing_,
-                 .stream = l.stream});
+                 .stream = l.stream,
+                 .stop = l.stop});
 }
 
 bool all_nonzero(DType dtype, const std::byte* data, int64_t n) {
