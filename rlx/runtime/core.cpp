@@ -12,6 +12,7 @@ namespace rlx::runtime {
 namespace {
 
 int thread_count(const CompileOptions& o) {
+  if (o.plans_kept < 1) throw invalid("compile: ", o.plans_kept, " plans kept; 1 or more expected");
   if (o.threads < 0)
     throw invalid("compile: ", o.threads,
                   " threads; 1 or more expected, or 0 for all that the process may use");
@@ -103,23 +104,7 @@ void Core::read_interface() {
   for (size_t i = 0; i < names.size(); ++i) outputs_.push_back({names[i], graph_.shape(graph_.outputs()[i])});
   if (outputs_.empty())
     throw invalid("compile: graph '", graph_.name(), "' has no outputs; name them with set_outputs");
-  for (size_t s = 0; s < options_.states.size(); ++s) {
-    const StatePair& pair = options_.states[s];
-    const auto leaf = find_leaf(pair.input);
-    const auto output = std::find_if(outputs_.begin(), outputs_.end(),
-                                     [&](const Output& o) { return o.name == pair.output; });
-    if (!leaf || leaves_[*leaf].role != LeafRole::input)
-      throw invalid("compile: state '", pair.input, "' is no input of graph '", graph_.name(), "'");
-    if (output == outputs_.end())
-      throw invalid("compile: state '", pair.input, "' becomes '", pair.output,
-                    "', which is no output of graph '", graph_.name(), "'; it has ", join(names));
-    if (leaves_[*leaf].shape != output->shape || !output->shape.is_static())
-      throw invalid("compile: state '", pair.input, "' is ", leaves_[*leaf].shape, " and becomes ",
-                    output->shape, "; both must be of one static type");
-    leaves_[*leaf].role = LeafRole::state;
-    leaves_[*leaf].state = output->state = int(s);
-    states.push_back({pair.input, output->shape});
-  }
+  pair_states();
   for (const Leaf& l : leaves_) {
     if (l.role == LeafRole::input) inputs.push_back({l.name, l.shape});
     const bool derived = std::find(derived_.begin(), derived_.end(), l.name) != derived_.end();
@@ -128,6 +113,49 @@ void Core::read_interface() {
   for (const Output& o : outputs_) {
     if (o.state < 0) results.push_back({o.name, o.shape});
   }
+}
+
+// A state lies where its output is written. One output cannot lie at two places, and one state cannot hold two.
+void Core::pair_states() {
+  std::vector<std::string> problems;
+  for (size_t s = 0; s < options_.states.size(); ++s) {
+    const StatePair& pair = options_.states[s];
+    const auto leaf = find_leaf(pair.input);
+    const auto output = std::find_if(outputs_.begin(), outputs_.end(),
+                                     [&](const Output& o) { return o.name == pair.output; });
+    const size_t before = problems.size();
+    if (!leaf) {
+      problems.push_back(cat("state '", pair.input, "' is no input"));
+    } else if (leaves_[*leaf].role == LeafRole::param) {
+      problems.push_back(cat("state '", pair.input, "' is a param; states are inputs"));
+    } else if (leaves_[*leaf].role == LeafRole::state) {
+      problems.push_back(cat("state '", pair.input, "' is in two pairs"));
+    }
+    if (output == outputs_.end()) {
+      problems.push_back(cat("state '", pair.input, "' becomes '", pair.output, "', which is no output"));
+    } else if (output->state >= 0) {
+      problems.push_back(cat("output '", pair.output, "' becomes state '",
+                             options_.states[size_t(output->state)].input, "' and state '", pair.input,
+                             "'; return the value under a name for each"));
+    } else if (leaf && (leaves_[*leaf].shape != output->shape || !output->shape.is_static())) {
+      problems.push_back(cat("state '", pair.input, "' is ", leaves_[*leaf].shape, " and becomes ",
+                             output->shape, "; both must be of one static type"));
+    }
+    // A wrong pair takes its input and its output too, so that another with them is told as well.
+    if (leaf && leaves_[*leaf].role == LeafRole::input) leaves_[*leaf].role = LeafRole::state;
+    if (output != outputs_.end() && output->state < 0) output->state = int(s);
+    if (problems.size() > before) continue;
+    leaves_[*leaf].state = int(s);
+    states.push_back({pair.input, output->shape});
+  }
+  if (problems.empty()) return;
+  std::vector<std::string> takes, gives;
+  for (const Leaf& l : leaves_) {
+    if (l.role != LeafRole::param) takes.push_back(l.name);
+  }
+  for (const Output& o : outputs_) gives.push_back(o.name);
+  throw invalid("compile: ", join(problems, "; "), "; graph '", graph_.name(), "' takes ",
+                takes.empty() ? "none" : join(takes), " and returns ", join(gives));
 }
 
 std::optional<size_t> Core::find_leaf(std::string_view name) const {
@@ -227,7 +255,7 @@ std::shared_ptr<Instance> Core::new_instance(const std::vector<Shape>& shapes,
 void Core::keep(std::shared_ptr<const Instance> made) {
   if (const auto old = find_instance(made->leaves); old != instances_.end()) instances_.erase(old);
   instances_.push_front(std::move(made));
-  while (int64_t(instances_.size()) > std::max<int64_t>(1, options_.plans_kept)) instances_.pop_back();
+  while (int64_t(instances_.size()) > options_.plans_kept) instances_.pop_back();
 }
 
 std::shared_ptr<const Instance> Core::planned(const std::vector<Shape>& shapes) {

@@ -94,6 +94,7 @@ class Core {
 
  private:
   void read_interface();
+  void pair_states();
   void run_prologue();
   void require_weights() const;
   ir::Graph bound(const std::vector<Shape>& leaves) const;

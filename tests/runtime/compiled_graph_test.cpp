@@ -105,6 +105,13 @@ TEST(CompiledGraph, refuses_fewer_threads_than_none) {
             "compile: -2 threads; 1 or more expected, or 0 for all that the process may use");
 }
 
+TEST(CompiledGraph, refuses_to_keep_no_plan) {
+  for (const int64_t n : {0, -1}) {
+    EXPECT_EQ(error_of([&] { compile(linear(), {{"w", kWeights}}, {.plans_kept = n}); }),
+              cat("compile: ", n, " plans kept; 1 or more expected"));
+  }
+}
+
 TEST(CompiledGraph, refuses_an_unknown_device_and_a_graph_without_outputs) {
   EXPECT_EQ(error_of([] { compile(linear(), {}, {.device = "tpu"}); }),
             "device: unknown device 'tpu'; known: cpu, cuda, ref");

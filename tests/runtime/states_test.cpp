@@ -1,0 +1,63 @@
+// Which inputs and outputs make a state, and what a run that fails leaves.
+#include <gtest/gtest.h>
+
+#include "rlx/runtime/compiled_graph.h"
+#include "tests/support/graphs.h"
+
+namespace rlx {
+namespace {
+
+using test::error_of;
+using test::graph;
+
+std::string error_with(const char* text, std::vector<StatePair> states) {
+  return error_of([&] { compile(graph(text), {}, {.states = std::move(states)}); });
+}
+
+TEST(StatePairs, of_one_output_or_one_input_are_refused) {
+  const char* const text = "graph @g(a: f32[2], b: f32[2]) { c = add(a, b) d = neg(a) return c, d }";
+  EXPECT_EQ(
+      error_with(text, {{"a", "c"}, {"b", "c"}}),
+      "compile: output 'c' becomes state 'a' and state 'b'; return the value under a name for each; graph 'g' "
+      "takes a, b and returns c, d");
+  EXPECT_EQ(error_with(text, {{"a", "c"}, {"a", "d"}}),
+            "compile: state 'a' is in two pairs; graph 'g' takes a, b and returns c, d");
+}
+
+TEST(StatePairs, may_take_one_value_under_two_names) {
+  CompiledGraph f = compile(graph("graph @g(a: f32[1], b: f32[1]) { k = add(a, b) return c=k, d=k }"), {},
+                            {.states = {{"a", "c"}, {"b", "d"}}});
+  f.load_states({{"a", Literal::of<float>({1}, {1})}, {"b", Literal::of<float>({1}, {2})}});
+  f.run(NamedLiterals{});
+  f.run(NamedLiterals{});
+  EXPECT_EQ(f.save_states().at("a"), Literal::of<float>({1}, {6}));
+  EXPECT_EQ(f.save_states().at("b"), Literal::of<float>({1}, {6}));
+}
+
+TEST(StatePairs, that_are_wrong_are_told_at_once) {
+  EXPECT_EQ(
+      error_with("graph @g(x: f32[2], s: f32[3], param w: f32[2]) { y = add(x, w) t = neg(s) return y, t }",
+                 {{"x", "t"}, {"q", "y"}, {"s", "zz"}, {"w", "other"}}),
+      "compile: state 'x' is f32[2] and becomes f32[3]; both must be of one static type; state 'q' is no input; "
+      "state 's' becomes 'zz', which is no output; state 'w' is a param; states are inputs; state 'w' becomes "
+      "'other', which is no output; graph 'g' takes x, s and returns y, t");
+}
+
+// What the states hold after the error is not said; that the object goes on from values that are set is.
+TEST(States, are_set_again_after_a_run_that_failed) {
+  CompiledGraph f = compile(
+      graph("graph @g(s: f32[2], i: i32[1], t: f32[3]) { n = add(s, s) y = gather(t, i) return n, y }"), {},
+      {.states = {{"s", "n"}}});
+  const int32_t wrong[1] = {9}, right[1] = {1};
+  const float t[3] = {5, 6, 7};
+  const NamedLiterals before = {{"s", Literal::of<float>({2}, {1, 2})}};
+  f.load_states(before);
+  EXPECT_NE(error_of([&] { f.run({{"i", view(wrong, {1})}, {"t", view(t, {3})}}); }).find("9"),
+            std::string::npos);
+  f.load_states(before);
+  EXPECT_EQ(f.run({{"i", view(right, {1})}, {"t", view(t, {3})}})[0].as<float>()[0], 6);
+  EXPECT_EQ(f.save_states().at("s"), Literal::of<float>({2}, {2, 4}));
+}
+
+}  // namespace
+}  // namespace rlx
