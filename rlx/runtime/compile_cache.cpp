@@ -58,19 +58,60 @@ Hash128 compile_key(const ir::Graph& graph, const CompileOptions& o) {
   return h.finish();
 }
 
-CompiledGraph CompileCache::get(Hash128 key, const std::function<CompiledGraph()>& build) {
-  const std::lock_guard lock(mutex_);
-  const auto found =
-      std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.key == key; });
-  if (found != entries_.end()) {
-    ++hits_;
-    entries_.splice(entries_.begin(), entries_, found);
-  } else {
-    ++misses_;
-    auto made = std::make_unique<CompiledGraph>(build());
-    entries_.push_front({key, std::move(made)});
-    shrink();
+// Whether this thread would wait for a build that, over other threads, waits for this one: then nobody would go on.
+bool CompileCache::waits_for_itself(Hash128 key) const {
+  const auto me = std::this_thread::get_id();
+  for (;;) {
+    const auto builder =
+        std::find_if(building_.begin(), building_.end(), [&](const Claim& c) { return c.key == key; });
+    if (builder == building_.end()) return false;
+    if (builder->thread == me) return true;
+    const auto next = std::find_if(waiting_.begin(), waiting_.end(),
+                                   [&](const Claim& c) { return c.thread == builder->thread; });
+    if (next == waiting_.end()) return false;
+    key = next->key;
   }
+}
+
+// Builds run without the lock, under a claim; who waits for a build that failed tries it again.
+CompiledGraph CompileCache::get(Hash128 key, const std::function<CompiledGraph()>& build) {
+  const auto me = std::this_thread::get_id();
+  const auto drop = [&](std::vector<Claim>& claims) {
+    std::erase_if(claims, [&](const Claim& c) { return c.key == key && c.thread == me; });
+  };
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    const auto found =
+        std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.key == key; });
+    if (found != entries_.end()) {
+      ++hits_;
+      entries_.splice(entries_.begin(), entries_, found);
+      return entries_.front().program->clone();
+    }
+    if (std::none_of(building_.begin(), building_.end(), [&](const Claim& c) { return c.key == key; })) break;
+    if (waits_for_itself(key))
+      throw invalid("compile cache: the build of a key asks for the same key; build that under another");
+    waiting_.push_back({key, me});
+    built_.wait(lock);
+    drop(waiting_);
+  }
+  ++misses_;
+  building_.push_back({key, me});
+  std::unique_ptr<CompiledGraph> made;
+  lock.unlock();
+  try {
+    made = std::make_unique<CompiledGraph>(build());
+  } catch (...) {
+    lock.lock();
+    drop(building_);
+    built_.notify_all();
+    throw;
+  }
+  lock.lock();
+  drop(building_);
+  built_.notify_all();
+  entries_.push_front({key, std::move(made)});
+  shrink();
   return entries_.front().program->clone();
 }
 
@@ -116,6 +157,16 @@ bool CompileCache::contains(uint64_t key) const {
 size_t CompileCache::size() const {
   const std::lock_guard lock(mutex_);
   return entries_.size();
+}
+
+size_t CompileCache::hits() const {
+  const std::lock_guard lock(mutex_);
+  return hits_;
+}
+
+size_t CompileCache::misses() const {
+  const std::lock_guard lock(mutex_);
+  return misses_;
 }
 
 int64_t CompileCache::bytes() const {
@@ -202,16 +253,24 @@ NamedLiterals BucketedCompileCache::run_padded(int64_t rows, const NamedLiterals
   const auto in = [](const std::vector<std::string>& list, const std::string& name) {
     return std::find(list.begin(), list.end(), name) != list.end();
   };
+  std::vector<std::string> problems;
   for (const std::string& name : padded) {
-    if (!inputs.contains(name)) throw invalid("run_padded: there is no input '", name, "' to pad");
+    if (!inputs.contains(name)) problems.push_back(cat("there is no input '", name, "' to pad"));
   }
+  CompiledGraph& f = *get(rows);
+  std::vector<std::string> outputs;
+  for (const Port& p : f.outputs()) outputs.push_back(p.name);
+  for (const std::string& name : whole) {
+    if (!in(outputs, name))
+      problems.push_back(cat("there is no output '", name, "' to leave whole; there are ", join(outputs)));
+  }
+  if (!problems.empty()) throw invalid("run_padded: ", join(problems, "; "));
   NamedLiterals full;
   for (const auto& [name, value] : inputs) {
     const bool pads =
         padded.empty() ? value.shape().rank() > 0 && value.shape().dim(0) == Dim(rows) : in(padded, name);
     full.emplace(name, pads ? pad_rows(value, size) : value);
   }
-  CompiledGraph& f = *get(rows);
   NamedLiterals out = f.run(full);
   for (auto& [name, value] : out) {
     const bool cut = value.shape().rank() > 0 && value.shape().dim(0) == Dim(size) && !in(whole, name);

@@ -1,9 +1,11 @@
 // Compiled graphs that are kept: by content, by size, by buckets of sizes.
 #pragma once
 
+#include <condition_variable>
 #include <functional>
 #include <list>
 #include <mutex>
+#include <thread>
 
 #include "rlx/base/hash.h"
 #include "rlx/runtime/compiled_graph.h"
@@ -15,7 +17,8 @@ namespace rlx {
 Hash128 compile_key(const ir::Graph&, const CompileOptions&);
 
 /// The least recently used entry goes when there are more than `entries`, or when all together need more than `bytes`; the
-/// one just asked for stays. Several threads may use it at once: one of them compiles, the others wait for it.
+/// one just asked for stays. Several threads may use it at once: one of them compiles a key, others that ask for the same wait
+/// for it, and those with other keys do not. A build may ask for other keys; one that comes to ask for itself is a user error.
 class CompileCache {
  public:
   struct Limits {
@@ -36,20 +39,28 @@ class CompileCache {
   size_t size() const;
   /// Weights, packed forms and constants of all entries; memory of runs belongs to the callers.
   int64_t bytes() const;
-  size_t hits() const { return hits_; }
-  size_t misses() const { return misses_; }
+  size_t hits() const;
+  size_t misses() const;
 
  private:
   struct Entry {
     Hash128 key;
     std::unique_ptr<CompiledGraph> program;
   };
+  /// A key that a thread compiles now, or waits for.
+  struct Claim {
+    Hash128 key;
+    std::thread::id thread;
+  };
   CompiledGraph get(Hash128 key, const std::function<CompiledGraph()>& build);
+  bool waits_for_itself(Hash128 key) const;
   void shrink();
 
   Limits limits_;
   mutable std::mutex mutex_;
-  std::list<Entry> entries_;  // the last used first
+  std::condition_variable built_;          // or given up
+  std::vector<Claim> building_, waiting_;  // an inner build stands behind the outer one
+  std::list<Entry> entries_;               // the last used first
   size_t hits_ = 0, misses_ = 0;
 };
 
@@ -88,7 +99,8 @@ class BucketedCompileCache {
   size_t compiled() const;
 
   /// Pads the first axis of the inputs named (all when none are) to the size of the bucket, runs, and cuts outputs that have
-  /// that many rows back to `rows`. An output in `whole` is left as it is.
+  /// that many rows back to `rows`. An output in `whole` is left as it is. Names that the program or `inputs` does not have are
+  /// told in one error.
   NamedLiterals run_padded(int64_t rows, const NamedLiterals& inputs,
                            const std::vector<std::string>& padded = {},
                            const std::vector<std::string>& whole = {});

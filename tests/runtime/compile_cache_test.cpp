@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <future>
 #include <thread>
 
 #include "rlx/ir/sample.h"
@@ -110,6 +112,70 @@ TEST(CompileCache, compiles_once_for_many_threads) {
   EXPECT_EQ(built, 1);
 }
 
+TEST(CompileCache, compiles_other_keys_inside_a_build_and_refuses_the_same) {
+  CompileCache cache;
+  const auto plain = [] { return compile(linear(1), {{"w", kW}}); };
+  cache.get_or_compile(5, [&] {
+    cache.get_or_compile(6, plain);
+    return plain();
+  });
+  EXPECT_TRUE(cache.contains(5) && cache.contains(6));
+  EXPECT_EQ(error_of([&] {
+              cache.get_or_compile(
+                  7, [&] { return cache.get_or_compile(8, [&] { return cache.get_or_compile(7, plain); }); });
+            }),
+            "compile cache: the build of a key asks for the same key; build that under another");
+  EXPECT_FALSE(cache.contains(7) || cache.contains(8));
+  cache.get_or_compile(7, plain);
+  EXPECT_TRUE(cache.contains(7));
+}
+
+// The second build waits for the first, which could not go on if its key were compiled under a lock for all.
+TEST(CompileCache, compiles_keys_at_the_same_time) {
+  CompileCache cache;
+  std::promise<void> begun, done;
+  const auto plain = [] { return compile(linear(1), {{"w", kW}}); };
+  std::thread slow([&] {
+    cache.get_or_compile(1, [&] {
+      begun.set_value();
+      done.get_future().wait();
+      return plain();
+    });
+  });
+  begun.get_future().wait();
+  cache.get_or_compile(2, plain);
+  EXPECT_EQ(cache.size(), 1u);
+  done.set_value();
+  slow.join();
+  EXPECT_EQ(cache.size(), 2u);
+}
+
+// Each waits for what the other builds: one of them is told, and the other then builds both.
+TEST(CompileCache, refuses_builds_that_wait_for_each_other) {
+  CompileCache cache;
+  std::promise<void> begun[2];
+  std::shared_future<void> other[2] = {begun[1].get_future().share(), begun[0].get_future().share()};
+  const auto plain = [] { return compile(linear(1), {{"w", kW}}); };
+  std::atomic<int> refused = 0;
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < 2; ++t) {
+    threads.emplace_back([&, t] {
+      const std::string error = error_of([&] {
+        cache.get_or_compile(t, [&] {
+          begun[t].set_value();
+          other[t].wait();
+          cache.get_or_compile(1 - t, plain);
+          return plain();
+        });
+      });
+      refused += error != "no error";
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(refused, 1);
+  EXPECT_EQ(cache.size(), 2u);
+}
+
 TEST(PowerOfTwoLadder, doubles_up_to_the_largest) {
   EXPECT_EQ(power_of_two_ladder(8, 256),
             (std::vector<Bucket>{{1, 8}, {9, 16}, {17, 32}, {33, 64}, {65, 128}, {129, 256}}));
@@ -150,6 +216,8 @@ TEST(BucketedCompileCache, compiles_lazily_at_the_upper_bound) {
   EXPECT_EQ(error_of([&] { cache.run_padded(9, {}); }),
             "run_padded: 9 rows lie in no bucket; they go from 1 to 8");
   EXPECT_EQ(error_of([&] { cache.run_padded(3, {}, {"z"}); }), "run_padded: there is no input 'z' to pad");
+  EXPECT_EQ(error_of([&] { cache.run_padded(3, {}, {"z"}, {"y", "q"}); }),
+            "run_padded: there is no input 'z' to pad; there is no output 'q' to leave whole; there are y");
 }
 
 TEST(BucketedCompileCache, refuses_buckets_that_are_none) {
