@@ -15,13 +15,9 @@ backend::Block& with_room(backend::Block& b, const backend::Memory& memory, size
 
 }  // namespace
 
-void CompiledGraph::check_finished(std::string_view where) const {
-  if (starts_ != ends_)
-    throw invalid(where, ": ", starts_ - ends_, " runs were started and not finished; finish them first");
-}
-
 // A device copies from memory that is never moved, so that the call need not wait for it; such memory is used again when its run is finished.
 void CompiledGraph::start(std::span<const Input> inputs) {
+  check_alone("start");
   if (!handles_.empty() || active_rows_)
     throw invalid("start: values that stay and active extents are for runs that are waited for");
   if (starts_ - ends_ == kAhead) throw invalid("start: ", kAhead, " runs are on their way; finish one first");

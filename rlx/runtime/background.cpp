@@ -1,48 +1,67 @@
 // Runs in the background: with a stop, queued, many in a row.
+#include "rlx/runtime/background.h"
+
 #include "rlx/backend/executable.h"
 #include "rlx/runtime/compiled_graph.h"
 
 namespace rlx {
-namespace {
 
-// Ends a run between two steps.
-class StopBetweenSteps final : public backend::Observer {
- public:
-  StopBetweenSteps(std::stop_token stop, backend::Observer* next) : stop_(std::move(stop)), next_(next) {}
+void runtime::Background::wait() const noexcept {
+  if (!running_) return;
+  for (int n; (n = running_->load(std::memory_order_acquire)) > 0;)
+    running_->wait(n, std::memory_order_acquire);
+}
 
-  void before(const backend::Plan::Step& step, const backend::Launch& launch) override {
-    if (stop_.stop_requested()) throw invalid("run_async: stopped before ", step.op);
-    if (next_) next_->before(step, launch);
-  }
-  void after(const backend::Plan::Step& step, const backend::Launch& launch) override {
-    if (next_) next_->after(step, launch);
-  }
+std::shared_ptr<void> runtime::Background::begin() {
+  if (!running_) running_ = std::make_shared<std::atomic<int>>(0);
+  running_->fetch_add(1, std::memory_order_relaxed);
+  return {nullptr, [running = running_](void*) {
+            running->fetch_sub(1, std::memory_order_release);
+            running->notify_all();
+          }};
+}
 
- private:
-  std::stop_token stop_;
-  backend::Observer* next_;
-};
+// Nobody else works on this object, or is about to.
+void CompiledGraph::check_alone(std::string_view where) const {
+  if (pending_.valid())
+    throw invalid(where, ": runs were queued; take their results with sync_pending first");
+  if (background_.is_busy())
+    throw invalid(where, ": a run is on its way in the background; wait for its results first");
+}
 
-}  // namespace
+void CompiledGraph::check_idle(std::string_view where) const {
+  check_alone(where);
+  if (starts_ != ends_)
+    throw invalid(where, ": ", starts_ - ends_, " runs were started and not finished; finish them first");
+}
 
+// The ticket is let go by the run itself, as the last of all, so that the object is free once the future has its value.
 std::future<NamedLiterals> CompiledGraph::run_async(NamedLiterals inputs, std::stop_token stop) {
-  return std::async(std::launch::async, [this, inputs = std::move(inputs), stop = std::move(stop)] {
-    StopBetweenSteps check(stop, observer_);
-    backend::Observer* const before = observer_;
+  check_idle("run_async");
+  return std::async(std::launch::async, [this, ticket = background_.begin(), inputs = std::move(inputs),
+                                         stop = std::move(stop)]() mutable {
+    const std::shared_ptr<void> until_the_end = std::move(ticket);
+    backend::Observer each_step;  // a device that is looked at does not repeat all its steps as one
     const struct Restore {
       CompiledGraph& f;
       backend::Observer* before;
-      ~Restore() { f.observe(before); }
-    } restore{*this, before};
-    if (stop.stop_possible()) observe(&check);
-    return run(inputs);
+      ~Restore() { f.observer_ = before, f.stop_ = nullptr; }
+    } restore{*this, observer_};
+    if (stop.stop_possible()) {
+      stop_ = &stop;
+      if (observer_ == nullptr) observer_ = &each_step;
+    }
+    return run_now(inputs);
   });
 }
 
 void CompiledGraph::commit_no_wait(NamedLiterals inputs) {
-  pending_ = std::async(std::launch::async, [this, before = pending_, inputs = std::move(inputs)] {
+  if (!pending_.valid()) check_idle("commit_no_wait");
+  pending_ = std::async(std::launch::async, [this, ticket = background_.begin(), before = pending_,
+                                             inputs = std::move(inputs)]() mutable {
+               const std::shared_ptr<void> until_the_end = std::move(ticket);
                if (before.valid()) before.get();
-               return run(inputs);
+               return run_now(inputs);
              }).share();
 }
 

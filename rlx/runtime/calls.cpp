@@ -108,6 +108,7 @@ Attempt<NamedLiterals> CompiledGraph::try_run(const NamedLiterals& inputs) {
 }
 
 void CompiledGraph::bind_handle(const std::string& name, Literal value) {
+  check_alone("bind_handle");
   const Port* input = find_port(inputs(), name);
   const auto output = output_of_handle(outputs(), name);
   if (!input && !output) {
@@ -124,13 +125,41 @@ void CompiledGraph::bind_handle(const std::string& name, Literal value) {
 }
 
 const Literal& CompiledGraph::read_handle(const std::string& name) const {
+  check_alone("read_handle");
   const auto it = handles_.find(name);
   if (it == handles_.end()) throw invalid("read_handle: '", name, "' is not bound; bind it with bind_handle");
   return it->second;
 }
 
 void CompiledGraph::release_handle(const std::string& name) {
+  check_alone("release_handle");
   if (handles_.erase(name) == 0) throw invalid("release_handle: '", name, "' is not bound");
+}
+
+void CompiledGraph::set_active_extent(std::optional<std::pair<int64_t, int64_t>> rows) {
+  check_alone("set_active_extent");
+  if (rows && (rows->first < 0 || rows->first > rows->second))
+    throw invalid("set_active_extent: ", rows->first, " of ", rows->second, " rows; 0 to ", rows->second,
+                  " expected");
+  active_rows_ = rows;
+}
+
+// Cuts inputs that are as long as the extent says to the rows that count. One that no input has is a mistake, unless all are of
+// fixed sizes.
+void CompiledGraph::cut_to_active(std::vector<Input>& inputs) const {
+  const auto [actual, upper] = *active_rows_;
+  bool is_known = false;
+  std::vector<std::string> others;
+  for (Input& in : inputs) {
+    const Port* port = find_port(this->inputs(), in.name);
+    if (!port || port->shape.rank() == 0 || in.value.rank == 0 || port->shape.dim(0).is_static()) continue;
+    is_known = is_known || in.value.dims[0] == upper;
+    if (in.value.dims[0] != upper) others.push_back(cat("'", in.name, "' has ", in.value.dims[0]));
+    if (in.value.dims[0] == upper) in.value.dims[0] = actual;
+  }
+  if (!is_known && !others.empty())
+    throw invalid("set_active_extent: no input has ", upper, " rows along a symbolic first axis; ",
+                  join(others));
 }
 
 // Inputs from handles where they are not given, cut to the rows that count; handles of outputs afterwards.
@@ -141,15 +170,7 @@ Outputs CompiledGraph::run_extended(std::span<const Input> given) {
         std::any_of(given.begin(), given.end(), [&](const Input& in) { return in.name == name; });
     if (!is_given && find_port(inputs(), name)) list.push_back({name, view(value)});
   }
-  for (Input& in : list) {
-    const Port* port = find_port(inputs(), in.name);
-    if (!active_rows_ || !port || port->shape.rank() == 0 || in.value.rank == 0) continue;
-    const auto [actual, upper] = *active_rows_;
-    if (actual < 0 || actual > upper)
-      throw invalid("set_active_extent: ", actual, " of ", upper, " rows; 0 to ", upper, " expected");
-    if (!Shape(DType::f32, {port->shape.dim(0)}).is_static() && in.value.dims[0] == upper)
-      in.value.dims[0] = actual;
-  }
+  if (active_rows_) cut_to_active(list);
   // The plain run, with what made this one special set aside.
   struct Aside {
     CompiledGraph& f;
@@ -159,7 +180,7 @@ Outputs CompiledGraph::run_extended(std::span<const Input> given) {
         : f(g), handles(std::exchange(g.handles_, {})), rows(std::exchange(g.active_rows_, {})) {}
     ~Aside() { f.handles_ = std::move(handles), f.active_rows_ = rows; }
   } aside(*this);
-  const Outputs out = run(std::span<const Input>(list));
+  const Outputs out = run_now(std::span<const Input>(list));
   for (auto& [name, value] : aside.handles) {
     const auto output = output_of_handle(outputs(), name);
     if (output) value = Literal::copy_of(out[*output].shape(), {out[*output].data, out[*output].bytes()});

@@ -10,6 +10,26 @@ namespace rlx {
 using runtime::Instance;
 using runtime::LeafRole;
 
+namespace {
+
+// A view has room for so many sizes; told when it is compiled, by name.
+void check_ranks(const runtime::Core& core) {
+  std::vector<std::string> problems;
+  const auto check = [&](const std::string& name, const Shape& s) {
+    if (s.rank() > TensorView::kMaxRank)
+      problems.push_back(cat("'", name, "' is ", s, ", ", s.rank(), " axes"));
+  };
+  for (const auto& leaf : core.leaves()) {
+    if (leaf.role != LeafRole::param) check(leaf.name, leaf.shape);
+  }
+  for (const auto& output : core.outputs()) check(output.name, output.shape);
+  if (!problems.empty())
+    throw invalid("compile: ", join(problems, "; "), "; inputs and outputs have at most ",
+                  TensorView::kMaxRank, "; reshape them to fewer");
+}
+
+}  // namespace
+
 const TensorView& Outputs::view(std::string_view name) const {
   for (size_t i = 0; i < ports_.size(); ++i)
     if (ports_[i].name == name) return views_[i];
@@ -31,6 +51,7 @@ CompiledGraph::CompiledGraph(const ir::Graph& graph, const NamedLiterals& weight
 
 CompiledGraph::CompiledGraph(std::shared_ptr<runtime::Core> core)
     : core_(std::move(core)), queue_(core_->builder().backend().make_queue()) {
+  check_ranks(*core_);
   std::vector<size_t> state_bytes;
   for (const Port& p : core_->states) state_bytes.push_back(size_t(p.shape.size_bytes()));
   states_ = runtime::cleared_states(memory(), state_bytes);
@@ -46,6 +67,7 @@ CompiledGraph::CompiledGraph(std::shared_ptr<runtime::Core> core)
 
 // Memory of runs that were started and not finished is given back when the queue has done with it.
 CompiledGraph::~CompiledGraph() {
+  background_.wait();
   if (!queue_ || starts_ == ends_) return;
   try {
     queue_->wait();
@@ -58,6 +80,7 @@ CompiledGraph& CompiledGraph::operator=(CompiledGraph&&) noexcept = default;
 const backend::Memory& CompiledGraph::memory() const { return core_->builder().backend().memory(); }
 
 CompiledGraph CompiledGraph::clone() const {
+  check_alone("clone");
   CompiledGraph out(core_);
   for (size_t i = 0; i < states_.size(); ++i) {
     const size_t bytes = states_[i].size();
@@ -103,7 +126,7 @@ void CompiledGraph::set_param(const std::string& name, const Literal& value) {
 void CompiledGraph::set_params(const NamedLiterals& values) { core_->set_params(values); }
 
 TensorView CompiledGraph::state(std::string_view name) {
-  check_finished("state");
+  check_idle("state");
   std::vector<std::string> known;
   for (size_t i = 0; i < core_->states.size(); ++i) {
     const Port& p = core_->states[i];
@@ -122,77 +145,6 @@ TensorView CompiledGraph::state(std::string_view name) {
     return view_bytes(p.shape.dtype(), state_copies_[i].get(), dims);
   }
   throw invalid("state: there is no state '", name, "'; there are ", known.empty() ? "none" : join(known));
-}
-
-namespace {
-
-bool same_type(const TensorView& v, const Shape& s) {
-  if (v.dtype != s.dtype() || v.rank != s.rank()) return false;
-  for (int i = 0; i < v.rank; ++i) {
-    if (s.dim(i) != Dim(v.dims[i])) return false;
-  }
-  return true;
-}
-
-bool same_type(const TensorView& a, const TensorView& b) {
-  return a.dtype == b.dtype && a.rank == b.rank && std::equal(a.dims, a.dims + a.rank, b.dims);
-}
-
-// Every input that is missing, unknown, given twice or of a wrong type.
-std::vector<std::string> problems_of(const runtime::Core& core, std::span<const Input> inputs) {
-  std::vector<std::string> problems, known;
-  std::vector<int> given(core.leaves().size(), 0);
-  for (const Port& p : core.inputs) known.push_back(p.name);
-  for (const Input& in : inputs) {
-    const auto leaf = core.find_leaf(in.name);
-    if (!leaf || core.leaves()[*leaf].role != LeafRole::input) {
-      const std::string near = nearest_name(std::string(in.name), known);
-      problems.push_back(
-          cat("'", in.name, "' is not an input", near.empty() ? "" : cat("; did you mean '", near, "'")));
-      continue;
-    }
-    if (given[*leaf]++ == 1) problems.push_back(cat("'", in.name, "' is given twice"));
-    const Shape& s = core.leaves()[*leaf].shape;
-    bool fits = in.value.dtype == s.dtype() && in.value.rank == s.rank();
-    for (int i = 0; fits && i < s.rank(); ++i) fits = decide_equal(Dim(in.value.dims[i]), s.dim(i)) != false;
-    if (!fits) problems.push_back(cat("'", in.name, "' is ", s, ", the value is ", in.value.shape()));
-    if (in.value.data == nullptr && in.value.elements() > 0)
-      problems.push_back(cat("'", in.name, "' has no memory"));
-  }
-  for (size_t i = 0; i < given.size(); ++i) {
-    const auto& leaf = core.leaves()[i];
-    if (given[i] == 0 && leaf.role == LeafRole::input)
-      problems.push_back(cat("input '", leaf.name, "' (", leaf.shape, ") is missing"));
-  }
-  return problems;
-}
-
-}  // namespace
-
-// The sizes of the last run are checked first: when nothing changed, nothing is allocated.
-void CompiledGraph::prepare(std::span<const Input> inputs) {
-  bool same = instance_ && instance_->version == core_->version() && inputs.size() == core_->inputs.size();
-  size_t found = 0;
-  for (size_t k = 0; same && k < inputs.size(); ++k) {
-    const auto leaf = core_->find_leaf(inputs[k].name);
-    same = leaf && core_->leaves()[*leaf].role == LeafRole::input &&
-           same_type(inputs[k].value, instance_->leaves[*leaf]);
-    for (size_t j = 0; same && j < k; ++j) same = inputs[j].name != inputs[k].name;
-    found += same;
-  }
-  if (!same || found != core_->inputs.size()) {
-    if (const auto problems = problems_of(*core_, inputs); !problems.empty()) {
-      std::vector<std::string> known;
-      for (const Port& p : core_->inputs) known.push_back(p.name);
-      throw invalid("run: ", join(problems, "; "), "; graph '", core_->graph().name(), "' takes ",
-                    known.empty() ? "none" : join(known));
-    }
-    std::vector<Shape> shapes;
-    for (const auto& leaf : core_->leaves()) shapes.push_back(leaf.shape);
-    for (const Input& in : inputs) shapes[*core_->find_leaf(in.name)] = in.value.shape();
-    use(core_->instance(shapes));
-  }
-  send_inputs(inputs);
 }
 
 // On the host inputs are read where they are; a device gets copies, and the states that the caller may have changed.
@@ -266,7 +218,8 @@ void CompiledGraph::queue_run(std::span<const TensorView> results) {
                                     .outputs = places_.data(),
                                     .arena = arena_.get(),
                                     .packed = instance_->packed.data(),
-                                    .observer = observer_});
+                                    .observer = observer_,
+                                    .stop = stop_});
   if (on_host) return;
   for (size_t i = 0, k = 0; i < places_.size(); ++i) {
     if (core_->outputs()[i].state >= 0) continue;
@@ -275,35 +228,8 @@ void CompiledGraph::queue_run(std::span<const TensorView> results) {
   }
 }
 
-Outputs CompiledGraph::run(std::span<const Input> inputs) {
-  if (!handles_.empty() || active_rows_) [[unlikely]]
-    return run_extended(inputs);
-  check_finished("run");
-  prepare(inputs);
-  execute(views_);
-  return {core_->results, views_};
-}
-
-NamedLiterals CompiledGraph::run(const NamedLiterals& inputs) {
-  std::vector<Input> list;
-  for (const auto& [name, value] : inputs) list.push_back({name, view(value)});
-  return run(std::span<const Input>(list)).take();
-}
-
-void CompiledGraph::run_into(std::span<const Input> inputs, std::span<const TensorView> results) {
-  check_finished("run_into");
-  prepare(inputs);
-  if (results.size() != views_.size())
-    throw invalid("run_into: ", results.size(), " places for ", views_.size(), " outputs");
-  for (size_t i = 0; i < results.size(); ++i) {
-    if (!same_type(results[i], views_[i]))
-      throw invalid("run_into: output '", core_->results[i].name, "' is ", views_[i].shape(),
-                    ", its place is ", results[i].shape());
-  }
-  execute(results);
-}
-
 const backend::Plan& CompiledGraph::plan(const std::map<std::string, Shape>& inputs) {
+  check_alone("plan");
   std::vector<Shape> shapes;
   for (const auto& leaf : core_->leaves()) {
     const auto it = inputs.find(leaf.name);

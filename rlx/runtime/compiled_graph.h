@@ -17,6 +17,8 @@
 
 #include "rlx/backend/memory.h"
 #include "rlx/ir/interpreter.h"
+#include "rlx/runtime/background.h"
+#include "rlx/runtime/extent.h"
 #include "rlx/runtime/options.h"
 #include "rlx/runtime/shared_block.h"
 #include "rlx/runtime/view.h"
@@ -75,6 +77,7 @@ class Outputs {
 class CompiledGraph {
  public:
   CompiledGraph(const ir::Graph& graph, const NamedLiterals& weights, const CompileOptions& options);
+  /// Ends when runs in the background have ended, as a move does.
   ~CompiledGraph();
   CompiledGraph(CompiledGraph&&) noexcept;
   CompiledGraph& operator=(CompiledGraph&&) noexcept;
@@ -94,11 +97,14 @@ class CompiledGraph {
   void set_param(const std::string& name, const Literal& value);
   void set_params(const NamedLiterals& values);
 
-  /// Everything wrong with the inputs is told in one error, before anything runs.
+  /// Everything wrong with the inputs is told in one error, before anything runs. What a run finds in the data (an index out of
+  /// range) ends it where it is: outputs are then undefined, and a state holds the old value, the new one or parts of both.
+  /// The object runs again; load_states gives its states a value.
   Outputs run(std::span<const Input> inputs);
   Outputs run(std::initializer_list<Input> inputs) { return run(std::span(inputs.begin(), inputs.size())); }
   NamedLiterals run(const NamedLiterals& inputs);
-  /// Results go to memory of the caller, in the order of outputs(); states are left out.
+  /// Results go to memory of the caller, in the order of outputs(); states are left out. No two places may overlap, nor a place and an
+  /// input or a state, even where the graph would read first and write then.
   void run_into(std::span<const Input> inputs, std::span<const TensorView> results);
 
   // Other forms of a run (calls.cpp).
@@ -121,12 +127,14 @@ class CompiledGraph {
   void release_handle(const std::string& name);
 
   /// (actual, upper): of inputs that are `upper` long along a symbolic first axis only the first `actual` rows count, and the run
-  /// has that size. Without effect on inputs of fixed sizes. Stays until it is set again.
-  void set_active_extent(std::optional<std::pair<int64_t, int64_t>> rows) { active_rows_ = rows; }
+  /// has that size. Without effect on inputs of fixed sizes; where others are and none is that long, the run is refused. Stays
+  /// until it is set again.
+  void set_active_extent(std::optional<std::pair<int64_t, int64_t>> rows);
 
-  // Runs in the background (background.cpp). Until they have ended, nothing else may be done with this object.
+  // Runs in the background (background.cpp). Until they have ended nothing else may be done with this object, which is
+  // refused; runs that were queued have ended when sync_pending returns.
 
-  /// A stop that is asked for ends the run before its next step, with an error; states are then as that step left them.
+  /// A stop that is asked for ends the run before its next step, also inside a loop, with an error; states are then as that step left them.
   std::future<NamedLiterals> run_async(NamedLiterals inputs, std::stop_token stop = {});
   /// Queues a run behind those queued before; sync_pending waits for all and gives the results of the last. The first
   /// error is thrown there.
@@ -170,7 +178,12 @@ class CompiledGraph {
   runtime::Core& core() const { return *core_; }
 
  private:
+  Outputs run_now(std::span<const Input> inputs);
+  NamedLiterals run_now(const NamedLiterals& inputs);
+  bool fits_last(std::span<const Input> inputs) const;
+  void choose(std::span<const Input> inputs);
   void prepare(std::span<const Input> inputs);
+  bool lie_apart(std::span<const Input> inputs, std::span<const TensorView> results);
   void use(std::shared_ptr<const runtime::Instance> instance);
   void send_inputs(std::span<const Input> inputs);
   void own_state(size_t i);
@@ -178,8 +191,10 @@ class CompiledGraph {
   void execute(std::span<const TensorView> results);
   const backend::Memory& memory() const;
   Outputs run_extended(std::span<const Input> inputs);
+  void cut_to_active(std::vector<Input>& inputs) const;
   void queue_run(std::span<const TensorView> results);
-  void check_finished(std::string_view where) const;
+  void check_alone(std::string_view where) const;
+  void check_idle(std::string_view where) const;
 
   /// A run that was started: memory of its own for inputs and results.
   struct Started {
@@ -188,6 +203,7 @@ class CompiledGraph {
     uint64_t mark = 0;
   };
 
+  runtime::Background background_;  // before all that its runs use: a move waits for them first
   std::shared_ptr<runtime::Core> core_;
   std::shared_ptr<const runtime::Instance> instance_;
   std::unique_ptr<backend::Queue> queue_;
@@ -200,7 +216,9 @@ class CompiledGraph {
   std::vector<bool> state_is_out_;           // its copy may have been written
   std::vector<std::byte*> leaves_, places_;  // addresses of leaves and outputs
   std::vector<TensorView> views_;            // of outputs that are no states
+  std::vector<runtime::Extent> extents_;     // room to compare places
   backend::Observer* observer_ = nullptr;
+  const std::stop_token* stop_ = nullptr;
   std::map<std::string, Literal, std::less<>> handles_;
   std::optional<std::pair<int64_t, int64_t>> active_rows_;
   std::shared_future<NamedLiterals> pending_;

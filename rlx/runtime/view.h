@@ -11,7 +11,7 @@ namespace rlx {
 
 /// Dense row-major elements that somebody else owns. Small and without memory of its own, so that making one costs nothing.
 struct TensorView {
-  static constexpr int kMaxRank = 8;
+  static constexpr int kMaxRank = 16;
 
   std::byte* data = nullptr;  // not written where it serves as an input
   DType dtype = DType::f32;

@@ -48,6 +48,19 @@ TEST(Allocations, are_none_for_values_by_position) {
   EXPECT_EQ(allocations.load() - before, 0);
 }
 
+TEST(Allocations, are_none_for_places_of_the_caller) {
+  CompiledGraph f =
+      compile(test::graph("graph @g(a: f32[8], b: f32[8]) { s = sub(a, b) y = exp(s) return y, s }"));
+  const Literal a = ir::sample_literal("f32[8]", 1), b = ir::sample_literal("f32[8]", 2);
+  float out[16];
+  const Input inputs[] = {{"a", view(a)}, {"b", view(b)}};
+  const TensorView places[] = {view(out, {8}), view(out + 8, {8})};
+  for (int i = 0; i < 3; ++i) f.run_into(inputs, places);
+  const int64_t before = allocations.load();
+  for (int i = 0; i < 5; ++i) f.run_into(inputs, places);
+  EXPECT_EQ(allocations.load() - before, 0);
+}
+
 TEST(Allocations, are_none_for_a_loop) {
   const ir::Graph g = test::graph(R"(graph @loop(c: f32[4], xs: f32[10,4]) {
     r:2 = scan(c, xs, body=graph @step(c: f32[4], x: f32[4]) {

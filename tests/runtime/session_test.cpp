@@ -193,9 +193,11 @@ TEST(ActiveExtent, runs_the_first_rows_of_symbolic_inputs_and_leaves_others_alon
   EXPECT_EQ(f.run({{"x", x}, {"b", b}}).at("y"), Literal::of<float>({2, 2}, {5, 6, 7, 8}));
   f.set_active_extent(std::nullopt);
   EXPECT_EQ(f.run({{"x", x}, {"b", b}}).at("y").shape(), parse_shape("f32[4,2]"));
-  f.set_active_extent(std::pair<int64_t, int64_t>{5, 4});
-  EXPECT_EQ(error_of([&] { f.run({{"x", x}, {"b", b}}); }),
+  EXPECT_EQ(error_of([&] { f.set_active_extent(std::pair<int64_t, int64_t>{5, 4}); }),
             "set_active_extent: 5 of 4 rows; 0 to 4 expected");
+  f.set_active_extent(std::pair<int64_t, int64_t>{2, 5});
+  EXPECT_EQ(error_of([&] { f.run({{"x", x}, {"b", b}}); }),
+            "set_active_extent: no input has 5 rows along a symbolic first axis; 'x' has 4");
 }
 
 TEST(Background, runs_are_the_same_as_plain_ones) {
@@ -264,7 +266,7 @@ TEST(Background, stops_when_asked) {
   std::stop_source stop;
   stop.request_stop();
   auto result = f.run_async({{"x", kX}}, stop.get_token());
-  EXPECT_NE(error_of([&] { result.get(); }).find("run_async: stopped before"), std::string::npos);
+  EXPECT_NE(error_of([&] { result.get(); }).find("run: stopped before"), std::string::npos);
   EXPECT_EQ(f.run({{"x", kX}}).at("y"), Literal::of<float>({2, 2}, {1, 2, 3, 4}));
 }
 

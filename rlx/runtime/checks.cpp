@@ -1,0 +1,139 @@
+#include "rlx/runtime/checks.h"
+
+#include <algorithm>
+
+#include "rlx/ir/call.h"
+
+namespace rlx::runtime {
+namespace {
+
+using Problems = std::vector<std::string>;
+
+// What sizes the inputs that fit by themselves disagree on; the others count as not given.
+void add_sizes(const Core& core, std::span<const Input> inputs, const std::vector<bool>& fit,
+               Problems& problems) {
+  constexpr std::string_view kWhere = "run: ";
+  std::vector<Shape> shapes;
+  for (const auto& leaf : core.leaves()) shapes.push_back(leaf.shape);
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    if (fit[k]) shapes[*core.find_leaf(inputs[k].name)] = inputs[k].value.shape();
+  }
+  try {
+    ir::solve_sizes(core.graph(), shapes);
+  } catch (const Error& e) {
+    const std::string& text = e.message();
+    problems.push_back(text.starts_with(kWhere) ? text.substr(kWhere.size()) : text);
+  }
+}
+
+bool overlap(const Extent& a, const Extent& b) { return std::max(a.begin, b.begin) < std::min(a.end, b.end); }
+
+Extent extent_of(const TensorView& v) { return {v.data, v.data + v.bytes()}; }
+
+bool may_be(const TensorView& v, const Shape& s) {
+  bool fits = v.dtype == s.dtype() && v.rank == s.rank();
+  for (int i = 0; fits && i < s.rank(); ++i) fits = decide_equal(Dim(v.dims[i]), s.dim(i)) != false;
+  return fits;
+}
+
+}  // namespace
+
+bool same_type(const TensorView& v, const Shape& s) {
+  if (v.dtype != s.dtype() || v.rank != s.rank()) return false;
+  for (int i = 0; i < v.rank; ++i) {
+    if (s.dim(i) != Dim(v.dims[i])) return false;
+  }
+  return true;
+}
+
+bool same_type(const TensorView& a, const TensorView& b) {
+  return a.dtype == b.dtype && a.rank == b.rank && std::equal(a.dims, a.dims + a.rank, b.dims);
+}
+
+std::vector<std::string> input_problems(const Core& core, std::span<const Input> inputs) {
+  Problems problems;
+  std::vector<std::string> known;
+  std::vector<int> given(core.leaves().size(), 0);
+  std::vector<bool> fit(inputs.size(), false);
+  for (const Port& p : core.inputs) known.push_back(p.name);
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    const Input& in = inputs[k];
+    const auto leaf = core.find_leaf(in.name);
+    if (leaf && core.leaves()[*leaf].role == LeafRole::state) {
+      problems.push_back(cat("'", in.name,
+                             "' is a state, which runs keep; set it with load_states or state(\"", in.name,
+                             "\")"));
+      continue;
+    }
+    if (!leaf || core.leaves()[*leaf].role != LeafRole::input) {
+      const std::string near = nearest_name(std::string(in.name), known);
+      problems.push_back(
+          cat("'", in.name, "' is not an input", near.empty() ? "" : cat("; did you mean '", near, "'")));
+      continue;
+    }
+    if (given[*leaf]++ == 1) problems.push_back(cat("'", in.name, "' is given twice"));
+    const Shape& s = core.leaves()[*leaf].shape;
+    fit[k] = given[*leaf] == 1 && may_be(in.value, s);
+    if (!may_be(in.value, s))
+      problems.push_back(cat("'", in.name, "' is ", s, ", the value is ", in.value.shape()));
+    if (lacks_memory(in.value)) problems.push_back(cat("'", in.name, "' has no memory"));
+  }
+  for (size_t i = 0; i < given.size(); ++i) {
+    const auto& leaf = core.leaves()[i];
+    if (given[i] == 0 && leaf.role == LeafRole::input)
+      problems.push_back(cat("input '", leaf.name, "' (", leaf.shape, ") is missing"));
+  }
+  add_sizes(core, inputs, fit, problems);
+  return problems;
+}
+
+std::vector<std::string> place_problems(const Core& core, std::span<const TensorView> places,
+                                        std::span<const Shape> types, std::span<const Input> inputs,
+                                        std::span<const Extent> states) {
+  Problems problems;
+  if (places.size() != types.size())
+    problems.push_back(cat(places.size(), " places for ", types.size(), " outputs"));
+  const auto name = [&](size_t i) {
+    return i < types.size() ? cat("output '", core.results[i].name, "'") : cat("place ", i);
+  };
+  bool overlaps = false;
+  for (size_t i = 0; i < places.size(); ++i) {
+    const TensorView& place = places[i];
+    if (i < types.size() && !may_be(place, types[i]))
+      problems.push_back(cat(name(i), " is ", types[i], ", its place is ", place.shape()));
+    if (lacks_memory(place)) {
+      problems.push_back(cat(name(i), " has no memory, it needs ", place.bytes(), " bytes"));
+      continue;
+    }
+    std::vector<std::string> others;
+    const Extent mine = extent_of(place);
+    for (size_t k = 0; k < i; ++k) {
+      if (places[k].data && overlap(mine, extent_of(places[k]))) others.push_back(name(k));
+    }
+    for (const Input& in : inputs) {
+      if (in.value.data && overlap(mine, extent_of(in.value))) others.push_back(cat("input '", in.name, "'"));
+    }
+    for (size_t k = 0; k < states.size(); ++k) {
+      if (overlap(mine, states[k])) others.push_back(cat("state '", core.states[k].name, "'"));
+    }
+    overlaps = overlaps || !others.empty();
+    if (!others.empty())
+      problems.push_back(cat("the memory of ", name(i), " is also that of ", join(others)));
+  }
+  if (overlaps) problems.push_back("every output needs memory that nothing else uses");
+  return problems;
+}
+
+bool lie_apart(std::span<Extent> extents) {
+  std::sort(extents.begin(), extents.end(),
+            [](const Extent& a, const Extent& b) { return a.begin < b.begin; });
+  const std::byte *any_end = nullptr, *written_end = nullptr;  // of those so far
+  for (const Extent& e : extents) {
+    if (e.begin < (e.is_written ? any_end : written_end)) return false;
+    any_end = std::max(any_end, e.end);
+    if (e.is_written) written_end = std::max(written_end, e.end);
+  }
+  return true;
+}
+
+}  // namespace rlx::runtime

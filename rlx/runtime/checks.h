@@ -1,0 +1,22 @@
+// What is wrong with the values and places of a run, all of it.
+#pragma once
+
+#include "rlx/runtime/core.h"
+
+namespace rlx::runtime {
+
+bool same_type(const TensorView&, const Shape&);
+bool same_type(const TensorView&, const TensorView&);
+
+/// What is not there though it has elements.
+inline bool lacks_memory(const TensorView& v) { return v.data == nullptr && v.elements() > 0; }
+
+/// Inputs that are missing, unknown, given twice, of a wrong type, or do not agree on a size.
+std::vector<std::string> input_problems(const Core&, std::span<const Input>);
+
+/// Places that are too few or too many, have no memory or a wrong type, or overlap something. `types`: of results; sizes may be open.
+std::vector<std::string> place_problems(const Core&, std::span<const TensorView> places,
+                                        std::span<const Shape> types, std::span<const Input> inputs,
+                                        std::span<const Extent> states);
+
+}  // namespace rlx::runtime
