@@ -64,7 +64,8 @@ inline void for_each_view(
     const std::function<void(const SampleCase&, const Literals&, const std::string&)>& body) {
   if (op.traits.leaf || op.traits.block) return;
   // A matrix with equal rows or columns is singular: these have no answer for it, or many.
-  const bool factors = op.name == "eigh" || op.name == "inverse" || op.name == "qr" || op.name == "svd";
+  const bool factors = op.name == "eigh" || op.name == "inverse" || op.name == "qr" || op.name == "slogdet" ||
+                       op.name == "svd";
   for (size_t i = 0; i < op.samples().size(); ++i) {
     const SampleCase sample = make_case(op, i);
     for (size_t which = 0; which < sample.leaves.size(); ++which) {
