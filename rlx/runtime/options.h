@@ -24,7 +24,7 @@ struct CompileOptions {
   bool fuse = true;            // join elementwise regions; results do not depend on it
   std::optional<PrecisionPolicy> precision;  // how f32 values are stored; none leaves them
   std::vector<StatePair> states;
-  int64_t plans_kept = 16;  // plans of a graph with symbolic sizes, 1 or more; the least recently used goes first
+  int64_t plans_kept = 16;  // of a graph with symbolic sizes, at least 1; the least recently used goes first
 };
 
 }  // namespace rlx

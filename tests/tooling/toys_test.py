@@ -271,7 +271,7 @@ ir::Rewritten double_sums(const ir::Graph& g) {
 }
 ''',
     "rlx/runtime/pipeline.cpp": [('#include "rlx/passes/cse.h"\n', '#include "rlx/passes/cse.h"\n#include "rlx/passes/double_sums.h"\n'),
-                                 ('constexpr Pass kGeneral[] = {\n', 'constexpr Pass kGeneral[] = {\n    {"double_sums", [](ir::Graph g, const ir::Target*) { return passes::double_sums(g); }},\n')],
+                                 ('constexpr Pass kGeneral[] = {\n', 'constexpr Pass kGeneral[] = {\n    {"double_sums", [](ir::Graph g, const Context&) { return passes::double_sums(g); }},\n')],
 }, r'''
 #include <cstdio>
 #include "rlx/ir/text.h"
