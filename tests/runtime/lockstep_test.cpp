@@ -3,22 +3,16 @@
 #include <gtest/gtest.h>
 
 #include "rlx/ir/leaves.h"
-#include "rlx/ir/sample.h"
 #include "rlx/runtime/reduce.h"
 #include "tests/support/graphs.h"
+#include "tests/support/named_samples.h"
 
 namespace rlx {
 namespace {
 
 using test::error_of;
 using test::graph;
-
-NamedLiterals samples(const ir::Graph& g) {
-  NamedLiterals out;
-  for (const ir::NodeId id : g.leaves())
-    out.emplace(ir::leaf_name(g.node(id)), ir::sample_literal(cat(g.node(id).shapes[0]), 5 + id));
-  return out;
-}
+using test::named_samples;
 
 const ir::Graph& layer() {
   static const ir::Graph g = graph(R"(graph @layer(x: f32[3,16], param w: f32[16,8], param b: f32[8]) {
@@ -44,7 +38,7 @@ TEST(Deviation, is_relative_to_the_largest_magnitude) {
 }
 
 TEST(Lockstep, finds_nothing_where_the_devices_agree) {
-  const LockstepResult r = run_in_lockstep(layer(), samples(layer()));
+  const LockstepResult r = run_in_lockstep(layer(), named_samples(layer()));
   EXPECT_FALSE(r.parting) << r.parting->where << " " << r.parting->text;
   EXPECT_FALSE(r.nodes.empty());
   for (const auto& n : r.nodes) EXPECT_LT(n.error, 1e-4) << n.node;
@@ -52,13 +46,13 @@ TEST(Lockstep, finds_nothing_where_the_devices_agree) {
 
 // With no tolerance at all the first node that rounds differently is found, and its graph shows the same difference alone.
 TEST(Lockstep, gives_the_first_node_as_a_graph_that_shows_the_difference) {
-  const LockstepResult r = run_in_lockstep(layer(), samples(layer()), {.tolerance = 0});
+  const LockstepResult r = run_in_lockstep(layer(), named_samples(layer()), {.tolerance = 0});
   ASSERT_TRUE(r.parting);
   EXPECT_TRUE(r.parting->graph.verify().empty());
   const LockstepResult again = run_in_lockstep(r.parting->graph, r.parting->values, {.tolerance = 0});
   EXPECT_TRUE(again.parting);
   EXPECT_LE(r.parting->graph.len(), 6u);
-  EXPECT_EQ(error_of([] { run_in_lockstep(layer(), samples(layer()), {.b = "tpu"}); }),
+  EXPECT_EQ(error_of([] { run_in_lockstep(layer(), named_samples(layer()), {.b = "tpu"}); }),
             "device: unknown device 'tpu'; known: cpu, cuda, ref");
 }
 
@@ -81,7 +75,7 @@ TEST(Reduce, leaves_the_operator_that_is_wrong_and_its_operands) {
     }
     return false;
   };
-  const Reduced r = reduce_graph(g, samples(g), wrong);
+  const Reduced r = reduce_graph(g, named_samples(g), wrong);
   EXPECT_TRUE(r.graph.verify().empty());
   EXPECT_EQ(r.graph.outputs().size(), 1u);
   EXPECT_LE(r.graph.len(), 3u) << cat(r.graph);

@@ -4,21 +4,15 @@
 #include <algorithm>
 
 #include "rlx/ir/leaves.h"
-#include "rlx/ir/sample.h"
 #include "rlx/runtime/lockstep.h"
 #include "tests/support/graphs.h"
+#include "tests/support/named_samples.h"
 
 namespace rlx {
 namespace {
 
 using test::graph;
-
-NamedLiterals samples(const ir::Graph& g) {
-  NamedLiterals out;
-  for (const ir::NodeId id : g.leaves())
-    out.emplace(ir::leaf_name(g.node(id)), ir::sample_literal(cat(g.node(id).shapes[0]), 5 + id));
-  return out;
-}
+using test::named_samples;
 
 // A device whose softmax takes every operand for dense: one that is a broadcast view it reads in another order.
 Literals takes_views_for_dense(const ir::Graph& g, const NamedLiterals& leaves) {
@@ -57,9 +51,9 @@ const char* const kBroadcastRows = R"(graph @g(x: f32[2,1,8], c: f32[2,4,8]) {
 
 TEST(LockstepWhole, finds_what_no_node_shows_alone_and_makes_it_small) {
   const ir::Graph g = graph(kBroadcastRows);
-  EXPECT_FALSE(run_in_lockstep(g, samples(g)).parting);
+  EXPECT_FALSE(run_in_lockstep(g, named_samples(g)).parting);
   const LockstepOptions faulty{.run_b = takes_views_for_dense};
-  const LockstepResult r = run_in_lockstep(g, samples(g), faulty);
+  const LockstepResult r = run_in_lockstep(g, named_samples(g), faulty);
   ASSERT_TRUE(r.parting);
   EXPECT_FALSE(r.nodes.empty());
   EXPECT_EQ(r.parting->where, "the whole program");
@@ -93,7 +87,7 @@ TEST(LockstepTolerance, lets_an_f64_be_as_coarse_as_the_f16_before_it) {
     b = cast(a, to=f64)
     return b
   })");
-  const LockstepResult r = run_in_lockstep(g, samples(g));
+  const LockstepResult r = run_in_lockstep(g, named_samples(g));
   EXPECT_FALSE(r.parting) << r.parting->where << " " << r.parting->text;
 }
 
