@@ -1,6 +1,8 @@
 // Loops over single numbers: the bits of their bodies run by themselves, step after step.
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "rlx/backend/builder.h"
 #include "rlx/backend/cpu/nodes/device.h"
 #include "rlx/ops/control/scan.h"
@@ -120,6 +122,51 @@ TEST(ScalarLoops, of_every_operator_have_the_bits_of_vectors) {
     }
   }
   EXPECT_GT(tried, 90);
+}
+
+// The order of operations and what goes on in a register depend on the whole body: many bodies, with values of each type read
+// by several others, and carries that cross.
+TEST(ScalarLoops, of_random_bodies_have_the_bits_of_vectors) {
+  std::mt19937 random(3);
+  const auto below = [&](size_t n) { return size_t(random() % n); };
+  for (int round = 0; round < 60; ++round) {
+    std::vector<std::pair<std::string, std::string>> values = {
+        {"a", "f32"}, {"b", "f32"}, {"d", "f64"}, {"i", "i32"}, {"x", "f32"}};  // name, type
+    const auto of_type = [&](const std::string& type) {
+      std::vector<std::string> names;
+      for (const auto& [name, t] : values) {
+        if (t == type) names.push_back(name);
+      }
+      return names[below(names.size())];
+    };
+    std::string body;
+    for (int n = 0; n < 14; ++n) {
+      const std::string name = cat("v", n), type = values[below(5)].second, one = of_type(type),
+                        other = of_type(type),
+                        last = values.back().second == type ? values.back().first : one;
+      const std::string forms[] = {
+          cat("add(", last, ", ", other, ")"),
+          cat("sub(", one, ", mul(", last, ", ", other, "))"),
+          cat("sub(mul(", one, ", ", other, "), ", last, ")"),
+          cat("mul(", last, ", ", last, ")"),
+          cat("where(compare(", one, ", ", last, ", kind=lt), ", last, ", ", other, ")"),
+          cat("max(", one, ", ", last, ")"),
+          type == "i32" ? cat("neg(", last, ")") : cat("sin(", last, ")"),
+          cat("cast(", values[below(values.size())].first, ", to=", type, ")")};
+      body += cat("    ", name, " = ", forms[below(8)], "\n");
+      values.emplace_back(name, type);
+    }
+    const std::string a = of_type("f32"), b = of_type("f32");
+    const ir::Graph g =
+        graph(cat("graph @random(a: f32[], b: f32[], d: f64[], i: i32[], x: f32[5]) {\n",
+                  "  r:6 = scan(a, b, d, i, x, body=graph @step(a: f32[], b: f32[], d: f64[], i: i32[], "
+                  "x: f32[]) {\n",
+                  body, "    return ", a, ", ", b, ", ", of_type("f64"), ", ", of_type("i32"), ", v13, ",
+                  of_type("f32"), " }, length=5, carries=4)\n  return r, r#1, r#2, r#3, r#4, r#5 }"));
+    expect_the_same_bits(
+        g, {Literal::of<float>({}, {0.5f}), Literal::of<float>({}, {-1.25f}), Literal::of<double>({}, {0.75}),
+            Literal::of<int32_t>({}, {3}), ir::sample_literal("f32[5]", uint64_t(round))});
+  }
 }
 
 TEST(ScalarLoops, are_not_made_of_vectors_reductions_and_gates) {

@@ -83,6 +83,7 @@ class ScalarScan final : public Step {
   explicit ScalarScan(const Request& r) {
     const auto& a = r.node.as<ops::Scan>();
     made_ = make(*a.body);
+    made_.program.chain();
     length_ = a.length.value();
     reverse_ = a.reverse;
     carries_ = size_t(a.carries);

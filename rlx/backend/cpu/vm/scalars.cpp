@@ -71,6 +71,9 @@ std::optional<Unary> kernel_named(std::string_view name) {
   return std::nullopt;
 }
 
+// A function takes about as long as so many additions.
+constexpr int kFunctionDepth = 8;
+
 // What a single instruction of every machine computes alike. NaN wins in max and min, and b where both are equal.
 template <Op op, class T>
 T combined(T a, T b) {
@@ -102,93 +105,189 @@ bool holds_between(T a, T b) {
 }  // namespace
 
 struct ScalarProgram::Forms {
-  using Run = void (*)(const ScalarProgram&, const Code&, Slot*);
+  using F32s = float __attribute__((vector_size(16)));
+  using F64s = double __attribute__((vector_size(16)));
+  using I32s = int32_t __attribute__((vector_size(16)));
+  using I64s = int64_t __attribute__((vector_size(16)));
+  template <class T>
+  using Lanes =
+      std::conditional_t<std::is_same_v<T, float>, F32s,
+                         std::conditional_t<std::is_same_v<T, double>, F64s,
+                                            std::conditional_t<std::is_same_v<T, int32_t>, I32s, I64s>>>;
+
+  /// Operand `which` of an operation: 0 for a, 1 for b, 2 for c.
+  template <int last, int which, class T>
+  static T get(const Code& c, Slot* s, Carried carried) {
+    if constexpr ((last >> which & 1) != 0) {
+      return Lanes<T>(carried)[0];
+    } else {
+      return as<T>(s[which == 0 ? c.a : which == 1 ? c.b : c.c]);
+    }
+  }
+  template <class T>
+  static Carried put(const Code& c, Slot* s, T v) {
+    as<T>(s[c.to]) = v;
+#if defined(__x86_64__)
+    if constexpr (std::is_floating_point_v<
+                      T>) {  // the compiler would clear what nobody reads, by way of another register
+      Carried out;
+      asm("" : "=x"(out) : "0"(v));
+      return out;
+    }
+#endif
+    const Lanes<T> first{v};
+    return Carried(first);
+  }
 
   template <Op op, class T>
-  static void binary(const ScalarProgram&, const Code& c, Slot* s) {
-    as<T>(s[c.to]) = combined<op>(as<T>(s[c.a]), as<T>(s[c.b]));
-  }
+  struct Binary {
+    template <int last>
+    static Carried run(const ScalarProgram&, const Code& c, Slot* s, Carried l) {
+      return put(c, s, combined<op>(get<last, 0, T>(c, s, l), get<last, 1, T>(c, s, l)));
+    }
+  };
   template <Op op, class T>
-  static void comparison(const ScalarProgram&, const Code& c, Slot* s) {
-    s[c.to].i64 = holds_between<op>(as<T>(s[c.a]), as<T>(s[c.b]));
-  }
+  struct Comparison {
+    template <int last>
+    static Carried run(const ScalarProgram&, const Code& c, Slot* s, Carried l) {
+      return put(c, s, int64_t(holds_between<op>(get<last, 0, T>(c, s, l), get<last, 1, T>(c, s, l))));
+    }
+  };
   // A product and the sum or difference it goes into, rounded one after the other.
   template <Op op, bool product_first, class T>
-  static void product_and(const ScalarProgram&, const Code& c, Slot* s) {
-    const T product = as<T>(s[c.a]) * as<T>(s[c.b]), other = as<T>(s[c.c]);
-    as<T>(s[c.to]) = product_first ? combined<op>(product, other) : combined<op>(other, product);
-  }
+  struct ProductAnd {
+    template <int last>
+    static Carried run(const ScalarProgram&, const Code& c, Slot* s, Carried l) {
+      const T product = get<last, 0, T>(c, s, l) * get<last, 1, T>(c, s, l), other = get<last, 2, T>(c, s, l);
+      return put(c, s, product_first ? combined<op>(product, other) : combined<op>(other, product));
+    }
+  };
   template <class T>
-  static Run product_form(Op op, bool product_first) {
-    if (op == Op::add) return product_first ? product_and<Op::add, true, T> : product_and<Op::add, false, T>;
-    return product_first ? product_and<Op::sub, true, T> : product_and<Op::sub, false, T>;
-  }
+  struct Neg {
+    template <int last>
+    static Carried run(const ScalarProgram&, const Code& c, Slot* s, Carried l) {
+      return put(c, s, T(-get<last, 0, T>(c, s, l)));
+    }
+  };
   template <class T>
-  static void neg(const ScalarProgram&, const Code& c, Slot* s) {
-    as<T>(s[c.to]) = -as<T>(s[c.a]);
-  }
+  struct Square {
+    template <int last>
+    static Carried run(const ScalarProgram&, const Code& c, Slot* s, Carried l) {
+      const T v = get<last, 0, T>(c, s, l);
+      return put(c, s, v * v);
+    }
+  };
   template <class T>
-  static void square(const ScalarProgram&, const Code& c, Slot* s) {
-    as<T>(s[c.to]) = as<T>(s[c.a]) * as<T>(s[c.a]);
-  }
+  struct Function {
+    template <int last>
+    static Carried run(const ScalarProgram&, const Code& c, Slot* s, Carried l) {
+      return put(c, s, reinterpret_cast<T (*)(T)>(c.kernel)(get<last, 0, T>(c, s, l)));
+    }
+  };
   template <class T>
-  static void function(const ScalarProgram&, const Code& c, Slot* s) {
-    as<T>(s[c.to]) = reinterpret_cast<T (*)(T)>(c.kernel)(as<T>(s[c.a]));
-  }
+  struct Power {
+    template <int last>
+    static Carried run(const ScalarProgram&, const Code& c, Slot* s, Carried l) {
+      return put(c, s,
+                 reinterpret_cast<T (*)(T, T)>(c.kernel)(get<last, 0, T>(c, s, l), get<last, 1, T>(c, s, l)));
+    }
+  };
   template <class T>
-  static void power(const ScalarProgram&, const Code& c, Slot* s) {
-    as<T>(s[c.to]) = reinterpret_cast<T (*)(T, T)>(c.kernel)(as<T>(s[c.a]), as<T>(s[c.b]));
-  }
-  template <class T>
-  static void select(const ScalarProgram&, const Code& c, Slot* s) {
-    as<T>(s[c.to]) = as<T>(s[s[c.a].i64 != 0 ? c.b : c.c]);
-  }
-  static void rare(const ScalarProgram& program, const Code& c, Slot* s) {
-    const Rare& r = program.rare_[size_t(c.rare)];
-    s[c.to] = slot_of(r.instruction.lane,
-                      region::evaluate(r.instruction, r.from, constant_of(r.from, s[c.a]),
-                                       constant_of(r.from, s[c.b]), constant_of(r.from, s[c.c])));
-  }
+  struct Select {
+    template <int last>
+    static Carried run(const ScalarProgram&, const Code& c, Slot* s, Carried l) {
+      return put(c, s,
+                 get<last, 0, int64_t>(c, s, l) != 0 ? get<last, 1, T>(c, s, l) : get<last, 2, T>(c, s, l));
+    }
+  };
+  template <class To, class From>
+  struct Convert {
+    template <int last>
+    static Carried run(const ScalarProgram&, const Code& c, Slot* s, Carried l) {
+      return put(c, s, To(get<last, 0, From>(c, s, l)));
+    }
+  };
+  struct Rare {
+    template <int>
+    static Carried run(const ScalarProgram& program, const Code& c, Slot* s, Carried) {
+      const auto& r = program.rare_[size_t(c.rare)];
+      return put(c, s,
+                 slot_of(r.instruction.lane,
+                         region::evaluate(r.instruction, r.from, constant_of(r.from, s[c.a]),
+                                          constant_of(r.from, s[c.b]), constant_of(r.from, s[c.c])))
+                     .i64);
+    }
+  };
+
+  template <class Form>
+  static constexpr Run kForms[8] = {Form::template run<0>, Form::template run<1>, Form::template run<2>,
+                                    Form::template run<3>, Form::template run<4>, Form::template run<5>,
+                                    Form::template run<6>, Form::template run<7>};
 
   template <class T>
-  static Run plain(Op op) {
+  static const Run* product_form(Op op, bool product_first) {
+    if (op == Op::add)
+      return product_first ? kForms<ProductAnd<Op::add, true, T>> : kForms<ProductAnd<Op::add, false, T>>;
+    return product_first ? kForms<ProductAnd<Op::sub, true, T>> : kForms<ProductAnd<Op::sub, false, T>>;
+  }
+  template <class T>
+  static const Run* plain(Op op) {
     switch (op) {
       case Op::add:
-        return binary<Op::add, T>;
+        return kForms<Binary<Op::add, T>>;
       case Op::sub:
-        return binary<Op::sub, T>;
+        return kForms<Binary<Op::sub, T>>;
       case Op::mul:
-        return binary<Op::mul, T>;
+        return kForms<Binary<Op::mul, T>>;
       case Op::max:
-        return binary<Op::max, T>;
+        return kForms<Binary<Op::max, T>>;
       case Op::min:
-        return binary<Op::min, T>;
+        return kForms<Binary<Op::min, T>>;
       case Op::eq:
-        return comparison<Op::eq, T>;
+        return kForms<Comparison<Op::eq, T>>;
       case Op::ne:
-        return comparison<Op::ne, T>;
+        return kForms<Comparison<Op::ne, T>>;
       case Op::lt:
-        return comparison<Op::lt, T>;
+        return kForms<Comparison<Op::lt, T>>;
       case Op::le:
-        return comparison<Op::le, T>;
+        return kForms<Comparison<Op::le, T>>;
       case Op::gt:
-        return comparison<Op::gt, T>;
+        return kForms<Comparison<Op::gt, T>>;
       case Op::ge:
-        return comparison<Op::ge, T>;
+        return kForms<Comparison<Op::ge, T>>;
       default:
         return nullptr;
     }
   }
   template <class T>
-  static Run plain_float(Op op) {
-    if (op == Op::div) return binary<Op::div, T>;
-    if (op == Op::neg) return neg<T>;
-    if (op == Op::square) return square<T>;
+  static const Run* plain_float(Op op) {
+    if (op == Op::div) return kForms<Binary<Op::div, T>>;
+    if (op == Op::neg) return kForms<Neg<T>>;
+    if (op == Op::square) return kForms<Square<T>>;
     return plain<T>(op);
   }
 
+  // Numbers as floats, which a single instruction does.
+  template <class To>
+  static const Run* to_float(Lane from) {
+    switch (from) {
+      case Lane::f32:
+        return kForms<Convert<To, float>>;
+      case Lane::f64:
+        return kForms<Convert<To, double>>;
+      case Lane::i32:
+        return kForms<Convert<To, int32_t>>;
+      default:
+        return kForms<Convert<To, int64_t>>;
+    }
+  }
+  static const Run* conversion(Lane from, Lane to) {
+    if (to == Lane::f32) return to_float<float>(from);
+    return to == Lane::f64 ? to_float<double>(from) : nullptr;
+  }
+
   // By the lane of the operands.
-  static Run of(Op op, Lane lane) {
+  static const Run* of(Op op, Lane lane) {
     switch (lane) {
       case Lane::f32:
         return plain_float<float>(op);
@@ -242,8 +341,6 @@ std::optional<std::string> ScalarProgram::refuses(const Region& r) {
   }
   for (const Instruction& i : r.code) {
     if (region::is_reduction(i.op)) return "a reduction";
-    if ((i.op == Op::load || i.op == Op::store) && lane_of(r.arguments[size_t(i.argument)].dtype) != i.lane)
-      return "a conversion on the way from or to memory";
   }
   return std::nullopt;
 }
@@ -307,8 +404,8 @@ ScalarProgram::Code ScalarProgram::with_product(const Region& r, const Instructi
   c.a = places[size_t(product.operands[0])];
   c.b = places[size_t(product.operands[1])];
   c.c = places[size_t(i.operands[size_t(1 - which)])];
-  c.run = i.lane == Lane::f64 ? Forms::product_form<double>(i.op, which == 0)
-                              : Forms::product_form<float>(i.op, which == 0);
+  c.forms = i.lane == Lane::f64 ? Forms::product_form<double>(i.op, which == 0)
+                                : Forms::product_form<float>(i.op, which == 0);
   return c;
 }
 
@@ -319,30 +416,49 @@ ScalarProgram::Code ScalarProgram::code_of(const Region& r, const Instruction& i
   int* const operands[] = {&c.a, &c.b, &c.c};
   for (int k = 0; k < count; ++k) *operands[k] = places[size_t(i.operands[size_t(k)])];
   const Lane from = r.code[size_t(i.operands[0])].lane;
-  if (i.op == Op::select) {
+  const Run* const conversion = i.op == Op::convert ? Forms::conversion(from, i.lane) : nullptr;
+  if (conversion != nullptr) {
+    c.forms = conversion;
+  } else if (i.op == Op::select) {
     const bool four = i.lane == Lane::f32 || i.lane == Lane::i32;
-    c.run = four ? Forms::select<int32_t> : Forms::select<int64_t>;
-  } else if (Forms::Run run = Forms::of(i.op, from)) {
-    c.run = run;
+    c.forms = four ? Forms::kForms<Forms::Select<int32_t>> : Forms::kForms<Forms::Select<int64_t>>;
+  } else if (const Run* forms = Forms::of(i.op, from)) {
+    c.forms = forms;
   } else if (const auto kernel = kernel_named(region::op_name(i.op)); kernel && region::is_float(from)) {
     const bool wide = from == Lane::f64;
     const SingleKernels& k = single_kernels();
     c.kernel = wide ? reinterpret_cast<Kernel>(k.f64[size_t(*kernel)])
                     : reinterpret_cast<Kernel>(k.f32[size_t(*kernel)]);
-    c.run = wide ? Forms::function<double> : Forms::function<float>;
+    c.forms = wide ? Forms::kForms<Forms::Function<double>> : Forms::kForms<Forms::Function<float>>;
   } else if (i.op == Op::pow && region::is_float(from)) {
     const bool wide = from == Lane::f64;
     c.kernel = wide ? reinterpret_cast<Kernel>(single_kernels().power_f64)
                     : reinterpret_cast<Kernel>(single_kernels().power_f32);
-    c.run = wide ? Forms::power<double> : Forms::power<float>;
+    c.forms = wide ? Forms::kForms<Forms::Power<double>> : Forms::kForms<Forms::Power<float>>;
   } else {
-    c.run = Forms::rare;
+    c.forms = Forms::kForms<Forms::Rare>;
     if (c.b < 0) c.b = c.a;
     if (c.c < 0) c.c = c.a;
     c.rare = int(rare_.size());
     rare_.push_back({i, from});
   }
   return c;
+}
+
+int ScalarProgram::converted(int slot, Lane from, Lane to) {
+  if (from == to) return slot;
+  Code c;
+  c.a = c.b = c.c = slot;
+  c.forms = Forms::conversion(from, to);
+  if (c.forms == nullptr) {
+    c.forms = Forms::kForms<Forms::Rare>;
+    c.rare = int(rare_.size());
+    rare_.push_back({{.op = Op::convert, .lane = to}, from});
+  }
+  c.run = c.forms[0];
+  c.to = add_slot();
+  code_.push_back(c);
+  return c.to;
 }
 
 std::vector<int> ScalarProgram::add(const Region& r, std::span<const int> inputs) {
@@ -357,19 +473,74 @@ std::vector<int> ScalarProgram::add(const Region& r, std::span<const int> inputs
     const Instruction& i = r.code[n];
     if (i.op == Op::barrier || inside[n]) continue;
     if (i.op == Op::load) {
-      places[n] = inputs[size_t(i.argument)];
+      const Lane stored = lane_of(r.arguments[size_t(i.argument)].dtype);
+      places[n] = converted(inputs[size_t(i.argument)], stored, i.lane);
     } else if (i.op == Op::constant) {
       places[n] = add_slot();
       start_.back() = slot_of(i.lane, i.constant);
     } else if (i.op == Op::store) {
-      results[size_t(i.argument) - inputs.size()] = places[size_t(i.operands[0])];
+      const auto value = size_t(i.operands[0]);
+      const Lane stored = lane_of(r.arguments[size_t(i.argument)].dtype);
+      results[size_t(i.argument) - inputs.size()] = converted(places[value], r.code[value].lane, stored);
     } else {
       Code c = product[n] >= 0 ? with_product(r, i, product[n], places) : code_of(r, i, places);
+      c.run = c.forms[0];
       c.to = places[n] = add_slot();
       code_.push_back(c);
     }
   }
   return results;
+}
+
+// From what nobody reads backwards: operands first, of several the one with the longest way behind it last.
+void ScalarProgram::chain() {
+  std::vector<int> maker(slots(), -1), depth(code_.size(), 1);
+  std::vector<bool> is_read(code_.size(), false);
+  for (size_t i = 0; i < code_.size(); ++i) maker[size_t(code_[i].to)] = int(i);
+  const auto makers = [&](const Code& c) {
+    std::vector<int> out;
+    for (const int slot : {c.a, c.b, c.c}) {
+      if (slot >= 0 && maker[size_t(slot)] >= 0) out.push_back(maker[size_t(slot)]);
+    }
+    return out;
+  };
+  for (size_t i = 0; i < code_.size(); ++i) {
+    for (const int m : makers(code_[i])) {
+      depth[i] = std::max(depth[i], depth[size_t(m)] + 1);
+      is_read[size_t(m)] = true;
+    }
+    if (code_[i].kernel != nullptr) depth[i] += kFunctionDepth;
+  }
+  std::vector<Code> ordered;
+  std::vector<int> waiting;  // a stack: an operation is looked at again when its operands are there
+  std::vector<bool> done(code_.size(), false);
+  for (int first = 0; first < int(code_.size()); ++first) {
+    if (!is_read[size_t(first)]) waiting.push_back(first);
+    while (!waiting.empty()) {
+      const int i = waiting.back();
+      if (done[size_t(i)]) {
+        waiting.pop_back();
+        continue;
+      }
+      int next = -1;
+      for (const int m : makers(code_[size_t(i)])) {
+        if (!done[size_t(m)] && (next < 0 || depth[size_t(m)] < depth[size_t(next)])) next = m;
+      }
+      if (next >= 0) {
+        waiting.push_back(next);
+        continue;
+      }
+      done[size_t(i)] = true;
+      ordered.push_back(code_[size_t(i)]);
+      waiting.pop_back();
+    }
+  }
+  code_ = std::move(ordered);
+  for (size_t i = 1; i < code_.size(); ++i) {
+    Code& c = code_[i];
+    const int last = code_[i - 1].to;
+    c.run = c.forms[int(c.a == last) + 2 * int(c.b == last) + 4 * int(c.c == last)];
+  }
 }
 
 }  // namespace rlx::cpu

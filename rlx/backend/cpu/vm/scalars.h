@@ -39,19 +39,28 @@ class ScalarProgram {
 
   size_t slots() const { return start_.size(); }
   size_t operations() const { return code_.size(); }
+  /// Once, behind the last region: puts operations in an order in which most of them read what the one before made, which
+  /// then goes on in a register instead of waiting for memory.
+  void chain();
   /// The operation that made the number in `from` writes it to `to` instead, where the old number is not needed any more by then.
   /// False, and nothing is changed, where it is, or where no operation made it.
   bool redirect(int from, int to);
   /// Constants to their slots.
   void begin(Slot*) const;
   void run(Slot* slots) const {
-    for (const Code& c : code_) c.run(*this, c, slots);
+    Carried last{};
+    for (const Code& c : code_) last = c.run(*this, c, slots, last);
   }
 
  private:
   using Kernel = void (*)();  // of one or two numbers, in the type of the operation
+  /// What the operation before made, in the first bytes of a vector register.
+  using Carried = double __attribute__((vector_size(16)));
+  struct Code;
+  using Run = Carried (*)(const ScalarProgram&, const Code&, Slot*, Carried last);
   struct Code {
-    void (*run)(const ScalarProgram&, const Code&, Slot*) = nullptr;
+    Run run = nullptr;
+    const Run* forms = nullptr;  // run, by the operands that are the last number: 1 for a, 2 for b, 4 for c
     int to = -1, a = -1, b = -1, c = -1;  // slots; -1: none
     Kernel kernel = nullptr;              // of a function that is more than an instruction
     int rare = -1;                        // of rare_
@@ -62,6 +71,8 @@ class ScalarProgram {
   };
   struct Forms;
 
+  /// A number in another lane.
+  int converted(int slot, region::Lane from, region::Lane to);
   Code code_of(const region::Region&, const region::Instruction&, std::span<const int> places);
   /// A sum or difference with the product that is its operand `which`.
   Code with_product(const region::Region&, const region::Instruction&, int which,
