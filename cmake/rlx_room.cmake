@@ -138,8 +138,17 @@ function(rlx_pkg_config)
   endif()
   file(RELATIVE_PATH RLX_PC_UP /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)  # the prefix is wherever the file is
   string(REGEX REPLACE "/$" "" RLX_PC_UP "${RLX_PC_UP}")
+  set(RLX_PC_NAME rlx)
   configure_file(${PROJECT_SOURCE_DIR}/cmake/rlx.pc.in ${PROJECT_BINARY_DIR}/rlx.pc @ONLY)
-  install(FILES ${PROJECT_BINARY_DIR}/rlx.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+  # For programs that `rlx build` wrote.
+  set(RLX_PC_NAME rlx-run)
+  set(RLX_PC_LIBS " -Wl,--gc-sections -lrlx_run -lrlx_backend_cpu_nodes -lrlx_backend -lrlx_backend_cpu -lrlx_passes -lrlx_region -lrlx_ops -lrlx_ir -lrlx_quant -lrlx_math -lrlx_base -pthread")
+  if("lapacke" IN_LIST RLX_SYSTEM_LIBRARIES)
+    string(APPEND RLX_PC_LIBS " -llapacke -llapack")
+  endif()
+  set(RLX_PC_PRIVATE "")
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/rlx.pc.in ${PROJECT_BINARY_DIR}/rlx-run.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/rlx.pc ${PROJECT_BINARY_DIR}/rlx-run.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endfunction()
 
 function(rlx_umbrella)

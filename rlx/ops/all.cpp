@@ -1,19 +1,17 @@
 #include "rlx/ops/all.h"
 
 #include "rlx/ir/build_def.h"
+#include "rlx/ops/make_records.h"
 
 namespace rlx::ops {
 namespace {
 
-// Every other source links to the functions whose addresses are taken here.
-template <class... Ops>
-void add_all(OpTable& t, OpList<Ops...>) {
-  for (const OpDef& (*def_of)() : {&def<Ops>...}) t.add(def_of());
-}
-
 OpTable build() {
   OpTable t;
-  add_all(t, All{});
+  for (const RecordOf& r : all_records(All{})) {
+    RLX_CHECK(&r.by_type() == &r.by_name(), r.by_name().name, " is not the record of its name");
+    t.add(r.by_type());
+  }
   return t;
 }
 
