@@ -1,77 +1,40 @@
-// The work of Builder::build: steps first, then where everything lies.
+// Steps and their places become a program that runs: what plans made here (graph_assembly.h) and plans made elsewhere (built.h) have in
+// common.
 #pragma once
 
-#include "rlx/backend/builder.h"
-#include "rlx/ir/inline.h"
+#include "rlx/backend/executable.h"
 
 namespace rlx::backend {
 
-/// A name for people: that of the node, or its number.
-std::string label(const ir::Node&);
-
 class Assembly {
- public:
-  Assembly(const Builder&, const ir::Graph&, const Interface&);
-  std::shared_ptr<const Executable> run();
-
- private:
+ protected:
   using Place = Plan::Place;
   struct Work {
     std::unique_ptr<Step> step;
     std::vector<int> forms;
   };
 
-  // steps.cpp
-  void add_node(const ir::Node&);
-  void add_constant(const ir::Node&);
-  void add_step(const ir::Node&);
-  void add_chosen(const ir::Node&, std::vector<Place> in, std::span<const Arg> args, const Choice&,
-                  std::vector<Declined>);
-  bool add_view(const ir::Node&);
-  bool waits(const ir::Node& cast) const;
-  bool add_with_narrow_cache(const ir::Node& attention);
-  /// A row-major copy of the value in a new buffer.
-  Place add_copy(const Place& from, std::string_view name);
-  void append_copy(const Place& from, const Place& to);
-  void append(Plan::Step, std::unique_ptr<Step>);
-  std::vector<int> keep_packings(Plan::Step&, const Step&);
+  Assembly(const Backend&, int threads);
+
   int new_buffer(BufferKind, std::string name, int64_t bytes, int index = 0);
-  Place fresh(const Shape&, std::string name);
+  /// Its number. The contents go to the memory of the backend where that is another.
+  int new_constant(std::string name, Literal value);
+  /// What a kernel is told of an operand.
   Arg arg(const Place&) const;
-  [[noreturn]] void refuse(const ir::Node&, const Choice&) const;
+  /// The step behind those there are, with its note, its bodies and the forms that it reads operands in.
+  void append(Plan::Step, std::unique_ptr<Step>);
+  /// Once all has a place.
+  void bind_addresses(size_t leaves, size_t outputs);
 
-  // concat.cpp
-  void find_parts();
-  bool add_concat(const ir::Node&);
-  const Place& place_of_concat(const ir::Node&);
-  /// Where the step of a node writes result i: a buffer of its own, or its part of a concatenation.
-  Place place_of_result(const ir::Node&, uint32_t i);
-  Place part_of(const Place& whole, const Shape&, int64_t offset) const;
-
-  // places.cpp
-  void add_outputs();
-  bool can_be_output(const Place&, int output) const;
-  void find_lifetimes();
-  bool donation_is_safe(const Donation&) const;
-  void copy_unsafe_donations();
-  void share_places();
-  bool may_share(size_t step, const InPlace&) const;
-  void place();
-  void bind_addresses();
-
-  const Builder& builder_;
-  const ir::Graph& graph_;
-  const Interface& interface_;
+  const Backend& backend_;
+  const int threads_;
+  std::vector<bool> fixed_leaves_;  // weights; none behind the end
   std::shared_ptr<Executable> out_;
   Plan& plan_;
   std::vector<Work> work_;
-  ir::ValueMap<Place> places_;
-  struct Part {
-    ir::NodeId concat;
-    int64_t offset;  // bytes
-  };
-  ir::ValueMap<Part> parts_;         // values that are made inside of a concatenation
-  std::vector<int> output_buffers_;  // by output
+
+ private:
+  std::vector<int> keep_packings(Plan::Step&, const Step&);
 };
 
 }  // namespace rlx::backend

@@ -1,4 +1,4 @@
-// Assembly, third part: parts of a concatenation are made where they belong.
+// GraphAssembly, third part: parts of a concatenation are made where they belong.
 //
 //   a = exp(x); b = sin(x); c = concat(a, b, axis=0)    a and b are written into the buffer of c, which is no step then
 //
@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-#include "rlx/backend/assembly.h"
+#include "rlx/backend/graph_assembly.h"
 
 namespace rlx::backend {
 namespace {
@@ -41,7 +41,7 @@ bool is_made_by_a_step(const ir::Node& n) {
 
 }  // namespace
 
-void Assembly::find_parts() {
+void GraphAssembly::find_parts() {
   for (const ir::Node* n : graph_.nodes()) {
     if (!n->is<ops::Concat>()) continue;
     const std::vector<int64_t> offsets = offsets_of(graph_, *n);
@@ -56,14 +56,14 @@ void Assembly::find_parts() {
   }
 }
 
-Plan::Place Assembly::place_of_result(const ir::Node& n, uint32_t i) {
+Plan::Place GraphAssembly::place_of_result(const ir::Node& n, uint32_t i) {
   const auto part = parts_.find(n.result(i));
   if (part == parts_.end()) return fresh(n.shapes[i], n.shapes.size() > 1 ? cat(label(n), "#", i) : label(n));
   const Place whole = place_of_concat(graph_.node(part->second.concat));
   return part_of(whole, n.shapes[i], part->second.offset);
 }
 
-Plan::Place Assembly::part_of(const Place& whole, const Shape& shape, int64_t offset) const {
+Plan::Place GraphAssembly::part_of(const Place& whole, const Shape& shape, int64_t offset) const {
   return {.buffer = whole.buffer,
           .offset = whole.offset + offset,
           .shape = shape,
@@ -71,14 +71,14 @@ Plan::Place Assembly::part_of(const Place& whole, const Shape& shape, int64_t of
 }
 
 // Made when the first of its parts is.
-const Plan::Place& Assembly::place_of_concat(const ir::Node& n) {
+const Plan::Place& GraphAssembly::place_of_concat(const ir::Node& n) {
   const auto found = places_.find(n.result());
   if (found != places_.end()) return found->second;
   Place place = place_of_result(n, 0);
   return places_[n.result()] = std::move(place);
 }
 
-bool Assembly::add_concat(const ir::Node& n) {
+bool GraphAssembly::add_concat(const ir::Node& n) {
   if (!n.is<ops::Concat>() || places_.find(n.result()) == places_.end()) return false;
   const Place whole = places_.at(n.result());
   const std::vector<int64_t> offsets = offsets_of(graph_, n);

@@ -1,24 +1,23 @@
-// Assembly, second part: outputs, lifetimes, sharing of places, offsets.
+// GraphAssembly, second part: outputs, lifetimes, sharing of places, offsets.
 #include <algorithm>
-#include <atomic>
 
-#include "rlx/backend/assembly.h"
+#include "rlx/backend/graph_assembly.h"
 #include "rlx/backend/grouping.h"
 #include "rlx/ir/leaves.h"
 #include "rlx/passes/memory.h"
 
 namespace rlx::backend {
 
-Assembly::Assembly(const Builder& builder, const ir::Graph& graph, const Interface& interface)
-    : builder_(builder),
+GraphAssembly::GraphAssembly(const Builder& builder, const ir::Graph& graph, const Interface& interface)
+    : Assembly(builder.backend(), builder.threads()),
+      builder_(builder),
       graph_(graph),
-      interface_(interface),
-      out_(std::make_shared<Executable>()),
-      plan_(out_->plan_) {
+      interface_(interface) {
+  fixed_leaves_ = interface.fixed;
   plan_.graph = graph.name();
 }
 
-std::shared_ptr<const Executable> Assembly::run() {
+std::shared_ptr<const Executable> GraphAssembly::run() {
   find_parts();
   int leaf = 0;
   for (const ir::Node* n : graph_.nodes()) {
@@ -36,13 +35,13 @@ std::shared_ptr<const Executable> Assembly::run() {
   copy_unsafe_donations();
   share_places();
   place();
-  bind_addresses();
+  bind_addresses(graph_.leaves().size(), graph_.outputs().size());
   return out_;
 }
 
 // An output is written where the caller wants it when one step makes the whole of it and it is an output only once;
 // otherwise it is copied there at the end.
-bool Assembly::can_be_output(const Place& p, int output) const {
+bool GraphAssembly::can_be_output(const Place& p, int output) const {
   const Plan::Buffer& b = plan_.buffers[size_t(p.buffer)];
   if (b.kind != BufferKind::activation || p.offset != 0) return false;
   if (b.bytes != p.shape.size_bytes() || !p.layout.is_row_major(p.shape.dims())) return false;
@@ -52,7 +51,7 @@ bool Assembly::can_be_output(const Place& p, int output) const {
   return true;
 }
 
-void Assembly::add_outputs() {
+void GraphAssembly::add_outputs() {
   const auto names = graph_.output_names();
   std::vector<std::pair<Place, Place>> copies;
   for (size_t i = 0; i < names.size(); ++i) {
@@ -81,7 +80,7 @@ void Assembly::add_outputs() {
   for (const auto& [from, to] : copies) append_copy(from, to);
 }
 
-void Assembly::find_lifetimes() {
+void GraphAssembly::find_lifetimes() {
   for (Plan::Buffer& b : plan_.buffers) b.first = int(plan_.steps.size()), b.last = -1;
   const auto touch = [&](int buffer, int step) {
     Plan::Buffer& b = plan_.buffers[size_t(buffer)];
@@ -98,7 +97,7 @@ void Assembly::find_lifetimes() {
   }
 }
 
-bool Assembly::may_share(size_t s, const InPlace& pair) const {
+bool GraphAssembly::may_share(size_t s, const InPlace& pair) const {
   const Plan::Step& step = plan_.steps[s];
   const Place &x = step.in[size_t(pair.operand)], &y = step.out[size_t(pair.result)];
   if (x.shape != y.shape || x.offset != 0 || !x.layout.is_row_major(x.shape.dims())) return false;
@@ -111,7 +110,7 @@ bool Assembly::may_share(size_t s, const InPlace& pair) const {
 
 // A state may be written in place when nobody reads the old one afterwards, and the step that writes it reads it only as
 // an operand whose place it may take.
-bool Assembly::donation_is_safe(const Donation& d) const {
+bool GraphAssembly::donation_is_safe(const Donation& d) const {
   const int out = output_buffers_[size_t(d.output)];
   const int written = plan_.buffers[size_t(out)].first;
   for (size_t s = 0; s < plan_.steps.size(); ++s) {
@@ -129,7 +128,7 @@ bool Assembly::donation_is_safe(const Donation& d) const {
   return true;
 }
 
-void Assembly::copy_unsafe_donations() {
+void GraphAssembly::copy_unsafe_donations() {
   bool changed = false;
   for (const Donation& d : interface_.donated) {
     RLX_CHECK(d.leaf >= 0 && size_t(d.output) < output_buffers_.size(), "donation of leaf ", d.leaf,
@@ -153,7 +152,7 @@ void Assembly::copy_unsafe_donations() {
 
 // Results take the place of an operand that dies with the step. Chains collapse into one buffer: `home` follows them, and
 // the steps are renamed once at the end.
-void Assembly::share_places() {
+void GraphAssembly::share_places() {
   std::vector<int> home(plan_.buffers.size());
   for (size_t i = 0; i < home.size(); ++i) home[i] = int(i);
   const auto find = [&](int b) {
@@ -191,7 +190,7 @@ void Assembly::share_places() {
   }
 }
 
-void Assembly::place() {
+void GraphAssembly::place() {
   std::vector<passes::Lifetime> lifetimes;
   std::vector<size_t> which;
   for (size_t i = 0; i < plan_.buffers.size(); ++i) {
@@ -206,46 +205,14 @@ void Assembly::place() {
   plan_.live_bytes = placed.live_bytes;
 }
 
-void Assembly::bind_addresses() {
-  size_t most = 0;
-  const auto address = [&](const Place& p) {
-    const Plan::Buffer& b = plan_.buffers[size_t(p.buffer)];
-    const bool in_arena = b.kind == BufferKind::activation || b.kind == BufferKind::workspace;
-    return Executable::Address{b.kind, b.index, p.offset + (in_arena ? b.offset : 0)};
-  };
-  out_->reads_leaf_.assign(graph_.leaves().size(), false);
-  for (size_t s = 0; s < plan_.steps.size(); ++s) {
-    const Plan::Step& step = plan_.steps[s];
-    Executable::Bound bound;
-    bound.step = std::move(work_[s].step);
-    bound.forms = std::move(work_[s].forms);
-    out_->needs_host_ = out_->needs_host_ || bound.step->needs_host;
-    for (size_t i = 0; i < step.in.size(); ++i) {
-      bound.in.push_back(address(step.in[i]));
-      if (bound.in.back().kind == BufferKind::leaf && !step.packed[i])
-        out_->reads_leaf_[size_t(bound.in.back().index)] = true;
-    }
-    for (const Place& p : step.out) bound.out.push_back(address(p));
-    if (step.workspace >= 0) bound.workspace = plan_.buffers[size_t(step.workspace)].offset;
-    most = std::max(most, bound.in.size() + bound.out.size() + bound.forms.size());
-    out_->steps_.push_back(std::move(bound));
-  }
-  out_->scratch_ = plan_.arena_bytes;
-  out_->addresses_ = most;
-  out_->outputs_ = graph_.outputs().size();
-  static std::atomic<uint64_t> programs{0};
-  out_->number_ = ++programs;
-  out_->arena_bytes_ = size_t(plan_.arena_bytes) + most * sizeof(void*);
-}
-
 std::shared_ptr<const Executable> Builder::build(const ir::Graph& graph, const Interface& interface) const {
   if (const auto symbols = graph.dynamic_symbols(); !symbols.empty())
     throw invalid("build: graph '", graph.name(), "' has symbolic sizes: ", join(symbols),
                   "; bind them first");
   if (const auto* const joins = dynamic_cast<const Grouping*>(backend_)) {
-    if (const auto grouped = joins->grouped(graph)) return Assembly(*this, *grouped, interface).run();
+    if (const auto grouped = joins->grouped(graph)) return GraphAssembly(*this, *grouped, interface).run();
   }
-  return Assembly(*this, graph, interface).run();
+  return GraphAssembly(*this, graph, interface).run();
 }
 
 }  // namespace rlx::backend

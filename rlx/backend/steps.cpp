@@ -1,7 +1,7 @@
-// Assembly, first part: nodes become steps, views or constants.
+// GraphAssembly, first part: nodes become steps, views or constants.
 #include <algorithm>
 
-#include "rlx/backend/assembly.h"
+#include "rlx/backend/graph_assembly.h"
 #include "rlx/backend/work.h"
 #include "rlx/ir/leaves.h"
 #include "rlx/ops/attention/attention.h"
@@ -11,30 +11,12 @@ namespace rlx::backend {
 
 std::string label(const ir::Node& n) { return n.name.empty() ? cat("%", n.id) : n.name; }
 
-int Assembly::new_buffer(BufferKind kind, std::string name, int64_t bytes, int index) {
-  plan_.buffers.push_back({.kind = kind, .name = std::move(name), .bytes = bytes, .index = index});
-  return int(plan_.buffers.size()) - 1;
-}
-
-Plan::Place Assembly::fresh(const Shape& shape, std::string name) {
+Plan::Place GraphAssembly::fresh(const Shape& shape, std::string name) {
   const int buffer = new_buffer(BufferKind::activation, std::move(name), shape.size_bytes());
   return {.buffer = buffer, .shape = shape, .layout = Layout::row_major(shape.dims())};
 }
 
-Arg Assembly::arg(const Place& p) const {
-  Arg a{.shape = p.shape, .layout = p.layout};
-  const Plan::Buffer& b = plan_.buffers[size_t(p.buffer)];
-  if (b.kind == BufferKind::constant) {
-    a.fixed = true;
-    const Literal& value = out_->constants_[size_t(b.index)];
-    if (p.offset == 0 && value.shape() == p.shape && a.is_row_major()) a.constant = &value;
-  }
-  if (b.kind == BufferKind::leaf)
-    a.fixed = size_t(b.index) < interface_.fixed.size() && interface_.fixed[size_t(b.index)];
-  return a;
-}
-
-void Assembly::add_node(const ir::Node& n) {
+void GraphAssembly::add_node(const ir::Node& n) {
   if (n.is<ir::Constant>() || n.is<ir::Full>()) return add_constant(n);
   if (waits(n) || add_view(n) || add_concat(n)) return;
   if (!add_with_narrow_cache(n)) add_step(n);
@@ -42,7 +24,7 @@ void Assembly::add_node(const ir::Node& n) {
 
 // Keys and values of attention may be kept in fewer bits. A cast to f32 that nothing else reads waits until
 // the kernels of attention have been asked for the operand as it was.
-bool Assembly::waits(const ir::Node& n) const {
+bool GraphAssembly::waits(const ir::Node& n) const {
   if (!n.is<ops::Cast>() || n.shapes[0].dtype() != DType::f32 || n.uses.empty()) return false;
   const DType from = graph_.shape(n.inputs[0]).dtype();
   if (from != DType::f16 && from != DType::bf16) return false;
@@ -53,7 +35,7 @@ bool Assembly::waits(const ir::Node& n) const {
   return true;
 }
 
-bool Assembly::add_with_narrow_cache(const ir::Node& n) {
+bool GraphAssembly::add_with_narrow_cache(const ir::Node& n) {
   if (!n.is<ops::Attention>()) return false;
   std::vector<Place> in;
   std::vector<const ir::Node*> casts;
@@ -80,27 +62,19 @@ bool Assembly::add_with_narrow_cache(const ir::Node& n) {
 }
 
 // A fill is one element that every position reads.
-void Assembly::add_constant(const ir::Node& n) {
+void GraphAssembly::add_constant(const ir::Node& n) {
   const Shape& shape = n.shapes[0];
   Place p{.shape = shape, .layout = Layout::row_major(shape.dims())};
   if (n.is<ir::Constant>()) {
-    out_->constants_.push_back(n.as<ir::Constant>().value);
+    p.buffer = new_constant(label(n), n.as<ir::Constant>().value);
   } else {
-    out_->constants_.push_back(Literal::full(Shape::scalar(shape.dtype()), n.as<ir::Full>().value));
+    p.buffer = new_constant(label(n), Literal::full(Shape::scalar(shape.dtype()), n.as<ir::Full>().value));
     p.layout.strides.assign(p.layout.strides.size(), 0);
   }
-  const Literal& value = out_->constants_.back();
-  if (const Memory& memory = builder_.backend().memory(); !memory.on_host()) {
-    Block block(memory, value.bytes().size());
-    memory.upload(block.get(), value.bytes().data(), value.bytes().size());
-    out_->constant_blocks_.push_back(std::move(block));
-  }
-  p.buffer = new_buffer(BufferKind::constant, label(n), int64_t(value.bytes().size()),
-                        int(out_->constants_.size()) - 1);
   places_[n.result()] = std::move(p);
 }
 
-bool Assembly::add_view(const ir::Node& n) {
+bool GraphAssembly::add_view(const ir::Node& n) {
   if (n.op->view == nullptr || n.shapes.size() != 1) return false;
   const Place& x = places_.at(n.inputs[0]);
   const auto layout = n.op->view({x.shape, x.layout, n.shapes[0]}, n.attrs.get());
@@ -112,7 +86,7 @@ bool Assembly::add_view(const ir::Node& n) {
   return true;
 }
 
-void Assembly::refuse(const ir::Node& n, const Choice& choice) const {
+void GraphAssembly::refuse(const ir::Node& n, const Choice& choice) const {
   std::vector<std::string> reasons;
   for (const Declined& d : choice.declined) reasons.push_back(cat(d.kernel, ": ", d.reason));
   Error e = invalid("build: no kernel of ", builder_.backend().name(), " runs ", n.op->name, "; ",
@@ -124,7 +98,7 @@ void Assembly::refuse(const ir::Node& n, const Choice& choice) const {
 
 // Kernels are asked first on operands as they lie, then with a copy of one strided operand, then with copies
 // of all of them; the last resort comes last.
-void Assembly::add_step(const ir::Node& n) {
+void GraphAssembly::add_step(const ir::Node& n) {
   std::vector<Place> in;
   for (const ir::Value v : n.inputs) in.push_back(places_.at(v));
   std::vector<Arg> given, straight, results;
@@ -169,8 +143,8 @@ void Assembly::add_step(const ir::Node& n) {
   add_chosen(n, std::move(in), args, choice, std::move(declined));
 }
 
-void Assembly::add_chosen(const ir::Node& n, std::vector<Place> in, std::span<const Arg> args,
-                          const Choice& choice, std::vector<Declined> declined) {
+void GraphAssembly::add_chosen(const ir::Node& n, std::vector<Place> in, std::span<const Arg> args,
+                               const Choice& choice, std::vector<Declined> declined) {
   std::vector<Place> out;
   std::vector<Arg> results;
   for (uint32_t i = 0; i < n.shapes.size(); ++i) {
@@ -189,67 +163,28 @@ void Assembly::add_chosen(const ir::Node& n, std::vector<Place> in, std::span<co
                   .out = std::move(out),
                   .cost = work_of(n, types),
                   .declined = std::move(declined)};
-  append(std::move(step),
-         choice.kernel->prepare(
-             {.node = n, .in = args, .out = results, .threads = builder_.threads(), .builder = &builder_}));
+  add(std::move(step),
+      choice.kernel->prepare(
+          {.node = n, .in = args, .out = results, .threads = builder_.threads(), .builder = &builder_}));
 }
 
-Plan::Place Assembly::add_copy(const Place& from, std::string_view name) {
+Plan::Place GraphAssembly::add_copy(const Place& from, std::string_view name) {
   Place to = fresh(from.shape, std::string(name));
   append_copy(from, to);
   return to;
 }
 
-void Assembly::append_copy(const Place& from, const Place& to) {
+void GraphAssembly::append_copy(const Place& from, const Place& to) {
   const double bytes = 2.0 * double(from.shape.size_bytes());
-  append({.op = "copy", .kernel = "copy", .in = {from}, .out = {to}, .cost = {0, bytes}},
-         builder_.backend().prepare_copy(arg(from), arg(to), builder_.threads()));
+  add({.op = "copy", .kernel = "copy", .in = {from}, .out = {to}, .cost = {0, bytes}},
+      builder_.backend().prepare_copy(arg(from), arg(to), builder_.threads()));
 }
 
-void Assembly::append(Plan::Step s, std::unique_ptr<Step> step) {
-  RLX_CHECK(step != nullptr, s.kernel, " accepted ", s.op, " and prepared nothing");
-  s.note = step->note;
-  s.bodies = step->bodies();
-  if (step->workspace > 0)
+void GraphAssembly::add(Plan::Step s, std::unique_ptr<Step> step) {
+  if (step != nullptr && step->workspace > 0)
     s.workspace = new_buffer(BufferKind::workspace, cat("workspace of step ", plan_.steps.size()),
                              int64_t(step->workspace));
-  std::vector<int> forms = keep_packings(s, *step);
-  plan_.steps.push_back(std::move(s));
-  work_.push_back({std::move(step), std::move(forms)});
-}
-
-// Forms of constants are made now, those of weights when the weights are known. Equal forms are shared.
-std::vector<int> Assembly::keep_packings(Plan::Step& s, const Step& step) {
-  s.packed.assign(s.in.size(), false);
-  std::vector<int> forms;
-  for (const Packing& p : step.packings) {
-    const Place& x = s.in[size_t(p.operand)];
-    const Plan::Buffer& b = plan_.buffers[size_t(x.buffer)];
-    s.packed[size_t(p.operand)] = true;
-    if (b.kind == BufferKind::constant) {
-      const std::byte* data = out_->constant(b.index) + x.offset;
-      out_->constant_forms_.push_back(p.make(Team(default_pool(), builder_.threads()), data));
-      forms.push_back(-int(out_->constant_forms_.size()));
-      continue;
-    }
-    RLX_CHECK(b.kind == BufferKind::leaf, s.kernel, " packs an operand that is not fixed");
-    Executable::WeightForm form{b.index, p};
-    form.packing.form = cat(p.form, " at ", x.offset);
-    form.packing.make = [make = p.make, offset = x.offset](Team team, const std::byte* data) {
-      return make(team, data + offset);
-    };
-    int at = -1;
-    for (size_t i = 0; i < out_->weight_forms_.size(); ++i) {
-      const auto& other = out_->weight_forms_[i];
-      if (other.leaf == form.leaf && other.packing.form == form.packing.form) at = int(i);
-    }
-    if (at < 0) {
-      at = int(out_->weight_forms_.size());
-      out_->weight_forms_.push_back(std::move(form));
-    }
-    forms.push_back(at);
-  }
-  return forms;
+  append(std::move(s), std::move(step));
 }
 
 }  // namespace rlx::backend

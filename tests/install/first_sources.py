@@ -31,7 +31,7 @@ def main():
                if name + ".cpp" not in there and not name.startswith(OPTIONAL) and os.path.exists(os.path.join(ROOT, name + ".cpp"))]
     defined = {name for source in compiled if source.startswith("rlx/backend/") for name in found(r"^void (add_\w+)\(", source)}
     missing += [f"{FAMILIES} calls {name}, which {STANDS_FOR} should define"
-                for name in found(r"\b(add_\w+)\(kernels_\)", FAMILIES) if name not in defined]
+                for name in found(r"RLX_FAMILY\((?:backend::)?(add_\w+)\)", FAMILIES) if name not in defined]
     print("\n".join(missing) or f"sources: {len(compiled)}")
     sys.exit(1 if missing else 0)
 

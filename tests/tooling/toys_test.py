@@ -232,7 +232,7 @@ void add_det_of_one(KernelTable& table) { table.add<ops::Det>({"det_of_one_f32",
 }
 ''',
     "rlx/backend/cpu/nodes/families.h": [("void add_attention(KernelTable&);", "void add_attention(KernelTable&);\nvoid add_det_of_one(KernelTable&);")],
-    "rlx/backend/cpu/nodes/device.cpp": [("    add_attention(kernels_);", "    add_attention(kernels_);\n    add_det_of_one(kernels_);")],
+    "rlx/backend/cpu/nodes/device.cpp": [("    RLX_FAMILY(add_attention),", "    RLX_FAMILY(add_attention),\n    RLX_FAMILY(add_det_of_one),")],
 }, r'''
 #include <cstdio>
 #include "rlx/ir/text.h"

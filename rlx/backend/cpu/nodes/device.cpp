@@ -12,48 +12,55 @@
 namespace rlx::cpu {
 namespace {
 
+#define RLX_FAMILY(add) \
+  Family { #add, add }
+constexpr Family kFamilies[] = {
+    RLX_FAMILY(add_scalar_loops),
+    RLX_FAMILY(backend::add_control),
+    RLX_FAMILY(add_attention),
+    RLX_FAMILY(add_conv),
+    RLX_FAMILY(add_conv_codes),
+    RLX_FAMILY(add_conv_gathered),
+    RLX_FAMILY(add_cumulative),
+    RLX_FAMILY(add_dequantize),
+    RLX_FAMILY(add_dot_general),
+    RLX_FAMILY(add_factorize),
+    RLX_FAMILY(add_fft),
+    RLX_FAMILY(add_fused_conv),
+    RLX_FAMILY(add_fused_products),
+    RLX_FAMILY(add_group_norm),
+    RLX_FAMILY(add_grouped),
+    RLX_FAMILY(add_index),
+    RLX_FAMILY(add_loss),
+    RLX_FAMILY(add_matmul),
+    RLX_FAMILY(add_integer_products),
+    RLX_FAMILY(add_norm_gradients),
+    RLX_FAMILY(add_order),
+    RLX_FAMILY(add_pool),
+    RLX_FAMILY(add_product_groups),
+    RLX_FAMILY(add_quant),
+    RLX_FAMILY(add_quant_conv),
+    RLX_FAMILY(add_random),
+    RLX_FAMILY(add_reduce),
+    RLX_FAMILY(add_regions),
+    RLX_FAMILY(add_resize),
+    RLX_FAMILY(add_rope),
+    RLX_FAMILY(add_rows),
+    RLX_FAMILY(add_sequence),
+    RLX_FAMILY(add_shape),
+    RLX_FAMILY(add_solve),
+    RLX_FAMILY(add_splat),
+    RLX_FAMILY(add_windows),
+    // After regions, which take everything else that is elementwise.
+    RLX_FAMILY(add_cast),
+    RLX_FAMILY(add_complex),
+};
+#undef RLX_FAMILY
+
 class Device final : public backend::Backend, public backend::Grouping {
  public:
   Device() {
-    add_scalar_loops(kernels_);
-    backend::add_control(kernels_);
-    add_attention(kernels_);
-    add_conv(kernels_);
-    add_conv_codes(kernels_);
-    add_conv_gathered(kernels_);
-    add_cumulative(kernels_);
-    add_dequantize(kernels_);
-    add_dot_general(kernels_);
-    add_factorize(kernels_);
-    add_fft(kernels_);
-    add_fused_conv(kernels_);
-    add_fused_products(kernels_);
-    add_group_norm(kernels_);
-    add_grouped(kernels_);
-    add_index(kernels_);
-    add_loss(kernels_);
-    add_matmul(kernels_);
-    add_integer_products(kernels_);
-    add_norm_gradients(kernels_);
-    add_order(kernels_);
-    add_pool(kernels_);
-    add_product_groups(kernels_);
-    add_quant(kernels_);
-    add_quant_conv(kernels_);
-    add_random(kernels_);
-    add_reduce(kernels_);
-    add_regions(kernels_);
-    add_resize(kernels_);
-    add_rope(kernels_);
-    add_rows(kernels_);
-    add_sequence(kernels_);
-    add_shape(kernels_);
-    add_solve(kernels_);
-    add_splat(kernels_);
-    add_windows(kernels_);
-    // After regions, which take everything else that is elementwise.
-    add_cast(kernels_);
-    add_complex(kernels_);
+    for (const Family& f : kFamilies) f.add(kernels_);
     kernels_.add_last_resort(backend::reference_kernel());
   }
 
@@ -68,43 +75,11 @@ class Device final : public backend::Backend, public backend::Grouping {
 
 }  // namespace
 
+std::span<const Family> families() { return kFamilies; }
+
 const backend::Backend& device() {
   static const Device device;
   return device;
-}
-
-Support all_row_major(const Request& r) {
-  for (size_t i = 0; i < r.in.size(); ++i) {
-    if (!r.in[i].is_row_major()) return Support::no("operand ", i, " is strided");
-  }
-  return Support::yes();
-}
-
-Support all_of(const Request& r, DType dtype) {
-  for (size_t i = 0; i < r.in.size(); ++i) {
-    if (r.in[i].dtype() != dtype) return Support::no("operand ", i, " is ", r.in[i].dtype(), ", not ", dtype);
-  }
-  for (size_t i = 0; i < r.out.size(); ++i) {
-    if (r.out[i].dtype() != dtype)
-      return Support::no("result ", i, " is ", r.out[i].dtype(), ", not ", dtype);
-  }
-  return Support::yes();
-}
-
-Support plain_f32(const Request& r) {
-  if (const Support s = all_of(r, DType::f32); !s) return s;
-  if (const Support s = none_empty(r); !s) return s;
-  return all_row_major(r);
-}
-
-Support none_empty(const Request& r) {
-  for (size_t i = 0; i < r.in.size(); ++i) {
-    if (r.in[i].shape.elements() == 0) return Support::no("operand ", i, " is empty");
-  }
-  for (size_t i = 0; i < r.out.size(); ++i) {
-    if (r.out[i].shape.elements() == 0) return Support::no("result ", i, " is empty");
-  }
-  return Support::yes();
 }
 
 }  // namespace rlx::cpu
