@@ -3,14 +3,11 @@
 #include <cctype>
 
 #include "apps/rlx/bound_graph.h"
-#include "apps/rlx/build_sources.h"
+#include "apps/rlx/build_files.h"
 #include "apps/rlx/command.h"
 #include "apps/rlx/output.h"
-#include "rlx/base/file.h"
 #include "rlx/ir/clone.h"
 #include "rlx/ir/leaves.h"
-#include "rlx/runtime/archive.h"
-#include "rlx/runtime/core.h"
 
 namespace rlx::cli {
 namespace {
@@ -20,24 +17,6 @@ struct BuildArguments {
   std::string folder, name;
   int threads = 0;
 };
-
-using Words = std::vector<std::pair<std::string_view, std::string>>;
-
-// Every word of the list, in one go: what is put in is not looked at again.
-std::string filled(std::string_view text, const Words& words) {
-  std::string out;
-  for (size_t at = 0; at < text.size();) {
-    const auto word = std::find_if(words.begin(), words.end(),
-                                   [&](const auto& w) { return text.substr(at).starts_with(w.first); });
-    if (word == words.end()) {
-      out += text[at++];
-    } else {
-      out += word->second;
-      at += word->first.size();
-    }
-  }
-  return out;
-}
 
 // Words that name something else in C or C++, or in the sources themselves.
 constexpr std::string_view kTaken =
@@ -82,21 +61,6 @@ ir::Graph with_open_params_as_inputs(const ir::Graph& g, const NamedLiterals& we
   return out;
 }
 
-std::string ports_text(const CompiledGraph& f, const std::vector<std::string>& opened) {
-  std::string out;
-  const auto add = [&](std::string_view list, const std::vector<Port>& ports) {
-    for (size_t i = 0; i < ports.size(); ++i) {
-      const bool open =
-          list == "inputs" && std::find(opened.begin(), opened.end(), ports[i].name) != opened.end();
-      out += cat("/* ", list, "[", i, "]: ", filled(ports[i].name, {{"*/", "* /"}}), ", ", ports[i].shape,
-                 open ? ", a param that the graph came without a value for" : "", " */\n");
-    }
-  };
-  add("inputs", f.inputs());
-  add("outputs", f.outputs());
-  return out;
-}
-
 void run(const BuildArguments& a) {
   const BoundGraph bound = read_graph_only(a.graph, "build");
   if (const auto symbols = bound.graph.dynamic_symbols(); !symbols.empty())
@@ -105,23 +69,9 @@ void run(const BuildArguments& a) {
   std::vector<std::string> opened;
   const ir::Graph graph = with_open_params_as_inputs(bound.graph, bound.weights, opened);
   CompiledGraph f = compile(graph, bound.weights, {.threads = a.threads});
-  f.plan();  // so that the file has the program
-  make_folders(a.folder);
-  save_compiled(f, cat(a.folder, "/", name, ".rlxp"));
-  const Words words = {{"NAME", name},
-                       {"INPUTS", cat(f.inputs().size())},
-                       {"OUTPUTS", cat(f.outputs().size())},
-                       {"THREAD_COUNT", cat(f.core().builder().threads())},
-                       {"PORTS", ports_text(f, opened)}};
-  const auto write = [&](std::string_view file, std::string_view text) {
-    const std::string out = filled(text, words);
-    write_file(cat(a.folder, "/", file), std::string_view(out));
-  };
-  write(name + ".h", kHeader);
-  write(name + ".cpp", kSource);
-  write("CMakeLists.txt", kCMake);
+  write_program(f, name, a.folder, opened);
   if (!opened.empty()) print(cat("inputs, since the graph has no values for them: ", join(opened), "\n"));
-  print(cat(a.folder, ": ", name, ".h, ", name, ".cpp, ", name, ".rlxp, CMakeLists.txt\n"));
+  print(cat(a.folder, ": ", name, ".h, ", name, ".cpp, ", name, ".weights, CMakeLists.txt\n"));
 }
 
 }  // namespace

@@ -5,7 +5,8 @@
 
 namespace rlx::cli {
 
-// NAME stands for the name of the program, INPUTS, OUTPUTS and THREAD_COUNT for their numbers, PORTS for the types.
+// NAME stands for the name of the program, INPUTS, OUTPUTS and THREAD_COUNT for their numbers, PORTS for the types; of the plan, GRAPH is its
+// name, SUMMARY its size, FAMILIES the kernels, ARENA_BYTES its memory, MACHINE what it is for, PLAN its functions.
 inline constexpr std::string_view kHeader = R"(/* NAME: a compiled graph. Made by `rlx build`. */
 #ifndef NAME_H
 #define NAME_H
@@ -39,22 +40,37 @@ const char* NAME_error(void);
 #endif
 )";
 
-inline constexpr std::string_view kSource = R"(#include "NAME.h"
+inline constexpr std::string_view kSource = R"(// NAME: GRAPH, compiled. SUMMARY. Made by `rlx build`.
+#include "NAME.h"
 
-#include <rlx/base/pool.h>
-#include <rlx/runtime/archive.h>
+#include <rlx/backend/built.h>
+#include <rlx/backend/cpu/nodes/built_device.h>
 
-#include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <string>
-#include <vector>
 
-// The program and its weights, as they lie in NAME.rlxp.
+// Weights, the forms that steps read them in, and constants: NAME.weights.
 __asm__(
-    ".section .rodata\n.balign 64\n.global NAME_program\nNAME_program:\n.incbin \"" NAME_PROGRAM "\"\n"
-    ".global NAME_program_end\nNAME_program_end:\n.byte 0\n.previous\n");
-extern "C" const std::byte NAME_program[], NAME_program_end[];
+    ".section .rodata\n.balign 64\n.global NAME_data\nNAME_data:\n.incbin \"" NAME_WEIGHTS "\"\n"
+    ".byte 0\n.previous\n");
+extern "C" const std::byte NAME_data[];
 
 namespace {
+namespace NAME_plan {
+
+using namespace rlx::backend::built;
+using rlx::ir::Value;
+using rlx::ops::record;
+using enum rlx::DType;
+
+PLAN
+const rlx::backend::Backend& device() {
+  static const rlx::cpu::BuiltDevice made({FAMILIES});
+  return made;
+}
+
+FormCache forms;
 thread_local std::string last_error;
 
 template <class Action>
@@ -66,32 +82,25 @@ auto guarded(Action action, decltype(action()) failed) -> decltype(action()) {
     return failed;
   }
 }
+}  // namespace NAME_plan
 }  // namespace
 
 struct NAME {
-  rlx::CompiledGraph program;
-  std::vector<rlx::TensorView> inputs, outputs;
+  rlx::backend::built::Program program;
 };
-
-static rlx::TensorView typed(const rlx::Port& port) {
-  std::vector<int64_t> dims;
-  for (const rlx::Dim d : port.shape.dims()) dims.push_back(d.value());
-  return rlx::view_bytes(port.shape.dtype(), nullptr, dims);
-}
 
 NAME* NAME_create(void) { return NAME_create_threads(NAME_threads); }
 
 NAME* NAME_create_threads(int threads) {
+  using namespace NAME_plan;
   return guarded(
       [=]() -> NAME* {
-        const int all = rlx::default_pool().threads();
-        auto* made = new NAME{rlx::load_compiled({NAME_program, NAME_program_end}, nullptr, "NAME",
-                                                 threads > 0 ? std::min(threads, all) : all),
-                              {},
-                              {}};
-        for (const rlx::Port& p : made->program.inputs()) made->inputs.push_back(typed(p));
-        for (const rlx::Port& p : made->program.outputs()) made->outputs.push_back(typed(p));
-        return made;
+        rlx::cpu::require_machine("MACHINE");
+        auto made = std::unique_ptr<NAME>(new NAME{{"NAME", device(), forms, threads, ARENA_BYTES}});
+        add_buffers(made->program);
+        add_steps(made->program);
+        made->program.finish();
+        return made.release();
       },
       nullptr);
 }
@@ -99,32 +108,23 @@ NAME* NAME_create_threads(int threads) {
 void NAME_free(NAME* p) { delete p; }
 
 int NAME_run(NAME* p, const void* const* inputs, void* const* outputs) {
-  return guarded(
-      [&] {
-        std::vector<rlx::Input> in;
-        for (size_t i = 0; i < p->inputs.size(); ++i) {
-          p->inputs[i].data = static_cast<std::byte*>(const_cast<void*>(inputs[i]));
-          in.push_back({p->program.inputs()[i].name, p->inputs[i]});
-        }
-        for (size_t i = 0; i < p->outputs.size(); ++i) p->outputs[i].data = static_cast<std::byte*>(outputs[i]);
-        p->program.run_into(in, p->outputs);
-        return 0;
-      },
-      1);
+  return NAME_plan::guarded([&] { return p->program.run(inputs, outputs), 0; }, 1);
 }
 
-const char* NAME_error(void) { return last_error.c_str(); }
+const char* NAME_error(void) { return NAME_plan::last_error.c_str(); }
 )";
 
 inline constexpr std::string_view kCMake = R"(cmake_minimum_required(VERSION 3.22)
 project(NAME LANGUAGES C CXX)
 find_package(rlx REQUIRED)
+# A program that uses the library as well is linked with that alone: -DNAME_LIBRARY=rlx::rlx
+set(NAME_LIBRARY rlx::run CACHE STRING "what NAME is linked with")
 add_library(NAME STATIC NAME.cpp)
 target_compile_features(NAME PUBLIC cxx_std_20)
 target_include_directories(NAME PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
-target_compile_definitions(NAME PRIVATE NAME_PROGRAM="${CMAKE_CURRENT_SOURCE_DIR}/NAME.rlxp")
-set_property(SOURCE NAME.cpp APPEND PROPERTY OBJECT_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/NAME.rlxp)
-target_link_libraries(NAME PUBLIC rlx::rlx)
+target_compile_definitions(NAME PRIVATE NAME_WEIGHTS="${CMAKE_CURRENT_SOURCE_DIR}/NAME.weights")
+set_property(SOURCE NAME.cpp APPEND PROPERTY OBJECT_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/NAME.weights)
+target_link_libraries(NAME PUBLIC ${NAME_LIBRARY})
 )";
 
 }  // namespace rlx::cli

@@ -218,8 +218,8 @@ def npy(folder):
 
 
 def linked():
-    """What a program that uses the library is linked with, as the package tells it; sanitizers as this build has them."""
-    libs = re.search(r"^Libs: .*", (BUILD / "rlx.pc").read_text(), re.M).group(0).split()[1:]
+    """What a program that `rlx build` wrote is linked with, as the package tells it; sanitizers as this build has them."""
+    libs = re.search(r"^Libs: .*", (BUILD / "rlx-run.pc").read_text(), re.M).group(0).split()[1:]
     sanitizers = re.search(r"^RLX_SANITIZE:\w+=(.+)$", (BUILD / "CMakeCache.txt").read_text(), re.M)
     return [f"-L{BUILD}", *libs[1:]] + ([f"-fsanitize={sanitizers.group(1)}"] if sanitizers else [])
 
@@ -231,7 +231,7 @@ def test_build_gives_a_library_in_c(folder):
     assert "inputs[1]: w, f32[3], a param that the graph came without a value for" in (folder / "out/twice.h").read_text()
     written(folder, MAIN, "main.c")
     out = folder / "out"
-    run = subprocess.run(["g++", "-std=c++20", "-O1", f"-I{ROOT}", f"-I{out}", f'-Dtwice_PROGRAM="{out}/twice.rlxp"', "-c",
+    run = subprocess.run(["g++", "-std=c++20", "-O1", f"-I{ROOT}", f"-I{out}", f'-Dtwice_WEIGHTS="{out}/twice.weights"', "-c",
                           "-o", folder / "twice.o", out / "twice.cpp"], capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stderr[-2000:]
     subprocess.run(["gcc", f"-I{out}", "-c", "-o", folder / "main.o", folder / "main.c"], check=True)
