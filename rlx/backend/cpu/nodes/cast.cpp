@@ -1,4 +1,4 @@
-// Casts from elements of one byte by a table of all 256 of them; regions take the other types.
+// Casts that regions do not take: from elements of one byte by a table of all 256 of them, others element by element.
 #include "rlx/ops/elementwise/cast.h"
 
 #include <cstring>
@@ -10,6 +10,8 @@ namespace {
 
 // Elements below which a second thread costs more than it brings.
 constexpr int64_t kSerialElements = 16384;
+// Elements that are cast at once where the rule of the operator does it.
+constexpr int64_t kPiece = 1024;
 
 Support accepts(const Request& r) {
   if (!r.node.is<ops::Cast>()) return Support::no("not among its operators");
@@ -45,8 +47,34 @@ std::unique_ptr<Step> prepare(const Request& r) {
   });
 }
 
+Support accepts_elements(const Request& r) {
+  if (!r.node.is<ops::Cast>()) return Support::no("not among its operators");
+  const DType from = r.in[0].dtype(), to = r.out[0].dtype();
+  if (is_complex(to) || (is_complex(from) && to != DType::bool_))
+    return Support::no("from ", from, " to ", to);
+  return all_row_major(r);
+}
+
+// What few graphs ask for (i64 to bool, f32 to f8): the rule of the operator itself, a piece of memory at a time.
+std::unique_ptr<Step> prepare_elements(const Request& r) {
+  return make_step(
+      [from = r.in[0].dtype(), to = r.out[0].dtype(), n = r.in[0].shape.elements()](const Launch& l) {
+        l.team.parallel_for(n, kSerialElements, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; i += kPiece) {
+            const Shape piece(from, {std::min(kPiece, end - i)});
+            const std::span bytes(l.in[0] + size_t(i) * dtype_size(from), size_t(piece.size_bytes()));
+            const Literal y = Literal::borrow(piece, bytes, nullptr).cast(to);
+            std::memcpy(l.out[0] + size_t(i) * dtype_size(to), y.bytes().data(), y.bytes().size());
+          }
+        });
+      });
+}
+
 }  // namespace
 
-void add_cast(KernelTable& table) { table.add_general({"cast_bytes", accepts, prepare}); }
+void add_cast(KernelTable& table) {
+  table.add_general({"cast_bytes", accepts, prepare});
+  table.add_general({"cast_elements", accepts_elements, prepare_elements});
+}
 
 }  // namespace rlx::cpu
