@@ -72,11 +72,19 @@ class Families {
 
 // ---- what programs cannot run ----
 
+// Kernels that are asked for every node say nothing of this one.
+bool is_general(std::string_view kernel) {
+  const backend::Kernels& general = cpu::device().kernels().general();
+  return std::any_of(general.begin(), general.end(), [&](const auto& k) { return k.name == kernel; });
+}
+
 void find_refused(const Plan& plan, std::vector<std::string>& out) {
   for (const Plan::Step& s : plan.steps) {
     if (s.kernel == "reference") {
       std::vector<std::string> reasons;
-      for (const backend::Declined& d : s.declined) reasons.push_back(cat(d.kernel, ": ", d.reason));
+      for (const backend::Declined& d : s.declined) {
+        if (!is_general(d.kernel)) reasons.push_back(cat(d.kernel, ": ", d.reason));
+      }
       out.push_back(cat("step '", s.name, "' (", s.op, s.origin.empty() ? "" : cat(", ", s.origin),
                         ") runs by its reference rule",
                         reasons.empty() ? "" : cat(" (", join(reasons, "; "), ")")));

@@ -244,6 +244,13 @@ def test_build_gives_a_library_in_c(folder):
     numbers = [float(n) for n in run.stdout.split()]
     wanted = [float(n) for n in re.search(r"\{(.*)\}", expected).group(1).split(",")]
     assert all(abs(a - b) <= 1e-4 * abs(b) for a, b in zip(numbers, wanted)) and len(numbers) == 3, (numbers, wanted)
+    # Nothing but what it needs is linked: the command links everything.
+    assert (folder / "twice").stat().st_size * 4 < RLX.stat().st_size, (folder / "twice").stat().st_size
+    run = subprocess.run([folder / "twice"], capture_output=True, text=True, env={**os.environ, "RLX_ISA": "baseline"})
+    assert run.returncode == 1 and "the program was built for rlx" in run.stdout, run.stdout
+    waves = written(folder, "graph @waves(x: c64[3,3]) {\n  y:2 = eigh(x)\n  return y, y#1\n}\n")
+    refused = rlx("build", waves, "-o", out, code=1)
+    assert "step 'y' (eigh) runs by its reference rule (eigh_matrices: no factors of c64" in refused, refused
     assert "cannot be a name in C" in rlx("build", path, "-o", out, "--name", "2x", code=1)
     for name in ("class", "rlx", "main", "_Bool", "a__b"):
         assert f"'{name}' means something else in C or C++" in rlx("build", path, "-o", out, "--name", name, code=1)

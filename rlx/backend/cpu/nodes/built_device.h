@@ -3,6 +3,7 @@
 
 #include <initializer_list>
 
+#include "rlx/backend/control.h"
 #include "rlx/backend/cpu/nodes/conv_codes.h"
 #include "rlx/backend/cpu/nodes/families.h"
 #include "rlx/backend/cpu/nodes/fused_conv.h"
