@@ -11,6 +11,7 @@
 
 #include "rlx/base/error.h"
 #include "rlx/base/options.h"
+#include "rlx/base/pool_watch.h"
 #include "rlx/base/read_ahead.h"
 
 namespace rlx {
@@ -34,6 +35,33 @@ enum Phase : uint32_t { kDone = 0, kOpen = 1, kClaimed = 2, kStop = 3 };
 
 std::atomic<uint64_t> fork_count{0};
 thread_local bool inside_part = false;
+// Of the jobs that this thread starts.
+thread_local PoolWatch* job_watch = nullptr;
+
+int64_t thread_number() {
+  static std::atomic<int64_t> next{0};
+  thread_local const int64_t mine = next.fetch_add(1, std::memory_order_relaxed);
+  return mine;
+}
+
+// The pool itself knows nothing of it: a watched job is another function around the same parts.
+struct WatchedJob {
+  void (*part)(void*, int);
+  void* context;
+  std::vector<PoolWatch::Part> parts;  // each written by the thread that runs it
+
+  static void run(void* self, int part) {
+    auto& job = *static_cast<WatchedJob*>(self);
+    PoolWatch::Part& seen = job.parts[size_t(part)];
+    seen.thread = thread_number();
+    seen.begin = PoolWatch::Clock::now();
+    const struct End {
+      PoolWatch::Part& seen;
+      ~End() { seen.end = PoolWatch::Clock::now(); }
+    } end{seen};
+    job.part(job.context, part);
+  }
+};
 
 int default_threads() {
   if (const auto wanted = option_int("RLX_THREADS")) {
@@ -146,7 +174,19 @@ PoolState* Pool::acquire() {
   return state;
 }
 
+WatchedPool::WatchedPool(PoolWatch* watch) : before_(std::exchange(job_watch, watch)) {}
+WatchedPool::~WatchedPool() { job_watch = before_; }
+
 void Pool::run(int parts, Part part, void* context) {
+  if (job_watch != nullptr) [[unlikely]] {
+    WatchedJob job{part, context, std::vector<PoolWatch::Part>(size_t(parts))};
+    PoolWatch& watch = *job_watch;
+    {
+      const WatchedPool once(nullptr);
+      run(parts, &WatchedJob::run, &job);
+    }
+    return watch.job(job.parts);
+  }
   PoolState* state = inside_part ? nullptr : acquire();
   if (state == nullptr || state->busy.exchange(true, std::memory_order_acquire)) {
     for (int i = 0; i < parts; ++i) part(context, i);
