@@ -23,7 +23,7 @@ int thread_count(const CompileOptions& o) {
 
 Core::Core(const ir::Graph& graph, const NamedLiterals& weights, const CompileOptions& options, bool split)
     : options_(options),
-      graph_(optimise(graph, options)),
+      graph_(optimise(graph, options, {}, &remarks_)),
       builder_(device_named(options.device), thread_count(options)),
       weights_(builder_.backend().memory()) {
   if (split && options.optimise) {

@@ -67,7 +67,7 @@ class Core {
   /// The graph that the program for these sizes is built from: steps of its plan name nodes of it. Made anew at each call,
   /// for reports.
   ir::Graph program_graph(const std::vector<Shape>& leaves, const PassListener& = {}) const;
-  /// What the passes tried for the sizes run so far.
+  /// What the passes tried: those on any sizes, then those for the sizes run so far.
   std::vector<passes::Remark> remarks();
   const std::vector<Leaf>& leaves() const { return leaves_; }
   const std::vector<Output>& outputs() const { return outputs_; }
@@ -105,13 +105,13 @@ class Core {
   void keep(std::shared_ptr<const Instance>);
 
   CompileOptions options_;
+  std::vector<passes::Remark> remarks_;
   ir::Graph graph_;
   backend::Builder builder_;
   std::unique_ptr<CompiledGraph> prologue_;
   std::vector<std::string> derived_;  // params of the graph that the prologue makes
   uint64_t derived_at_ = 0;           // the version of the weights they were made of
   std::optional<Prepared> prepared_;  // what it was made of
-  std::vector<passes::Remark> remarks_;
   std::vector<Leaf> leaves_;
   std::vector<Output> outputs_;
   WeightStore weights_;

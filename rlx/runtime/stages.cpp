@@ -8,8 +8,7 @@ Stages compile_in_stages(const ir::Graph& g, const CompileOptions& options) {
   const auto keep = [&out](std::string_view pass, const ir::Graph& after) {
     out.stages.push_back({std::string(pass), after});
   };
-  std::vector<passes::Remark> remarks;
-  optimise(g, options, keep, &remarks);
+  optimise(g, options, keep);
   Core core(g, {}, options);
   if (core.prologue()) {
     out.stages.push_back({"prologue", core.prologue()->graph()});
@@ -21,7 +20,6 @@ Stages compile_in_stages(const ir::Graph& g, const CompileOptions& options) {
   core.program_graph(leaves, keep);
   const auto program = core.build(leaves);
   out.report = make_report(core, *program);
-  out.report->remarks.insert(out.report->remarks.begin(), remarks.begin(), remarks.end());
   return out;
 }
 
