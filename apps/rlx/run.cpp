@@ -82,12 +82,15 @@ void add_run(Command app) {
   add_precision(command, a->precision);
   command.add_option("--threads", a->threads, "threads; 0: all cores").not_negative();
   command.add_option("--output-dir", a->output_dir, "write each output as NAME.npy into this folder");
-  command.add_flag("--report", a->report,
-                   "print kernels with times, kernels that declined, fusion, memory over time");
+  command.add_flag(
+      "--report", a->report,
+      "print kernels with times, also those inside of loops, kernels that declined, fusion, memory over "
+      "time");
   command.add_flag("--json", a->json, "print the report as JSON and nothing else");
-  command.add_option("--profile", a->profile, "write a trace of some runs, for ui.perfetto.dev");
+  command.add_option("--profile", a->profile,
+                     "write a trace of some runs, with a track for each thread, for ui.perfetto.dev");
   command.add_flag("--check-nan", a->check_nan,
-                   "stop at the first operator that makes NaN from operands without");
+                   "stop at the first operator that makes NaN from operands without, inside of loops too");
   command.callback([a] { run(*a); });
 }
 

@@ -1,5 +1,7 @@
 #include "rlx/backend/executable.h"
 
+#include "rlx/base/pool_watch.h"
+
 namespace rlx::backend {
 
 // Steps do not write to their operands, so the contents of the graph stay what they are.
@@ -30,7 +32,7 @@ void Executable::run(const Frame& f) const {
     for (; at < steps_.size(); ++at) {
       const Bound& b = steps_[at];
       std::byte** next = addresses;
-      Launch launch{.team = f.team, .stream = f.stream, .stop = f.stop};
+      Launch launch{.team = f.team, .stream = f.stream, .stop = f.stop, .observer = f.observer};
       launch.in = next;
       for (const Address& a : b.in) *next++ = resolve(f, a);
       launch.out = next;
@@ -46,7 +48,10 @@ void Executable::run(const Frame& f) const {
         throw invalid("run: stopped before ", plan_.steps[at].op);
       if (f.observer) [[unlikely]] {
         f.observer->before(plan_.steps[at], launch);
-        b.step->run(launch);
+        {
+          const WatchedPool watched(f.observer->pool_watch());
+          b.step->run(launch);
+        }
         f.observer->after(plan_.steps[at], launch);
       } else {
         b.step->run(launch);

@@ -3,14 +3,36 @@
 
 #include "rlx/backend/plan.h"
 
+namespace rlx {
+class PoolWatch;
+}
+
 namespace rlx::backend {
 
-/// Called around every step of a run, for profiles and checks.
+/// A step runs one of its bodies: those of Plan::Step::bodies in their order.
+struct BodyRun {
+  int body = 0;
+  int64_t round = -1;  // of a loop, from 0 in the order they run; -1: no loop
+  int64_t row = 0,
+          rows = 0;  // of a loop that is cut by rows: those of this part; rows is 0 where it is not cut
+};
+
+/// Called around every step of a run, for profiles and checks, by the thread that runs it. Where the steps of bodies are wanted, calls nest:
+/// before(scan), enter({.round = 0}), before(log), after(log), leave(), enter({.round = 1}), .., after(scan).
 class Observer {
  public:
   virtual ~Observer() = default;
   virtual void before(const Plan::Step&, const Launch&) {}
   virtual void after(const Plan::Step&, const Launch&) {}
+  /// A body of the step that began last is about to run; false: its steps are not wanted this time.
+  virtual bool enter(const BodyRun&) { return false; }
+  /// Of a body whose steps were wanted, also when one of them failed.
+  virtual void leave() {}
+  /// Whether loops run so that every step is seen: one part after the other where threads share the rows, step by step where the whole
+  /// loop is one kernel of the host. Slower, with the same bits.
+  virtual bool wants_every_step() const { return false; }
+  /// Told of the work of threads while a step runs; null for none.
+  virtual PoolWatch* pool_watch() { return nullptr; }
 };
 
 /// The memory of one run. Leaves and outputs are in the graph's order; a leaf that nobody reads, or that is only read

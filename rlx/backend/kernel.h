@@ -22,6 +22,7 @@ using ir::Layout;
 using ir::Support;
 
 class Builder;
+class Observer;
 struct Plan;
 
 /// An operand or a result of a node.
@@ -67,6 +68,7 @@ struct Launch {
   const void* const* packed = nullptr;    // in the order of the step's packings
   void* stream = nullptr;                 // where a device queues its work; null on the host
   const std::stop_token* stop = nullptr;  // of the run; steps with bodies hand it on
+  Observer* observer = nullptr;           // so do they with this; null where nobody looks
 };
 
 /// A result that may take the place of an operand of its type and layout, when nobody reads that operand afterwards.

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <optional>
 
+#include "rlx/backend/control/body.h"
+#include "rlx/backend/control/by_steps.h"
 #include "rlx/ir/interpreter.h"
 
 namespace rlx::backend {
@@ -36,9 +39,11 @@ class ReferenceStep final : public Step {
       }
     }
     note = "reference rule";
+    if (BySteps::has_steps(r.node) && r.builder) by_steps_.emplace(r);
   }
 
   void run(const Launch& l) const override {
+    if (by_steps_ && every_step_wanted(l)) return by_steps_->run(l);
     Literals in;
     in.reserve(types_.size());
     for (size_t i = 0; i < types_.size(); ++i) {
@@ -58,6 +63,7 @@ class ReferenceStep final : public Step {
  private:
   ir::Node node_;
   Shapes types_;
+  std::optional<BySteps> by_steps_;
 };
 
 class RefBackend final : public Backend {

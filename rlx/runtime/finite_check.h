@@ -5,8 +5,9 @@
 
 namespace rlx {
 
-/// Stops the run at that step with an error that says which element of which result; the run adds node and origin. A step whose
-/// operands already hold such values is passed over: they came from outside. Host memory only.
+/// Stops the run at that step with an error that says where it is (of a loop: which step of it), and which element of which result; the run
+/// adds node and origin. A step whose operands already hold such values is passed over: they came from outside. Bodies of loops and
+/// branches are looked into, so loops run on one thread. Host memory only.
 class FiniteCheck final : public backend::Observer {
  public:
   enum class Wanted : uint8_t { no_nan, finite };
@@ -14,10 +15,22 @@ class FiniteCheck final : public backend::Observer {
 
   void before(const backend::Plan::Step&, const backend::Launch&) override;
   void after(const backend::Plan::Step&, const backend::Launch&) override;
+  bool enter(const backend::BodyRun&) override;
+  void leave() override;
+  bool wants_every_step() const override { return true; }
 
  private:
+  /// A step on the way and, below the innermost, the run of its body.
+  struct Level {
+    const backend::Plan::Step* step = nullptr;
+    bool operands_are_fine = true;
+    backend::BodyRun inside;
+  };
+  std::string path() const;
+
   Wanted wanted_;
-  bool operands_are_fine_ = true;
+  size_t depth_ = 0;  // of bodies
+  std::vector<Level> levels_;
 };
 
 }  // namespace rlx

@@ -7,10 +7,14 @@
 #include "rlx/runtime/core.h"
 #include "rlx/runtime/devices.h"
 #include "rlx/runtime/label.h"
+#include "rlx/runtime/lockstep_inside.h"
 #include "rlx/runtime/pipeline.h"
 #include "rlx/runtime/reduce.h"
 
 namespace rlx {
+
+using runtime::difference;
+
 namespace {
 
 // One node on leaves of its own: weights stay weights and constants constants, since kernels are chosen by that.
@@ -52,19 +56,6 @@ CompileOptions of_second(const LockstepOptions& o) {
 
 Literals run_second(const ir::Graph& g, const NamedLiterals& leaves, const LockstepOptions& o) {
   return o.run_b ? o.run_b(g, leaves) : run_compiled(g, leaves, of_second(o));
-}
-
-// What is wrong with b; empty when all of it is near enough.
-std::string difference(const Literals& a, const Literals& b, const std::vector<double>& allowed,
-                       double& worst) {
-  for (size_t i = 0; i < a.size(); ++i) {
-    const Deviation d = deviation(a[i], b[i]);
-    worst = std::max(worst, d.error);
-    if (d.error > allowed[i])
-      return cat("result ", i, " ", a[i].shape(), ": element ", d.element, " is ", d.a, " and ", d.b,
-                 ", apart by ", d.error, " of ", allowed[i], " allowed");
-  }
-  return {};
 }
 
 Literals in_order(const ir::Graph& g, const NamedLiterals& leaves) { return ir::arrange_leaves(g, leaves); }
@@ -138,11 +129,29 @@ class Walk {
     if (!wrong.empty()) {
       out.parting = Parting{runtime::label_of(n), cat(wrong, n.origin ? cat("; ", n.origin->text()) : ""),
                             one, operands};
+      if (auto inside = look_inside(n)) out.parting = std::move(inside);
       return false;
     }
     const ir::Graph same = alone(program_, n, b_, own);
     b_[n.id] = operands == own ? beside : run_alone(same, own, o_.b, threads_);
     return true;
+  }
+
+  // A loop or branch: the first node in it that differs.
+  std::optional<Parting> look_inside(const ir::Node& n) const {
+    Literals operands;
+    std::vector<bool> fixed;
+    for (const ir::Value v : n.inputs) {
+      const ir::Node& from = program_.node(v);
+      operands.push_back(a_[v.node][v.index]);
+      fixed.push_back(from.is<ir::Param>() || from.is<ir::Constant>() || from.is<ir::Full>());
+    }
+    return runtime::part_inside(n, operands, fixed, o_, threads_,
+                                [&](const ir::Graph& body, const NamedLiterals& leaves) {
+                                  LockstepResult inside;
+                                  Walk(body, o_, threads_).run(leaves, inside);
+                                  return std::move(inside.parting);
+                                });
   }
 
   Literals outputs_of(const std::vector<Literals>& values) const {

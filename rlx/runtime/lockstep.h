@@ -2,7 +2,8 @@
 //
 // The graph is compiled for the second device. Every pass is checked by running the graph before and behind it on the
 // first; then every node of the compiled graph runs on both devices, on the same operands, which the first made. So a
-// difference is found where it arises, not where it has grown visible.
+// difference is found where it arises, not where it has grown visible. In loops and branches that is the first node of the first step whose
+// results differ when both devices get the same carried values.
 //
 // A node alone has dense operands in memory of their own; in a program they may be views, and memory is used again. So at
 // last the outputs of the whole program are compared with what the nodes made one at a time.
@@ -28,8 +29,9 @@ struct LockstepOptions {
 
 /// The first place where they part.
 struct Parting {
-  std::string where;  // "pass simplify", a node and its operator, or "the whole program"
-  std::string text;   // what was compared and how far it is apart
+  std::string
+      where;  // "pass simplify", a node and its operator, in a body "r scan, step 17: n tanh", or "the whole program"
+  std::string text;  // what was compared and how far it is apart
   ir::Graph
       graph;  // a graph that shows it: one node, the graph in front of the pass, or the least that shows it as a whole
   NamedLiterals values;

@@ -1,14 +1,20 @@
 #include "rlx/runtime/profile.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-
-#include "rlx/base/json_write.h"
 
 namespace rlx {
 
 namespace {
+
+// What a trace holds at most, so that a loop of many steps does not write gigabytes: steps in bodies during one step of the plan, all of
+// those, and parts of jobs.
+constexpr size_t kMostInStep = 2048, kMostInside = 65536, kMostWork = 131072;
+
+double median(std::vector<double>& times) {
+  const auto middle = times.begin() + int64_t(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
+}
 
 DType narrowest_of(const backend::Plan::Step& s) {
   DType out = DType::f32;
@@ -47,73 +53,112 @@ double roofline_share(const MachineLimits& limits, const backend::Plan::Step& st
   return roofline_share(limits, step.cost, seconds, narrowest_of(step));
 }
 
-void Profile::before(const backend::Plan::Step&, const backend::Launch&) { begin_ = Clock::now(); }
+double Profile::since_start(Clock::time_point t) const {
+  return std::chrono::duration<double>(t - start_).count();
+}
 
-void Profile::after(const backend::Plan::Step& step, const backend::Launch&) {
-  const Clock::time_point end = Clock::now();
-  const auto seconds = [](Clock::duration d) { return std::chrono::duration<double>(d).count(); };
+// Steps of a plan run in its order, so the order in which they are first seen numbers them.
+size_t Profile::info_of(const backend::Plan::Step& step) {
   const auto [it, is_new] = known_.try_emplace(&step, steps_.size());
-  if (is_new) {
-    const std::string result = step.out.empty() ? std::string() : cat(step.out[0].shape);
-    steps_.push_back(
-        {step.name, step.op, step.kernel, step.note, step.origin, result, step.cost, narrowest_of(step)});
+  if (!is_new) return it->second;
+  StepPath path;
+  if (depth_ == 0) {
+    path = {plan_steps_++};
+  } else {
+    StepInfo& outer = steps_[levels_[depth_ - 1].step];
+    const int body = levels_[depth_ - 1].inside.body;
+    path = outer.path;
+    path.push_back(body);
+    path.push_back(outer.steps_of_body[body]++);
   }
-  spans_.push_back({it->second, seconds(begin_ - start_), seconds(end - begin_)});
+  const std::string result = step.out.empty() ? std::string() : cat(step.out[0].shape);
+  steps_.push_back({.name = step.name,
+                    .op = step.op,
+                    .kernel = step.kernel,
+                    .note = step.note,
+                    .origin = step.origin,
+                    .result = result,
+                    .cost = step.cost,
+                    .narrowest = narrowest_of(step),
+                    .bodies = step.bodies.size(),
+                    .path = std::move(path)});
+  return it->second;
+}
+
+// A loop in a body gets half of what is left for the steps in the step around it, so that what follows is seen too.
+void Profile::before(const backend::Plan::Step& step, const backend::Launch&) {
+  Level& l = levels_[depth_];
+  l = {.step = info_of(step)};
+  const size_t of_outer = depth_ > 0 ? levels_[depth_ - 1].most : 0;
+  l.most = depth_ == 0 ? inside_ + kMostInStep : inside_ + (std::max(of_outer, inside_) - inside_) / 2;
+  l.begin = Clock::now();
+}
+
+void Profile::after(const backend::Plan::Step&, const backend::Launch&) {
+  const Clock::time_point end = Clock::now();
+  const Level& l = levels_[depth_];
+  const double begin = since_start(l.begin);
+  spans_.push_back({l.step, begin, since_start(end) - begin, l.shown, l.left_out});
+  if (l.shown > 0) steps_[l.step].was_looked_into = true;
+  if (depth_ > 0) ++inside_;
+}
+
+// Later runs of a loop take the time that they take when nobody looks, for the medians.
+bool Profile::enter(const backend::BodyRun& which) {
+  Level& l = levels_[depth_];
+  const bool again = depth_ == 0 && which.round >= 0 && steps_[l.step].was_looked_into;
+  if (again || inside_ >= std::min(l.most, kMostInside)) {
+    ++l.left_out;
+    return false;
+  }
+  ++l.shown;
+  l.inside = which;
+  l.body_begin = Clock::now();
+  if (++depth_ == levels_.size()) levels_.emplace_back();
+  return true;
+}
+
+void Profile::leave() {
+  const Clock::time_point end = Clock::now();
+  const Level& l = levels_[--depth_];
+  const double begin = since_start(l.body_begin);
+  body_spans_.push_back({l.step, l.inside, begin, since_start(end) - begin});
+}
+
+void Profile::job(std::span<const PoolWatch::Part> parts) {
+  if (work_.size() + parts.size() > kMostWork) {
+    work_left_out_ += int64_t(parts.size());
+    return;
+  }
+  for (const PoolWatch::Part& p : parts) {
+    const double begin = since_start(p.begin);
+    work_.push_back({levels_[depth_].step, p.thread, begin, since_start(p.end) - begin});
+  }
 }
 
 std::vector<double> Profile::medians(size_t steps) const {
-  if (steps_.size() != steps)
-    throw invalid("profile: ", steps_.size(), " different steps ran, the plan has ", steps,
+  if (size_t(plan_steps_) != steps)
+    throw invalid("profile: ", plan_steps_, " different steps ran, the plan has ", steps,
                   "; take one profile for each plan");
   std::vector<std::vector<double>> all(steps);
-  for (const Span& s : spans_) all[s.step].push_back(s.seconds);
-  std::vector<double> out;
-  for (auto& times : all) {
-    const auto middle = times.begin() + int64_t(times.size() / 2);
-    std::nth_element(times.begin(), middle, times.end());
-    out.push_back(*middle);
+  for (const Span& s : spans_) {
+    const StepPath& path = steps_[s.step].path;
+    if (path.size() == 1) all[size_t(path[0])].push_back(s.seconds);
   }
+  std::vector<double> out;
+  for (auto& times : all) out.push_back(median(times));
   return out;
 }
 
-std::string Profile::trace_json() const {
-  JsonWriter out({.indent = -1, .replace_invalid = true});
-  const auto process = int64_t(::getpid());
-  out.begin_object();
-  out.member("displayTimeUnit", "ns");
-  out.key("traceEvents");
-  out.begin_array();
-  out.begin_object();
-  out.member("name", "thread_name"), out.member("ph", "M"), out.member("pid", process), out.member("tid", 1);
-  out.key("args"), out.begin_object(), out.member("name", "steps"), out.end_object();
-  out.end_object();
-  for (const Span& span : spans_) {
-    const StepInfo& s = steps_[span.step];
-    out.begin_object();
-    out.member("name", s.name.empty() ? s.op : cat(s.name, " ", s.op));
-    out.member("cat", s.kernel);
-    out.member("ph", "X");
-    out.member("ts", span.begin * 1e6);
-    out.member("dur", span.seconds * 1e6);
-    out.member("pid", process);
-    out.member("tid", 1);
-    out.key("args");
-    out.begin_object();
-    out.member("kernel", s.kernel);
-    out.member("result", s.result);
-    if (!s.note.empty()) out.member("note", s.note);
-    if (!s.origin.empty()) out.member("origin", s.origin);
-    out.member("operations", s.cost.operations);
-    out.member("bytes", s.cost.bytes);
-    if (span.seconds > 0) out.member("GFLOP/s", s.cost.operations / span.seconds * 1e-9);
-    if (span.seconds > 0) out.member("GB/s", s.cost.bytes / span.seconds * 1e-9);
-    if (limits_) out.member("roofline share", roofline_share(*limits_, s.cost, span.seconds, s.narrowest));
-    out.end_object();
-    out.end_object();
+std::map<StepPath, InsideTimes> Profile::inside() const {
+  std::map<StepPath, std::vector<double>> all;
+  for (const Span& s : spans_) {
+    const StepPath& path = steps_[s.step].path;
+    if (path.size() > 1) all[path].push_back(s.seconds);
   }
-  out.end_array();
-  out.end_object();
-  return out.take();
+  std::map<StepPath, InsideTimes> out;
+  for (auto& [path, times] : all) out[path] = {times.size(), median(times)};
+  return out;
 }
 
 }  // namespace rlx

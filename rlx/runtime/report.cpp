@@ -1,9 +1,9 @@
 #include "rlx/runtime/report.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "rlx/runtime/core.h"
-#include "rlx/runtime/profile.h"
 #include "rlx/runtime/stages.h"
 #include "rlx/runtime/table.h"
 
@@ -46,6 +46,47 @@ std::string types_text(const std::vector<Plan::Place>& places) {
   return join(out);
 }
 
+// A row of the table. `seconds`: NaN where none were taken; `more`: behind the note.
+std::vector<std::string> step_row(const Plan::Step& s, std::string number, std::string name, bool timed,
+                                  double seconds, std::string share, const std::string& more) {
+  std::vector<std::string> row = {std::move(number),
+                                  std::move(name),
+                                  s.op,
+                                  s.kernel,
+                                  types_text(s.out),
+                                  fixed(s.cost.operations * 1e-6, 3),
+                                  fixed(s.cost.bytes / 1024, 1)};
+  if (timed) {
+    row.push_back(std::isnan(seconds) ? "" : fixed(seconds * 1e6, 1));
+    row.push_back(seconds > 0 ? fixed(s.cost.operations / seconds * 1e-9, 1) : "");
+    row.push_back(std::move(share));
+  }
+  std::vector<std::string> notes;
+  for (const std::string& part : {s.note, s.origin, more}) {
+    if (!part.empty()) notes.push_back(part);
+  }
+  row.push_back(join(notes, "; "));
+  return row;
+}
+
+// Steps of bodies stand under the step that runs them: 3.0.1 is the second step of its first body.
+void append_inside(Table& table, const Report& r, const Plan::Step& outer, const StepPath& path) {
+  for (size_t b = 0; b < outer.bodies.size(); ++b) {
+    for (size_t i = 0; i < outer.bodies[b].steps.size(); ++i) {
+      const Plan::Step& s = outer.bodies[b].steps[i];
+      StepPath at = path;
+      at.insert(at.end(), {int(b), int(i)});
+      const auto times = r.inside.find(at);
+      const bool seen = times != r.inside.end();
+      const std::string indent(at.size() - 1, ' ');
+      table.add(step_row(s, join(at, "."), cat(indent, s.name.empty() ? "-" : s.name), !r.seconds.empty(),
+                         seen ? times->second.seconds : NAN, "",
+                         seen ? cat("median of ", times->second.seen) : ""));
+      append_inside(table, r, s, at);
+    }
+  }
+}
+
 void append_steps(std::string& out, const Report& r) {
   const bool timed = !r.seconds.empty();
   std::vector<Column> columns = {{"#", true}, {"node"},        {"op"},      {"kernel"},
@@ -54,21 +95,9 @@ void append_steps(std::string& out, const Report& r) {
   columns.push_back({"note"});
   Table table(std::move(columns));
   for (size_t i = 0; i < r.plan.steps.size(); ++i) {
-    const Plan::Step& s = r.plan.steps[i];
-    std::vector<std::string> row = {cat(i),
-                                    r.names[i],
-                                    s.op,
-                                    s.kernel,
-                                    types_text(s.out),
-                                    fixed(s.cost.operations * 1e-6, 3),
-                                    fixed(s.cost.bytes / 1024, 1)};
-    if (timed) {
-      row.push_back(fixed(r.seconds[i] * 1e6, 1));
-      row.push_back(r.seconds[i] > 0 ? fixed(s.cost.operations / r.seconds[i] * 1e-9, 1) : "");
-      row.push_back(r.roofline.empty() ? "" : cat(fixed(r.roofline[i] * 100, 0), "%"));
-    }
-    row.push_back(s.note.empty() || s.origin.empty() ? s.note + s.origin : cat(s.note, "; ", s.origin));
-    table.add(std::move(row));
+    const std::string share = r.roofline.empty() ? "" : cat(fixed(r.roofline[i] * 100, 0), "%");
+    table.add(step_row(r.plan.steps[i], cat(i), r.names[i], timed, timed ? r.seconds[i] : NAN, share, ""));
+    append_inside(table, r, r.plan.steps[i], {int(i)});
   }
   out += table.text("  ");
 }
@@ -152,6 +181,7 @@ MemoryUse estimate_memory(const ir::Graph& graph, const std::map<std::string, Sh
 
 void Report::add_times(const Profile& profile) {
   seconds = profile.medians(plan.steps.size());
+  inside = profile.inside();
   if (profile.limits()) {
     for (size_t i = 0; i < seconds.size(); ++i)
       roofline.push_back(roofline_share(*profile.limits(), plan.steps[i], seconds[i]));

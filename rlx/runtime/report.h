@@ -4,10 +4,9 @@
 #include "rlx/backend/plan.h"
 #include "rlx/passes/fuse.h"
 #include "rlx/runtime/compiled_graph.h"
+#include "rlx/runtime/profile.h"
 
 namespace rlx {
-
-class Profile;
 
 /// Bytes of a compiled graph, by what they are for. Each weight is counted once: as it came, or in the forms that steps read.
 struct MemoryUse {
@@ -40,6 +39,7 @@ struct Report {
   std::vector<std::string> prologue;  // kernels that run when weights are set
   // Of each step where a profile was taken: seconds, and the share of what the machine could do.
   std::vector<double> seconds, roofline;
+  std::map<std::vector<int>, InsideTimes> inside;  // of steps in bodies, by StepPath
 
   /// Medians of a profile of the same plan, for the columns of time.
   void add_times(const Profile&);

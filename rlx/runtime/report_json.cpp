@@ -22,7 +22,9 @@ void write_places(JsonWriter& out, std::string_view key, const Plan& plan,
   out.end_array();
 }
 
-void write_plan(JsonWriter& out, const Plan& plan, const Report* top) {
+// `path`: of the step whose body this is, and the number of the body; empty for the plan itself.
+void write_plan(JsonWriter& out, const Plan& plan, const Report& r, const StepPath& path) {
+  const bool top = path.empty();
   out.begin_object();
   out.member("graph", plan.graph);
   out.member("arena_bytes", plan.arena_bytes);
@@ -46,7 +48,7 @@ void write_plan(JsonWriter& out, const Plan& plan, const Report* top) {
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     const Plan::Step& s = plan.steps[i];
     out.begin_object();
-    if (top) out.member("name", top->names[i]);
+    out.member("name", top ? r.names[i] : s.name);
     out.member("node", s.node == ir::kNoNode ? int64_t(-1) : int64_t(s.node));
     out.member("op", s.op);
     out.member("kernel", s.kernel);
@@ -54,8 +56,14 @@ void write_plan(JsonWriter& out, const Plan& plan, const Report* top) {
     if (!s.origin.empty()) out.member("origin", s.origin);
     out.member("operations", s.cost.operations);
     out.member("bytes", s.cost.bytes);
-    if (top && !top->seconds.empty()) out.member("seconds", top->seconds[i]);
-    if (top && !top->roofline.empty()) out.member("roofline_share", top->roofline[i]);
+    if (top && !r.seconds.empty()) out.member("seconds", r.seconds[i]);
+    if (top && !r.roofline.empty()) out.member("roofline_share", r.roofline[i]);
+    StepPath here = path;
+    here.push_back(int(i));
+    if (const auto times = r.inside.find(here); times != r.inside.end()) {
+      out.member("seconds", times->second.seconds);
+      out.member("seen", int64_t(times->second.seen));
+    }
     write_places(out, "operands", plan, s.in);
     write_places(out, "results", plan, s.out);
     out.key("declined");
@@ -70,7 +78,11 @@ void write_plan(JsonWriter& out, const Plan& plan, const Report* top) {
     if (!s.bodies.empty()) {
       out.key("bodies");
       out.begin_array();
-      for (const Plan& body : s.bodies) write_plan(out, body, nullptr);
+      for (size_t b = 0; b < s.bodies.size(); ++b) {
+        StepPath body = here;
+        body.push_back(int(b));
+        write_plan(out, s.bodies[b], r, body);
+      }
       out.end_array();
     }
     out.end_object();
@@ -102,7 +114,7 @@ std::string Report::json(int indent) const {
   out.member("live", memory.live);
   out.end_object();
   out.key("plan");
-  write_plan(out, plan, this);
+  write_plan(out, plan, *this, {});
   out.member("prologue", prologue);
   out.key("fusion");
   out.begin_array();

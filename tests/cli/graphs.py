@@ -78,7 +78,8 @@ def test_report_names_kernels_memory_and_fusion(folder):
 def test_profile_is_a_trace(folder):
     path = written(folder, LAYER)
     rlx("run", path, "--random", 1, "--bind", "n=4", "--profile", folder / "trace.json")
-    events = [e for e in json.loads((folder / "trace.json").read_text())["traceEvents"] if e["ph"] == "X"]
+    slices = [e for e in json.loads((folder / "trace.json").read_text())["traceEvents"] if e["ph"] == "X"]
+    events = [e for e in slices if e["tid"] == 1]  # the others are what threads did of them
     assert events and all(e["dur"] >= 0 and "kernel" in e["args"] and "bytes" in e["args"] for e in events)
     ends = [e["ts"] + e["dur"] for e in events]
     assert all(e["ts"] >= end - 1e-3 for e, end in zip(events[1:], ends)), "steps overlap"
@@ -89,6 +90,20 @@ def test_check_nan_names_the_operator(folder):
     text = rlx("run", path, "--random", 1, "--check-nan", code=1)
     assert "check-nan: log" in text, text
     rlx("run", written(folder, LAYER), "--random", 1, "--bind", "n=2", "--check-nan")
+
+
+def test_tools_look_into_loops(folder):
+    path = written(folder, LOOP)
+    rlx("run", path, "--random", 1, "--profile", folder / "trace.json")
+    names = [e["name"] for e in json.loads((folder / "trace.json").read_text())["traceEvents"] if e["ph"] == "X"]
+    assert names.count("step 9") == 1 and names.count("r scan") == 5, names
+    assert re.search(r"0\.0\.0 .* median of 10", rlx("run", path, "--random", 1, "--report"))
+    falling = written(folder, LOOP.replace("add(c, x)", "log(c)"), "falling.rlx")
+    text = rlx("run", falling, "--random", 1, "--check-nan", code=1)
+    assert re.search(r"check-nan: scan r, step \d: \S+ log", text), text
+    text = rlx("diff", path, "--random", 1, "--tolerance", 0, "--output-dir", folder / "out", code=1)
+    assert re.search(r"part at r scan, step \d: n ", text), text
+    rlx("run", folder / "out/parting.rlx", "--input", folder / "out/parting.npz")
 
 
 def test_opt_prints_graphs_that_read_back(folder):

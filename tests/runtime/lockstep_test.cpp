@@ -56,6 +56,47 @@ TEST(Lockstep, gives_the_first_node_as_a_graph_that_shows_the_difference) {
             "device: unknown device 'tpu'; known: cpu, cuda, ref");
 }
 
+// The first node of the first step that rounds otherwise, alone on its operands.
+TEST(Lockstep, finds_the_node_inside_of_a_loop) {
+  const ir::Graph g = graph(R"(graph @g(c: f32[4,8], xs: f32[5,4,8], param w: f32[8]) {
+    r:2 = scan(c, w, xs, body=graph @step(c: f32[4,8], w: f32[8], x: f32[4,8]) {
+      s = add(c, x)
+      m = mul(s, w)
+      n = softmax(m, axis=1)
+      return n, s
+    }, length=5, carries=1, consts=1)
+    y = add(r, r)
+    return y, r#1
+  })");
+  const LockstepResult r = run_in_lockstep(g, named_samples(g), {.tolerance = 0, .compile = {.fuse = false}});
+  ASSERT_TRUE(r.parting);
+  EXPECT_EQ(r.parting->where, "r scan, step 0: n softmax") << r.parting->text;
+  EXPECT_EQ(r.parting->graph.len(), 2u) << cat(r.parting->graph);
+  EXPECT_TRUE(run_in_lockstep(r.parting->graph, r.parting->values, {.tolerance = 0}).parting);
+}
+
+TEST(Lockstep, names_every_level) {
+  const ir::Graph g = graph(R"(graph @g(p: bool[], c: f32[4,8], d: f32[4,8]) {
+    r = if(p, c, d, then_body=graph @yes(c: f32[4,8], d: f32[4,8]) {
+      w = while(c, d, cond=graph @more(c: f32[4,8], d: f32[4,8]) {
+        t = full(value=1, shape=bool[])
+        return t
+      }, body=graph @step(c: f32[4,8], d: f32[4,8]) {
+        s = softmax(c, axis=1)
+        n = add(s, d)
+        return n
+      }, carries=1, max_iterations=3)
+      return w
+    }, else_body=graph @no(c: f32[4,8], d: f32[4,8]) { n = sub(c, d) return n })
+    return r
+  })");
+  NamedLiterals values = named_samples(g);
+  values["p"] = Literal::of<bool>({}, {true});
+  const LockstepResult r = run_in_lockstep(g, values, {.tolerance = 0, .compile = {.fuse = false}});
+  ASSERT_TRUE(r.parting);
+  EXPECT_EQ(r.parting->where, "r if: w while, step 0: s softmax") << r.parting->text;
+}
+
 TEST(Reduce, leaves_the_operator_that_is_wrong_and_its_operands) {
   const ir::Graph g = graph(R"(graph @g(x: f32[4], y: f32[4]) {
     a = add(x, y)

@@ -28,13 +28,15 @@ std::byte** Body::leaf_addresses(std::byte* workspace) const {
   return reinterpret_cast<std::byte**>(workspace + aligned_size(program_->arena_bytes()));
 }
 
-void Body::run(const Launch& l, std::byte* workspace) const {
+void Body::run(const Launch& l, std::byte* workspace, const BodyRun& which) const {
+  const Look look(l.observer, which);
   program_->run({.team = l.team,
                  .leaves = leaf_addresses(workspace),
                  .outputs = output_addresses(workspace),
                  .arena = workspace,
                  .packed = l.packed + first_packing_,
                  .stream = l.stream,
+                 .observer = look.observer(),
                  .stop = l.stop});
 }
 

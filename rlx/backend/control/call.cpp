@@ -20,7 +20,7 @@ class CallStep final : public Step {
   void run(const Launch& l) const override {
     std::copy_n(l.in, body_.leaves(), body_.leaf_addresses(l.workspace));
     std::copy_n(l.out, body_.outputs(), body_.output_addresses(l.workspace));
-    body_.run(l, l.workspace);
+    body_.run(l, l.workspace, {});
   }
 
  private:

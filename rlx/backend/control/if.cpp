@@ -22,10 +22,11 @@ class IfStep final : public Step {
   std::vector<Plan> bodies() const override { return {then_.plan(), else_.plan()}; }
 
   void run(const Launch& l) const override {
-    const Body& taken = all_nonzero(predicate_, l.in[0], elements_) ? then_ : else_;
+    const bool holds = all_nonzero(predicate_, l.in[0], elements_);
+    const Body& taken = holds ? then_ : else_;
     std::copy_n(l.in + 1, taken.leaves(), taken.leaf_addresses(l.workspace));
     std::copy_n(l.out, taken.outputs(), taken.output_addresses(l.workspace));
-    taken.run(l, l.workspace);
+    taken.run(l, l.workspace, {.body = holds ? 0 : 1});
   }
 
  private:

@@ -98,9 +98,11 @@ class ScanStep final : public Step {
 
   void run(const Launch& l) const override {
     if (parts_.size() == 1) return run_part(l, parts_[0]);
+    if (every_step_wanted(l)) return run_in_turns(l);
     l.team.run(int(parts_.size()), [&](int i) {
       Launch own = l;
       own.team = l.team.limited(1);
+      own.observer = nullptr;  // hears of one thread only
       run_part(own, parts_[size_t(i)]);
     });
   }
@@ -137,34 +139,69 @@ class ScanStep final : public Step {
   }
 
   void run_part(const Launch& l, const Part& part) const {
-    const Body& body = bodies_[part.body];
-    std::byte* const inside = l.workspace + part.workspace;
-    std::byte **leaves = body.leaf_addresses(inside), **outputs = body.output_addresses(inside);
-    const size_t first_slice = carries_ + size_t(attrs_.consts);
-    for (size_t i = 0; i < first_slice; ++i) leaves[i] = l.in[i] + part.row * in_row_bytes_[i];
-    if (attrs_.gate != ops::ScanGate::none) {
-      for (size_t i = carries_; i < bytes_.size(); ++i) std::memset(l.out[i], 0, bytes_[i] * size_t(length_));
-    }
-    const auto result = [&](size_t i) { return l.out[i] + part.row * out_row_bytes_[i]; };
+    begin(l, part);
     bool to_results = length_ % 2 == 1;
-    for (int64_t step = 0; step < length_; ++step) {
-      const int64_t t = attrs_.reverse ? length_ - 1 - step : step;
-      if (attrs_.gate == ops::ScanGate::carry && leaves[0][0] == std::byte(0)) break;
-      if (attrs_.gate == ops::ScanGate::sequence &&
-          l.in[first_slice][size_t(t) * flag_bytes_] == std::byte(0))
-        continue;
-      for (size_t i = first_slice; i < operands_; ++i)
-        leaves[i] = l.in[i] + size_t(t) * slices_[i - first_slice] + part.row * in_row_bytes_[i];
-      for (size_t i = 0; i < carries_; ++i)
-        outputs[i] = to_results ? result(i) : l.workspace + spare_[i] + part.row * out_row_bytes_[i];
-      for (size_t i = carries_; i < bytes_.size(); ++i) outputs[i] = result(i) + size_t(t) * bytes_[i];
-      body.run(l, inside);
-      for (size_t i = 0; i < carries_; ++i) leaves[i] = outputs[i];
-      to_results = !to_results;
+    for (int64_t step = 0; step < length_ && !is_over(part, l); ++step) {
+      if (run_step(l, part, step, to_results)) to_results = !to_results;
     }
-    for (size_t i = 0; i < carries_; ++i) {  // no step ran, or some were skipped
+    end(l, part);
+  }
+
+  // Each step of all parts before the next one: who looks sees the first step that something is wrong in. A loop that is cut leaves no
+  // step out.
+  void run_in_turns(const Launch& l) const {
+    Launch own = l;
+    own.team = l.team.limited(1);
+    for (const Part& part : parts_) begin(own, part);
+    for (int64_t step = 0; step < length_; ++step) {
+      for (const Part& part : parts_) run_step(own, part, step, (length_ - step) % 2 == 1);
+    }
+    for (const Part& part : parts_) end(own, part);
+  }
+
+  std::byte* inside(const Launch& l, const Part& part) const { return l.workspace + part.workspace; }
+  std::byte* result(const Launch& l, const Part& part, size_t i) const {
+    return l.out[i] + part.row * out_row_bytes_[i];
+  }
+
+  void begin(const Launch& l, const Part& part) const {
+    std::byte** const leaves = bodies_[part.body].leaf_addresses(inside(l, part));
+    for (size_t i = 0; i < carries_ + size_t(attrs_.consts); ++i)
+      leaves[i] = l.in[i] + part.row * in_row_bytes_[i];
+    if (attrs_.gate == ops::ScanGate::none) return;
+    for (size_t i = carries_; i < bytes_.size(); ++i) std::memset(l.out[i], 0, bytes_[i] * size_t(length_));
+  }
+
+  bool is_over(const Part& part, const Launch& l) const {
+    return attrs_.gate == ops::ScanGate::carry &&
+           bodies_[part.body].leaf_addresses(inside(l, part))[0][0] == std::byte(0);
+  }
+
+  // False where the step is left out.
+  bool run_step(const Launch& l, const Part& part, int64_t step, bool to_results) const {
+    const Body& body = bodies_[part.body];
+    std::byte* const own = inside(l, part);
+    std::byte **const leaves = body.leaf_addresses(own), **const outputs = body.output_addresses(own);
+    const size_t first_slice = carries_ + size_t(attrs_.consts);
+    const int64_t t = attrs_.reverse ? length_ - 1 - step : step;
+    if (attrs_.gate == ops::ScanGate::sequence && l.in[first_slice][size_t(t) * flag_bytes_] == std::byte(0))
+      return false;
+    for (size_t i = first_slice; i < operands_; ++i)
+      leaves[i] = l.in[i] + size_t(t) * slices_[i - first_slice] + part.row * in_row_bytes_[i];
+    for (size_t i = 0; i < carries_; ++i)
+      outputs[i] = to_results ? result(l, part, i) : l.workspace + spare_[i] + part.row * out_row_bytes_[i];
+    for (size_t i = carries_; i < bytes_.size(); ++i) outputs[i] = result(l, part, i) + size_t(t) * bytes_[i];
+    body.run(l, own, {.round = step, .row = int64_t(part.row), .rows = int64_t(part.rows)});
+    for (size_t i = 0; i < carries_; ++i) leaves[i] = outputs[i];
+    return true;
+  }
+
+  // No step ran, or some were left out.
+  void end(const Launch& l, const Part& part) const {
+    std::byte** const leaves = bodies_[part.body].leaf_addresses(inside(l, part));
+    for (size_t i = 0; i < carries_; ++i) {
       const size_t bytes = part.rows > 0 ? part.rows * out_row_bytes_[i] : bytes_[i];
-      if (leaves[i] != result(i) && bytes > 0) std::memcpy(result(i), leaves[i], bytes);
+      if (leaves[i] != result(l, part, i) && bytes > 0) std::memcpy(result(l, part, i), leaves[i], bytes);
     }
   }
 

@@ -42,11 +42,11 @@ class WhileStep final : public Step {
     const Shape& type = condition_.output(0);
     const int64_t elements = int64_t(flags_ / dtype_size(type.dtype()));
     for (int64_t step = 0; !attrs_.max_iterations || step < *attrs_.max_iterations; ++step) {
-      condition_.run(l, ask);
+      condition_.run(l, ask, {.body = 0, .round = step});
       if (!all_nonzero(type.dtype(), flags, elements)) break;
       std::byte* const to = l.workspace + size_t(step % 2) * place_bytes_;
       for (size_t i = 0; i < carries_; ++i) outputs[i] = to + places_[i];
-      body_.run(l, work);
+      body_.run(l, work, {.body = 1, .round = step});
       for (size_t i = 0; i < carries_; ++i) asked[i] = leaves[i] = outputs[i];
     }
     for (size_t i = 0; i < carries_; ++i) {

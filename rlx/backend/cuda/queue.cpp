@@ -23,6 +23,8 @@ class StepByStep final : public backend::Observer {
     check(driver_.StreamSynchronize(stream_), "a step");
     inside_.after(s, l);
   }
+  bool enter(const backend::BodyRun& which) override { return inside_.enter(which); }
+  void leave() override { inside_.leave(); }
 
  private:
   backend::Observer& inside_;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "rlx/backend/control/body.h"
+#include "rlx/backend/control/by_steps.h"
 #include "rlx/backend/cpu/vm/scalars.h"
 #include "rlx/ir/inline.h"
 #include "rlx/ir/leaves.h"
@@ -80,7 +82,7 @@ Support accepts(const Request& r) {
 
 class ScalarScan final : public Step {
  public:
-  explicit ScalarScan(const Request& r) {
+  explicit ScalarScan(const Request& r) : by_steps_(r) {
     const auto& a = r.node.as<ops::Scan>();
     made_ = make(*a.body);
     made_.program.chain();
@@ -101,6 +103,7 @@ class ScalarScan final : public Step {
   }
 
   void run(const Launch& l) const override {
+    if (backend::every_step_wanted(l)) return by_steps_.run(l);
     auto* const s = reinterpret_cast<Slot*>(l.workspace);
     Slot* const next = s + made_.program.slots();
     made_.program.begin(s);
@@ -141,6 +144,7 @@ class ScalarScan final : public Step {
     return sequence + size_t(i) * dtype_size(t);
   }
 
+  backend::BySteps by_steps_;
   Made made_;
   int64_t length_ = 0;
   bool reverse_ = false, crossed_ = false;  // crossed: the next value of a carry is the old one of another

@@ -36,13 +36,16 @@ class GpuBody {
   const backend::Plan& plan() const { return program_->plan(); }
   const Shape& output(size_t i) const { return outputs_[i]; }
 
-  void run(const Launch& l, std::byte* workspace, std::byte* const* leaves, std::byte* const* outputs) const {
+  void run(const Launch& l, std::byte* workspace, std::byte* const* leaves, std::byte* const* outputs,
+           const backend::BodyRun& which = {}) const {
+    const backend::Look look(l.observer, which);
     std::vector<std::byte*> addresses(program_->addresses() + 1);
     program_->run({.team = l.team,
                    .leaves = leaves,
                    .outputs = outputs,
                    .arena = workspace,
                    .stream = l.stream,
+                   .observer = look.observer(),
                    .addresses = addresses.data()});
   }
 
@@ -128,7 +131,7 @@ class ScanStep final : public Loop {
       const int64_t t = slice_of(step);
       set_slices(l, t, leaves.data());
       set_outputs(l, t, to_results, outputs.data());
-      body_.run(l, l.workspace + spare_bytes_, leaves.data(), outputs.data());
+      body_.run(l, l.workspace + spare_bytes_, leaves.data(), outputs.data(), {.round = step});
       for (size_t i = 0; i < carries_; ++i) leaves[i] = outputs[i];
     }
     for (size_t i = 0; i < carries_; ++i) queue_copy(l, l.out[i], leaves[i], bytes_[i]);
@@ -234,9 +237,10 @@ class GatedScanStep final : public Loop {
       if (recording) {
         const uint64_t word = new_condition(s);
         condition_.set(s, word, nullptr, flag);
-        record_conditional(s, word, Repeat::once, [&](Stream& inside) { run_step(on_stream(l, inside), t); });
+        record_conditional(s, word, Repeat::once,
+                           [&](Stream& inside) { run_step(on_stream(l, inside), step); });
       } else if (fetch_condition(l, Shape(DType::bool_, {}), flag)) {
-        run_step(l, t);
+        run_step(l, step);
       } else if (by_carry) {
         break;
       }
@@ -244,12 +248,13 @@ class GatedScanStep final : public Loop {
   }
 
  private:
-  void run_step(const Launch& l, int64_t t) const {
+  void run_step(const Launch& l, int64_t step) const {
+    const int64_t t = slice_of(step);
     std::vector<std::byte*> leaves(l.in, l.in + operands_), outputs(bytes_.size());
     for (size_t i = 0; i < carries_; ++i) leaves[i] = l.out[i];
     set_slices(l, t, leaves.data());
     set_outputs(l, t, false, outputs.data());
-    body_.run(l, l.workspace + spare_bytes_, leaves.data(), outputs.data());
+    body_.run(l, l.workspace + spare_bytes_, leaves.data(), outputs.data(), {.round = step});
     for (size_t i = 0; i < carries_; ++i) copy_.run(stream_of(l), l.out[i], outputs[i], bytes_[i]);
   }
 
@@ -291,8 +296,8 @@ class IfStep final : public Step {
   std::vector<backend::Plan> bodies() const override { return {then_.plan(), else_.plan()}; }
   void run(const Launch& l) const override {
     if (!needs_host && is_recording(stream_of(l))) return record(l);
-    const GpuBody& taken = fetch_condition(l, predicate_, l.in[0]) ? then_ : else_;
-    taken.run(l, l.workspace, l.in + 1, l.out);
+    const bool holds = fetch_condition(l, predicate_, l.in[0]);
+    (holds ? then_ : else_).run(l, l.workspace, l.in + 1, l.out, {.body = holds ? 0 : 1});
   }
 
  private:
@@ -342,11 +347,11 @@ class WhileStep final : public Step {
     std::vector<std::byte*> leaves(l.in, l.in + operands_), outputs(carries_);
     std::byte* const flags = l.workspace + flags_;
     for (int64_t step = 0; !attrs_.max_iterations || step < *attrs_.max_iterations; ++step) {
-      test_.run(l, l.workspace + inside_, leaves.data(), &flags);
+      test_.run(l, l.workspace + inside_, leaves.data(), &flags, {.round = step});
       if (!fetch_condition(l, test_.output(0), flags)) break;
       std::byte* const to = l.workspace + size_t(step % 2) * place_bytes_;
       for (size_t i = 0; i < carries_; ++i) outputs[i] = to + places_[i];
-      body_.run(l, l.workspace + inside_, leaves.data(), outputs.data());
+      body_.run(l, l.workspace + inside_, leaves.data(), outputs.data(), {.body = 1, .round = step});
       for (size_t i = 0; i < carries_; ++i) leaves[i] = outputs[i];
     }
     for (size_t i = 0; i < carries_; ++i) queue_copy(l, l.out[i], leaves[i], bytes_[i]);
