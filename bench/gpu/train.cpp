@@ -47,11 +47,12 @@ ir::Graph loss_graph(int64_t batch) {
   return g;
 }
 
-void training_step(int64_t batch) {
+void training_step(int64_t batch, bool keep_narrow) {
   const ir::Graph loss = loss_graph(batch);
   train::TrainOptions options{.optimizer = train::adamw({.weight_decay = 0.1}),
                               .rate = train::constant(3e-4),
                               .mixed = DType::bf16,
+                              .keep_narrow = keep_narrow,
                               .compile = {.device = "cuda"}};
   const Literal ids = ir::sample_literal(cat("i32[", batch, ",", kContext, "] <", kVocab), 3),
                 next = ir::sample_literal(cat("i32[", batch * kContext, "] <", kVocab), 4);
@@ -103,7 +104,7 @@ void training_step(int64_t batch) {
   const auto line = [&](const char* how, double s, double loss) {
     std::printf(
         "%-34s %16s   %3zu steps, %d on the host, ready in %.1f s, %.2f ms a step, loss %.3f to %.3f\n",
-        cat("train_gpt2_b", batch, "_s", kContext, how).c_str(),
+        cat("train_gpt2_b", batch, "_s", kContext, keep_narrow ? "" : "_rounded", how).c_str(),
         rounded(double(batch * kContext) / s, "tokens/s").c_str(), t.program().plan().steps.size(), on_host,
         ready, s * 1e3, first, loss);
     std::fflush(stdout);
@@ -115,7 +116,9 @@ void training_step(int64_t batch) {
 }  // namespace
 
 std::vector<Case> training_cases() {
-  return {{"train_gpt2", [] { training_step(8); }}};
+  // The second rounds all weights at the beginning of each step.
+  return {{"train_gpt2", [] { training_step(8, true); }},
+          {"train_rounded_gpt2", [] { training_step(8, false); }}};
 }
 
 }  // namespace rlx::bench

@@ -5,6 +5,7 @@
 #include "rlx/base/error.h"
 #include "rlx/ir/leaves.h"
 #include "rlx/lang/operators.h"
+#include "rlx/ops/elementwise/cast.h"
 #include "rlx/passes/precision.h"
 #include "rlx/train/gradients.h"
 #include "rlx/train/init.h"
@@ -94,6 +95,7 @@ class StepBuilder {
     update(g.gradients);
     for (size_t i = 0; i < g.carried.size(); ++i) next_state(loss_.carried[i], g.carried[i]);
     if (scaling_) hold_back();
+    read_narrow();
     finish();
     return std::move(out_);
   }
@@ -128,6 +130,7 @@ class StepBuilder {
       const Shape& shape = leaf.shapes[0];
       if (std::find(trained.begin(), trained.end(), name) != trained.end()) {
         leaves_.emplace(name, new_state(name, shape, 0, true));
+        if (is_rounded(leaf)) narrow_.emplace_back(name, new_narrow(name, shape.with_dtype(*options_.mixed)));
       } else if (leaf.is<ir::Param>()) {
         leaves_.emplace(name, Tensor(ir::Expr{&graph(), graph().ir::Graph::param(name, shape)}));
       } else if (std::find(loss_.carried.begin(), loss_.carried.end(), name) != loss_.carried.end()) {
@@ -140,6 +143,21 @@ class StepBuilder {
     count_ = new_state("train/count", Shape::scalar(DType::f64), 0) + 1.0;
     next_state("train/count", count_);
     if (scaling_) scale_ = new_state("train/scale", Shape::scalar(DType::f32), scaling_->initial);
+  }
+
+  // Whether a cast to the type of mixed precision reads this leaf, in every step.
+  bool is_rounded(const ir::Node& leaf) const {
+    if (!options_.mixed || !options_.keep_narrow || options_.accumulate > 1 || options_.activation_budget)
+      return false;
+    return std::any_of(leaf.uses.begin(), leaf.uses.end(), [&](const ir::Use& u) {
+      return u.user != ir::kNoNode && rounds(loss_.graph.node(u.user));
+    });
+  }
+  bool rounds(const ir::Node& n) const { return n.is<ops::Cast>() && n.shapes[0].dtype() == *options_.mixed; }
+  Tensor new_narrow(const std::string& weight, const Shape& shape) {
+    const Tensor leaf = new_state(cat("narrow/", weight), shape, 0);
+    out_.states.back().narrow_of = weight;
+    return leaf;
   }
 
   Shape several(const Shape& one) const {
@@ -240,6 +258,20 @@ class StepBuilder {
     outputs_.emplace_back("train/finite", finite_);
   }
 
+  // What rounded a weight reads it as the last step left it; last, so that the weight is the one that is really kept.
+  void read_narrow() {
+    for (const auto& [name, narrow] : narrow_) {
+      const Held& weight =
+          *std::find_if(held_.begin(), held_.end(), [&](const Held& h) { return h.leaf == name; });
+      const std::vector<ir::Use> uses = graph().node(Value(weight.before)).uses;
+      for (const ir::Use& u : uses) {
+        if (u.user != ir::kNoNode && rounds(graph().node(u.user)))
+          graph().replace(graph().node(u.user).result(), narrow);
+      }
+      next_state(cat("narrow/", name), weight.after.cast(*options_.mixed));
+    }
+  }
+
   void finish() {
     Values values;
     std::vector<std::string> names;
@@ -258,7 +290,7 @@ class StepBuilder {
   std::optional<LossScale> scaling_;
   Leaves leaves_;
   Tensor rate_, count_, scale_, finite_;
-  NamedTensors outputs_;
+  NamedTensors outputs_, narrow_;
   std::vector<Held> held_;
 };
 

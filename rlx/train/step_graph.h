@@ -3,7 +3,8 @@
 //   inputs   the inputs of the loss graph (with accumulate = k, [k, ...] each), "train/rate"
 //   params   those of the loss graph that are frozen
 //   states   the trained weights under their names, "optimizer/NAME", "average/WEIGHT", "train/count",
-//            "train/scale" and "train/good" with a loss scale, and states of the model itself
+//            "narrow/WEIGHT" for weights that mixed precision rounds, "train/scale" and "train/good" with a loss scale, and
+//            states of the model itself
 //   outputs  those of the loss graph, "train/grad_norm" when it is computed, "train/finite" with a loss scale,
 //            "next/STATE" for every state
 #pragma once
@@ -49,6 +50,9 @@ struct TrainOptions {
   std::optional<double> average = {};
   /// bf16 or f16: the type to compute in; weights and state stay f32. f16 has a loss scale unless one is given.
   std::optional<DType> mixed = {};
+  /// With `mixed`: the update of a weight also writes it in that type, for the next step, instead of every step rounding all weights at
+  /// its beginning. The bits are the same. Steps of several batches and those with an activation budget round at the beginning.
+  bool keep_narrow = true;
   std::optional<LossScale> loss_scale = {};
   /// Bytes kept for the backward part; the rest is computed again.
   std::optional<int64_t> activation_budget = {};
@@ -63,6 +67,8 @@ struct StepGraph {
     std::string name;
     double initial = 0;
     bool weight = false;  // starts as given, not as `initial`
+    std::string narrow_of =
+        {};  // this trained weight in the type of the state: follows from it, so that no checkpoint has it
   };
   Graph graph;
   std::vector<State> states;

@@ -95,16 +95,21 @@ struct Trainer::Impl {
     };
     std::vector<Copy> copies;
     for (const StepGraph::State& s : step.states) {
-      if (!s.weight && s.initial == 0) continue;  // states begin as zeros
+      const bool given = s.weight || !s.narrow_of.empty();
+      if (!given && s.initial == 0) continue;  // states begin as zeros
       const TensorView place = program.state(s.name);
       constexpr std::string_view kAverage = "average/";
-      const std::string weight = s.name.starts_with(kAverage) ? s.name.substr(kAverage.size()) : s.name;
-      copies.push_back({place, s.weight ? weights.at(weight) : Literal::full(place.shape(), s.initial)});
+      const std::string weight = !s.narrow_of.empty()           ? s.narrow_of
+                                 : s.name.starts_with(kAverage) ? s.name.substr(kAverage.size())
+                                                                : s.name;
+      copies.push_back({place, given ? weights.at(weight) : Literal::full(place.shape(), s.initial)});
     }
     Team(default_pool(), options.compile.threads)
         .parallel_chunks(int64_t(copies.size()), 1, [&](int64_t begin, int64_t end) {
-          for (const Copy& c : std::span(copies).subspan(size_t(begin), size_t(end - begin)))
-            std::memcpy(c.place.data, c.value.bytes().data(), c.place.bytes());
+          for (const Copy& c : std::span(copies).subspan(size_t(begin), size_t(end - begin))) {
+            const Literal value = c.value.dtype() == c.place.dtype ? c.value : c.value.cast(c.place.dtype);
+            std::memcpy(c.place.data, value.bytes().data(), c.place.bytes());
+          }
         });
   }
 
@@ -226,21 +231,29 @@ NamedLiterals Trainer::weights(bool averaged) const {
 
 void Trainer::save_checkpoint(const std::string& path) const {
   Impl& t = *impl_;
-  write_checkpoint(
-      path,
-      {.steps = t.steps, .optimizer = describe(t.options.optimizer), .states = t.program.save_states()});
+  Checkpoint c{
+      .steps = t.steps, .optimizer = describe(t.options.optimizer), .states = t.program.save_states()};
+  for (const StepGraph::State& s : t.step.states) {
+    if (!s.narrow_of.empty()) c.states.erase(s.name);
+  }
+  write_checkpoint(path, c);
 }
 
 void Trainer::load_checkpoint(const std::string& path) {
   Impl& t = *impl_;
-  const Checkpoint c = read_checkpoint(path);
+  Checkpoint c = read_checkpoint(path);
   std::vector<std::string> problems;
   if (const std::string own = describe(t.options.optimizer); c.optimizer != own)
     problems.push_back(cat("it was made by ", c.optimizer, ", here is ", own));
   for (const StepGraph::State& s : t.step.states) {
-    if (!c.states.contains(s.name)) problems.push_back(cat("it has no '", s.name, "'"));
+    if (s.narrow_of.empty() && !c.states.contains(s.name))
+      problems.push_back(cat("it has no '", s.name, "'"));
   }
   if (!problems.empty()) throw invalid("checkpoint: '", path, "' does not fit: ", join(problems, "; "));
+  for (const StepGraph::State& s : t.step.states) {
+    if (!s.narrow_of.empty())
+      c.states.insert_or_assign(s.name, c.states.at(s.narrow_of).cast(*t.options.mixed));
+  }
   try {
     t.program.load_states(c.states);
   } catch (Error& e) {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "rlx/backend/plan.h"
+#include "rlx/base/file.h"
 #include "rlx/ir/sample.h"
 #include "rlx/train/batches.h"
 #include "rlx/train/init.h"
@@ -311,6 +312,66 @@ TEST(Trainer, in_mixed_precision_stays_near_f32) {
     }
     EXPECT_EQ(mixed.weights().at("a").dtype(), DType::f32);
   }
+}
+
+// Weights that the update rounds for the next step instead of the step at its beginning.
+TEST(Trainer, keeps_weights_in_the_narrow_type_with_the_same_bits) {
+  const test::Scratch scratch;
+  for (const DType narrow : {DType::bf16, DType::f16}) {
+    SCOPED_TRACE(cat(narrow));
+    TrainOptions options{
+        .optimizer = adamw(), .rate = constant(0.01), .clip_norm = 0.5, .average = 0.9, .mixed = narrow};
+    if (narrow == DType::f16)
+      options.loss_scale = LossScale{.initial = 1e9, .interval = 2};  // some steps are left out
+    TrainOptions plain = options;
+    plain.keep_narrow = false;
+    Trainer kept(network(), weights(), options), rounded(network(), weights(), plain);
+    EXPECT_EQ(kept.program().states().size(), rounded.program().states().size() + 4);
+    int skipped = 0;
+    for (uint64_t i = 0; i < 20; ++i) {
+      const StepResult a = kept.step(batch(8, i)), b = rounded.step(batch(8, i));
+      EXPECT_EQ(a.loss, b.loss) << i;
+      EXPECT_EQ(a.skipped, b.skipped) << i;
+      skipped += a.skipped;
+    }
+    EXPECT_EQ(skipped > 0, narrow == DType::f16);
+    expect_same(kept.weights(), rounded.weights());
+    // Checkpoints are those of a training without them, in both directions.
+    const std::string path = scratch.path("run.safetensors"), other = scratch.path("other.safetensors");
+    kept.save_checkpoint(path);
+    rounded.save_checkpoint(other);
+    EXPECT_EQ(read_file(path), read_file(other));
+    Trainer again(network(), init(network(), normal(), 99), options);
+    again.load_checkpoint(other);
+    for (uint64_t i = 20; i < 25; ++i)
+      EXPECT_EQ(again.step(batch(8, i)).loss, kept.step(batch(8, i)).loss) << i;
+    expect_same(again.weights(), kept.weights());
+  }
+}
+
+TEST(Trainer, rounds_no_weight_inside_of_a_step_that_keeps_it_narrow) {
+  Trainer t(network(), weights(), {.optimizer = adamw(), .rate = constant(0.01), .mixed = DType::bf16});
+  t.step(batch(4, 1));
+  const backend::Plan& plan =
+      t.program().plan({{"x", parse_shape("f32[4,6]")}, {"t", parse_shape("f32[4,2]")}});
+  const auto leaf_of = [&](const std::string& name) {
+    for (size_t i = 0; i < plan.buffers.size(); ++i) {
+      if (plan.buffers[i].kind == backend::BufferKind::leaf && plan.buffers[i].name == name) return int(i);
+    }
+    return -1;
+  };
+  for (const char* name : {"a", "c", "d"}) {
+    const int weight = leaf_of(name);
+    ASSERT_GE(weight, 0);
+    EXPECT_GE(leaf_of(cat("narrow/", name)), 0);
+    // The update alone.
+    int readers = 0;
+    for (const backend::Plan::Step& s : plan.steps)
+      readers += std::any_of(s.in.begin(), s.in.end(),
+                             [&](const backend::Plan::Place& p) { return p.buffer == weight; });
+    EXPECT_EQ(readers, 1) << name << "\n" << plan.text();
+  }
+  for (const backend::Plan::Step& s : plan.steps) EXPECT_NE(s.kernel, "copy") << plan.text();
 }
 
 // A running mean of the inputs, as a batch norm keeps it.

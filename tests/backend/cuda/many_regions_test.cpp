@@ -199,5 +199,46 @@ TEST_F(ManyRegionsOnDevice, states_change_in_place) {
   }
 }
 
+// Weights in 16 bits that the update writes for the next run, and the same weights rounded at the beginning of each.
+TEST_F(ManyRegionsOnDevice, weights_in_16_bits_follow_their_updates) {
+  std::string leaves = "x: bf16[16,64]", casts, body, results;
+  const auto at = [](const char* name, int i) { return cat(name, i); };
+  for (int i = 0; i < 3; ++i) {
+    leaves += cat(", w", i, ": f32[64,64]");
+    casts += cat("  h", i, " = cast(w", i, ", to=bf16)\n");
+    body += cat("  y", i, " = matmul(x, h", i, ") g", i, " = matmul(transpose(x, perm=[1,0]), y", i, ") d", i,
+                " = cast(g", i, ", to=f32) v", i, " = sub(w", i, ", mul(d", i,
+                ", full(shape=f32[64,64], value=0.01))) b", i, " = cast(v", i, ", to=bf16)\n");
+    results += cat(i == 0 ? "" : ", ", "y", i, "=y", i, ", v", i, "=v", i, ", b", i, "=b", i);
+  }
+  std::string narrow = leaves;
+  for (int i = 0; i < 3; ++i) narrow += cat(", h", i, ": bf16[64,64]");
+  CompileOptions rounded{.device = "cuda"}, kept = rounded;
+  for (int i = 0; i < 3; ++i) {
+    rounded.states.push_back({at("w", i), at("v", i)});
+    kept.states.push_back({at("w", i), at("v", i)});
+    kept.states.push_back({at("h", i), at("b", i)});
+  }
+  CompiledGraph a = compile(
+                    test::graph(cat("graph @f(", leaves, ") {\n", casts, body, "  return ", results, "\n}")),
+                    {}, rounded),
+                b = compile(test::graph(cat("graph @f(", narrow, ") {\n", body, "  return ", results, "\n}")),
+                            {}, kept);
+  NamedLiterals start;
+  for (int i = 0; i < 3; ++i) start.emplace(at("w", i), ir::sample_literal("f32[64,64]", uint64_t(i) + 1));
+  a.load_states(start);
+  for (int i = 0; i < 3; ++i) start.emplace(at("h", i), start.at(at("w", i)).cast(DType::bf16));
+  b.load_states(start);
+  const NamedLiterals x{{"x", ir::sample_literal("bf16[16,64]", 9)}};
+  for (int run = 0; run < 5; ++run) {
+    const NamedLiterals want = a.run(x), got = b.run(x);
+    for (const char* name : {"y0", "y1", "y2"})
+      EXPECT_EQ(want.at(name), got.at(name)) << name << " in run " << run;
+  }
+  const NamedLiterals want = a.save_states(), got = b.save_states();
+  for (const auto& [name, value] : want) EXPECT_EQ(value, got.at(name)) << name;
+  for (const auto& s : b.plan().steps) EXPECT_NE(s.kernel, "copy") << b.plan().text();
+}
+
 }  // namespace
 }  // namespace rlx
