@@ -312,6 +312,12 @@ TEST_F(TrainingOnDevice, losses_over_many_classes) {
   }
 }
 
+// More rows than blocks find room for: a block takes several, and asks for the next while it writes.
+TEST_F(TrainingOnDevice, losses_of_many_rows) {
+  const ir::Graph g = test::graph(loss_text("bf16", 300, 40960, true));
+  test::expect_as_interpreted(g, leaves_of(g, {{"x", "in -9..9"}, {"l", "<40960"}}), 1e-9);
+}
+
 TEST_F(TrainingOnDevice, a_label_out_of_range_is_an_error) {
   const ir::Graph g = test::graph(loss_text("bf16", 3, 10, true));
   CompiledGraph f = rlx::compile(g, {}, {.device = "cuda"});

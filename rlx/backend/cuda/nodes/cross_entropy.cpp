@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "rlx/backend/cuda/compile/architecture.h"
 #include "rlx/backend/cuda/fault.h"
 #include "rlx/backend/cuda/groups/groups.h"
 #include "rlx/backend/cuda/nodes/families.h"
@@ -124,6 +125,8 @@ class CrossEntropyStep final : public Step {
     bytes_[0] = dtype_size(x.dtype()), bytes_[1] = dtype_size(y);
     if (s_.gradient >= 0 && size_t(columns_) * bytes_[0] <= kKeptBytes)
       shared_ = size_t(columns_) * bytes_[0];
+    blocks_ = std::min<int64_t>(
+        2048 / threads_, shared_memory_of(device_.functions().architecture()) / int64_t(shared_ + 1024));
     vector_ = int(16 / std::max(bytes_[0], bytes_[1]));
     while (columns_ % vector_ != 0) vector_ /= 2;
     const auto flag = [](bool b) { return b ? "true" : "false"; };
@@ -154,7 +157,10 @@ class CrossEntropyStep final : public Step {
     const std::byte* const d = s_.d_loss >= 0 ? l.in[s_.d_loss] : nullptr;
     std::byte* const loss = s_.loss >= 0 ? l.out[s_.loss] : nullptr;
     const Stream& q = stream_of(l);
-    (*f)(q.handle, {rows_}, {threads_}, shared_, x, l.in[s_.labels], d, stride_, loss, y, q.fault, fault_);
+    const bool stays = shared_ > 0 && &f == &wide_ && bytes_[0] * size_t(vector_) == 16;
+    const int64_t blocks = stays ? std::min(rows_, int64_t(q.gpu.multiprocessors()) * blocks_) : rows_;
+    (*f)(q.handle, {blocks}, {threads_}, shared_, x, l.in[s_.labels], d, stride_, loss, y, rows_, q.fault,
+         fault_);
   }
 
  private:
@@ -165,7 +171,7 @@ class CrossEntropyStep final : public Step {
 
   const Device& device_;
   Losses s_;
-  int64_t rows_ = 0, columns_ = 0, stride_ = 0, threads_ = 0;
+  int64_t rows_ = 0, columns_ = 0, stride_ = 0, threads_ = 0, blocks_ = 1;  // blocks: of a processor
   size_t bytes_[2] = {}, shared_ = 0;
   int vector_ = 1;
   std::string head_;

@@ -134,6 +134,7 @@ std::string translate(const Instruction& in) {
       if (pair == known && rounds) return call("cvt_" + pair, in);
     return "";
   }
+  if (n == "max.f16x2" || n == "max.bf16x2") return call("max_" + in.last(), in);
   if (n == "fma.rn.f16x2" || n == "fma.rn.bf16x2") return call("fma_" + in.last(), in);
   if (in.last() == "f32") {
     static const std::pair<const char*, const char*> kFunctions[] = {{"ex2.approx", "ex2"},

@@ -27,7 +27,7 @@ set(operators add activation_backward argmax argsort attention batched_gather ca
     paged_attention pool q_conv2d q_matmul random_normal reduce rope scan scatter_add selective_scan softmax softmax_cross_entropy_with_logits take_along top_k transpose
     variance where while windows_sum)
 set(filter "Emulated.*:OnDevice.states*:OnDevice.an_index*:OnDevice.results*:ControlOnDevice.*:DlpackOnDevice.*")
-string(APPEND filter ":TrainingOnDevice.rows*:TrainingOnDevice.a_label*:GroupsOnDevice.long_rows*")
+string(APPEND filter ":TrainingOnDevice.rows*:TrainingOnDevice.losses_of*:TrainingOnDevice.a_label*:GroupsOnDevice.long_rows*")
 string(APPEND filter ":ProductTurnsOnDevice.two*:ProductTurnsOnDevice.many*:ProductTurnsOnDevice.sums_of_clusters:ProductTurnsOnDevice.addresses*:ConvOnDevice.strips")
 foreach(operator ${operators})
   string(APPEND filter ":*/EveryOperator.runs_on_the_gpu/${operator}")

@@ -113,6 +113,23 @@ inline void fma_bf16x2(D& d, unsigned a, unsigned b, unsigned c) {
   };
   put(d, half(0) | half(16));
 }
+// NaN is left out, as by fmaxf.
+template <class D>
+inline void max_f16x2(D& d, unsigned a, unsigned b) {
+  const auto half = [&](int shift) {
+    const auto of = [&](unsigned x) { return half_to_float((unsigned short)(x >> shift)); };
+    return unsigned(float_to_half(fmaxf(of(a), of(b)))) << shift;
+  };
+  put(d, half(0) | half(16));
+}
+template <class D>
+inline void max_bf16x2(D& d, unsigned a, unsigned b) {
+  const auto half = [&](int shift) {
+    const auto of = [&](unsigned x) { return bfloat_to_float((unsigned short)(x >> shift)); };
+    return unsigned(float_to_bfloat(fmaxf(of(a), of(b)))) << shift;
+  };
+  put(d, half(0) | half(16));
+}
 inline void ex2(float& d, float x) { d = exp2f(x); }
 inline void lg2(float& d, float x) { d = log2f(x); }
 inline void rcp(float& d, float x) { d = 1.0f / x; }
