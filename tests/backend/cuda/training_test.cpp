@@ -178,6 +178,25 @@ TEST(CudaTraining, large_casts_are_made_again_and_not_kept) {
   EXPECT_EQ(wide, 0);  // normalised rows are made of sums in 16 bits, means and deviations
 }
 
+/// A weight that a product takes turned, as the embedding that also gives the logits: its gradient and its update.
+std::string turned_text(const char* type) {
+  return cat(
+      "graph @f(w: f32[1100,1024], x: ", type, "[64,1024], d: ", type,
+      "[64,1100]) {\n  p = matmul(transpose(x, perm=[1,0]), d) g = cast(transpose(p, perm=[1,0]), to=f32)\n"
+      "  n = sub(w, mul(g, full(shape=f32[1100,1024], value=0.125)))\n  return n\n}");
+}
+
+TEST(CudaTraining, gradients_of_turned_weights_lie_as_the_weights) {
+  for (const char* architecture : {"sm_90a", "sm_80"}) {
+    const Device device(architecture, nullptr);
+    const backend::Plan plan = plan_of(device, turned_text("bf16"));
+    ASSERT_FALSE(plan.steps.empty());
+    const auto& update = plan.steps.back();
+    for (const auto& place : update.in)
+      EXPECT_TRUE(place.shape.rank() == 0 || place.layout.is_row_major(place.shape.dims())) << plan.text();
+  }
+}
+
 /// Sums over the lanes of each head of a product of two tensors in 16 bits, as the gradients of attention ask for.
 std::string head_sums_text(int64_t rows, int64_t heads, int64_t lanes) {
   const std::string x = cat("bf16[2,", rows, ",", heads * lanes, "]");
@@ -253,6 +272,13 @@ TEST_F(TrainingOnDevice, gradients_of_attention_side_by_side) {
 TEST_F(TrainingOnDevice, products_of_heads) {
   const ir::Graph g = test::graph(head_sums_text(1024, 8, 64));
   test::expect_as_interpreted(g, leaves_of(g, {}), 1e-9);
+}
+
+TEST_F(TrainingOnDevice, gradients_of_turned_weights) {
+  for (const char* type : {"bf16", "f32"}) {
+    const ir::Graph g = test::graph(turned_text(type));
+    test::expect_as_interpreted(g, leaves_of(g, {}), type == std::string("f32") ? 1e-5 : 1e-9);
+  }
 }
 
 TEST_F(TrainingOnDevice, values_that_are_made_again) {

@@ -59,7 +59,7 @@ std::vector<Group> many_groups(const ir::Graph&);
 std::optional<ir::Graph> with_recomputation(const ir::Graph&, const ir::Target&);
 
 /// The graph with large values of f32 that are made element by element and then turned or cut into other axes made in those axes at once, of views of their operands: whoever reads them
-/// may then make them again. The numbers are the same.
+/// may then make them again; the numbers are the same. Large products that are turned for elements are products of turned operands.
 std::optional<ir::Graph> with_views_in_front(const ir::Graph&, const ir::Target&);
 
 /// The graph with sums that loops carry although no step reads them, as the gradients of their constants are, made behind the loops: what is summed is

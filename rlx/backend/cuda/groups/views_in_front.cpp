@@ -4,6 +4,7 @@
 #include "rlx/ir/clone.h"
 #include "rlx/ops/control/fused.h"
 #include "rlx/ops/elementwise/cast.h"
+#include "rlx/ops/linalg/matmul.h"
 #include "rlx/ops/shape/reshape.h"
 #include "rlx/ops/shape/transpose.h"
 
@@ -12,6 +13,7 @@ namespace {
 
 constexpr int64_t kLarge = 1 << 20;  // elements that are worth it
 constexpr int kMostViews = 4;        // of one value
+constexpr int64_t kManyRows = 128;   // fewer, and products have kernels for rows
 
 bool works_on_elements(const ir::Node& n) { return n.op->traits.elementwise || n.is<ops::Cast>(); }
 
@@ -48,6 +50,7 @@ class Mover {
   bool moves(const ir::Node& view) const {
     if (!view.is<ops::Reshape>() && !view.is<ops::Transpose>()) return false;
     const ir::Node& x = g_.node(view.inputs[0]);
+    if (turns_product(view, x)) return true;
     if (x.uses.size() != 1 || x.shapes.size() != 1 || x.op->traits.leaf) return false;
     const Shape& type = x.shapes[0];
     if (type.dtype() != DType::f32 || type.elements() < kLarge) return false;
@@ -60,6 +63,27 @@ class Mover {
     return bytes <= type.size_bytes() && has_elements_only(x);
   }
 
+  // A product of two matrices that is turned for elements: neighbours among what they read would lie a row apart. A product takes operands that lie
+  // either way.
+  bool turns_product(const ir::Node& view, const ir::Node& x) const {
+    if (!view.is<ops::Transpose>() || !x.is<ops::Matmul>() || x.uses.size() != 1) return false;
+    const Shape& type = x.shapes[0];
+    if (type.rank() != 2 || !is_float(type.dtype()) || type.elements() < kLarge ||
+        view.as<ops::Transpose>().perm != std::vector<int>{1, 0})
+      return false;
+    for (const ir::Value v : x.inputs) {
+      if (g_.shape(v).rank() != 2) return false;
+    }
+    for (const Dim& d : type.dims()) {
+      if (d.value() < kManyRows) return false;
+    }
+    return std::all_of(view.uses.begin(), view.uses.end(), [&](const ir::Use& u) {
+      if (u.user == ir::kNoNode) return false;
+      const ir::Node& reader = g_.node(u.user);
+      return reader.is<ops::Fused>() ? !reduces(reader) : works_on_elements(reader);
+    });
+  }
+
   static bool has_elements_only(const ir::Node& x) {
     if (!x.is<ops::Fused>()) return works_on_elements(x);
     for (const ir::Node* inner : x.as<ops::Fused>().body->nodes()) {
@@ -69,9 +93,16 @@ class Mover {
     return true;
   }
 
-  // view(x(a, b)) as x(view(a), view(b)).
+  // view(x(a, b)) as x(view(a), view(b)); of a product as x(view(b), view(a)).
   static ir::Value moved(ir::Cloner& copy, const ir::Node& view, const ir::Node& x) {
     ir::Graph& g = copy.to();
+    if (x.is<ops::Matmul>()) {
+      ir::Values turned;
+      for (const size_t i : {1, 0})
+        turned.push_back(g.value(g.append(*view.op, view.attrs, ir::Values{copy.at(x.inputs[i])}), 0));
+      const ir::OriginScope scope(g, ir::noted_origin(x, "its operands are turned instead of it"));
+      return g.value(g.append(*x.op, x.attrs, turned, x.name), 0);
+    }
     ir::Values operands;
     for (const ir::Value v : x.inputs) {
       const ir::Value at = copy.at(v);
