@@ -4,7 +4,7 @@
 #   check  there: every operator in a process of its own, whole programs, operator vectors, models; ends with a summary
 #   models there: the models of the test data alone
 #   commands  there: every command over language models, on the CPU and on the GPU
-#   sanitize TOOL  there: compute-sanitizer (memcheck, racecheck, initcheck) over every test, a process for each
+#   sanitize TOOL  there: compute-sanitizer (memcheck, racecheck, initcheck) over every test; again, over those that were not clean yet
 #   bench  there: bench_gpu
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -20,7 +20,7 @@ libraries_of() {
 
 pack() {
   local bin=${1:-build/$preset}
-  rm -rf "$folder/pack"
+  rm -rf "$folder/pack" "$folder/clean"  # what sanitizers found clean were other kernels
   mkdir -p "$folder/pack/bin" "$folder/pack/lib"
   local program
   for program in tests/test_backend_cuda tests/test_models tests/test_llm tests/vectors bench/bench_gpu apps/rlx; do
@@ -53,24 +53,62 @@ list_tests() {
     awk '/^[^ ]/ {suite = $1} /^ / {print suite $1}' > "$folder/tests.txt"
 }
 
-# Compiled kernels are taken from the cache: a sanitizer follows the GPU, not libnvrtc. memcheck loses its way in recorded loops (docs/cuda.md): there the host decides.
+# Tests for a sanitizer, a line each: those that take long alone and first, then the others, several to a process, since most of a short one is its start.
+# What an earlier run found clean ($folder/clean/TOOL.txt) is left out.
+sanitizer_work() {
+  local long='Size/.*/(64|100|200|300)$|RandomPrograms|losses_of_many|qr_of_dependent|matrices_without|exchanges_rows|in_panels|ConvOnDevice|ProductsOnDevice|GroupsOnDevice|ChainOnDevice|AttentionPipeline'
+  touch "$folder/clean/$tool.txt"
+  grep -vxFf "$folder/clean/$tool.txt" "$folder/tests.txt" > "$folder/$tool.left" || true
+  grep -E "$long" "$folder/$tool.left" || true
+  # Every n-th of the rest: neighbours, which take alike long, go to different processes.
+  grep -vE "$long" "$folder/$tool.left" | awk -v each="${RLX_SANITIZE_BATCH:-8}" '{test[NR] = $0}
+    END {n = int((NR + each - 1) / each)
+         for (i = 1; i <= n; ++i) {line = test[i]; for (j = i + n; j <= NR; j += n) line = line ":" test[j]; print line}}'
+}
+
+# A process under the sanitizer for tests a:b:c; what it told of each is appended to $folder/TOOL.txt. Where something is told, every test has a process of its own.
+sanitize_some() {
+  local name=${1//[\/:]/_} log said tests=() test
+  IFS=: read -ra tests <<< "$1"
+  log="$logs/$tool.${name:0:120}.log"
+  local left=$((deadline - $(date +%s)))
+  if [ "$left" -lt 5 ]; then
+    printf 'not begun | %s\n' "${tests[@]}" >> "$folder/$tool.txt"
+    return
+  fi
+  local began=$SECONDS status=0
+  timeout $((left < ${RLX_SANITIZE_SECONDS:-300} ? left : ${RLX_SANITIZE_SECONDS:-300})) "$sanitizer" --tool "$tool" --print-limit 20 ${RLX_SANITIZE:-} \
+    "$bin/test_backend_cuda" --gtest_filter="$1" > "$log" 2>&1 || status=$?
+  said=$(grep -aE "ERROR SUMMARY|RACECHECK SUMMARY" "$log" | tail -1 | sed 's/^=* *//')
+  # Seconds are kept, so that the next order can be by them.
+  echo "$((SECONDS - began)) $1" >> "$folder/$tool.seconds"
+  if [[ "$said" =~ SUMMARY:\ 0\ (errors|hazards) ]] && [ $status = 0 ]; then
+    printf 'clean | %s\n' "${tests[@]}" >> "$folder/$tool.txt"
+  elif [ ${#tests[@]} -gt 1 ]; then
+    for test in "${tests[@]}"; do sanitize_some "$test"; done
+  else
+    echo "${said:-no summary}, exit $status | $1" >> "$folder/$tool.txt"
+  fi
+}
+
+# Kernels are compiled into the cache by whoever comes first: a sanitizer follows the GPU, not libnvrtc. memcheck loses its way in recorded loops
+# (docs/cuda.md): there the host decides. RLX_SANITIZE_TOTAL: seconds for all of it; what does not begin in them is told and left for the next run.
 sanitize() {
   list_tests
   if [ "${1:-memcheck}" = memcheck ]; then export RLX_CUDA_CONDITIONS=0; fi
-  export tool=${1:-memcheck} sanitizer=${RLX_SANITIZER:-/usr/local/cuda/bin/compute-sanitizer}
-  sanitize_one() {
-    local log="$logs/$tool.${1//\//_}.log" said
-    timeout "${RLX_SANITIZE_SECONDS:-300}" "$sanitizer" --tool "$tool" --print-limit 20 ${RLX_SANITIZE:-} \
-      "$bin/test_backend_cuda" \
-      --gtest_brief=1 --gtest_filter="$1" > "$log" 2>&1 || true
-    said=$(grep -aE "ERROR SUMMARY|RACECHECK SUMMARY" "$log" | tail -1 | sed 's/^=* *//')
-    echo "${said:-no summary} | $1"
-  }
-  export -f sanitize_one
-  xargs -P "$jobs" -I{} bash -c 'sanitize_one {}' < "$folder/tests.txt" > "$folder/$tool.txt" || true
-  grep -vE "SUMMARY: 0 (errors|hazards)" "$folder/$tool.txt" | sort || true
-  echo "$tool: $(wc -l < "$folder/tests.txt") tests, $(grep -cE "SUMMARY: 0 (errors|hazards)" "$folder/$tool.txt") clean"
-  if [ -n "${OUT:-}" ]; then tar -C "$folder" -czf "$OUT/$tool.tar.gz" logs "$tool.txt"; fi
+  export tool=${1:-memcheck} sanitizer=${RLX_SANITIZER:-/usr/local/cuda/bin/compute-sanitizer} folder RLX_TEST_SANITIZED=1
+  export deadline=$(($(date +%s) + ${RLX_SANITIZE_TOTAL:-100000}))
+  mkdir -p "$folder/clean"
+  rm -f "$folder/$tool.txt" "$folder/$tool.seconds"
+  export -f sanitize_some
+  sanitizer_work > "$folder/$tool.work"
+  touch "$folder/$tool.txt"
+  xargs -P "$jobs" -I{} bash -c 'sanitize_some {}' < "$folder/$tool.work" || true
+  sed -n 's/^clean | //p' "$folder/$tool.txt" >> "$folder/clean/$tool.txt"
+  grep -vE "^(clean|not begun) " "$folder/$tool.txt" | sort || true
+  echo "$tool: $(wc -l < "$folder/tests.txt") tests, $(sort -u "$folder/clean/$tool.txt" | wc -l) clean, $(grep -c "^not begun" "$folder/$tool.txt" || true) not begun"
+  sort -rn "$folder/$tool.seconds" 2>/dev/null | head -8 | cut -c1-120 || true
+  if [ -n "${OUT:-}" ]; then tar -C "$folder" -czf "$OUT/$tool.tar.gz" --ignore-failed-read logs "$tool.txt" "$tool.seconds" clean; fi
 }
 
 check() {

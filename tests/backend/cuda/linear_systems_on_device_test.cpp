@@ -36,6 +36,7 @@ Literal dominant(const std::string& type, int64_t batch, int64_t n, uint64_t see
 TEST_P(SystemsOnDevice, triangular_solve) {
   const int64_t n = GetParam(), batch = batch_of(n);
   for (const char* type : {"f32", "f64", "c64", "f16"}) {
+    if (test::is_left_out(n, type)) continue;
     for (const int64_t k : {1, 70}) {
       const bool complex = type == std::string("c64");
       const NamedLiterals leaves = {
@@ -58,6 +59,7 @@ TEST_F(LinearAlgebraOnDevice, triangular_solve_with_ones_on_the_diagonal) {
 TEST_P(SystemsOnDevice, systems_inverses_and_determinants) {
   const int64_t n = GetParam(), batch = batch_of(n);
   for (const char* type : {"f32", "f64", "bf16"}) {
+    if (test::is_left_out(n, type)) continue;
     const std::string a = cat(type, "[", batch, ",", n, ",", n, "]");
     const Literal matrices = dominant(type, batch, n, 5);
     for (const int64_t k : {1, 40}) {
@@ -131,6 +133,7 @@ TEST_F(LinearAlgebraOnDevice, matrices_without_an_answer) {
 TEST_P(SystemsOnDevice, cholesky) {
   const int64_t n = GetParam(), batch = batch_of(n);
   for (const char* type : {"f32", "f64", "bf16"}) {
+    if (test::is_left_out(n, type)) continue;
     const std::string a = cat(type, "[", batch, ",", n, ",", n, "]");
     compare(cat("graph @f(a: ", a, ") { y = cholesky(a) return y }"), {{"a", dominant(type, batch, n, 5)}},
             loss(type, n));

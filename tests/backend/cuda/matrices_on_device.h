@@ -19,7 +19,7 @@ class LinearAlgebraOnDevice : public OnDevice {
     CompiledGraph f = compile(graph(text), {}, {.device = "cuda"});
     for (const auto& step : f.plan().steps) EXPECT_NE(step.kernel, "on_host") << text;
     const NamedLiterals first = f.run(leaves);
-    for (int i = 0; i < 2; ++i) {
+    for (int i = is_sanitized() ? 1 : 0; i < 2; ++i) {
       for (const auto& [name, value] : f.run(leaves)) {
         const auto here = value.bytes(), there = first.at(name).bytes();
         EXPECT_TRUE(std::equal(here.begin(), here.end(), there.begin(), there.end()))
@@ -47,7 +47,12 @@ class LinearAlgebraOnDevice : public OnDevice {
   }
 };
 
-inline int64_t batch_of(int64_t n) { return n <= 33 ? 5 : 2; }
+inline int64_t batch_of(int64_t n) { return n <= 33 ? 5 : is_sanitized() ? 1 : 2; }
+
+/// Under compute-sanitizer one type of large matrices: they differ in how they are read and written, which small ones show too.
+inline bool is_left_out(int64_t n, std::string_view type) {
+  return is_sanitized() && n > 64 && type != "f64";
+}
 
 inline Literal sample(const std::string& spec, uint64_t seed) { return ir::sample_literal(spec, seed); }
 
