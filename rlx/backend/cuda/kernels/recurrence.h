@@ -168,30 +168,38 @@ extern "C" __global__ void __launch_bounds__(kThreads) gated_delta_net(const T* 
 
 // Parallel in time inside a tile of 64 times. A block has 16 channels of a batch row, a warp two of them; a lane has a segment of
 // eight times and four of sixteen states. It scans its segment from 0, segments are joined by shuffles, and a second sweep
-// from the state that comes in gives y. Decays stay in registers between the sweeps. kStates (n); more than 16 go by in groups.
+// from the state that comes in gives y. Decays stay in registers between the sweeps, rates and carried states of up to 16 in shared memory. kStates (n); more than 16 go by in groups.
 inline constexpr char kSelectiveScan[] = R"cuda(
 constexpr int kTile = 64, kChannels = 16, kGroups = (kStates + 15) / 16;
+constexpr bool kLean = kGroups == 1;  // two blocks of a processor
 // Rows of states of a segment are moved on by 16 numbers, so that the lanes of a warp meet different banks.
 constexpr int kStateRows = kTile * 16 + kTile / 8 * 16;
 struct Tile { f32 x[kChannels][kTile + 4], delta[kChannels][kTile + 4], y[kChannels][kTile + 4], b[kGroups][kStateRows], c[kGroups][kStateRows]; };
 inline f32 power_of_two(f32 x) { f32 y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
-inline void use_memory() { asm volatile("" ::: "memory"); }  // four times at a time keep the registers few
+inline void use_memory() { asm volatile("" ::: "memory"); }  // four times at a time keep the registers few: 128, so that a processor has two blocks
 
-extern "C" __global__ void __launch_bounds__(256, 1) selective_scan(const T* x, const T* delta, const T* a, const T* bs, const T* cs, T* y,
+extern "C" __global__ void __launch_bounds__(256, kLean ? 2 : 1) selective_scan(const T* x, const T* delta, const T* a, const T* bs, const T* cs, T* y,
     int length, int channels) {
   extern __shared__ uint4 memory[];
   Tile* const tiles = reinterpret_cast<Tile*>(memory);
   const int lane = threadIdx.x % 32, quad = lane % 4, segment = lane / 4, pair = threadIdx.x / 32 * 2;
   const int blocks = (channels + kChannels - 1) / kChannels, first = blockIdx.x % blocks * kChannels;
   const i64 row0 = i64(blockIdx.x / blocks) * length;
-  f32 rate[kGroups][2][4], carry[kGroups][2][4] = {};
-  #pragma unroll
-  for (int g = 0; g < kGroups; ++g) {
+  // Rates and what is carried from tile to tile: in shared memory where registers are few.
+  __shared__ alignas(16) f32 rates[kChannels][16], carries[kChannels][16];
+  const auto rate_of = [&](int channel, int state) {
+    const bool inside = channel < channels && state < kStates;
+    return inside ? as_f32(a[i64(channel) * kStates + state]) * 1.44269504088896341f : 0.0f;
+  };
+  Pack<f32, 4> own_rates[kGroups][2], own_carries[kGroups][2] = {};
+  if (kLean) {
+    const int c = threadIdx.x / 16, state = threadIdx.x % 16;
+    rates[c][state] = rate_of(first + c, state), carries[c][state] = 0;
+  } else {
     #pragma unroll
-    for (int n = 0; n < 8; ++n) {
-      const int channel = first + pair + n / 4, state = g * 16 + quad * 4 + n % 4;
-      const bool inside = channel < channels && state < kStates;
-      rate[g][n / 4][n % 4] = inside ? as_f32(a[i64(channel) * kStates + state]) * 1.44269504088896341f : 0.0f;
+    for (int g = 0; g < kGroups; ++g) {
+      #pragma unroll
+      for (int n = 0; n < 8; ++n) own_rates[g][n / 4].v[n % 4] = rate_of(first + pair + n / 4, g * 16 + quad * 4 + n % 4);
     }
   }
   const auto fetch = [&](int start, Tile& z) {
@@ -220,10 +228,12 @@ extern "C" __global__ void __launch_bounds__(256, 1) selective_scan(const T* x, 
     all_but_last_stage();
     __syncthreads();
     Tile& z = tiles[turn];
-    f32 out[2][8] = {};
     #pragma unroll
     for (int g = 0; g < kGroups; ++g) {
       f32 decay[2][8][4], state[2][4] = {}, all[2][4], total[2] = {};
+      Pack<f32, 4> rate[2];
+      #pragma unroll
+      for (int c = 0; c < 2; ++c) rate[c] = kLean ? load<4>(&rates[pair + c][quad * 4]) : own_rates[g][c];
       #pragma unroll
       for (int four = 0; four < 8; four += 4) {
         Pack<f32, 4> d[2], u[2];
@@ -242,7 +252,7 @@ extern "C" __global__ void __launch_bounds__(256, 1) selective_scan(const T* x, 
           for (int c = 0; c < 2; ++c) {
             #pragma unroll
             for (int n = 0; n < 4; ++n) {
-              decay[c][t][n] = power_of_two(d[c].v[i] * rate[g][c][n]);
+              decay[c][t][n] = power_of_two(d[c].v[i] * rate[c].v[n]);
               state[c][n] = fmaf(decay[c][t][n], state[c][n], u[c].v[i] * b.v[n]);
             }
           }
@@ -252,7 +262,7 @@ extern "C" __global__ void __launch_bounds__(256, 1) selective_scan(const T* x, 
       #pragma unroll
       for (int c = 0; c < 2; ++c) {
         #pragma unroll
-        for (int n = 0; n < 4; ++n) all[c][n] = power_of_two(total[c] * rate[g][c][n]);
+        for (int n = 0; n < 4; ++n) all[c][n] = power_of_two(total[c] * rate[c].v[n]);
       }
       #pragma unroll
       for (int o = 4; o < 32; o *= 2) {
@@ -267,16 +277,24 @@ extern "C" __global__ void __launch_bounds__(256, 1) selective_scan(const T* x, 
       }
       #pragma unroll
       for (int c = 0; c < 2; ++c) {
+        f32* const at = &carries[pair + c][quad * 4];
+        const Pack<f32, 4> carry = kLean ? load<4>(at) : own_carries[g][c];
+        Pack<f32, 4> end;
         #pragma unroll
         for (int n = 0; n < 4; ++n) {
-          const f32 end = fmaf(all[c][n], carry[g][c][n], state[c][n]), in = __shfl_up_sync(~0u, end, 4);
-          state[c][n] = segment > 0 ? in : carry[g][c][n];
-          carry[g][c][n] = __shfl_sync(~0u, end, 28 + quad);
+          end.v[n] = fmaf(all[c][n], carry.v[n], state[c][n]);
+          const f32 in = __shfl_up_sync(~0u, end.v[n], 4);
+          state[c][n] = segment > 0 ? in : carry.v[n];
+          if (!kLean) own_carries[g][c].v[n] = __shfl_sync(~0u, end.v[n], 28 + quad);
         }
+        if (!kLean) continue;
+        __syncwarp();  // all have read it
+        if (segment == 7) store(at, end);
       }
       #pragma unroll
       for (int four = 0; four < 8; four += 4) {
         use_memory();
+        f32 out[2][4] = {};
         Pack<f32, 4> u[2];
         #pragma unroll
         for (int c = 0; c < 2; ++c) {
@@ -294,25 +312,23 @@ extern "C" __global__ void __launch_bounds__(256, 1) selective_scan(const T* x, 
             #pragma unroll
             for (int n = 0; n < 4; ++n) {
               state[c][n] = fmaf(decay[c][t][n], state[c][n], u[c].v[i] * b.v[n]);
-              out[c][t] = fmaf(state[c][n], weight.v[n], out[c][t]);
+              out[c][i] = fmaf(state[c][n], weight.v[n], out[c][i]);
             }
           }
         }
-      }
-    }
-    // Sums over the four lanes of a segment: each gets two times.
-    #pragma unroll
-    for (int c = 0; c < 2; ++c) {
-      f32(&r)[8] = out[c];
-      #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const f32 keep = quad & 1 ? r[i + 4] : r[i], send = quad & 1 ? r[i] : r[i + 4];
-        r[i] = keep + __shfl_xor_sync(~0u, send, 1);
-      }
-      #pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const f32 keep = quad & 2 ? r[i + 2] : r[i], send = quad & 2 ? r[i] : r[i + 2];
-        z.y[pair + c][segment * 8 + (quad & 1) * 4 + (quad & 2) + i] = keep + __shfl_xor_sync(~0u, send, 2);
+        // Sums over the four lanes of a segment: each gets one time.
+        #pragma unroll
+        for (int c = 0; c < 2; ++c) {
+          f32(&r)[4] = out[c];
+          #pragma unroll
+          for (int i = 0; i < 2; ++i) {
+            const f32 keep = quad & 1 ? r[i + 2] : r[i], send = quad & 1 ? r[i] : r[i + 2];
+            r[i] = keep + __shfl_xor_sync(~0u, send, 1);
+          }
+          const f32 keep = quad & 2 ? r[1] : r[0], send = quad & 2 ? r[0] : r[1];
+          f32& to = z.y[pair + c][segment * 8 + four + (quad & 1) * 2 + quad / 2];
+          to = (g > 0 ? to : 0.0f) + keep + __shfl_xor_sync(~0u, send, 2);
+        }
       }
     }
     __syncthreads();
