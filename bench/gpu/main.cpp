@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "bench/gpu/program.h"
+#include "rlx/backend/cuda/compile/timings.h"
 #include "rlx/ops/all.h"
 #include "rlx/transform/transform.h"
 
@@ -228,6 +229,8 @@ int main(int argc, char** argv) {
       rlx::bench::show_steps = true;
     } else if (std::string_view(argv[i]) == "--plan") {
       rlx::bench::only_plans = true;
+    } else if (std::string_view(argv[i]) == "--times") {
+      rlx::bench::show_times = true;
     } else {
       wanted.emplace_back(argv[i]);
     }
@@ -245,12 +248,14 @@ int main(int argc, char** argv) {
   for (const auto& c : rlx::bench::cases()) {
     const auto named = [&](const std::string& part) { return c.name.find(part) != std::string::npos; };
     if (!std::all_of(wanted.begin(), wanted.end(), named)) continue;
+    if (rlx::bench::show_times) rlx::cuda::take_timings();
     try {
       c.run();
     } catch (const std::exception& e) {
       std::printf("%s failed: %s\n", c.name.c_str(), e.what());
       ++failed;
     }
+    if (rlx::bench::show_times) rlx::bench::print_timings();
   }
   return failed == 0 ? 0 : 1;
 }

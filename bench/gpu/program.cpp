@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "rlx/backend/cuda/compile/timings.h"
 #include "rlx/backend/cuda/queue.h"
 #include "rlx/ir/leaves.h"
 #include "rlx/ir/sample.h"
@@ -14,6 +15,7 @@ namespace rlx::bench {
 
 bool show_steps = false;
 bool only_plans = false;
+bool show_times = false;
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -70,7 +72,11 @@ Program::Program(const ir::Graph& g, const ProgramOptions& options) {
   program_ = backend::Builder(device, 1).build(ready, interface);
   ready_seconds_ = now() - begin;
   for (const auto& s : program_->plan().steps) on_host_ += s.kernel == "on_host";
-  if (only_plans) return;
+  if (only_plans) {
+    // Without a GPU kernels are compiled where their times are asked for.
+    if (show_times) target().functions().compile_waiting();
+    return;
+  }
   queue_ = device.make_queue();
   for (size_t i = 0; i < names.size(); ++i) {
     const Shape& shape = ready.node(ready.leaves()[i]).shapes[0];
@@ -165,6 +171,14 @@ double seconds_of(Program& p) {
 void report(const std::string& name, const std::string& figure, const Program& p) {
   std::printf("%-34s %16s   %3zu steps, %d on the host, ready in %.0f ms\n", name.c_str(), figure.c_str(),
               p.steps(), p.on_host(), p.ready_seconds() * 1e3);
+  std::fflush(stdout);
+}
+
+void print_timings() {
+  auto all = cuda::take_timings();
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
+  for (const cuda::Timing& t : all)
+    std::printf("    at %8.1f: %8.1f ms  %s\n", t.begin * 1e3, t.seconds * 1e3, t.what.c_str());
   std::fflush(stdout);
 }
 

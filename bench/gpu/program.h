@@ -59,6 +59,9 @@ double seconds_of(Program& p);
 void report(const std::string& name, const std::string& figure, const Program& p);
 std::string rounded(double v, const char* unit);
 
+/// What compiling, loading and measuring of kernels took since the last call, by the time it began (ms).
+void print_timings();
+
 struct Case {
   std::string name;
   std::function<void()> run;
@@ -82,6 +85,8 @@ std::vector<Case> scheme_cases();
 std::vector<Case> rows_cases();
 
 extern bool show_steps;  // --steps
+extern bool
+    show_times;  // --times: of compiling, loading and measuring kernels; with --plan they are compiled for that
 extern bool only_plans;  // --plan: nothing is run, plans are printed; needs no GPU
 
 }  // namespace rlx::bench

@@ -113,11 +113,30 @@ void training_step(int64_t batch, bool keep_narrow) {
   line("_ahead", ahead[4], end);  // the next step is queued before the loss of the last is read
 }
 
+// The loss of GPT-2 and its gradient by themselves, as mixed precision has them.
+void loss_step(int64_t rows) {
+  ir::Graph g("loss");
+  const Expr x{&g, g.input("x", Shape(DType::bf16, {rows, kVocab}))},
+      labels{&g, g.input("labels", Shape(DType::i32, {rows}))},
+      d{&g, g.input("d", Shape(DType::f32, {rows}))};
+  const Expr wide = ops::cast(x, DType::f32);
+  const Expr gradient = ops::make<ops::SoftmaxCrossEntropyBackward>(g, {}, {wide, labels, d});
+  g.set_outputs({ops::softmax_cross_entropy_with_logits(wide, labels), ops::cast(gradient, DType::bf16)},
+                {"loss", "gradient"});
+  ProgramOptions options;
+  options.inputs = {{"labels", ir::sample_literal(cat("i32[", rows, "] <", kVocab), 3)}};
+  Program p(g, options);
+  const double seconds = seconds_of(p), bytes = 4.0 * double(rows * kVocab);
+  report(cat("loss_", rows, "x", kVocab, "_bf16"),
+         cat(rounded(seconds * 1e6, "us"), ", ", rounded(bytes / seconds / 1e12, "TB/s")), p);
+}
+
 }  // namespace
 
 std::vector<Case> training_cases() {
   // The second rounds all weights at the beginning of each step.
-  return {{"train_gpt2", [] { training_step(8, true); }},
+  return {{"loss", [] { loss_step(8192); }},
+          {"train_gpt2", [] { training_step(8, true); }},
           {"train_rounded_gpt2", [] { training_step(8, false); }}};
 }
 

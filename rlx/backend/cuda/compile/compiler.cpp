@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "rlx/backend/cuda/compile/cubin_cache.h"
+#include "rlx/backend/cuda/compile/timings.h"
 #include "rlx/backend/cuda/driver/library.h"
 #include "rlx/backend/cuda/kernels/prelude.h"
 #include "rlx/base/error.h"
@@ -33,6 +34,7 @@ struct Opened {
 
 const Opened& opened() {
   static const Opened o = [] {
+    const Timed timed("opening libnvrtc");
     Opened made;
     Nvrtc& f = made.functions;
     const Library library({"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"});
@@ -128,6 +130,7 @@ std::string compile(const Source& source, const std::string& architecture) {
   for (const char* option : kOptions) key += cat(option, "\n");
   const std::string path = cubin_path(key + kPrelude + with_beginning(source));
   if (auto kept = read_cubin(path)) return std::move(*kept);
+  const Timed timed(cat("compiling ", source.entry, ", ", source.text.size(), " bytes"));
   Compiled made = run(source, architecture, false);
   write_cubin(path, made.cubin);
   return std::move(made.cubin);

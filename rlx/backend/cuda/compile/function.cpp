@@ -5,6 +5,7 @@
 #include <exception>
 #include <thread>
 
+#include "rlx/backend/cuda/compile/timings.h"
 #include "rlx/base/error.h"
 #include "rlx/base/options.h"
 
@@ -70,6 +71,7 @@ size_t Functions::compile_waiting() {
 
 size_t Functions::compile_locked() {
   const std::vector<Function*> work = std::move(waiting_);
+  const Timed timed(cat("all of ", work.size(), " kernels"));
   waiting_.clear();
   std::vector<std::string> done(work.size());
   std::vector<std::exception_ptr> failed(work.size());
@@ -116,6 +118,7 @@ void Functions::load(const Function& f) {
     cubin = cubins_.find(&f);
   }
   const Driver& d = gpu_->use();
+  const Timed timed(cat("loading ", f.source_.entry));
   Module_* module = nullptr;
   check(d.ModuleLoadData(&module, cubin->second.data()), "loading a kernel");
   check(d.ModuleGetFunction(&f.handle_, module, f.source_.entry.c_str()), "finding a kernel");

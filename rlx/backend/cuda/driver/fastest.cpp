@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "rlx/backend/cuda/compile/cubin_cache.h"
+#include "rlx/backend/cuda/compile/timings.h"
 #include "rlx/base/error.h"
 
 namespace rlx::cuda {
@@ -117,6 +118,8 @@ int fastest(const Gpu& gpu, const std::string& key, int count, Trials how,
   const auto kept = read_cubin(path);
   if (!kept || std::from_chars(kept->data(), kept->data() + kept->size(), best).ec != std::errc() ||
       best < 0) {
+    const Timed timed(
+        cat("measuring ", count, " ways of ", key.substr(0, key.find('\n')), ", ", key.size(), " bytes"));
     best = measure(gpu, count, how, queue);
     write_cubin(path, cat(best));
   }
