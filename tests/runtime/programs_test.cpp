@@ -75,6 +75,24 @@ std::vector<std::string> kernels(const ir::Graph& g, const NamedLiterals& weight
   return out;
 }
 
+// Sums of few axes are no convolutions with channels, whoever asks whether they are.
+TEST(Programs, add_scalars_to_vectors) {
+  for (const char* text : {"graph(a: f32[], b: f32[], c: f32[]) { return add(add(a, b), c) }",
+                           "graph(a: f32[1], b: f32[], c: f32[1]) { return relu(add(add(a, b), c)) }",
+                           "graph(a: f32[4], b: f32[], c: f32[4]) { return add(add(a, b), c) }",
+                           "graph(a: f32[3,4], b: f32[], c: f32[4]) { return add(add(a, b), c) }",
+                           "graph(a: f32[3,4], b: f32[3,1], c: f32[4]) { return relu(add(add(a, b), c)) }",
+                           "graph(a: f32[1,2,3,2,2], b: f32[2,2], c: f32[]) { return add(add(a, b), c) }"}) {
+    SCOPED_TRACE(text);
+    const ir::Graph g = test::graph(text);
+    NamedLiterals inputs;
+    uint64_t seed = 0;
+    for (const ir::NodeId id : g.leaves())
+      inputs.emplace(g.node(id).name, ir::sample_literal(cat(g.node(id).shapes[0]), ++seed));
+    expect_as_interpreted(g, inputs, {}, 1e-6);
+  }
+}
+
 TEST(Programs, join_bias_and_activation_to_their_product) {
   const ir::Graph g = test::graph(R"(graph @ffn(x: f32[4,8], param w: f32[8,16], param b: f32[16]) {
     h = matmul(x, w)

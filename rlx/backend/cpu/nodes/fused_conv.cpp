@@ -29,6 +29,7 @@ class Reader {
   Sum read() {
     if (body_.outputs().size() != 1) return refused("several results");
     ir::Value v = body_.outputs()[0];
+    if (body_.shape(v).rank() != 4) return refused("no pictures with channels");
     if (node(v).is<ops::Relu>()) {
       out_.relu = true;
       v = node(v).inputs[0];
