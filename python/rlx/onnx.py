@@ -18,6 +18,9 @@ class _Import:
 
     def bind(self, given):
         """Raises where the graph cannot have these sizes."""
+        for name, dtype, dims in self.graph.inputs:
+            if name in given and not _can_be(given[name].shape, dims):
+                raise _rlx.Error(f"onnx: '{name}' is {dtype}[{', '.join(map(str, dims))}], the value is {given[name].shape}")
         self.graph.bind_to([(self.weights[n] if n in self.weights else given[n]).shape for n in self.names])
 
     def call(self, given):
@@ -62,6 +65,7 @@ class Model:
     def __init__(self, path):
         self.path = path
         self.inputs, self.outputs = _rlx.describe_onnx(path)
+        self._written = {name: dims for name, _, dims in self.inputs}  # sizes as the file has them
         found = _rlx.load_onnx(path)
         self.reason = found if isinstance(found, str) else None
         self._general = None if self.reason else _Import(*found)
@@ -119,7 +123,7 @@ class Model:
                 self._general.bind(given)
                 self._usual.add(shapes)
             except _rlx.Error as e:
-                if not all(map(_can_be, shapes, (dims for _, _, dims in self.inputs))):
+                if not all(map(_can_be, shapes, (self._written[n] for n, _, _ in self.inputs))):
                     raise
                 try:
                     found = self._for(given)
@@ -196,6 +200,8 @@ def _traced(function, args, weights, outputs):
     results = graph.inline(traced.graph, ports)
     if outputs is None:
         outputs = ["y"] if len(results) == 1 else [f"y{i}" for i in range(len(results))]
+        while not set(outputs).isdisjoint(names):  # an argument of that name
+            outputs = [f"{name}_" for name in outputs]
     graph.set_outputs(results, list(outputs))
     graph.erase_dead()
     return graph, {n: x for n, x, w in zip(names, leaves, is_weight) if w}
@@ -206,7 +212,7 @@ def save(path, function, *args, weights=(), outputs=None, opset=21, external_abo
 
     A function is traced on args: arrays, or Input(dtype, shape) where no values are at hand; sizes given as texts stay open.
     weights: numbers of the arguments that become initializers, for example the parameters of a network.
-    outputs: names of the results. external_above: weights of so many bytes go to PATH.data.
+    outputs: names of the results; y, or y0, y1 and so on, with a _ behind where an argument is called so. external_above: weights of so many bytes go to PATH.data.
     """
     if isinstance(function, Model):
         graph, values = function.graph, function.weights

@@ -59,6 +59,21 @@ class Save(unittest.TestCase):
         with self.assertRaisesRegex(rlx.Error, r"'x' is f32\[n\]"):
             model(rnp.ones((2, 2)))
 
+    def test_an_open_size_that_is_one_beside_a_number(self):
+        """The graph for all sizes takes x for [3], because of what it is added to; the file allows [1] too."""
+        rlx.onnx.save(self.path, lambda x, y: x + y, rlx.onnx.Input("f32", (3,)), rlx.onnx.Input("f32", (3,)))
+        with open(self.path, "rb") as f:
+            model = f.read()
+        three, unknown = b"\x0a\x02\x08\x03", b"\x0a\x02\x12\x00"
+        self.assertEqual(model.count(three), 3)  # x, y and the result
+        with open(self.path, "wb") as f:
+            f.write(model.replace(three, unknown, 1))
+        model, y = rlx.onnx.load(self.path), rlx.array([1.0, 2.0, 3.0])
+        for x in ([5.0], [1.0, 2.0, 3.0]):
+            self.agree({"x": rlx.array(x), "y": y}, rlx.array(x) + y, model.outputs[0][0])
+        with self.assertRaisesRegex(rlx.Error, r"'x' is f32\[3\]"):
+            model(rnp.ones((2,)), y)
+
     def test_parts_of_an_axis_of_open_size(self):
         cases = {"rows": lambda x: x[:, 1:3], "one": lambda x: x[1], "last": lambda x: x[-1, :], "inner": lambda x: x[1:-1],
                  "end": lambda x: x[-2:], "front": lambda x: x[:2], "most": lambda x: x[:-1], "ends": lambda x: x[-3:-1],
@@ -82,6 +97,11 @@ class Save(unittest.TestCase):
         with open(self.path, "wb") as f:
             f.write(model.replace(i32, u16))
         self.assertEqual(rlx.onnx.load(self.path)(np.array([1, 65000], np.uint16))["y"].tolist(), [2, 65001])
+
+    def test_an_argument_called_as_results_are(self):
+        x, y = rlx.array([1.0, 2.0]), rlx.array([3.0, 5.0])
+        rlx.onnx.save(self.path, lambda x, y: x - y, x, y)
+        self.agree({"x": x, "y": y}, x - y, "y_")
 
     def test_a_gradient(self):
         p, x = params(), rlx.random.normal(rlx.random.key(9), (3, 4))

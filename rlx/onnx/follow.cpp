@@ -1,6 +1,7 @@
 #include "rlx/onnx/follow.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "rlx/onnx/bounds.h"
 
@@ -202,16 +203,21 @@ std::optional<Item> follow_slice(const Call& c) {
   const auto starts = part("starts", 1), ends = part("ends", 2),
              steps = old ? std::vector<int64_t>{} : part("steps", 4);
   if (!starts || !ends || !steps || starts->size() != 1 || ends->size() != 1) return std::nullopt;
-  const int64_t n = from->dims[0], step = steps->empty() ? 1 : (*steps)[0];
-  if (step == 0) return std::nullopt;
-  const auto place = [&](int64_t v) {
-    return std::clamp<int64_t>(v < 0 ? v + n : v, step > 0 ? 0 : -1, step > 0 ? n : n - 1);
+  const int64_t n = from->dims[0], most = std::max<int64_t>(n, 1);
+  if (steps->size() > 1 || (!steps->empty() && (*steps)[0] == 0)) return std::nullopt;
+  const int64_t step = steps->empty() ? 1 : std::clamp((*steps)[0], -most, most);
+  // The largest numbers mean the end in the direction of the slice.
+  const bool is_far = step < 0 && (*ends)[0] >= std::numeric_limits<int32_t>::max();
+  const auto place = [&](int64_t v, int64_t least) {
+    return std::clamp<int64_t>(v < 0 ? v + n : v, least, step > 0 ? n : n - 1);
   };
   Sizes out;
   out.dtype = from->dtype;
-  const int64_t end = (*ends)[0] < -n ? (step > 0 ? 0 : -1) : place((*ends)[0]);
-  for (int64_t i = place((*starts)[0]); step > 0 ? i < end : i > end; i += step)
-    out.values.push_back(from->values[size_t(i)]);
+  if (n > 0) {
+    const int64_t end = is_far ? -1 : place((*ends)[0], step > 0 ? 0 : -1);
+    for (int64_t i = place((*starts)[0], 0); step > 0 ? i < end : i > end; i += step)
+      out.values.push_back(from->values[size_t(i)]);
+  }
   out.dims = {int64_t(out.values.size())};
   return Item(std::move(out));
 }

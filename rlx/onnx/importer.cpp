@@ -528,9 +528,8 @@ Imported import_fixing(const file::Model& model, const ImportOptions& options, b
 }
 
 // Throws where the graph cannot have the sizes of the values; what it was made of took symbols to be large enough for slices,
-// and equal where one of them could be 1.
+// and equal, or a number, where one of them could be 1.
 void check_sizes(const ir::Graph& g, const NamedLiterals& values) {
-  if (!g.has_dynamic_dims()) return;
   std::vector<Shape> given;
   for (const ir::NodeId id : g.leaves()) {
     const ir::Node& leaf = g.node(id);
@@ -544,19 +543,18 @@ void check_sizes(const ir::Graph& g, const NamedLiterals& values) {
 }  // namespace
 
 Imported import_model(const file::Model& model, const ImportOptions& options) {
+  const bool symbolic =
+      std::any_of(model.graph.inputs.begin(), model.graph.inputs.end(), [&](const file::ValueInfo& v) {
+        return options.values.contains(v.name) && v.type.shape &&
+               std::any_of(v.type.shape->begin(), v.type.shape->end(),
+                           [](const file::Dimension& d) { return !d.value || *d.value < 0; });
+      });
   try {
     Imported out = import_fixing(model, options, false);
-    check_sizes(out.program.graph, options.values);
+    if (symbolic) check_sizes(out.program.graph, options.values);
     return out;
   } catch (const Error&) {
-    // With sizes known, less has to be expressed.
-    const bool symbolic =
-        std::any_of(model.graph.inputs.begin(), model.graph.inputs.end(), [&](const file::ValueInfo& v) {
-          return options.values.contains(v.name) && v.type.shape &&
-                 std::any_of(v.type.shape->begin(), v.type.shape->end(),
-                             [](const file::Dimension& d) { return !d.value || *d.value < 0; });
-        });
-    if (!symbolic) throw;
+    if (!symbolic) throw;  // with sizes known, less has to be expressed
   }
   Imported out = import_fixing(model, options, true);
   out.notes.push_back("the graph is for the sizes of the given values only");

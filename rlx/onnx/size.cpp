@@ -1,6 +1,7 @@
 #include "rlx/onnx/size.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "rlx/base/dim_polynomial.h"
 #include "rlx/base/error.h"
@@ -39,6 +40,9 @@ bool may_be_negative(const Size& a) { return a.may_be_negative(); }
 bool either_may_be_negative(const Size& a, const Size& b) {
   return a.may_be_negative() || b.may_be_negative();
 }
+
+// The number whose negative is no number.
+bool is_least(const Size& a) { return a.number() == std::numeric_limits<int64_t>::min(); }
 
 bool fits(const Size& a) { return a.dim().has_value() && !a.dim()->is_inferred(); }
 
@@ -126,6 +130,7 @@ std::optional<Size> plus(const Size& a, const Size& b) {
     return counted_of(a, b, plus(most_of(a), most_of(b)), either_may_be_negative(a, b),
                       [](const Tensor& x, const Tensor& y) { return x + y; });
   if (a.number() && b.number()) return Size(int64_t(uint64_t(*a.number()) + uint64_t(*b.number())));
+  if (is_least(a) || is_least(b)) return std::nullopt;
   if (b.number() && *b.number() < 0) return minus(a, Size(-*b.number()));
   if (a.number() && *a.number() < 0) return minus(b, Size(-*a.number()));
   return made([&] { return *a.dim() + *b.dim(); });
@@ -137,6 +142,7 @@ std::optional<Size> minus(const Size& a, const Size& b) {
     return counted_of(a, b, b.is_counted() ? std::optional(most_of(a)) : minus(most_of(a), b), true,
                       [](const Tensor& x, const Tensor& y) { return x - y; });
   if (a.number() && b.number()) return Size(int64_t(uint64_t(*a.number()) - uint64_t(*b.number())));
+  if (is_least(b)) return std::nullopt;
   if (b.number() && *b.number() < 0) return plus(a, Size(-*b.number()));
   if (a.number() && *a.number() < 0) return std::nullopt;
   return made([&] { return *a.dim() - *b.dim(); });
@@ -156,7 +162,8 @@ std::optional<Size> quotient(const Size& a, const Size& b) {
     return counted_of(a, b, quotient(most_of(a), b), may_be_negative(a),
                       [](const Tensor& x, const Tensor& y) { return rlx::div(x, y); });
   if (b.number() && *b.number() == 0) return std::nullopt;
-  if (a.number() && b.number()) return Size(*b.number() == -1 ? -*a.number() : *a.number() / *b.number());
+  if (a.number() && b.number())
+    return Size(*b.number() == -1 ? int64_t(0 - uint64_t(*a.number())) : *a.number() / *b.number());
   if (!fits(a) || !fits(b)) return std::nullopt;
   return made([&] { return floordiv(*a.dim(), *b.dim()); });
 }

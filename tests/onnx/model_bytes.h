@@ -46,6 +46,12 @@ inline Message attribute(const std::string& name, const std::vector<int64_t>& v)
   for (const int64_t i : v) m.number(8, i);
   return m.number(20, 7);
 }
+inline Message attribute(const std::string& name, const std::vector<std::string>& v) {
+  Message m;
+  m.text(1, name);
+  for (const std::string& t : v) m.text(9, t);
+  return m.number(20, 8);
+}
 inline Message graph_attribute(const std::string& name, const Message& graph) {
   return Message().text(1, name).part(6, graph).number(20, 5);
 }

@@ -87,7 +87,8 @@ Items conv_transpose(Call& c) {
   if (!size.empty() || same) {
     for (int i = 0; i < n; ++i) {
       const size_t k = size_t(i);
-      // What is made, less what is wanted, is cut off at both ends; where less is made, zeros are added behind.
+      // What is made, less what is wanted, is cut off at both ends; where less is made than a
+      // given size, zeros are added behind.
       const Dim in = x.dim(i + 2);
       int64_t total = extra[k] + (kernel[k] - 1) * dilation[k] + 1;
       if (size.empty()) {
@@ -97,7 +98,7 @@ Items conv_transpose(Call& c) {
         total += stride[k] * (in.value() - 1) - size.at(from);
       }
       const int64_t cut = std::max<int64_t>(total, 0);
-      if (total < 0) extra[k] -= total;
+      if (total < 0 && !size.empty()) extra[k] -= total;
       const int64_t half = cut / 2;
       pads[k] = auto_pad == "SAME_UPPER" ? half : cut - half;
       pads[k + size_t(n)] = cut - pads[k];

@@ -134,13 +134,18 @@ Items matmul_integer(Call& c) {
   return {product_of(centred(c, 0, 2, -2), centred(c, 1, 3, -1)).cast(DType::i32)};
 }
 
+// An exact sum of products of codes as codes again. One factor in f32, as in ONNX Runtime: what lies between two codes goes
+// where it goes there.
+Item requantised(const Call& c, const Tensor& sum, const Tensor& a, const Tensor& b, const Tensor& y,
+                 const Tensor& zero) {
+  return quantized(c, sum.cast(DType::f32) * (a * b / y), c.scalar(DType::f32, 1), zero,
+                   element_of_item(c.item(7)), true);
+}
+
 Items qlinear_matmul(Call& c) {
   const Tensor sum = product_of(centred(c, 0, 2, -2), centred(c, 3, 5, -1));
-  const auto wide = [&](int i) { return c.in(i).cast(DType::f64); };
-  const Tensor a = along_axis(wide(1), sum.rank(), -2), b = along_axis(wide(4), sum.rank(), -1),
-               y = along_axis(wide(6), sum.rank(), -2);
-  const Tensor zero = along_axis(wide(7), sum.rank(), -2);
-  return {quantized(c, sum * (a * b / y), c.scalar(DType::f64, 1), zero, element_of_item(c.item(7)), true)};
+  const auto along = [&](int i, int axis) { return along_axis(as(c.in(i), DType::f32), sum.rank(), axis); };
+  return {requantised(c, sum, along(1, -2), along(4, -1), along(6, -2), along(7, -2))};
 }
 
 Items qlinear_conv(Call& c) {
@@ -171,9 +176,8 @@ Items qlinear_conv(Call& c) {
       c.unsupported(cat("a convolution over ", x.rank() - 2, " axes"));
   }
   if (c.has(8)) sum = sum + along_axis(c.in(8).cast(DType::f64), sum.rank(), 1);
-  const auto wide = [&](int i) { return along_axis(c.in(i).cast(DType::f64), sum.rank(), 1); };
-  return {quantized(c, sum * (wide(1) * wide(4) / wide(6)), c.scalar(DType::f64, 1), wide(7),
-                    element_of_item(c.item(7)), true)};
+  const auto along = [&](int i) { return along_axis(as(c.in(i), DType::f32), sum.rank(), 1); };
+  return {requantised(c, sum, along(1), along(4), along(6), along(7))};
 }
 
 }  // namespace

@@ -116,7 +116,11 @@ Items run_layer(Call& c, const Layer& l, int carries, const std::function<Tensor
       after.push_back(put);
       return after;
     });
-    for (int k = 0; k < carries; ++k) finals[size_t(k)].push_back(results[size_t(k)]);
+    // A sequence of no steps ends in 0, whatever it started with (as in ONNX Runtime; the standard leaves it open).
+    for (int k = 0; k < carries; ++k) {
+      const Tensor& last = results[size_t(k)];
+      finals[size_t(k)].push_back(lengths.is_empty() ? last : (lengths > 0).where(last, 0.0));
+    }
     outputs.push_back(results[size_t(carries)]);
   }
   Items out;

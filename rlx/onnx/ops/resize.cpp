@@ -199,6 +199,11 @@ Items resize_to(const Call& c, const Settings& s, std::vector<int> axes, const s
     moving_to.push_back(to[i]);
   }
   if (moving.empty()) return {x};
+  if (std::find(to.begin(), to.end(), Dim(0)) != to.end()) {
+    Dims dims = x.shape().dims();
+    for (size_t i = 0; i < axes.size(); ++i) dims[size_t(axes[i])] = to[i];
+    return {c.full(dims, x.dtype(), 0)};
+  }
   if (std::is_sorted(moving.begin(), moving.end())) {
     if (auto y = plain_resize(x, s, moving, moving_to, exact)) return {*y};
   }
@@ -209,7 +214,7 @@ Items resize_to(const Call& c, const Settings& s, std::vector<int> axes, const s
     if (std::find(moving.begin(), moving.end(), axes[i]) == moving.end()) continue;
     Axis a{x.dim(axes[i]).value(), to[i].value()};
     a.scale = sizes ? float(a.out) / float(a.in) : float(scales[i]);
-    if (a.out == 0 || a.in == 0) throw c.wrong("axis ", axes[i], " goes from ", a.in, " to ", a.out);
+    if (a.in == 0) throw c.wrong("axis ", axes[i], " goes from ", a.in, " to ", a.out);
     if (!roi.empty()) a.start = float(roi[i]), a.end = float(roi[i + axes.size()]);
     x = resampled(c, x, axes[i], s, a);
   }

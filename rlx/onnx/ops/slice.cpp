@@ -17,10 +17,17 @@ struct Part {
   bool flip = false;
 };
 
+// Numbers from here on mean the end of the axis in the direction of the slice, from -kFar down its beginning: exporters write
+// the largest numbers of 32 or of 64 bits.
+constexpr int64_t kFar = std::numeric_limits<int32_t>::max();
+
+bool is_far_ahead(const Size& s) { return s.number() && *s.number() >= kFar; }
+bool is_far_back(const Size& s) { return s.number() && *s.number() <= -kFar; }
+
 // A place on an axis of size n, counted from the end when it is negative. Numbers are cut to the axis where that can be
 // decided; symbolic places are taken to lie inside, which running the graph checks.
 Dim place(const Call& c, const Size& at, Dim n, int64_t least, Dim most) {
-  Size s = at;
+  Size s = is_far_ahead(at) ? Size(most) : is_far_back(at) ? Size(least) : at;
   if (s.number() && *s.number() < 0) {
     const auto from_end = plus(Size(n), s);
     if (!from_end) throw c.wrong("place ", *s.number(), " of an axis of size ", n);
@@ -28,7 +35,6 @@ Dim place(const Call& c, const Size& at, Dim n, int64_t least, Dim most) {
   }
   if (s.number() && *s.number() < least) s = Size(least);
   if (const auto beyond = less(Size(most), s); beyond && *beyond) s = Size(most);
-  if (s.number() && *s.number() > (int64_t(1) << 40)) s = Size(most);
   const auto d = s.dim();
   if (!d) throw c.wrong("a place of ", *s.number());
   return *d;
@@ -41,15 +47,18 @@ Part part_of(const Call& c, const Size& start, const Size& end, int64_t step, Di
     if (const auto empty = less(Size(p.limit), Size(p.start)); empty && *empty) p.limit = p.start;
     return p;
   }
-  // Backwards: the axis is reversed, and places count from its other end.
+  // Backwards: the axis is reversed, and places count from its other end. A slice begins at an element that there is.
+  const Dim most = n.is_static() ? Dim(std::max<int64_t>(0, n.value() - 1)) : n - Dim(1);
   const auto mirrored = [&](const Size& at, bool is_end) -> Dim {
+    const Dim last = is_end ? n : most;
+    if (is_far_back(at)) return last;
+    if (is_far_ahead(at)) return is_end ? n : Dim(0);
     if (at.number() && *at.number() < 0) {
       const int64_t k = -*at.number() - 1;  // -1 is the first of the reversed axis
-      if (n.is_static()) return Dim(std::min(k, n.value()));
-      return k > (int64_t(1) << 40) ? n : Dim(k);
+      if (n.is_static()) return Dim(std::min(k, last.value()));
+      return is_end || k == 0 ? Dim(k) : min(Dim(k), max(n, Dim(1)) - Dim(1));
     }
     if (n.is_static() && at.number()) return Dim(std::max<int64_t>(0, n.value() - 1 - *at.number()));
-    if (at.number() && *at.number() > (int64_t(1) << 40)) return Dim(0);
     const auto d = minus(Size(n - Dim(1)), at);
     if (!d || !d->dim())
       throw c.wrong("a slice backwards ", is_end ? "to" : "from",
@@ -70,8 +79,8 @@ Item counted_part(const Call& c, const Item& in, int axis, const Size& start, co
   const Tensor size = b == nullptr ? c.dim_value(n) : b->count;
   const Tensor least = c.scalar(DType::i64, step > 0 ? 0 : -1), most = step > 0 ? size : size - 1;
   const auto inside = [&](const Size& at, bool is_end) {
-    if (at.number() && *at.number() > (int64_t(1) << 40)) return most;
-    if (at.number() && *at.number() < -(int64_t(1) << 40)) return is_end ? least : c.scalar(DType::i64, 0);
+    if (is_far_ahead(at)) return is_end && step < 0 ? least : most;
+    if (is_far_back(at)) return is_end ? least : c.scalar(DType::i64, 0);
     const Tensor place = value_of(c.graph(), at);
     const Tensor from_start = (place < 0).where(place + size, place);
     // A place to start from is one that there is.
