@@ -235,5 +235,17 @@ TEST(OnnxOperators, CodesOfProductsAreRoundedInTheTypeOfTheirScales) {
   EXPECT_EQ(y.at("y").to_integers(), (std::vector<int64_t>{102}));
 }
 
+// Without an epsilon there is next to none: small rows are normed as large ones are.
+TEST(OnnxOperators, SkippingNormsHaveNextToNoEpsilonByDefault) {
+  for (const std::string op : {"SkipLayerNormalization", "SkipSimplifiedLayerNormalization"}) {
+    const Message g = graph({node(op, {"x", "s", "g"}, {"y"}, {}, "com.microsoft")},
+                            {value("x", {"1", "1", "2"}), value("s", {"1", "1", "2"})},
+                            {value("y", {"1", "1", "2"})}, {floats("g", {2}, {1, 1})});
+    const auto y = imported(g, 17).program.interpret({{"x", Literal::of<float>({1, 1, 2}, {1e-3f, -1e-3f})},
+                                                      {"s", Literal::of<float>({1, 1, 2}, {0, 0})}});
+    EXPECT_NEAR(y.at("y").real_at(0), 1, 1e-5) << op;
+  }
+}
+
 }  // namespace
 }  // namespace rlx

@@ -54,7 +54,7 @@ Items skip_norm(Call& c) {
   const int bias = kCentred ? 4 : 3;
   Tensor sum = c.in(0) + c.in(1);
   if (c.has(bias)) sum = sum + c.in(bias);
-  const double eps = c.real("epsilon", 1e-5);
+  const double eps = c.real("epsilon", 1e-12);
   const Tensor y = kCentred ? rlx::layer_norm(sum, c.in(2), c.in_or_empty(3), {.axis = -1, .eps = eps})
                             : rlx::rms_norm(sum, c.in(2), {}, {.axis = -1, .eps = eps});
   return {y, Item(), Item(), sum};
