@@ -158,8 +158,8 @@ std::unique_ptr<Model> read_unigram(const dom::element& model, const Fields& f) 
     double score = 0;
     if (item.get(pair) || pair.size() != 2 || pair.at(0).get(token) || pair.at(1).get(score))
       throw invalid(where, ".vocab[", scores.size(), "]: expected [token, score]");
-    if (!vocab.add(token, checked_id(int64_t(scores.size()), where + ".vocab")))
-      throw invalid(where, ".vocab[", scores.size(), "]: token '", token, "' is there twice");
+    // Trainers write a special token that the text held a second time; the last one is used.
+    vocab.add_or_take(token, checked_id(int64_t(scores.size()), where + ".vocab"));
     scores.push_back(as_the_reference_reads(score));
   }
   std::optional<TokenId> unknown;

@@ -31,12 +31,20 @@ void Vocab::grow() {
     if (!entries_[id].used) continue;
     const uint64_t hash = hash_bytes(text(TokenId(id)));
     size_t at = hash & mask;
-    while (slots_[at]) at = (at + 1) & mask;
+    const std::string_view token = text(TokenId(id));
+    const auto is_other = [&](uint64_t slot) {
+      return slot && ((slot ^ hash) >> 32 != 0 || text(TokenId(uint32_t(slot) - 1)) != token);
+    };
+    while (is_other(slots_[at])) at = (at + 1) & mask;  // of ids with one text the last is found
     slots_[at] = slot_value(hash, TokenId(id));
   }
 }
 
-bool Vocab::add(std::string_view token, TokenId id) {
+bool Vocab::add(std::string_view token, TokenId id) { return insert(token, id, false); }
+
+bool Vocab::add_or_take(std::string_view token, TokenId id) { return insert(token, id, true); }
+
+bool Vocab::insert(std::string_view token, TokenId id, bool takes) {
   RLX_CHECK(id >= 0 && id <= kMaxTokenId, "token id ", id);
   if (has(id)) return false;
   if ((count_ + 1) * 2 > slots_.size()) grow();
@@ -44,7 +52,9 @@ bool Vocab::add(std::string_view token, TokenId id) {
   const size_t mask = slots_.size() - 1;
   size_t at = hash & mask;
   for (; slots_[at]; at = (at + 1) & mask) {
-    if ((slots_[at] ^ hash) >> 32 == 0 && text(TokenId(uint32_t(slots_[at]) - 1)) == token) return false;
+    if ((slots_[at] ^ hash) >> 32 != 0 || text(TokenId(uint32_t(slots_[at]) - 1)) != token) continue;
+    if (!takes) return false;
+    break;
   }
   if (size_t(id) >= entries_.size()) entries_.resize(size_t(id) + 1);
   entries_[size_t(id)] = {bytes_.size(), uint32_t(token.size()), true};

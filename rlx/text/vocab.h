@@ -18,6 +18,8 @@ class Vocab {
 
   /// Adds a token; returns false and changes nothing when the text or the id is taken already.
   bool add(std::string_view token, TokenId id);
+  /// As add, but a text that is taken is found under this id from now on; the other id keeps its text.
+  bool add_or_take(std::string_view token, TokenId id);
 
   std::optional<TokenId> find(std::string_view token) const;
   std::string_view text(TokenId id) const {
@@ -37,6 +39,7 @@ class Vocab {
     bool used = false;
   };
   void grow();
+  bool insert(std::string_view token, TokenId id, bool takes);
 
   std::string bytes_;
   std::vector<Entry> entries_;

@@ -293,5 +293,16 @@ TEST(VocabSpec, builds_the_four_kinds) {
   EXPECT_EQ(ids(bert, "H\xC3\xA9llo! x"), (Ids{1, 3, 4, 5, 0, 2}));
 }
 
+// Trainers write special tokens that stood in the text once more among the pieces. The last of a text is what encoding gives,
+// and each id spells its text.
+TEST(Tokenizer, of_pieces_with_one_text_the_last_is_used) {
+  std::string pieces = R"(["<unk>",0],["<s>",0],["a",-2],["b",-1],["<s>",-3])";
+  for (int i = 0; i < 300; ++i) pieces += cat(R"(,["x)", i, R"(",-9])");  // the table of texts grows
+  const Tokenizer t =
+      Tokenizer::from_json(cat(R"({"model":{"type":"Unigram","unk_id":0,"vocab":[)", pieces, "]}}"));
+  EXPECT_EQ(t.encode("a<s>b").ids, (std::vector<TokenId>{2, 4, 3}));
+  EXPECT_EQ(t.decode(std::vector<TokenId>{1, 2, 4}), t.decode(std::vector<TokenId>{4, 2, 1}));
+}
+
 }  // namespace
 }  // namespace rlx::text
