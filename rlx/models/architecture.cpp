@@ -78,7 +78,8 @@ void read_decoder(ConfigSource& s, Config& c) {
   c.norm_eps = s.find_real({"rms_norm_eps|layer_norm_eps|layer_norm_epsilon",
                             "attention.layer_norm_rms_epsilon|attention.layer_norm_epsilon"})
                    .value_or(c.norm_eps);
-  if (const auto word = s.find_text({"hidden_act|hidden_activation|activation_function"}))
+  // Where both words are there, as in Gemma, the longer one counts.
+  if (const auto word = s.find_text({"hidden_activation|hidden_act|activation_function"}))
     c.activation = activation_named(s, *word);
   const bool head = s.has_tensor(s.is_gguf() ? "output.weight" : "lm_head.weight");
   c.tied = s.find_flag({"tie_word_embeddings"}).value_or(!head);

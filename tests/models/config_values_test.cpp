@@ -44,6 +44,22 @@ INSTANTIATE_TEST_SUITE_P(Models, ShortConvolutions,
                          testing::Values("mamba", "mamba2", "falcon_h1", "qwen3next", "qwen3_5"),
                          [](const auto& info) { return std::string(info.param); });
 
+// ---- the two words of Gemma for its activation ----
+
+TEST(HiddenActivation, OfGemmaCountsBesideHiddenAct) {
+  for (const char* name : {"gemma2", "gemma3"}) {
+    RLX_REQUIRE_DATA(std::string("checkpoints/") + name);
+    const Scratch scratch;
+    Folder f(name);
+    ASSERT_NE(f.config.find("hidden_activation"), f.config.npos);
+    const Literal ids = expected_values(f.path + "/expected.safetensors").at("input_ids");
+    const Literal before = logits_of(f.path, ids);
+    f.config.insert(f.config.find('{') + 1, "\"hidden_act\": \"relu\",");
+    const Literal after = logits_of(f.write(scratch), ids);
+    for (int64_t i = 0; i < before.elements(); ++i) ASSERT_EQ(before.real_at(i), after.real_at(i)) << name;
+  }
+}
+
 // ---- the norm of Mamba 2, which transformers took over all channels before 5.23 ----
 
 TEST(GatedNorm, IsThatOfGroupsSinceTransformers523) {
