@@ -38,12 +38,12 @@ nb::dlpack::dtype dtype_to(DType dtype) {
 }
 
 /// The ndarray over an array's memory; `owner` keeps it alive.
-template <class Framework>
+template <class... Framework>
 nb::object ndarray_of(const Array& a, nb::handle owner) {
   std::vector<size_t> dims;
   for (const Dim d : a.value.shape().dims()) dims.push_back(size_t(d.value()));
-  nb::ndarray<Framework> out(const_cast<std::byte*>(a.value.bytes().data()), dims.size(), dims.data(), owner,
-                             nullptr, dtype_to(a.value.dtype()));
+  nb::ndarray<Framework...> out(const_cast<std::byte*>(a.value.bytes().data()), dims.size(), dims.data(),
+                                owner, nullptr, dtype_to(a.value.dtype()));
   return nb::cast(out, nb::rv_policy::reference);
 }
 
@@ -128,7 +128,9 @@ void bind_array(nb::module_& m) {
              return out;
            })
       .def("_numpy",
-           [](nb::handle_t<Array> self) { return ndarray_of<nb::numpy>(nb::cast<const Array&>(self), self); })
+           [](nb::handle_t<Array> self) {
+             return ndarray_of<nb::numpy, nb::ro>(nb::cast<const Array&>(self), self);
+           })
       .def(
           "__dlpack__",
           [](nb::handle_t<Array> self, nb::kwargs) {

@@ -279,6 +279,16 @@ class Memory(unittest.TestCase):
         np.testing.assert_array_equal(np.from_dlpack(a), x)
         self.assertEqual(rlx.array(x.T).tolist(), x.T.tolist())
 
+    def test_numpy_may_not_write_into_arrays(self):
+        x = rlx.array([1.0, 2.0])
+        for view in (np.asarray(x), x.numpy(), np.array(x, copy=False)):
+            with self.assertRaisesRegex(ValueError, "read-only"):
+                view[0] = 5.0
+        own = np.array(x)
+        own[0] = 5.0
+        self.assertEqual(x.tolist(), [1.0, 2.0])
+        self.assertEqual((rlx.array(np.asarray(x)) + np.asarray(x)).tolist(), [2.0, 4.0])
+
     def test_torch(self):
         try:
             import torch
