@@ -6,6 +6,7 @@
 #include <new>
 
 #include "rlx/base/float16.h"
+#include "rlx/ir/cast_elements.h"
 
 namespace rlx {
 namespace {
@@ -99,6 +100,35 @@ void store_real(std::byte* p, int64_t i, DType t, double v) {
     case DType::f8e5m2:
       store<uint8_t>(p, i, f32_to_f8e5m2(to_f32_keeping_side(v)));
       return;
+  }
+}
+
+// Integer arithmetic wraps: the low bits stay.
+void store_integer(std::byte* p, int64_t i, DType t, int64_t v) {
+  switch (t) {
+    case DType::bool_:
+      store<uint8_t>(p, i, v != 0);
+      return;
+    case DType::u8:
+      store<uint8_t>(p, i, uint8_t(v));
+      return;
+    case DType::i8:
+      store<int8_t>(p, i, int8_t(v));
+      return;
+    case DType::i16:
+      store<int16_t>(p, i, int16_t(v));
+      return;
+    case DType::i32:
+      store<int32_t>(p, i, int32_t(v));
+      return;
+    case DType::i64:
+      store<int64_t>(p, i, v);
+      return;
+    case DType::u32:
+      store<uint32_t>(p, i, uint32_t(v));
+      return;
+    default:
+      store_real(p, i, t, double(v));
   }
 }
 
@@ -218,35 +248,7 @@ Literal Literal::integers(const Shape& shape, std::span<const int64_t> values) {
   Literal out = zeros(shape);
   check_count(values.size(), shape);
   std::byte* p = out.mutable_bytes().data();
-  const DType t = shape.dtype();
-  for (int64_t i = 0; i < out.elements_; ++i) {
-    const int64_t v = values[size_t(i)];
-    switch (t) {  // integer arithmetic wraps: keep the low bits
-      case DType::bool_:
-        store<uint8_t>(p, i, v != 0);
-        break;
-      case DType::u8:
-        store<uint8_t>(p, i, uint8_t(v));
-        break;
-      case DType::i8:
-        store<int8_t>(p, i, int8_t(v));
-        break;
-      case DType::i16:
-        store<int16_t>(p, i, int16_t(v));
-        break;
-      case DType::i32:
-        store<int32_t>(p, i, int32_t(v));
-        break;
-      case DType::i64:
-        store<int64_t>(p, i, v);
-        break;
-      case DType::u32:
-        store<uint32_t>(p, i, uint32_t(v));
-        break;
-      default:
-        store_real(p, i, t, double(v));
-    }
-  }
+  for (int64_t i = 0; i < out.elements_; ++i) store_integer(p, i, shape.dtype(), values[size_t(i)]);
   return out;
 }
 
@@ -312,23 +314,24 @@ std::vector<std::complex<double>> Literal::to_complexes() const {
 
 Literal Literal::cast(DType to) const {
   if (to == dtype()) return *this;
-  const Shape shape = shape_.with_dtype(to);
-  if (is_complex(dtype())) {
+  Literal out = zeros(shape_.with_dtype(to));
+  cast_elements(dtype(), data_, to, out.mutable_bytes().data(), elements_);
+  return out;
+}
+
+void cast_elements(DType from, const std::byte* x, DType to, std::byte* y, int64_t n) {
+  if (is_complex(from)) {
     if (to != DType::bool_)
       throw invalid("cast: a complex value has no ", to, " form; take its real part first");
-    Literal out = zeros(shape);
-    const auto flags = out.mutable_data<bool>();
-    for (int64_t i = 0; i < elements_; ++i) flags[size_t(i)] = complex_at(i) != 0.0;
-    return out;
-  }
-  // Between integers the value saturates like in every other cast, but must not pass through double.
-  if (dtype() == DType::i64 && is_integer(to)) {
+    for (int64_t i = 0; i < n; ++i) store<uint8_t>(y, i, load<complex64>(x, i) != complex64(0));
+  } else if (from == DType::i64 && is_integer(to)) {
+    // Between integers the value saturates like in every other cast, but must not pass through double.
     const IntegerRange r = range_of(to);
-    std::vector<int64_t> values = to_integers();
-    for (int64_t& v : values) v = std::min(std::max(v, r.low), r.high);
-    return integers(shape, values);
+    for (int64_t i = 0; i < n; ++i)
+      store_integer(y, i, to, std::min(std::max(load<int64_t>(x, i), r.low), r.high));
+  } else {
+    for (int64_t i = 0; i < n; ++i) store_real(y, i, to, load_real(x, i, from));
   }
-  return reals(shape, to_reals());
 }
 
 Literal Literal::reshaped(Dims dims) const {

@@ -4,14 +4,13 @@
 #include <cstring>
 
 #include "rlx/backend/cpu/nodes/families.h"
+#include "rlx/ir/cast_elements.h"
 
 namespace rlx::cpu {
 namespace {
 
 // Elements below which a second thread costs more than it brings.
 constexpr int64_t kSerialElements = 16384;
-// Elements that are cast at once where the rule of the operator does it.
-constexpr int64_t kPiece = 1024;
 
 Support accepts(const Request& r) {
   if (!r.node.is<ops::Cast>()) return Support::no("not among its operators");
@@ -55,17 +54,13 @@ Support accepts_elements(const Request& r) {
   return all_row_major(r);
 }
 
-// What few graphs ask for (i64 to bool, f32 to f8): the rule of the operator itself, a piece of memory at a time.
+// What few graphs ask for (i64 to bool, f32 to f8): the rule of the operator itself.
 std::unique_ptr<Step> prepare_elements(const Request& r) {
   return make_step(
       [from = r.in[0].dtype(), to = r.out[0].dtype(), n = r.in[0].shape.elements()](const Launch& l) {
         l.team.parallel_for(n, kSerialElements, [&](int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; i += kPiece) {
-            const Shape piece(from, {std::min(kPiece, end - i)});
-            const std::span bytes(l.in[0] + size_t(i) * dtype_size(from), size_t(piece.size_bytes()));
-            const Literal y = Literal::borrow(piece, bytes, nullptr).cast(to);
-            std::memcpy(l.out[0] + size_t(i) * dtype_size(to), y.bytes().data(), y.bytes().size());
-          }
+          cast_elements(from, l.in[0] + size_t(begin) * dtype_size(from), to,
+                        l.out[0] + size_t(begin) * dtype_size(to), end - begin);
         });
       });
 }
