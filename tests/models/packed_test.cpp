@@ -83,8 +83,10 @@ TEST(Packed, weights_of_each_run_too) {
   CompiledGraph run = compile(g);
   for (const auto& [name, value] : run.run(in)) expect_close(value, want.at(name), 1e-5);
   auto kernels = kernels_of(run.plan());
-  EXPECT_EQ(kernels["dequant_matmul_blocks_now_f32"], 1);
-  EXPECT_EQ(kernels["dequant_grouped_matmul_blocks_now_f32"], 1);
+  EXPECT_EQ(kernels["dequant_matmul_blocks_f32"], 1);
+  EXPECT_EQ(kernels["dequant_grouped_matmul_blocks_f32"], 1);
+  for (const auto& s : run.plan().steps)
+    EXPECT_NE(s.note.find("blocks packed in each run"), std::string::npos);
 }
 
 }  // namespace

@@ -284,10 +284,10 @@ void pack_panel(const CodeLayout& l, const WeightReader& read, int panel, int64_
   }
 }
 
-PackedCodeWeights PackedCodeWeights::pack(Team team, const CodeLayout& l, const Source& w) {
+PackedCodeWeights PackedCodeWeights::pack(Team team, const CodeLayout& l, const Source& w, std::byte* lent) {
   const int panel = conv_codes_kernels().panel;
   PackedCodeWeights out;
-  out.bytes_ = allocate_aligned(bytes(l));
+  out.bytes_ = PackedMemory(bytes(l), lent);
   std::byte* const to = out.bytes_.get();
   if (l.squares) {
     pack_code_squares(team, l, w, reinterpret_cast<int16_t*>(to));
@@ -306,7 +306,7 @@ PackedCodeWeights PackedCodeWeights::pack(Team team, const CodeLayout& l, const 
 PackedCodeWeights PackedCodeWeights::from_bytes(const CodeLayout& l, std::span<const std::byte> from) {
   RLX_CHECK(from.size() == bytes(l), "packed codes have ", bytes(l), " bytes, these are ", from.size());
   PackedCodeWeights out;
-  out.bytes_ = allocate_aligned(from.size());
+  out.bytes_ = PackedMemory(from.size(), nullptr);
   std::memcpy(out.bytes_.get(), from.data(), from.size());
   return out;
 }

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "rlx/backend/cpu/kernels/gemm.h"
+#include "rlx/backend/cpu/kernels/packed_memory.h"
 
 namespace rlx::cpu {
 
@@ -59,7 +60,8 @@ class PackedCodeWeights {
     int32_t zero = 0;
     int64_t filter = 0, channel = 0, row = 0, column = 0;
   };
-  static PackedCodeWeights pack(Team, const CodeLayout&, const Source&);
+  /// In `lent` memory of bytes(), if given.
+  static PackedCodeWeights pack(Team, const CodeLayout&, const Source&, std::byte* lent = nullptr);
   static size_t bytes(const CodeLayout&);
   /// What the order depends on: plans of the same text read one packed form.
   static std::string form(const CodeLayout&);
@@ -70,7 +72,7 @@ class PackedCodeWeights {
   static constexpr int kLayoutVersion = 2;
 
  private:
-  AlignedBytes bytes_;
+  PackedMemory bytes_;
 };
 
 /// Codes rounded as by exact arithmetic, in place of mult and offset.

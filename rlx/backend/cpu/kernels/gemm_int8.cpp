@@ -77,8 +77,8 @@ PackedInt8 PackedInt8::sized(int64_t k, int64_t n, bool has_zeros) {
   return p;
 }
 
-void PackedInt8::allocate(bool has_zeros) {
-  bytes_ = allocate_aligned(size_);
+void PackedInt8::allocate(bool has_zeros, std::byte* lent) {
+  bytes_ = PackedMemory(size_, lent);
   const size_t column_bytes = round_up(size_t(ceil_div(n_, panel_) * panel_) * sizeof(int32_t));
   const size_t columns = column_bytes * (has_zeros ? 2 : 1), codes = size_ - columns;
   std::byte* end = bytes_.get() + size_;
@@ -98,7 +98,7 @@ PackedInt8 PackedInt8::from_bytes(int64_t k, int64_t n, bool has_zeros, std::spa
 }
 
 PackedInt8 PackedInt8::pack(Team team, const Matrix& b, int64_t k, int64_t n, int32_t zero,
-                            const int32_t* zeros) {
+                            const int32_t* zeros, std::byte* lent) {
   RLX_CHECK(b.dtype == DType::i8, "cannot pack ", b.dtype, " as codes; i8");
   const GemmInt8Kernels& kn = gemm_int8_kernels();
   bool any = zero != 0;
@@ -106,7 +106,7 @@ PackedInt8 PackedInt8::pack(Team team, const Matrix& b, int64_t k, int64_t n, in
   const int64_t panels = ceil_div(n, kn.panel);
   const size_t panel_bytes = size_t(ceil_div(k, kn.group) * kn.group * kn.panel);
   PackedInt8 p = sized(k, n, any);
-  p.allocate(any);
+  p.allocate(any, lent);
   team.parallel_for(panels, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t column = i * kn.panel;

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "rlx/backend/cpu/kernels/gemm.h"
+#include "rlx/backend/cpu/kernels/packed_memory.h"
 
 namespace rlx::cpu {
 
@@ -17,8 +18,9 @@ class PackedInt8 {
  public:
   PackedInt8() = default;
   /// `zero` is the code of 0 in all columns; `zeros` [n], where given, that of each column.
+  /// In `lent` memory of bytes_of, if given.
   static PackedInt8 pack(Team, const Matrix& b, int64_t k, int64_t n, int32_t zero = 0,
-                         const int32_t* zeros = nullptr);
+                         const int32_t* zeros = nullptr, std::byte* lent = nullptr);
 
   /// From the bytes of one that was packed at this level with the same kind of zero points; so many that they fit.
   static PackedInt8 from_bytes(int64_t k, int64_t n, bool has_zeros, std::span<const std::byte> bytes);
@@ -39,12 +41,12 @@ class PackedInt8 {
 
  private:
   static PackedInt8 sized(int64_t k, int64_t n, bool has_zeros);
-  void allocate(bool has_zeros);
+  void allocate(bool has_zeros, std::byte* lent = nullptr);
 
   int64_t k_ = 0, n_ = 0;
   int panel_ = 0, group_ = 0;
   size_t size_ = 0;
-  AlignedBytes bytes_;
+  PackedMemory bytes_;
   int32_t *centred_ = nullptr, *zeros_ = nullptr;  // into bytes_
 };
 

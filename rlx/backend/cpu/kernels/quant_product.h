@@ -18,6 +18,7 @@
 #include <span>
 
 #include "rlx/backend/cpu/kernels/gemm.h"
+#include "rlx/backend/cpu/kernels/packed_memory.h"
 #include "rlx/backend/cpu/kernels/quant_layout.h"
 #include "rlx/base/pool.h"
 #include "rlx/quant/scheme.h"
@@ -48,7 +49,11 @@ class QuantMatrix {
   /// Null when the format has no packed product; such weights are decoded and multiplied by gemm.
   static const QuantKind* kind_of(const quant::BlockFormat&);
   /// `rows`: n rows of encoded blocks, one after the other. k must be whole blocks.
-  static QuantMatrix pack(Team, const quant::BlockFormat&, const std::byte* rows, int64_t n, int64_t k);
+  /// In `lent` memory of packed_bytes, if given.
+  static QuantMatrix pack(Team, const quant::BlockFormat&, const std::byte* rows, int64_t n, int64_t k,
+                          std::byte* lent = nullptr);
+  /// Of a format with a packed product.
+  static size_t packed_bytes(const quant::BlockFormat&, int64_t n, int64_t k);
   /// W[k, n] of a scheme, any k; y is then x W.
   static QuantMatrix pack(Team, const quant::Scheme&, const quant::SchemeOperands&, int64_t k, int64_t n);
 
@@ -63,12 +68,14 @@ class QuantMatrix {
   void unpack_row(int64_t row, std::byte* out) const;
 
  private:
-  static QuantMatrix allocate(QuantKind, int64_t n, int64_t k, int64_t block_columns, bool factors);
+  static QuantMatrix sized(QuantKind, int64_t n, int64_t k, int64_t block_columns);
+  void allocate(bool factors, std::byte* lent);
 
   QuantView view_;
   int lanes_ = 0;
   size_t size_ = 0;
-  AlignedBytes bytes_, factors_;
+  PackedMemory bytes_;
+  AlignedBytes factors_;
 };
 
 struct QuantProduct {

@@ -339,28 +339,34 @@ const QuantKind* QuantMatrix::kind_of(const quant::BlockFormat& f) {
   return source ? &source->kind : nullptr;
 }
 
-QuantMatrix QuantMatrix::allocate(QuantKind kind, int64_t n, int64_t k, int64_t block_columns, bool factors) {
+QuantMatrix QuantMatrix::sized(QuantKind kind, int64_t n, int64_t k, int64_t block_columns) {
   QuantMatrix m;
   m.lanes_ = quant_lanes();
   const QuantLayout layout = quant_layout(kind);
-  const int64_t strips = ceil_div(block_columns, 32), groups = ceil_div(n, m.lanes_);
+  const int64_t strips = ceil_div(block_columns, 32);
   const int64_t block_bytes = (layout.head_bytes() + strips * layout.strip_bytes()) * m.lanes_;
   const int64_t blocks = ceil_div(k, block_columns);
-  m.size_ = size_t(groups * blocks * block_bytes);
-  m.bytes_ = allocate_aligned(m.size_);
-  if (factors) {
-    const size_t bytes = size_t(groups * m.lanes_) * sizeof(float);
-    m.factors_ = allocate_aligned(bytes);
-    std::memset(m.factors_.get(), 0, bytes);
-  }
-  m.view_ = {m.bytes_.get(), n,           k,
-             kind,           blocks,      block_columns,
-             strips,         block_bytes, reinterpret_cast<const float*>(m.factors_.get())};
+  m.size_ = size_t(ceil_div(n, m.lanes_) * blocks * block_bytes);
+  m.view_ = {nullptr, n, k, kind, blocks, block_columns, strips, block_bytes, nullptr};
   return m;
 }
 
+void QuantMatrix::allocate(bool factors, std::byte* lent) {
+  bytes_ = PackedMemory(size_, lent);
+  view_.data = bytes_.get();
+  if (!factors) return;
+  const size_t bytes = size_t(ceil_div(n(), lanes_) * lanes_) * sizeof(float);
+  factors_ = allocate_aligned(bytes);
+  std::memset(factors_.get(), 0, bytes);
+  view_.factors = reinterpret_cast<const float*>(factors_.get());
+}
+
+size_t QuantMatrix::packed_bytes(const quant::BlockFormat& format, int64_t n, int64_t k) {
+  return sized(find_source(format.name)->kind, n, k, format.elements).size_;
+}
+
 QuantMatrix QuantMatrix::pack(Team team, const quant::BlockFormat& format, const std::byte* rows, int64_t n,
-                              int64_t k) {
+                              int64_t k, std::byte* lent) {
   const Source* source = find_source(format.name);
   if (source == nullptr) {
     std::string known;
@@ -371,7 +377,8 @@ QuantMatrix QuantMatrix::pack(Team team, const quant::BlockFormat& format, const
     throw invalid("quant_product: ", n, " rows of ", k, " elements are not whole blocks of ", format.name,
                   ", which has ", format.elements, " elements");
   }
-  QuantMatrix m = allocate(source->kind, n, k, format.elements, false);
+  QuantMatrix m = sized(source->kind, n, k, format.elements);
+  m.allocate(false, lent);
   const QuantLayout layout = quant_layout(source->kind);
   const QuantView& v = m.view_;
   const int lanes = m.lanes_;
@@ -414,7 +421,8 @@ QuantMatrix QuantMatrix::pack(Team team, const quant::Scheme& s, const quant::Sc
   // Blocks of 16 and of nvfp4 share a strip or two; fp8 has no blocks at all.
   const int64_t columns = layout.elements ? layout.elements : s.block;
   const bool fp8 = s.kind == quant::SchemeKind::fp8_e4m3 || s.kind == quant::SchemeKind::fp8_e5m2;
-  QuantMatrix m = allocate(kind, n, k, columns, fp8 || s.scale_is_fp8());
+  QuantMatrix m = sized(kind, n, k, columns);
+  m.allocate(fp8 || s.scale_is_fp8(), nullptr);
   const QuantView& v = m.view_;
   const int lanes = m.lanes_;
   const int64_t groups = s.block ? ceil_div(k, s.block) : 0, runs = s.block ? ceil_div(columns, s.block) : 0;

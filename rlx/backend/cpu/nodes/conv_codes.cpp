@@ -266,11 +266,12 @@ std::unique_ptr<Step> prepare(const Request& r) {
   packing.form = cat("codes ", PackedCodeWeights::kLayoutVersion, " ", isa_name(current_isa()), " ",
                      PackedCodeWeights::form(*plan), " at ", w.filter, " ", w.channel, " zero ", w.zero);
   packing.bytes = int64_t(PackedCodeWeights::bytes(*plan));
-  packing.make = [plan, w](Team team, const std::byte* data) -> std::shared_ptr<const void> {
-    PackedCodeWeights::Source from = w;
-    from.data = data;
-    return std::make_shared<const PackedCodeWeights>(PackedCodeWeights::pack(team, *plan, from));
-  };
+  const PackedNow anew = add_makers<PackedCodeWeights>(
+      packing, size_t(packing.bytes), [plan, w](Team team, const std::byte* data, std::byte* lent) {
+        PackedCodeWeights::Source from = w;
+        from.data = data;
+        return PackedCodeWeights::pack(team, *plan, from, lent);
+      });
   packing.bytes_of = [bytes = size_t(packing.bytes)](const void* form) {
     const auto* codes = static_cast<const PackedCodeWeights*>(form);
     return std::span(codes->data(), bytes);
@@ -278,7 +279,7 @@ std::unique_ptr<Step> prepare(const Request& r) {
   packing.restore = [plan](Team, std::span<const std::byte> bytes) -> std::shared_ptr<const void> {
     return std::make_shared<const PackedCodeWeights>(PackedCodeWeights::from_bytes(*plan, bytes));
   };
-  auto step = with_packed(r, packing, conv_codes_workspace(*plan, r.threads),
+  auto step = with_packed(r, packing, anew, conv_codes_workspace(*plan, r.threads),
                           [p, plan](const Launch& l, const void* weights) {
                             CodeConv now = p;
                             now.plan = plan.get();

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstring>
+#include <functional>
+#include <new>
 #include <span>
 
+#include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/backend/cpu/nodes/families.h"
 #include "rlx/base/error.h"
 
@@ -17,19 +20,36 @@ inline void copy_bytes(Team team, std::span<const std::byte> from, std::span<std
   });
 }
 
+/// The form of an operand that changes from run to run, made in memory of the run. What is made there owns nothing and is not destroyed.
+struct PackedNow {
+  size_t bytes = 0;
+  std::function<const void*(Team, const std::byte* data, std::byte* memory)> make;
+};
+
+/// Both ways to make a form: pack(team, data, lent) gives one in `lent` memory of `bytes`, or in its own where that is null.
+template <class Form, class Pack>
+PackedNow add_makers(Packing& packing, size_t bytes, Pack pack) {
+  packing.make = [pack](Team team, const std::byte* data) -> std::shared_ptr<const void> {
+    return std::make_shared<const Form>(pack(team, data, nullptr));
+  };
+  constexpr size_t kHead = round_up(sizeof(Form));
+  return {kHead + bytes, [pack](Team team, const std::byte* data, std::byte* memory) -> const void* {
+            return new (memory) Form(pack(team, data, memory + kHead));
+          }};
+}
+
 /// run(launch, packed form) with the form of operand `packing.operand`. Passes ask kernels before they know
 /// which operands are fixed, so a kernel that took fixed ones only would see its operator taken apart.
 template <class Run>
-std::unique_ptr<Step> with_packed(const Request& r, const Packing& packing, size_t workspace, Run run) {
+std::unique_ptr<Step> with_packed(const Request& r, const Packing& packing, const PackedNow& now,
+                                  size_t workspace, Run run) {
   if (r.in[size_t(packing.operand)].fixed) {
     return make_step([run](const Launch& l) { run(l, l.packed[0]); }, workspace, {packing});
   }
-  return make_step(
-      [run, make = packing.make, operand = packing.operand](const Launch& l) {
-        const std::shared_ptr<const void> now = make(l.team, l.in[operand]);
-        run(l, now.get());
-      },
-      workspace);
+  const size_t before = round_up(workspace);
+  return make_step([run, make = now.make, before, operand = packing.operand](
+                       const Launch& l) { run(l, make(l.team, l.in[operand], l.workspace + before)); },
+                   before + now.bytes);
 }
 
 }  // namespace rlx::cpu

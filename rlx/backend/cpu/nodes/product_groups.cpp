@@ -26,7 +26,9 @@ struct Member {
   QuantProduct product;
   QuantKind kind;
   Packing packing;
-  int packed = -1;  // or packed in each run
+  PackedNow now;
+  int packed = -1;     // or packed in each run
+  size_t lent_at = 0;  // then: where in the workspace
 };
 
 using Members = std::vector<Member>;
@@ -68,7 +70,8 @@ Members members_of(const Request& r) {
     const auto& a = n->as<ops::DequantMatmul>();
     Member m{.product = block_product(r.in[0].shape, n->shapes[0], a.activations),
              .kind = *QuantMatrix::kind_of(*quant::scheme_from_text(a.scheme)->format)};
-    m.packing = block_packing(a.scheme, 1, m.product.y_stride, m.product.x_stride);
+    const Blocks blocks(a.scheme, 1, m.product.y_stride, m.product.x_stride);
+    m.packing = blocks.packing(), m.now = blocks.now();
     m.packing.operand = operand_of.at(n->inputs[1].node);
     if (r.in[size_t(m.packing.operand)].fixed) m.packed = packed++;
     out.push_back(std::move(m));
@@ -77,7 +80,7 @@ Members members_of(const Request& r) {
 }
 
 /// Rows are rounded once for each kind of weights.
-size_t workspace_of(const Members& members) {
+size_t rows_workspace(const Members& members) {
   std::map<QuantKind, size_t> kinds;
   for (const Member& m : members) {
     if (!m.product.exact) kinds[m.kind] = workspace_of(m.product);
@@ -89,25 +92,31 @@ size_t workspace_of(const Members& members) {
 
 void run(const Members& members, const Launch& l) {
   std::array<QuantProduct, kMostQuantProducts> products;
-  std::array<std::shared_ptr<const void>, kMostQuantProducts> packed_now;
   for (size_t i = 0; i < members.size(); ++i) {
     const Member& m = members[i];
-    if (m.packed < 0) packed_now[i] = m.packing.make(l.team, l.in[m.packing.operand]);
     products[i] = m.product;
     products[i].x = f32(l, 0);
-    products[i].w = static_cast<const QuantMatrix*>(m.packed < 0 ? packed_now[i].get() : l.packed[m.packed]);
+    products[i].w = static_cast<const QuantMatrix*>(
+        m.packed < 0 ? m.now.make(l.team, l.in[m.packing.operand], l.workspace + m.lent_at)
+                     : l.packed[m.packed]);
     products[i].y = reinterpret_cast<float*>(l.out[i]);
   }
   quant_products(l.team, {products.data(), members.size()}, l.workspace);
 }
 
 std::unique_ptr<Step> prepare(const Request& r) {
-  const Members members = members_of(r);
+  Members members = members_of(r);
   std::vector<Packing> packings;
-  for (const Member& m : members) {
-    if (m.packed >= 0) packings.push_back(m.packing);
+  size_t workspace = round_up(rows_workspace(members));
+  for (Member& m : members) {
+    if (m.packed >= 0) {
+      packings.push_back(m.packing);
+    } else {
+      m.lent_at = workspace;
+      workspace += round_up(m.now.bytes);
+    }
   }
-  auto step = make_step([members](const Launch& l) { run(members, l); }, workspace_of(members), packings);
+  auto step = make_step([members](const Launch& l) { run(members, l); }, workspace, packings);
   step->note = cat(members.size(), " products of one x, packed blocks", activations_note(members[0].product));
   return step;
 }

@@ -15,8 +15,8 @@
 namespace rlx::cpu {
 namespace {
 
-Support if_fixed(const Request& r) {
-  return r.in[1].fixed ? Support::yes() : Support::no("the weights are not fixed");
+std::string_view packed_note(const Request& r) {
+  return r.in[1].fixed ? "packed blocks" : "blocks packed in each run";
 }
 
 QuantProduct product_of(const Request& r, ops::Activations activations) {
@@ -27,46 +27,21 @@ QuantProduct product_of(const Request& r) {
   return product_of(r, r.node.as<ops::DequantMatmul>().activations);
 }
 
-Support accepts_matmul_now(const Request& r) {
-  return accepts_blocks(r, r.node.as<ops::DequantMatmul>().scheme);
-}
+Support accepts_matmul(const Request& r) { return accepts_blocks(r, r.node.as<ops::DequantMatmul>().scheme); }
 
-Support accepts_matmul(const Request& r) {
-  if (const Support s = if_fixed(r); !s) return s;
-  return accepts_matmul_now(r);
-}
-
+// Weights that every run gives anew, as in the body of a loop, are packed when it runs.
 std::unique_ptr<Step> prepare_matmul(const Request& r) {
   const QuantProduct p = product_of(r);
-  auto step = make_step(
-      [p](const Launch& l) {
-        QuantProduct now = p;
-        now.x = reinterpret_cast<const float*>(l.in[0]);
-        now.w = static_cast<const QuantMatrix*>(l.packed[0]);
-        now.y = reinterpret_cast<float*>(l.out[0]);
-        quant_product(l.team, now, l.workspace);
-      },
-      workspace_of(p), {block_packing(r.node.as<ops::DequantMatmul>().scheme, 1, p.y_stride, p.x_stride)});
-  step->note = cat("packed blocks", activations_note(p));
-  return step;
-}
-
-// Weights that every run gives anew, as in the body of a loop: packed when it runs. Passes ask before they know which operands are
-// fixed, so this is also what keeps a product with fixed weights from being taken apart.
-std::unique_ptr<Step> prepare_matmul_now(const Request& r) {
-  const QuantProduct p = product_of(r);
-  const Packing packing = block_packing(r.node.as<ops::DequantMatmul>().scheme, 1, p.y_stride, p.x_stride);
-  auto step = make_step(
-      [p, make = packing.make](const Launch& l) {
-        const std::shared_ptr<const void> w = make(l.team, l.in[1]);
-        QuantProduct now = p;
-        now.x = reinterpret_cast<const float*>(l.in[0]);
-        now.w = static_cast<const QuantMatrix*>(w.get());
-        now.y = reinterpret_cast<float*>(l.out[0]);
-        quant_product(l.team, now, l.workspace);
-      },
-      workspace_of(p));
-  step->note = cat("blocks packed in each run", activations_note(p));
+  const Blocks blocks(r.node.as<ops::DequantMatmul>().scheme, 1, p.y_stride, p.x_stride);
+  auto step = with_packed(r, blocks.packing(), blocks.now(), workspace_of(p),
+                          [p](const Launch& l, const void* packed) {
+                            QuantProduct now = p;
+                            now.x = f32(l, 0);
+                            now.w = static_cast<const QuantMatrix*>(packed);
+                            now.y = reinterpret_cast<float*>(l.out[0]);
+                            quant_product(l.team, now, l.workspace);
+                          });
+  step->note = cat(packed_note(r), activations_note(p));
   return step;
 }
 
@@ -81,8 +56,9 @@ std::unique_ptr<Step> prepare_transposed(const Request& r) {
   p.m = r.in[0].shape.elements() / p.n;
   p.x_stride = p.n;
   p.y_stride = p.k;
-  auto step = with_packed(r, block_packing(r.node.as<ops::DequantMatmulTransposed>().scheme, 1, p.n, p.k),
-                          quant_transposed_workspace(p, r.threads), [p](const Launch& l, const void* packed) {
+  const Blocks blocks(r.node.as<ops::DequantMatmulTransposed>().scheme, 1, p.n, p.k);
+  auto step = with_packed(r, blocks.packing(), blocks.now(), quant_transposed_workspace(p, r.threads),
+                          [p](const Launch& l, const void* packed) {
                             QuantTransposed now = p;
                             now.x = f32(l, 0);
                             now.w = static_cast<const QuantMatrix*>(packed);
@@ -95,15 +71,10 @@ std::unique_ptr<Step> prepare_transposed(const Request& r) {
 
 // ---- rows with an expert each ----
 
-Support accepts_grouped_now(const Request& r) {
+Support accepts_grouped(const Request& r) {
   const DType t = r.in[2].dtype();
   if (t != DType::i32 && t != DType::i64) return Support::no("experts are ", t);
   return accepts_blocks(r, r.node.as<ops::DequantGroupedMatmul>().scheme);
-}
-
-Support accepts_grouped(const Request& r) {
-  if (const Support s = if_fixed(r); !s) return s;
-  return accepts_grouped_now(r);
 }
 
 // Rows are brought together by expert, so that the blocks of an expert are read once for all its rows.
@@ -170,27 +141,13 @@ GroupedRows grouped_rows(const Request& r) {
 }
 
 std::unique_ptr<Step> prepare_grouped(const Request& r) {
-  const auto& a = r.node.as<ops::DequantGroupedMatmul>();
   const GroupedRows rows = grouped_rows(r);
-  auto step =
-      make_step([rows](const Launch& l) { rows.run(l, static_cast<const QuantMatrix*>(l.packed[0])); },
-                rows.workspace(),
-                {block_packing(a.scheme, rows.experts, rows.product.y_stride, rows.product.x_stride)});
-  step->note = cat(rows.experts, " experts of packed blocks");
-  return step;
-}
-
-std::unique_ptr<Step> prepare_grouped_now(const Request& r) {
-  const GroupedRows rows = grouped_rows(r);
-  const Packing packing = block_packing(r.node.as<ops::DequantGroupedMatmul>().scheme, rows.experts,
-                                        rows.product.y_stride, rows.product.x_stride);
-  auto step = make_step(
-      [rows, make = packing.make](const Launch& l) {
-        const std::shared_ptr<const void> w = make(l.team, l.in[1]);
-        rows.run(l, static_cast<const QuantMatrix*>(w.get()));
-      },
-      rows.workspace());
-  step->note = cat(rows.experts, " experts, blocks packed in each run");
+  const Blocks blocks(r.node.as<ops::DequantGroupedMatmul>().scheme, rows.experts, rows.product.y_stride,
+                      rows.product.x_stride);
+  auto step = with_packed(
+      r, blocks.packing(), blocks.now(), rows.workspace(),
+      [rows](const Launch& l, const void* packed) { rows.run(l, static_cast<const QuantMatrix*>(packed)); });
+  step->note = cat(rows.experts, " experts, ", packed_note(r));
   return step;
 }
 
@@ -217,9 +174,11 @@ std::unique_ptr<Step> prepare_codes(const Request& r) {
   packing.form = cat("codes ", PackedInt8::kLayoutVersion, " ", isa_name(current_isa()), " ", g.k, "x", g.n,
                      " zero ", zero);
   packing.bytes = int64_t(PackedInt8::bytes_of(g.k, g.n, zero != 0));
-  packing.make = [k = g.k, n = g.n, zero](Team team, const std::byte* data) -> std::shared_ptr<const void> {
-    return std::make_shared<const PackedInt8>(PackedInt8::pack(team, {data, DType::i8, n, 1}, k, n, zero));
-  };
+  const PackedNow anew = add_makers<PackedInt8>(
+      packing, size_t(packing.bytes),
+      [k = g.k, n = g.n, zero](Team team, const std::byte* data, std::byte* lent) {
+        return PackedInt8::pack(team, {data, DType::i8, n, 1}, k, n, zero, nullptr, lent);
+      });
   packing.bytes_of = [](const void* form) {
     const auto* codes = static_cast<const PackedInt8*>(form);
     return std::span(codes->data(), codes->bytes());
@@ -233,7 +192,7 @@ std::unique_ptr<Step> prepare_codes(const Request& r) {
   const PackedInt8 like = PackedInt8::pack(Team(default_pool(), 1), {&code, DType::i8, 1, 1}, 1, 1, zero);
   GemmInt8 sized = g;
   sized.b = &like;
-  auto step = with_packed(r, packing, gemm_int8_workspace(sized, r.threads),
+  auto step = with_packed(r, packing, anew, gemm_int8_workspace(sized, r.threads),
                           [g, mults = a.mults](const Launch& l, const void* codes) {
                             GemmInt8 now = g;
                             if (!mults.empty()) now.requantize.multipliers = mults.data();
@@ -251,13 +210,10 @@ std::unique_ptr<Step> prepare_codes(const Request& r) {
 
 void add_quant(KernelTable& table) {
   table.add<ops::DequantMatmul>({"dequant_matmul_blocks_f32", accepts_matmul, prepare_matmul});
-  table.add<ops::DequantMatmul>({"dequant_matmul_blocks_now_f32", accepts_matmul_now, prepare_matmul_now});
   table.add<ops::DequantMatmulTransposed>(
       {"dequant_matmul_transposed_blocks_f32", accepts_transposed, prepare_transposed});
   table.add<ops::DequantGroupedMatmul>(
       {"dequant_grouped_matmul_blocks_f32", accepts_grouped, prepare_grouped});
-  table.add<ops::DequantGroupedMatmul>(
-      {"dequant_grouped_matmul_blocks_now_f32", accepts_grouped_now, prepare_grouped_now});
   table.add<ops::QMatmul>({"q_matmul_codes_i8", accepts_codes, prepare_codes});
 }
 

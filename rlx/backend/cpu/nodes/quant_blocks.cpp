@@ -13,20 +13,37 @@ Support accepts_blocks(const Request& r, const std::string& text) {
   return all_row_major(r);
 }
 
-Packing block_packing(const std::string& text, int64_t slabs, int64_t n, int64_t k) {
-  const quant::Scheme scheme = *quant::scheme_from_text(text);
-  const int64_t slab = quant::code_bytes(scheme, k, n);
+Blocks::Blocks(const std::string& text, int64_t slabs, int64_t n, int64_t k)
+    : text_(text),
+      scheme_(*quant::scheme_from_text(text)),
+      slabs_(slabs),
+      n_(n),
+      k_(k),
+      slab_(quant::code_bytes(scheme_, k, n)) {}
+
+Packing Blocks::packing() const {
   Packing packing{.operand = 1};
-  packing.form = cat("blocks ", isa_name(current_isa()), " ", text, " ", slabs, "x", n, "x", k);
-  packing.bytes = slabs * slab;
-  packing.make = [scheme, slabs, slab, n, k](Team team,
-                                             const std::byte* data) -> std::shared_ptr<const void> {
+  packing.form = cat("blocks ", isa_name(current_isa()), " ", text_, " ", slabs_, "x", n_, "x", k_);
+  packing.bytes = slabs_ * slab_;
+  packing.make = [b = *this](Team team, const std::byte* data) -> std::shared_ptr<const void> {
     auto made = std::make_shared<std::vector<QuantMatrix>>();
-    for (int64_t i = 0; i < slabs; ++i)
-      made->push_back(QuantMatrix::pack(team, *scheme.format, data + i * slab, n, k));
+    for (int64_t i = 0; i < b.slabs_; ++i)
+      made->push_back(QuantMatrix::pack(team, b.format(), data + i * b.slab_, b.n_, b.k_));
     return {made, made->data()};
   };
   return packing;
+}
+
+PackedNow Blocks::now() const {
+  const size_t head = round_up(size_t(slabs_) * sizeof(QuantMatrix)), one = lent_bytes();
+  return {head + size_t(slabs_) * one,
+          [b = *this, head, one](Team team, const std::byte* data, std::byte* memory) -> const void* {
+            auto* const made = reinterpret_cast<QuantMatrix*>(memory);
+            for (int64_t i = 0; i < b.slabs_; ++i)
+              new (made + i) QuantMatrix(QuantMatrix::pack(team, b.format(), data + i * b.slab_, b.n_, b.k_,
+                                                           memory + head + size_t(i) * one));
+            return made;
+          }};
 }
 
 QuantProduct block_product(const Shape& x, const Shape& y, ops::Activations activations) {

@@ -86,11 +86,12 @@ std::unique_ptr<Step> prepare(const Request& r) {
   packing.form = cat("filters ", PackedCodeWeights::kLayoutVersion, " ", isa_name(current_isa()), " ",
                      PackedCodeWeights::form(*q.plan), " zero ", w.zero);
   packing.bytes = int64_t(PackedCodeWeights::bytes(*q.plan));
-  packing.make = [plan = q.plan, w](Team team, const std::byte* data) -> std::shared_ptr<const void> {
-    PackedCodeWeights::Source from = w;
-    from.data = data;
-    return std::make_shared<const PackedCodeWeights>(PackedCodeWeights::pack(team, *plan, from));
-  };
+  const PackedNow now = add_makers<PackedCodeWeights>(
+      packing, size_t(packing.bytes), [plan = q.plan, w](Team team, const std::byte* data, std::byte* lent) {
+        PackedCodeWeights::Source from = w;
+        from.data = data;
+        return PackedCodeWeights::pack(team, *plan, from, lent);
+      });
   packing.bytes_of = [bytes = size_t(packing.bytes)](const void* form) {
     const auto* codes = static_cast<const PackedCodeWeights*>(form);
     return std::span(codes->data(), bytes);
@@ -98,7 +99,7 @@ std::unique_ptr<Step> prepare(const Request& r) {
   packing.restore = [plan = q.plan](Team, std::span<const std::byte> bytes) -> std::shared_ptr<const void> {
     return std::make_shared<const PackedCodeWeights>(PackedCodeWeights::from_bytes(*plan, bytes));
   };
-  auto step = with_packed(r, packing, q.result_bytes + conv_codes_workspace(*q.plan, r.threads),
+  auto step = with_packed(r, packing, now, q.result_bytes + conv_codes_workspace(*q.plan, r.threads),
                           [q](const Launch& l, const void* weights) { q.run(l, weights); });
   step->note = "packed codes";
   return step;
