@@ -53,17 +53,17 @@ list_tests() {
     awk '/^[^ ]/ {suite = $1} /^ / {print suite $1}' > "$folder/tests.txt"
 }
 
-# Tests for a sanitizer, a line each: those that take long alone and first, then the others, several to a process, since most of a short one is its start.
-# What an earlier run found clean ($folder/clean/TOOL.txt) is left out.
+# Tests for a sanitizer, a line each: several short ones to a process, since most of a short one is its start, then those that take long, alone. Short
+# ones come first, so that where time ends few have not begun. What an earlier run found clean ($folder/clean/TOOL.txt) is left out.
 sanitizer_work() {
   local long='Size/.*/(64|100|200|300)$|RandomPrograms|losses_of_many|qr_of_dependent|matrices_without|exchanges_rows|in_panels|ConvOnDevice|ProductsOnDevice|GroupsOnDevice|ChainOnDevice|AttentionPipeline'
   touch "$folder/clean/$tool.txt"
   grep -vxFf "$folder/clean/$tool.txt" "$folder/tests.txt" > "$folder/$tool.left" || true
-  grep -E "$long" "$folder/$tool.left" || true
-  # Every n-th of the rest: neighbours, which take alike long, go to different processes.
+  # Every n-th of them: neighbours, which take alike long, go to different processes.
   grep -vE "$long" "$folder/$tool.left" | awk -v each="${RLX_SANITIZE_BATCH:-8}" '{test[NR] = $0}
     END {n = int((NR + each - 1) / each)
          for (i = 1; i <= n; ++i) {line = test[i]; for (j = i + n; j <= NR; j += n) line = line ":" test[j]; print line}}'
+  grep -E "$long" "$folder/$tool.left" || true
 }
 
 # A process under the sanitizer for tests a:b:c; what it told of each is appended to $folder/TOOL.txt. Where something is told, every test has a process of its own.

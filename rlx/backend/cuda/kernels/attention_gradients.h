@@ -52,14 +52,14 @@ inline int load_flag(const int* at) {
   return x;
 }
 inline void store_flag(int* at, int x) { asm volatile("st.relaxed.gpu.global.s32 [%0], %1;" :: "l"(at), "r"(x) : "memory"); }
-// Until a word is `wanted` or more. A second without that is a fault: then no block waits any longer, and the run ends.
+// Until a word is `wanted` or more. Where that does not come it is a fault: then no block waits any longer, and the run ends.
 inline void wait_until(const int* at, int wanted, int* gone, u64* fault, u64 number) {
   const i64 since = clock64();
   for (u32 turn = 1; load_flag(at) < wanted; ++turn) {
     __nanosleep(20);
     if (turn % 1024 != 0) continue;
     if (load_flag(gone) != 0) return;
-    if (clock64() - since < (i64(1) << 31)) continue;
+    if (clock64() - since < kPatience) continue;
     store_flag(gone, 1);
     *fault = number << 40;
     return;

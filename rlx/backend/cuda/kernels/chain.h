@@ -71,7 +71,7 @@ inline bool meet(u64* meeting, u64 wanted, u64* fault, u64 number) {
     gone = 0;
     for (u32 turn = 1; seen(meeting) < wanted; ++turn) {
       if (turn % 32 == 0) __nanosleep(20);  // who waits long lets others work; most meetings are over sooner
-      if (turn % 1024 != 0 || (clock64() - since < (i64(1) << 30) && seen(meeting + 1) == 0)) continue;
+      if (turn % 1024 != 0 || (clock64() - since < kPatience && seen(meeting + 1) == 0)) continue;
       atomicExch(meeting + 1, 1ull);
       *fault = number << 40;
       gone = 1;

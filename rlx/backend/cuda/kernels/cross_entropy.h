@@ -47,16 +47,19 @@ template <class T, int N> f32 most_of(const Pack<T, N>& v) {
 // Neighbours of the result.
 inline u32 both(f32 low, f32 high, f16) { u32 r; asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low)); return r; }
 inline u32 both(f32 low, f32 high, bf16) { u32 r; asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low)); return r; }
-template <class T, int N> Pack<T, N> packed(const f32 (&y)[N]) {
-  Pack<T, N> out;
+// As words: a pack of shorts that is put together from words is written as shorts.
+template <class T, int N> void write(T* to, const f32 (&y)[N]) {
   if constexpr (sizeof(T) == 2 && N >= 2) {
+    Pack<u32, N / 2> out;
     #pragma unroll
-    for (int u = 0; u < N; u += 2) reinterpret_cast<u32*>(&out)[u / 2] = both(y[u], y[u + 1], T());
+    for (int u = 0; u < N; u += 2) out.v[u / 2] = both(y[u], y[u + 1], T());
+    store(reinterpret_cast<u32*>(to), out);
   } else {
+    Pack<T, N> out;
     #pragma unroll
     for (int u = 0; u < N; ++u) put(out.v[u], y[u]);
+    store(to, out);
   }
-  return out;
 }
 
 constexpr bool kAsync = kKept && sizeof(X) * kVector == 16;
@@ -134,7 +137,7 @@ extern "C" __global__ void __launch_bounds__(kThreads) cross_entropy(const X* lo
       if constexpr (kAsync) {
         if (more) ask(kept + c, x + gridDim.x * i64(kColumns) + c);
       }
-      store(to + c, packed<Y>(y));
+      write(to + c, y);
       if constexpr (kAsync) {
         if (round + 1 == kHalf) end_of_asking();
       }

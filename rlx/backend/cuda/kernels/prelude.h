@@ -35,6 +35,9 @@ inline void begin_alone() {
 #endif
 }
 
+// Cycles, some nine seconds, after which a block that others do not join is a fault: on a GPU that programs share, or under a sanitizer, a second may pass.
+constexpr i64 kPatience = i64(1) << 34;
+
 inline f32 from_bits(u32 x) { return __int_as_float(i32(x)); }
 inline f64 from_bits(u64 x) { return __longlong_as_double(i64(x)); }
 inline f16 to_f16(f32 x) { f16 y; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(x)); return y; }
