@@ -47,13 +47,11 @@ template <class T, int N> f32 most_of(const Pack<T, N>& v) {
 // Neighbours of the result.
 inline u32 both(f32 low, f32 high, f16) { u32 r; asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low)); return r; }
 inline u32 both(f32 low, f32 high, bf16) { u32 r; asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low)); return r; }
-// As words: a pack of shorts that is put together from words is written as shorts.
+// As one instruction: left to the compiler, what is put together from pairs becomes a store for each.
 template <class T, int N> void write(T* to, const f32 (&y)[N]) {
-  if constexpr (sizeof(T) == 2 && N >= 2) {
-    Pack<u32, N / 2> out;
-    #pragma unroll
-    for (int u = 0; u < N; u += 2) out.v[u / 2] = both(y[u], y[u + 1], T());
-    store(reinterpret_cast<u32*>(to), out);
+  if constexpr (sizeof(T) == 2 && N == 8) {
+    asm volatile("st.global.v4.u32 [%0], {%1,%2,%3,%4};" ::"l"(to), "r"(both(y[0], y[1], T())), "r"(both(y[2], y[3], T())),
+                 "r"(both(y[4], y[5], T())), "r"(both(y[6], y[7], T())) : "memory");
   } else {
     Pack<T, N> out;
     #pragma unroll
