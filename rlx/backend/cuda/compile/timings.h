@@ -22,6 +22,8 @@ class Timed {
   ~Timed();
   Timed(const Timed&) = delete;
   Timed& operator=(const Timed&) = delete;
+  /// What is known when it has begun.
+  void add(const std::string& more) { what_ += more; }
 
  private:
   std::string what_;

@@ -89,13 +89,15 @@ class Stopwatch {
   backend::Block flush_;
 };
 
-int measure(const Gpu& gpu, int count, Trials how, const std::function<void(Stream_*, int)>& queue) {
+int measure(const Gpu& gpu, int count, Trials how, const std::function<void(Stream_*, int)>& queue,
+            Timed& told) {
   Stopwatch watch(gpu, how);
   int best = 0;
   float least = std::numeric_limits<float>::infinity();
   for (int way = 0; way < count; ++way) {
     try {
       const float ms = watch.time([&](Stream_* s) { queue(s, way); });
+      told.add(cat(way == 0 ? ": " : ", ", ms, " ms"));
       if (ms < least * (best == 0 && way > 0 ? kWorthIt : 1.0f)) least = ms, best = way;
     } catch (const Error&) {
       // Another way will do.
@@ -118,9 +120,9 @@ int fastest(const Gpu& gpu, const std::string& key, int count, Trials how,
   const auto kept = read_cubin(path);
   if (!kept || std::from_chars(kept->data(), kept->data() + kept->size(), best).ec != std::errc() ||
       best < 0) {
-    const Timed timed(
+    Timed timed(
         cat("measuring ", count, " ways of ", key.substr(0, key.find('\n')), ", ", key.size(), " bytes"));
-    best = measure(gpu, count, how, queue);
+    best = measure(gpu, count, how, queue, timed);
     write_cubin(path, cat(best));
   }
   known[key] = best;
