@@ -22,6 +22,11 @@ std::vector<T> numbers() {
     out.push_back(-std::ldexp(T(0.6180339), e));
   }
   for (int i = -40; i <= 40; ++i) out.push_back(T(i) / 8);
+  // Around eighths of a turn, where sin and cos go from one series to the other, as far as they reduce by themselves.
+  for (double turns = 1; turns < 2.5e6; turns = turns * 1.07 + 1) {
+    T x = T(std::floor(turns) * 0.78539816339744831);
+    for (int i = -3; i < 3; ++i) out.push_back(i % 2 == 0 ? x : -x), x = std::nextafter(x, T(INFINITY));
+  }
   return out;
 }
 

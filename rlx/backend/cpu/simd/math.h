@@ -3,8 +3,8 @@
 //
 // Series are Taylor where that needs no more terms than the reduced argument allows; the other polynomials
 // were fitted at Chebyshev nodes, their relative error stands beside them. Arguments whose rounding would
-// be magnified by an exponential (gelu) carry their error along, or are formed in f64 (pow); so are those of
-// sin and cos, for cancellation.
+// be magnified by an exponential (gelu) carry their error along, or are formed in f64 (pow). sin and cos are in
+// sin_cos.h.
 #pragma once
 
 #include <cmath>
@@ -333,36 +333,6 @@ RLX_INLINE F32 gelu_quick(F32 x) {
 }
 
 RLX_INLINE F32 softplus(F32 x) { return max(set1(0.0f), x) + log1p(exp(-abs(x))); }
-
-/// sin(x + quarter * pi/2). n = x / (pi/2) and the remainder are taken in f64: pi/2 in two parts, the first
-/// of 33 bits, makes n * first exact for |x| < 1.6e6; larger arguments go to the C library.
-RLX_INLINE F32 sin_quarter(F32 x, int quarter) {
-  F64Pair n;
-  const auto reduce = [](F64 v, F64& n) {
-    n = round_small(v * 0.6366197723675814);
-    return fma(n, set1(-6.07710050630396597660e-11), v - n * 1.57079632673412561417);
-  };
-  const F32 inside = abs(x) < 1.5e6f ? x : set1(0.0f);
-  const F64Pair d = to_double(inside);
-  const F64 low = reduce(d.low, n.low), high = reduce(d.high, n.high);
-  const F32 r = to_float(F64Pair{low, high}), z = r * r;
-  const I32 k = to_int(to_float(n)) + quarter;
-  // |r| <= pi/4: Taylor, first terms left out z^5 / 11! and z^6 / 12!.
-  const F32 s = fma(r * z, polynomial(z, {-1.f / 6, 1.f / 120, -1.f / 5040, 1.f / 362880}), r);
-  const F32 c = fma(z * z, polynomial(z, {1.f / 24, -1.f / 720, 1.f / 40320, -1.f / 3628800}),
-                    fma(z, set1(-0.5f), set1(1.0f)));
-  const F32 y = (k & 1) != 0 ? c : s;
-  const F32 turned = (F32)((I32)y ^ ((k & 2) << 30));
-  const F32 result = quarter == 0 ? (x == 0.0f ? x : turned) : turned;  // sin(-0) is -0
-  const I32 outside = ~(abs(x) < 1.5e6f);
-  if (any(outside)) {
-    return patch_lanes(outside, result, x,
-                       [&](float v) { return float(quarter ? std::cos(double(v)) : std::sin(double(v))); });
-  }
-  return result;
-}
-RLX_INLINE F32 sin(F32 x) { return sin_quarter(x, 0); }
-RLX_INLINE F32 cos(F32 x) { return sin_quarter(x, 1); }
 
 /// x^y = 2^(y log2 x), the exponent in f64; everything but finite y and normal x > 0 goes to the C library.
 RLX_INLINE F32 pow(F32 x, F32 y) {

@@ -3,6 +3,7 @@
 
 #include "rlx/backend/cpu/kernels/unary.h"
 #include "rlx/backend/cpu/simd/math_f64.h"
+#include "rlx/backend/cpu/simd/sin_cos.h"
 
 namespace rlx::cpu::RLX_ISA {
 

@@ -1,5 +1,6 @@
-// Plan: the number fills a vector, the function of vectors runs once, the first lane is the result. Nothing goes through
-// memory: a loop over single numbers would wait for it. Bound: latency.
+// Plan: the number fills a vector, the function of vectors runs once, the first lane is the result; sin and cos, which
+// widen to f64, in narrow registers. Nothing goes through memory: a loop over single numbers would wait for it. Bound:
+// latency.
 #include "rlx/backend/cpu/kernels/single.h"
 
 #include "rlx/backend/cpu/kernels/isa/indices.h"
@@ -10,6 +11,7 @@ namespace {
 
 template <Unary op>
 float one_f32(float x) {
+  if constexpr (op == Unary::sin || op == Unary::cos) return sin_quarter_of_one(x, op == Unary::cos);
   return apply<op>(set1(x))[0];
 }
 template <Unary op>
