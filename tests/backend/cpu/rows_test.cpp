@@ -1,5 +1,7 @@
 #include "rlx/backend/cpu/kernels/rows.h"
 
+#include <cstring>
+
 #include "tests/backend/cpu/support.h"
 
 namespace rlx::cpu {
@@ -66,6 +68,42 @@ TEST(Rows, norms_agree_with_a_plain_loop) {
       }
     }
   });
+}
+
+// With the bits of a sum and a norm one after the other, wherever the results lie, also past the caches.
+TEST(Rows, a_norm_of_a_sum_has_the_bits_of_two_passes) {
+  for (const auto& [rows, n] : {std::pair<int64_t, int64_t>{7, 1}, {5, 67}, {9, 3000}, {1030, 4096}}) {
+    const bool large = rows > 1000;
+    const Array<float> x = random_array(rows * n, 1, -2, 3), r = random_array(rows * n, 2, -1, 1),
+                       gamma = random_array(n, 3);
+    Array<float> total(rows * n);
+    for (int64_t i = 0; i < rows * n; ++i) total[i] = x[i] + r[i];
+    test::at_every_level([&, rows = rows, n = n](Team team) {
+      for (const NormKind kind : {NormKind::layer, NormKind::rms}) {
+        if (large && kind == NormKind::layer) continue;
+        SCOPED_TRACE(cat(rows, " x ", n));
+        Array<float> y(rows * n);
+        Norm p{.kind = kind, .rows = rows, .n = n, .x = total.data(), .x_stride = n, .gamma = gamma.data()};
+        p.y = y.data();
+        p.y_stride = n;
+        norm(team, p);
+        for (int place = 0; place < (large ? 1 : 5); ++place) {
+          SCOPED_TRACE(cat("place ", place));
+          Array<float> a = x, b = r, c(rows * n), d(rows * n);
+          p.x = a.data();
+          p.residual = b.data();
+          Array<float>* const to[][2] = {{&c, &d}, {nullptr, &d}, {&a, &d}, {&b, &a}, {nullptr, &b}};
+          const auto [s, z] = to[place];
+          p.sum = s != nullptr ? s->data() : nullptr;
+          p.y = z->data();
+          norm(team, p);
+          const size_t bytes = size_t(rows * n) * sizeof(float);
+          EXPECT_TRUE(s == nullptr || std::memcmp(s->data(), total.data(), bytes) == 0);
+          EXPECT_EQ(std::memcmp(z->data(), y.data(), bytes), 0);
+        }
+      }
+    });
+  }
 }
 
 TEST(Rows, norm_gradients_agree_with_the_formula_in_double) {

@@ -29,8 +29,10 @@ bool rows_may_stream(const float* x, const float* y, int64_t y_stride, int64_t e
 
 void norm(Team team, const Norm& p) {
   const auto run = row_kernels().norm;
-  const bool sum_in_y = p.residual != nullptr && p.sum == nullptr;
-  const bool streaming = !sum_in_y && rows_may_stream(p.x, p.y, p.y_stride, p.rows * p.n);
+  const auto streams = [&](const float* y) { return rows_may_stream(p.x, y, p.y_stride, p.rows * p.n); };
+  const auto own = [&](const float* y) { return y == nullptr || (y != p.residual && streams(y)); };
+  const bool streaming =
+      streams(p.y) && (p.residual == nullptr || (p.n <= kStreamedNorm && own(p.y) && own(p.sum)));
   team.parallel_for(p.rows, rows_per_part(p.n), [&](int64_t b, int64_t e) { run(p, b, e, streaming); });
 }
 

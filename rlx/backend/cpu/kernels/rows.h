@@ -32,6 +32,7 @@ struct Norm {
   float* mean = nullptr;  // [rows], for the backward pass; null to drop it
   float* inverse_deviation = nullptr;
 };
+/// y and sum may each be the memory of x or of the residual, but not of one and the same.
 void norm(Team, const Norm&);
 
 struct NormBackward {
@@ -86,10 +87,10 @@ struct CrossEntropy {
 };
 void cross_entropy(Team, const CrossEntropy&);
 
-/// Longest row whose softmax may be streamed: its exponentials lie on the stack.
-inline constexpr int64_t kStreamedSoftmax = 4096;
+/// Longest row whose softmax may be streamed: its exponentials lie on the stack. The same for the sum that is normalised.
+inline constexpr int64_t kStreamedSoftmax = 4096, kStreamedNorm = 8192;
 
-/// `streaming` writes y past the caches: y and its stride are then multiples of 64 bytes, and y is not read.
+/// `streaming` writes y, and the sum, past the caches: they and their stride are then multiples of 64 bytes, and not read.
 struct RowKernels {
   void (*norm)(const Norm&, int64_t begin, int64_t end, bool streaming);
   /// Adds its rows to dgamma[n], dbeta[n] (null to drop), which start at zero.

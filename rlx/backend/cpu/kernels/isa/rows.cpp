@@ -80,61 +80,105 @@ RLX_INLINE void each(int64_t n, Body body) {
 struct Moments {
   float mean, inverse_deviation;
 };
-RLX_INLINE Moments moments(NormKind kind, const float* x, int64_t n, float epsilon) {
+// `first(i, lanes)` is the row on its first reading, and may make it: zero beyond the lanes.
+template <class First>
+RLX_INLINE Moments moments(NormKind kind, const float* x, int64_t n, float epsilon, First first) {
   Moments m{0, 0};
-  if (kind == NormKind::layer)
-    m.mean = sum_row(n, [&](int64_t i, int l) { return fetch(x + i, l); }) / float(n);
-  const F32 mean = set1(m.mean);
-  const float squares = sum_row(n, [&](int64_t i, int l) {
-    const F32 d = fetch_or(x + i, l, mean) - mean;
-    return d * d;
-  });
+  float squares;
+  if (kind == NormKind::layer) {
+    m.mean = sum_row(n, first) / float(n);
+    const F32 mean = set1(m.mean);
+    squares = sum_row(n, [&](int64_t i, int l) {
+      const F32 d = fetch_or(x + i, l, mean) - mean;
+      return d * d;
+    });
+  } else {
+    squares = sum_row(n, [&](int64_t i, int l) {
+      const F32 v = first(i, l);
+      return v * v;
+    });
+  }
   m.inverse_deviation = 1.0f / __builtin_sqrtf(squares / float(n) + epsilon);
   return m;
+}
+RLX_INLINE Moments moments(NormKind kind, const float* x, int64_t n, float epsilon) {
+  return moments(kind, x, n, epsilon, [&](int64_t i, int l) { return fetch(x + i, l); });
+}
+
+/// Writes the normalised row; `ahead(i)` asks for what the next row reads.
+template <bool streaming, class Ahead>
+RLX_INLINE void finish_norm(const Norm& p, const float* x, const Moments& m, float* y, Ahead ahead) {
+  const F32 mean = set1(m.mean), scale = set1(m.inverse_deviation), offset = set1(p.gamma_offset);
+  const auto finish = [&](auto affine) {
+    each(p.n, [&](int64_t i, int l) {
+      ahead(i);
+      put_result<streaming>(y + i, affine((fetch(x + i, l) - mean) * scale, i, l), l);
+    });
+  };
+  if (p.gamma == nullptr && p.beta == nullptr) {
+    finish([&](F32 v, int64_t, int) { return v; });
+  } else if (p.beta == nullptr) {
+    finish([&](F32 v, int64_t i, int l) { return v * (fetch(p.gamma + i, l) + offset); });
+  } else {
+    finish([&](F32 v, int64_t i, int l) {
+      const F32 g = p.gamma != nullptr ? fetch(p.gamma + i, l) + offset : set1(1.0f);
+      return fma(v, g, fetch(p.beta + i, l));
+    });
+  }
+}
+
+RLX_INLINE void keep_moments(const Norm& p, int64_t row, const Moments& m) {
+  if (p.mean != nullptr) p.mean[row] = m.mean;
+  if (p.inverse_deviation != nullptr) p.inverse_deviation[row] = m.inverse_deviation;
 }
 
 template <bool streaming>
 void norm_rows(const Norm& p, int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end; ++row) {
     const float* x = p.x + row * p.x_stride;
-    const float* ahead = row_ahead(x, p.x_stride, p.n, row + 1 == end);
-    float* y = p.y + row * p.y_stride;
-    if (p.residual != nullptr) {
-      const float* r = p.residual + row * p.x_stride;
-      float* sum = p.sum != nullptr ? p.sum + row * p.y_stride : y;
-      each(p.n, [&](int64_t i, int l) { put(sum + i, fetch(x + i, l) + fetch(r + i, l), l); });
-      x = sum;
-    }
+    const float* next = row_ahead(x, p.x_stride, p.n, row + 1 == end);
     const Moments m = moments(p.kind, x, p.n, p.epsilon);
-    if (p.mean != nullptr) p.mean[row] = m.mean;
-    if (p.inverse_deviation != nullptr) p.inverse_deviation[row] = m.inverse_deviation;
-    const F32 mean = set1(m.mean), scale = set1(m.inverse_deviation), offset = set1(p.gamma_offset);
-    const auto finish = [&](auto affine) {
-      each(p.n, [&](int64_t i, int l) {
-        __builtin_prefetch(ahead + i);
-        put_result<streaming>(y + i, affine((fetch(x + i, l) - mean) * scale, i, l), l);
-      });
-    };
-    if (p.gamma == nullptr && p.beta == nullptr) {
-      finish([&](F32 v, int64_t, int) { return v; });
-    } else if (p.beta == nullptr) {
-      finish([&](F32 v, int64_t i, int l) { return v * (fetch(p.gamma + i, l) + offset); });
-    } else {
-      finish([&](F32 v, int64_t i, int l) {
-        const F32 g = p.gamma != nullptr ? fetch(p.gamma + i, l) + offset : set1(1.0f);
-        return fma(v, g, fetch(p.beta + i, l));
-      });
-    }
+    keep_moments(p, row, m);
+    finish_norm<streaming>(p, x, m, p.y + row * p.y_stride, [&](int64_t i) { __builtin_prefetch(next + i); });
+  }
+  if (streaming) stream_fence();
+}
+
+/// The sum is made while its moments are taken. Where results go past the caches, the row is kept on the stack beside.
+template <bool streaming>
+void residual_norm_rows(const Norm& p, int64_t begin, int64_t end) {
+  float kept[streaming ? kStreamedNorm : 1];
+  for (int64_t row = begin; row < end; ++row) {
+    const float* x = p.x + row * p.x_stride;
+    const float* r = p.residual + row * p.x_stride;
+    const bool last = row + 1 == end;
+    const float *next_x = row_ahead(x, p.x_stride, p.n, last), *next_r = row_ahead(r, p.x_stride, p.n, last);
+    float* y = p.y + row * p.y_stride;
+    float* sum = p.sum != nullptr ? p.sum + row * p.y_stride : y;
+    float* near = streaming ? kept : sum;
+    const Moments m = moments(p.kind, near, p.n, p.epsilon, [&](int64_t i, int l) {
+      const F32 v = fetch(x + i, l) + fetch(r + i, l);
+      if (streaming) {
+        put(near + i, v, l);
+        if (p.sum != nullptr) put_result<true>(sum + i, v, l);
+      } else {
+        put(sum + i, v, l);
+      }
+      return v;
+    });
+    keep_moments(p, row, m);
+    finish_norm<streaming>(p, near, m, y, [&](int64_t i) {
+      __builtin_prefetch(next_x + i);
+      __builtin_prefetch(next_r + i);
+    });
   }
   if (streaming) stream_fence();
 }
 
 void norm(const Norm& p, int64_t begin, int64_t end, bool streaming) {
-  if (streaming) {
-    norm_rows<true>(p, begin, end);
-  } else {
-    norm_rows<false>(p, begin, end);
-  }
+  const auto rows = p.residual != nullptr ? (streaming ? residual_norm_rows<true> : residual_norm_rows<false>)
+                                          : (streaming ? norm_rows<true> : norm_rows<false>);
+  rows(p, begin, end);
 }
 
 // With h = (x - mean) r and g = dy gamma:  dx = r (g - mean(g) - h mean(g h)), without mean(g) for rms.
