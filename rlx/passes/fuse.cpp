@@ -7,8 +7,10 @@
 #include "rlx/ir/leaves.h"
 #include "rlx/ops/control/fused.h"
 #include "rlx/ops/conv/conv_nd.h"
+#include "rlx/ops/elementwise/binary.h"
 #include "rlx/ops/elementwise/cast.h"
 #include "rlx/ops/linalg/matmul.h"
+#include "rlx/ops/norm/axis_norm.h"
 #include "rlx/ops/reduce/reduce.h"
 #include "rlx/ops/shape/expand.h"
 #include "rlx/ops/shape/reshape.h"
@@ -72,7 +74,13 @@ class Fuser {
       const Part part = parts_[n.id];
       if (piece_[n.id] < 0 && (part == Part::value || part == Part::reduction)) try_piece(n);
     }
-    for (const ir::Node* n : nodes) note_border(*n);
+    for (const ir::Node* n : nodes) {
+      if (is_norm(*n) && g_.node(n->inputs[0]).is<ops::Add>()) {
+        join_sum(*n);
+      } else {
+        note_border(*n);
+      }
+    }
   }
   size_t pieces() const { return pieces_.size(); }
 
@@ -189,7 +197,35 @@ class Fuser {
     if (!take(root, collect(root, Scope::reductions, {}))) take(root, collect(root, Scope::elements, {}));
   }
 
-  // Steps of their own take no elementwise operators in front of them: told of both sides.
+  static bool is_norm(const ir::Node& n) { return n.is<ops::LayerNorm>() || n.is<ops::RmsNorm>(); }
+
+  // A norm and the sum in front of it, which others may read, too: one pass over memory. The sum is free where it belongs to the
+  // step of a product, so pieces come first.
+  void join_sum(const ir::Node& norm) {
+    const ir::Node& sum = g_.node(norm.inputs[0]);
+    if (piece_[sum.id] >= 0) {
+      const size_t others = pieces_[size_t(piece_[sum.id])].nodes.size() - 1;
+      return note_apart(sum, norm,
+                        cat("the sum is joined with ", others, " other operator", others == 1 ? "" : "s"));
+    }
+    const auto early = std::find_if(sum.uses.begin(), sum.uses.end(), [&](const ir::Use& u) {
+      return u.user != ir::kNoNode && order_[u.user] < order_[norm.id];
+    });
+    if (early == sum.uses.end()) {
+      take(norm, {&norm, &sum});
+    } else {
+      note_apart(sum, norm, cat(label_for_remark(g_, g_.node(early->user)), " needs the sum before"));
+    }
+  }
+
+  // Told of both sides.
+  void note_apart(const ir::Node& from, const ir::Node& reader, const std::string& why) {
+    const std::string before = label_for_remark(g_, from), after = label_for_remark(g_, reader);
+    remarks_.push_back({before, cat("not joined with ", after, ": ", why), false, true});
+    remarks_.push_back({after, cat("not joined with ", before, ": ", why), false, true});
+  }
+
+  // Steps of their own take no elementwise operators in front of them.
   void note_border(const ir::Node& n) {
     if (parts_[n.id] != Part::none || n.op->traits.leaf || n.op->view != nullptr) return;
     std::vector<ir::NodeId> told;
@@ -198,11 +234,7 @@ class Fuser {
       if (parts_[from.id] != Part::value || std::find(told.begin(), told.end(), from.id) != told.end())
         continue;
       told.push_back(from.id);
-      const std::string before = label_for_remark(g_, from), reader = label_for_remark(g_, n);
-      const std::string why =
-          cat(n.op->name, " is a step of its own, which takes no operators in front of it");
-      remarks_.push_back({before, cat("not joined with ", reader, ": ", why), false, true});
-      remarks_.push_back({reader, cat("not joined with ", before, ": ", why), false, true});
+      note_apart(from, n, cat(n.op->name, " is a step of its own, which takes no operators in front of it"));
     }
   }
 

@@ -61,7 +61,9 @@ TEST(Stages, tell_why_nodes_were_not_joined) {
     c = relu(v)
     a = add(x, c)
     h = layer_norm(a, s)
-    return q, k, h
+    d = exp(x)
+    e = softmax(d, axis=1)
+    return q, k, h, e
   })");
   const runtime::Stages stages = runtime::compile_in_stages(g, {.threads = 1});
   ASSERT_TRUE(stages.report);
@@ -73,8 +75,10 @@ TEST(Stages, tell_why_nodes_were_not_joined) {
   };
   EXPECT_TRUE(told("q", "one of 2 products of x that were joined"));
   EXPECT_TRUE(told("v", "an elementwise operator reads its result"));
-  EXPECT_TRUE(told("a", "not joined with h: layer_norm is a step of its own"));
-  EXPECT_TRUE(told("h", "not joined with a: layer_norm is a step of its own"));
+  EXPECT_TRUE(told("a", "not joined with h: the sum is joined with 2 other operators"));
+  EXPECT_TRUE(told("h", "not joined with a: the sum is joined with 2 other operators"));
+  EXPECT_TRUE(told("d", "not joined with e: softmax is a step of its own"));
+  EXPECT_TRUE(told("e", "not joined with d: softmax is a step of its own"));
 }
 
 // What lies in caches is held against caches, and products of bytes against products of bytes.

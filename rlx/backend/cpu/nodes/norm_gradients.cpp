@@ -1,40 +1,12 @@
-// Norms of a residual sum, and the gradients of layer norm and RMS norm over the last axis, in f32.
+// The gradients of layer norm and RMS norm over the last axis, in f32.
 #include "rlx/backend/cpu/kernels/rows.h"
 #include "rlx/backend/cpu/nodes/families.h"
 #include "rlx/ops/norm/axis_norm_backward.h"
-#include "rlx/ops/norm/residual_norm.h"
 
 namespace rlx::cpu {
 namespace {
 
 float* f32_out(const Launch& l, size_t i) { return reinterpret_cast<float*>(l.out[i]); }
-
-// ---- x + residual and its norm ----
-
-template <class Op>
-Support accepts_residual(const Request& r) {
-  if (r.node.as<Op>().has_bias) return Support::no("a bias in the sum");
-  return plain_f32(r);
-}
-
-template <class Op, NormKind Kind>
-std::unique_ptr<Step> prepare_residual(const Request& r) {
-  Norm p{.kind = Kind, .n = r.in[0].shape.dim(-1).value(), .epsilon = float(r.node.as<Op>().eps)};
-  p.rows = r.in[0].shape.elements() / p.n;
-  p.x_stride = p.y_stride = p.n;
-  return make_step([p](const Launch& l) {
-    Norm now = p;
-    now.x = f32(l, 0);
-    now.residual = f32(l, 1);
-    now.gamma = f32(l, 2);
-    now.beta = f32(l, 3);
-    now.y = f32_out(l, 0);
-    now.sum = f32_out(l, 1);
-    norm(l.team, now);
-  });
-}
-
-// ---- gradients ----
 
 template <class Op>
 Support accepts_gradient(const Request& r) {
@@ -82,10 +54,6 @@ std::unique_ptr<Step> prepare_gamma_gradient(const Request& r) {
 }
 
 template <class Op, NormKind Kind>
-void add_residual(KernelTable& table) {
-  table.add<Op>({"residual_norm_rows_f32", accepts_residual<Op>, prepare_residual<Op, Kind>});
-}
-template <class Op, NormKind Kind>
 void add_input_gradient(KernelTable& table) {
   table.add<Op>({"norm_backward_rows_f32", accepts_gradient<Op>, prepare_input_gradient<Op, Kind>});
 }
@@ -97,8 +65,6 @@ void add_gamma_gradient(KernelTable& table) {
 }  // namespace
 
 void add_norm_gradients(KernelTable& table) {
-  add_residual<ops::FusedResidualLn, NormKind::layer>(table);
-  add_residual<ops::FusedResidualRmsNorm, NormKind::rms>(table);
   add_input_gradient<ops::LayerNormBackwardInput, NormKind::layer>(table);
   add_input_gradient<ops::RmsNormBackwardInput, NormKind::rms>(table);
   add_gamma_gradient<ops::LayerNormBackwardGamma, NormKind::layer>(table);
