@@ -1,6 +1,7 @@
 #include "rlx/backend/cuda/compile/timings.h"
 
 #include <mutex>
+#include <utility>
 
 namespace rlx::cuda {
 namespace {
