@@ -222,16 +222,22 @@ TEST(Profile, has_a_track_for_each_thread_with_its_work_on_a_step) {
   f.run(inputs);
   Profile profile;
   f.observe(&profile);
-  for (int i = 0; i < 20; ++i) f.run(inputs);
-  const Json trace = Json::parse(profile.trace_json(), "trace");
+  // Where others work too, the second thread may come when all is done: as often as it takes.
+  constexpr int kRounds = 100;
+  size_t runs = 0;
   std::set<int64_t> tracks;
-  for (const JsonView e : trace.at("traceEvents").items()) {
-    if (e.at("ph").string() == "M") tracks.insert(e.at("tid").integer());
+  std::vector<Slice> all;
+  for (int round = 0; round < kRounds && tracks.size() < 3; ++round) {
+    for (int i = 0; i < 20; ++i, ++runs) f.run(inputs);
+    const Json trace = Json::parse(profile.trace_json(), "trace");
+    for (const JsonView e : trace.at("traceEvents").items()) {
+      if (e.at("ph").string() == "M") tracks.insert(e.at("tid").integer());
+    }
+    all = slices(trace);
   }
   EXPECT_EQ(tracks, (std::set<int64_t>{1, 2, 3}));
-  const auto all = slices(trace);
   const auto steps = named(all, "y matmul", 1);
-  ASSERT_EQ(steps.size(), 20u);
+  ASSERT_EQ(steps.size(), runs);
   for (const int64_t track : {2, 3}) {
     const auto work = named(all, "y matmul", track);
     EXPECT_FALSE(work.empty()) << track;
