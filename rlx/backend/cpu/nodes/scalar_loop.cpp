@@ -85,10 +85,12 @@ class ScalarScan final : public Step {
   explicit ScalarScan(const Request& r) : by_steps_(r) {
     const auto& a = r.node.as<ops::Scan>();
     made_ = make(*a.body);
-    made_.program.chain();
     length_ = a.length.value();
     reverse_ = a.reverse;
     carries_ = size_t(a.carries);
+    std::vector<ScalarProgram::Carry> carried;
+    for (size_t i = 0; i < carries_; ++i) carried.push_back({made_.leaves[i], made_.outputs[i]});
+    made_.program.chain(carried);
     first_slice_ = carries_ + size_t(a.consts);
     for (const ir::NodeId id : a.body->leaves()) leaf_types_.push_back(a.body->node(id).shapes[0].dtype());
     for (const ir::Value v : a.body->outputs()) output_types_.push_back(a.body->shape(v).dtype());

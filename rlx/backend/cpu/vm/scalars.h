@@ -39,9 +39,13 @@ class ScalarProgram {
 
   size_t slots() const { return start_.size(); }
   size_t operations() const { return code_.size(); }
+  /// The slots of a number that the next run gets in place of the one that this run got.
+  struct Carry {
+    int old, next;
+  };
   /// Once, behind the last region: puts operations in an order in which most of them read what the one before made, which
   /// then goes on in a register instead of waiting for memory.
-  void chain();
+  void chain(std::span<const Carry> carries);
   /// The operation that made the number in `from` writes it to `to` instead, where the old number is not needed any more by then.
   /// False, and nothing is changed, where it is, or where no operation made it.
   bool redirect(int from, int to);
