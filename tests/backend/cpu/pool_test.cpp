@@ -23,6 +23,13 @@ std::vector<Pooling> shapes() {
       {.planes = 0, .size = {1, 4, 4}, .kernel = {1, 2, 2}},
       {.planes = 1, .size = {1, 4, 1100}, .kernel = {1, 2, 2}, .stride = {1, 2, 2}},
       {.planes = 1, .size = {1, 67, 12}, .kernel = {1, 66, 3}, .stride = {1, 1, 3}},
+      // Windows of three, two apart: no padding, fewer elements than a window, several planes deep, too many rows at once.
+      {.planes = 2, .size = {1, 9, 37}, .kernel = {1, 3, 3}, .stride = {1, 2, 2}},
+      {.planes = 2, .size = {1, 7, 34}, .kernel = {1, 3, 3}, .stride = {1, 2, 2}},
+      {.planes = 3, .size = {1, 5, 2}, .kernel = {1, 3, 3}, .stride = {1, 2, 2}, .padding = {0, 1, 1}},
+      {.planes = 2, .size = {3, 7, 65}, .kernel = {2, 3, 3}, .stride = {1, 2, 2}, .padding = {1, 1, 1}},
+      {.planes = 1, .size = {1, 67, 12}, .kernel = {1, 66, 3}, .stride = {1, 1, 2}, .padding = {0, 0, 1}},
+      {.planes = 1, .size = {1, 9, 41}, .kernel = {1, 3, 3}, .stride = {1, 2, 2}, .padding = {0, 2, 2}},
       {.planes = 70, .size = {1, 20, 33}, .kernel = {1, 3, 3}, .padding = {0, 1, 1}},
   };
 }
@@ -124,6 +131,31 @@ TEST(Pooling, gradients_agree_with_a_plain_loop_and_ties_go_to_the_first) {
           }
         }
         test::expect_near(dx.data(), want.data(), dx.size(), 1e-5 * double(product(p.kernel)), "dx");
+      }
+    }
+  });
+}
+
+TEST(Pooling, nan_wins_its_windows_of_three_two_apart) {
+  test::at_every_level([](Team team) {
+    for (const int64_t padding : {0, 1}) {
+      for (const int64_t at : {0, 1, 20, 39, 40, 100, 111}) {  // an element of the middle row of five
+        Pooling p{.planes = 1,
+                  .size = {1, 5, 112},
+                  .kernel = {1, 3, 3},
+                  .stride = {1, 2, 2},
+                  .padding = {0, 1, padding}};
+        Array<float> x = random_array(5 * 112, 4);
+        x[2 * 112 + at] = NAN;
+        for (const Reduction kind : {Reduction::max, Reduction::min}) {
+          p.kind = kind;
+          const Array<float> y = run(team, p, x);
+          const int64_t n = p.out()[2];
+          for (int64_t i = 0; i < y.size(); ++i) {
+            const int64_t first = 2 * (i % n) - padding;
+            ASSERT_EQ(std::isnan(y[i]), i / n == 1 && first <= at && at < first + 3) << at << ", " << i;
+          }
+        }
       }
     }
   });

@@ -46,11 +46,20 @@ struct PoolWindows {
   const int64_t* rows;
   int64_t row_count, kernel, stride, n;
 };
+/// Windows of three elements, two apart: window j holds from[rows[r] + 2 j - padding + k] for r < row_count, k < 3, of which
+/// those outside [0, size) count as `neutral`. padding is 0 or 1.
+struct PoolThrees {
+  const float* from;
+  const int64_t* rows;
+  int64_t row_count, size, padding, n;
+  float neutral;
+};
 struct PoolKernels {
   /// to[i] = combine(to[i], from[i]) for i < n.
   void (*combine)(Reduction, const float* from, float* to, int64_t n);
   /// to[j] = combine over window j.
   void (*combine_windows)(Reduction, const PoolWindows&, float* to);
+  void (*combine_threes)(Reduction, const PoolThrees&, float* to);
   /// to[j] = r kernel + k of the first extreme element of window j, -1 where one of them is NaN.
   void (*find_extremes)(Reduction, const PoolWindows&, float* to);
 };
