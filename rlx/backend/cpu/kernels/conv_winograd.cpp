@@ -80,10 +80,10 @@ class Worker {
     count_ = std::min(cut_.block, cut_.squares.all - first_);
   }
 
-  // The vectors of a run reach over its end into what the next run writes.
+  // The vectors of a run reach over its end into what the next run writes. What they read there is left from another run.
   void inputs(int64_t first, int64_t last) const {
     constexpr int64_t kWidth = 2 * kRunSquares + 2 + kSlack;
-    alignas(64) float strip[4 * kWidth];
+    alignas(64) float strip[4 * kWidth] = {};
     const int64_t height = g_.source[1], width = g_.source[2];
     for (int64_t c = first; c < last; ++c) {
       each_square_run(cut_.squares, first_, count_,
@@ -103,7 +103,6 @@ class Worker {
                                         size_t(to - from) * sizeof(float));
                             std::fill_n(out + to, wanted - to, 0.0f);
                           }
-                          std::fill_n(out + wanted, std::min<int64_t>(kSlack, kWidth - wanted), 0.0f);
                         }
                         winograd_kernels().input({.rows = strip,
                                                   .row_stride = kWidth,
