@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "rlx/backend/cpu/kernels/quant_product.h"
 #include "rlx/backend/cpu/nodes/device.h"
@@ -143,6 +144,27 @@ TEST(Families, of_recurrences_run_along_any_axis) {
                  ", reverse=true) return y }",
          .kernels = {"linear_recurrence_runs"},
          .fills = {"in -0.9..0.9", ""}});
+  }
+}
+
+// The first y is b, whatever the first a is, and zeros keep their sign.
+TEST(Families, of_recurrences_begin_with_b) {
+  const double nan = std::nan(""), inf = std::numeric_limits<double>::infinity();
+  for (const std::string type : {"f16", "f32", "f64"}) {
+    for (const std::string reverse : {"false", "true"}) {
+      const ir::Graph g =
+          test::graph("graph @h(a: " + type + "[2,3], b: " + type +
+                      "[2,3]) { y = linear_recurrence(a, b, axis=0, reverse=" + reverse + ") return y }");
+      const Shape shape = g.node(g.leaves()[0]).shapes[0];
+      const Literals leaves = {Literal::reals(shape, std::vector<double>{inf, nan, 1, inf, nan, 1}),
+                               Literal::reals(shape, std::vector<double>{2, 3, -0.0, 2, 3, -0.0})};
+      const Literal y = test::run_on(cpu::device(), g, leaves, {})[0];
+      const int64_t first = reverse == "true" ? 3 : 0;
+      EXPECT_EQ(y.real_at(first), 2) << cat(y);
+      EXPECT_EQ(y.real_at(first + 1), 3) << cat(y);
+      EXPECT_TRUE(std::signbit(y.real_at(first + 2))) << cat(y);
+      test::expect_close(y, ir::interpret(g, leaves)[0], 0);
+    }
   }
 }
 

@@ -18,7 +18,8 @@ void run_block(const LinearRecurrence& p, int64_t outer, int64_t first, int64_t 
   for (int64_t j = 0; j < p.n; ++j) {
     const int64_t at = (outer * p.n + (p.reverse ? p.n - 1 - j : j)) * p.inner + first;
     for (int64_t i = 0; i < width; ++i) {
-      carry[i] = double(a[at + i]) * carry[i] + double(b[at + i]);
+      // Nothing times the first a: an infinite one does no harm.
+      carry[i] = j == 0 ? double(b[at + i]) : double(a[at + i]) * carry[i] + double(b[at + i]);
       y[at + i] = T(carry[i]);
     }
   }

@@ -1,5 +1,5 @@
-// First-order linear recurrences along the middle axis of [outer, n, inner]: y[j] = a[j] y[j-1] + b[j] from
-// 0, from the end when reverse. f32 is carried in f64. Runs are split over threads, which changes no result.
+// First-order linear recurrences along the middle axis of [outer, n, inner]: y[j] = a[j] y[j-1] + b[j],
+// the first y = b, from the end when reverse. f32 is carried in f64. Runs are split over threads, which changes no result.
 #pragma once
 
 #include <cstdint>
