@@ -203,9 +203,10 @@ TEST(Rows, softmax_and_its_gradient_agree_with_a_plain_loop) {
 }
 
 // Masks of whole rows hold the lowest number; what is equal shares evenly.
-TEST(Rows, softmax_of_the_lowest_and_largest_numbers_is_even) {
+TEST(Rows, softmax_of_equal_numbers_is_even_wherever_they_are) {
   test::at_every_level([](Team team) {
-    for (const float value : {-3.4028235e38f, -2.5e38f, 3.4028235e38f}) {
+    for (const float value :
+         {-3.4028235e38f, -2.5e38f, 3.4028235e38f, 1e37f, -1e20f, 3.6e9f, -3.7e9f, 123456.7f}) {
       for (const int64_t n : {1, 7, 50, 257}) {
         Array<float> x(2 * n), y(2 * n);
         for (int64_t i = 0; i < 2 * n; ++i) x[i] = value;
@@ -253,6 +254,34 @@ TEST(Rows, results_too_large_for_the_caches_have_the_same_bits) {
     expect_same("softmax");
   }
   use_isa(before);
+}
+
+// What is sure costs next to nothing, however large the logits are, with a gradient and without.
+TEST(Rows, cross_entropy_of_large_logits_is_exact) {
+  test::at_every_level([](Team team) {
+    const int64_t n = 20;
+    const std::vector<float> tops = {77.7f, -77.7f, 1234.5f, 98765.4f, -98765.4f, 3.6e9f};
+    const auto rows = int64_t(tops.size());
+    Array<float> x(rows * n), loss(rows), plain(rows), dx(rows * n);
+    const std::vector<int64_t> target(tops.size(), 3);
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < n; ++j)
+        x[i * n + j] = j == 3 ? tops[size_t(i)] : tops[size_t(i)] - float(9 + j);
+    }
+    CrossEntropy p{
+        .rows = rows, .n = n, .x = x.data(), .target = target.data(), .loss = loss.data(), .dx = dx.data()};
+    cross_entropy(team, p);
+    p.dx = nullptr, p.loss = plain.data();
+    cross_entropy(team, p);
+    for (int64_t i = 0; i < rows; ++i) {
+      double others = 0;
+      for (int64_t j = 0; j < n; ++j)
+        others += j == 3 ? 0 : std::exp(double(x[i * n + j]) - double(x[i * n + 3]));
+      ASSERT_NEAR(plain[i], std::log1p(others), 2e-7) << tops[size_t(i)];
+      ASSERT_NEAR(loss[i], std::log1p(others), 2e-7) << tops[size_t(i)];
+      ASSERT_NEAR(dx[i * n + 3], 1 / (1 + others) - 1, 2e-7) << tops[size_t(i)];
+    }
+  });
 }
 
 TEST(Rows, cross_entropy_and_its_gradient_agree_with_a_plain_loop) {

@@ -245,15 +245,19 @@ RLX_INLINE float powers(const float* x, float* y, int64_t n, Exponent exponent, 
   });
 }
 
-/// y = exp(scale x - top), its sum.
+/// y = exp(scale x - top), its sum: the difference is taken first, so that it is exact where it counts.
 template <class Beside>
 RLX_INLINE float exponentials(const float* x, float* y, int64_t n, float scale, float top, Beside beside) {
-  // Masks hold the lowest number: times log2 e it would be infinite, so the difference is taken first.
-  if (__builtin_fabsf(top) > 1e38f && __builtin_fabsf(top) < __builtin_inff()) {
-    const F32 s = set1(scale), t = set1(-top);
-    return powers(x, y, n, [&](F32 v) { return fma(v, s, t) * kLog2e; }, beside);
-  }
-  // Every lane of a row has the same error of the shift, so the quotients do not see it.
+  const F32 s = set1(scale), t = set1(-top);
+  return powers(x, y, n, [&](F32 v) { return fma(v, s, t) * kLog2e; }, beside);
+}
+
+/// The same times a number that all lanes of a row share, which quotients do not see: the error of the shift, which is rounded once it is in powers
+/// of 2. Far from 0 it would be a power by itself, and times log2 e the lowest number, which masks hold, is infinite.
+template <class Beside>
+RLX_INLINE float proportions(const float* x, float* y, int64_t n, float scale, float top, Beside beside) {
+  if (__builtin_fabsf(top) > 1e6f && __builtin_fabsf(top) < __builtin_inff())
+    return exponentials(x, y, n, scale, top, beside);
   const F32 s = set1(scale * kLog2e), t = set1(-top * kLog2e);
   return powers(x, y, n, [&](F32 v) { return fma(v, s, t); }, beside);
 }
@@ -270,8 +274,8 @@ void softmax_streamed(const Softmax& p, int64_t begin, int64_t end) {
     const float* before = kept[(row + 1) % 2];
     float* e = kept[row % 2];
     const float top = row_max_of_numbers(x, p.n) * p.scale;
-    const float sum = last == nullptr ? exponentials(x, e, p.n, p.scale, top, [](int64_t, int) {})
-                                      : exponentials(x, e, p.n, p.scale, top, [&](int64_t i, int l) {
+    const float sum = last == nullptr ? proportions(x, e, p.n, p.scale, top, [](int64_t, int) {})
+                                      : proportions(x, e, p.n, p.scale, top, [&](int64_t i, int l) {
                                           __builtin_prefetch(ahead + i);
                                           put_result<true>(last + i, fetch(before + i, l) * inverse, l);
                                         });
@@ -300,7 +304,7 @@ void softmax_rows(const Softmax& p, int64_t begin, int64_t end) {
       const F32 log_sum = set1(__builtin_logf(sum));
       each(p.n, [&](int64_t i, int l) { put(y + i, fma(fetch(x + i, l), s, t) - log_sum, l); });
     } else {
-      const F32 inverse = set1(1.0f / exponentials(x, y, p.n, p.scale, top, [](int64_t, int) {}));
+      const F32 inverse = set1(1.0f / proportions(x, y, p.n, p.scale, top, [](int64_t, int) {}));
       each(p.n, [&](int64_t i, int l) { put(y + i, fetch(y + i, l) * inverse, l); });
     }
   }
