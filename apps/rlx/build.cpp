@@ -1,4 +1,6 @@
 // rlx build: a compiled graph as C++ sources with a C interface.
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <cctype>
 
@@ -20,7 +22,9 @@ struct BuildArguments {
 
 // Words that name something else in C or C++, or in the sources themselves.
 constexpr std::string_view kTaken =
-    " alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t "
+    " EOF NULL assert errno i386 int16_t int32_t int64_t int8_t intptr_t linux offsetof ptrdiff_t size_t uint16_t "
+    "uint32_t uint64_t uint8_t uintptr_t unix "
+    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t "
     "char32_t char8_t class co_await co_return co_yield compl concept const const_cast consteval "
     "constexpr constinit continue decltype default delete do double dynamic_cast else enum "
     "explicit export extern false float for friend goto if inline int long main mutable namespace "
@@ -30,6 +34,9 @@ constexpr std::string_view kTaken =
     "typename typeof typeof_unqual union unsigned using virtual void volatile wchar_t while xor "
     "xor_eq ";
 
+// A function or an object of the C library, which comes with headers: exp, time, stdin.
+bool in_c_library(const std::string& name) { return dlsym(RTLD_DEFAULT, name.c_str()) != nullptr; }
+
 std::string program_name(const BuildArguments& a, const ir::Graph& g) {
   const std::string name = a.name.empty() ? g.name() : a.name;
   bool plain = !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0]));
@@ -38,7 +45,7 @@ std::string program_name(const BuildArguments& a, const ir::Graph& g) {
   const bool reserved =
       name.find("__") != std::string::npos ||
       (name[0] == '_' && name.size() > 1 && std::isupper(static_cast<unsigned char>(name[1])));
-  if (reserved || kTaken.find(cat(' ', name, ' ')) != std::string_view::npos)
+  if (reserved || in_c_library(name) || kTaken.find(cat(' ', name, ' ')) != std::string_view::npos)
     throw invalid("build: '", name, "' means something else in C or C++; give another with --name");
   return name;
 }

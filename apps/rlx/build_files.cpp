@@ -35,6 +35,7 @@ std::string ports_text(const CompiledGraph& f, const std::vector<std::string>& o
       const bool open =
           list == "inputs" && std::find(opened.begin(), opened.end(), ports[i].name) != opened.end();
       out += cat("/* ", list, "[", i, "]: ", filled(ports[i].name, {{"*/", "* /"}}), ", ", ports[i].shape,
+                 ", ", ports[i].shape.size_bytes(), " bytes",
                  open ? ", a param that the graph came without a value for" : "", " */\n");
     }
   };

@@ -11,6 +11,8 @@ inline constexpr std::string_view kHeader = R"(/* NAME: a compiled graph. Made b
 #ifndef NAME_H
 #define NAME_H
 
+#include <stddef.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -28,10 +30,13 @@ NAME* NAME_create_threads(int threads);
 void NAME_free(NAME*);
 
 /* Dense row-major tensors of the types above, in that order. 0 when done; otherwise NAME_error says why; outputs are
-   undefined then. No output may overlap another or an input. */
+   undefined then. No output may overlap another or an input. An object that is running refuses a second run. */
 int NAME_run(NAME*, const void* const* inputs, void* const* outputs);
+/* The same for memory of so many bytes each: what has another number than the type above is an error. */
+int NAME_run_sized(NAME*, const void* const* inputs, const size_t* input_bytes, void* const* outputs,
+                   const size_t* output_bytes);
 
-/* The last error of this thread. */
+/* The last error of this thread, until its next one. */
 const char* NAME_error(void);
 
 #ifdef __cplusplus
@@ -59,7 +64,11 @@ extern "C" const std::byte NAME_data[];
 namespace {
 namespace NAME_plan {
 
-using namespace rlx::backend::built;
+// By name: the name of the program may be any of these outside.
+using rlx::backend::built::at, rlx::backend::built::Body, rlx::backend::built::Call, rlx::backend::built::data,
+    rlx::backend::built::FormCache, rlx::backend::built::integers, rlx::backend::built::Program,
+    rlx::backend::built::reals, rlx::backend::built::result, rlx::backend::built::shape_of,
+    rlx::backend::built::strided;
 using rlx::ir::Value;
 using rlx::ops::record;
 using enum rlx::DType;
@@ -92,13 +101,13 @@ struct NAME {
 NAME* NAME_create(void) { return NAME_create_threads(NAME_threads); }
 
 NAME* NAME_create_threads(int threads) {
-  using namespace NAME_plan;
-  return guarded(
-      [=]() -> NAME* {
+  return NAME_plan::guarded(
+      [=]() -> ::NAME* {
         rlx::cpu::require_machine("MACHINE");
-        auto made = std::unique_ptr<NAME>(new NAME{{"NAME", device(), forms, threads, ARENA_BYTES}});
-        add_buffers(made->program);
-        add_steps(made->program);
+        auto made = std::unique_ptr<::NAME>(
+            new ::NAME{{"NAME", NAME_plan::device(), NAME_plan::forms, threads, ARENA_BYTES}});
+        NAME_plan::add_buffers(made->program);
+        NAME_plan::add_steps(made->program);
         made->program.finish();
         return made.release();
       },
@@ -108,7 +117,17 @@ NAME* NAME_create_threads(int threads) {
 void NAME_free(NAME* p) { delete p; }
 
 int NAME_run(NAME* p, const void* const* inputs, void* const* outputs) {
-  return NAME_plan::guarded([&] { return p->program.run(inputs, outputs), 0; }, 1);
+  return NAME_run_sized(p, inputs, nullptr, outputs, nullptr);
+}
+
+int NAME_run_sized(NAME* p, const void* const* inputs, const size_t* input_bytes, void* const* outputs,
+                   const size_t* output_bytes) {
+  return NAME_plan::guarded(
+      [=] {
+        if (p == nullptr) throw rlx::invalid("run: no object; NAME_create makes one, or NAME_error says why not");
+        return p->program.run(inputs, outputs, input_bytes, output_bytes), 0;
+      },
+      1);
 }
 
 const char* NAME_error(void) { return NAME_plan::last_error.c_str(); }

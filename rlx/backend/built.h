@@ -3,6 +3,7 @@
 // with the kernels that the source names.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <mutex>
 
@@ -99,9 +100,10 @@ class Program : private Assembly {
   /// Behind the last step.
   void finish();
 
-  /// Dense tensors, in the order in which inputs were added and by the numbers of the outputs. A missing one, or an output that lies in another or in an input, is a
-  /// user error.
-  void run(const void* const* inputs, void* const* outputs);
+  /// Dense tensors, in the order in which inputs were added and by the numbers of the outputs. A missing one, an output that lies in another or in an input, sizes, where
+  /// they are told, that are not those of the plan, and a run while another thread has one, are user errors.
+  void run(const void* const* inputs, void* const* outputs, const size_t* input_bytes = nullptr,
+           const size_t* output_bytes = nullptr);
 
   const Executable& executable() const { return *out_; }
 
@@ -114,6 +116,8 @@ class Program : private Assembly {
   void check_in_place(const Plan::Step&, const Step&) const;
   int workspace_for(const Step&, int planned);
   std::pair<int64_t, int64_t> extent(const Plan::Place&) const;
+  void check_lists(const void* const* inputs, void* const* outputs) const;
+  void check_sizes(const std::vector<int>& buffers, const size_t* bytes, const char* what) const;
   void check_memory(const void* const* inputs, void* const* outputs) const;
 
   FormCache& cache_;
@@ -125,6 +129,7 @@ class Program : private Assembly {
   std::vector<const void*> packed_;
   std::vector<std::byte*> leaves_, results_;
   Block arena_;
+  std::atomic_flag running_;
 };
 
 }  // namespace rlx::backend::built

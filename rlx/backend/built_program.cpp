@@ -8,6 +8,7 @@ namespace rlx::backend::built {
 namespace {
 
 int thread_count(int threads) {
+  if (threads < 0) throw invalid("create: ", threads, " threads; give 1 or more, or 0 for all");
   const int all = default_pool().threads();
   return threads > 0 ? std::min(threads, all) : all;
 }
@@ -184,6 +185,25 @@ void Program::finish() {
   arena_ = Block(backend_.memory(), out_->arena_bytes());
 }
 
+void Program::check_lists(const void* const* inputs, void* const* outputs) const {
+  const auto check = [&](const void* list, const std::vector<int>& buffers, const char* what) {
+    if (list != nullptr || buffers.empty()) return;
+    std::vector<std::string> names;
+    for (const int b : buffers) names.push_back(cat("'", plan_.buffers[size_t(b)].name, "'"));
+    throw invalid("run: no list of ", what, "s; it has the addresses of ", join(names));
+  };
+  check(inputs, inputs_, "input");
+  check(outputs, outputs_, "output");
+}
+
+void Program::check_sizes(const std::vector<int>& buffers, const size_t* bytes, const char* what) const {
+  for (size_t i = 0; bytes != nullptr && i < buffers.size(); ++i) {
+    const Plan::Buffer& b = plan_.buffers[size_t(buffers[i])];
+    if (bytes[i] != size_t(b.bytes))
+      throw invalid("run: ", what, " '", b.name, "' has ", bytes[i], " bytes; it needs ", b.bytes);
+  }
+}
+
 void Program::check_memory(const void* const* inputs, void* const* outputs) const {
   const auto bytes = [&](int buffer) { return plan_.buffers[size_t(buffer)].bytes; };
   const auto name = [&](int buffer) { return cat("'", plan_.buffers[size_t(buffer)].name, "'"); };
@@ -212,7 +232,17 @@ void Program::check_memory(const void* const* inputs, void* const* outputs) cons
   }
 }
 
-void Program::run(const void* const* inputs, void* const* outputs) {
+void Program::run(const void* const* inputs, void* const* outputs, const size_t* input_bytes,
+                  const size_t* output_bytes) {
+  if (running_.test_and_set(std::memory_order_acquire))
+    throw invalid("run: another thread runs this object; create one for each thread");
+  struct Done {
+    std::atomic_flag& flag;
+    ~Done() { flag.clear(std::memory_order_release); }
+  } const done{running_};
+  check_lists(inputs, outputs);
+  check_sizes(inputs_, input_bytes, "input");
+  check_sizes(outputs_, output_bytes, "output");
   check_memory(inputs, outputs);
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const int leaf = plan_.buffers[size_t(inputs_[i])].index;

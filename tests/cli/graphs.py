@@ -222,6 +222,63 @@ int main(void) {
 }
 """
 
+HOSTILE = r"""#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include "twice.h"
+static const float x[3] = {1, 2, 3};
+static const void* const in[] = {x, x};
+static atomic_int told, ended;
+static void say(int code) { printf("%d %s\n", code, twice_error()); }
+static void* user(void* p) {
+  float y[3];
+  void* out[] = {y};
+  for (long i = 0; i < 50000000 && !told; ++i) {
+    if (!twice_run(p, in, out)) continue;
+    if (!atomic_exchange(&told, 1)) say(1);
+  }
+  ++ended;
+  return 0;
+}
+int main(void) {
+  float y[3];
+  void *out[] = {y}, *none[] = {0}, *inside[] = {(void*)(x + 1)};
+  const void* one[] = {x, 0};
+  const size_t bytes[] = {12, 12}, few[] = {12, 8};
+  int code;
+  twice* p = twice_create_threads(-2);
+  say(p != 0);
+  p = twice_create();
+  code = twice_run(0, in, out), say(code);
+  code = twice_run(p, 0, out), say(code);
+  code = twice_run(p, in, 0), say(code);
+  code = twice_run(p, one, out), say(code);
+  code = twice_run(p, in, none), say(code);
+  code = twice_run(p, in, inside), say(code);
+  code = twice_run_sized(p, in, few, out, bytes), say(code);
+  code = twice_run_sized(p, in, bytes, out, few + 1), say(code);
+  pthread_t a, b;
+  pthread_create(&a, 0, user, p), pthread_create(&b, 0, user, p);
+  pthread_join(a, 0), pthread_join(b, 0);
+  if (twice_run_sized(p, in, bytes, out, bytes)) say(1);
+  twice_free(p);
+  twice_free(0);
+  return 0;
+}
+"""
+
+TOLD = """0 create: -2 threads; give 1 or more, or 0 for all
+1 run: no object; twice_create makes one, or twice_error says why not
+1 run: no list of inputs; it has the addresses of 'x', 'w'
+1 run: no list of outputs; it has the addresses of 'y'
+1 run: input 'w' has no memory
+1 run: output 'y' has no memory, it needs 12 bytes
+1 run: the memory of output 'y' is also that of 'w'; every output needs memory that nothing else uses
+1 run: input 'w' has 8 bytes; it needs 12
+1 run: output 'y' has 8 bytes; it needs 12
+1 run: another thread runs this object; create one for each thread
+"""
+
 
 def npy(folder):
     """x = 1, 2, 3 as a file of NumPy's format."""
@@ -243,31 +300,42 @@ def test_build_gives_a_library_in_c(folder):
     path = written(folder, "graph @twice(x: f32[3], param w: f32[3]) {\n  t = add(x, w)\n  y = exp(t)\n  return y\n}\n")
     expected = rlx("run", path, "--input", f"x={npy(folder)}", "--input", f"w={npy(folder)}")
     assert "no values for them: w\n" in rlx("build", path, "-o", folder / "out", "--threads", 2)
-    assert "inputs[1]: w, f32[3], a param that the graph came without a value for" in (folder / "out/twice.h").read_text()
+    assert "inputs[1]: w, f32[3], 12 bytes, a param that the graph came without a value for" in (folder / "out/twice.h").read_text()
     written(folder, MAIN, "main.c")
     out = folder / "out"
     run = subprocess.run(["g++", "-std=c++20", "-O1", f"-I{ROOT}", f"-I{out}", f'-Dtwice_WEIGHTS="{out}/twice.weights"', "-c",
                           "-o", folder / "twice.o", out / "twice.cpp"], capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stderr[-2000:]
-    subprocess.run(["gcc", f"-I{out}", "-c", "-o", folder / "main.o", folder / "main.c"], check=True)
-    run = subprocess.run(["g++", "-o", folder / "twice", folder / "main.o", folder / "twice.o", *linked()],
-                         capture_output=True, text=True, timeout=300)
-    assert run.returncode == 0, run.stderr[-2000:]
+    written(folder, HOSTILE, "hostile.c")
+    for program in ("main", "hostile"):
+        subprocess.run(["gcc", "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", f"-I{out}", "-c", "-o", folder / f"{program}.o", folder / f"{program}.c"],
+                       check=True)
+        run = subprocess.run(["g++", "-o", folder / program, folder / f"{program}.o", folder / "twice.o", *linked()],
+                             capture_output=True, text=True, timeout=300)
+        assert run.returncode == 0, run.stderr[-2000:]
+    run = subprocess.run([folder / "hostile"], capture_output=True, text=True, timeout=300)
+    assert (run.returncode, run.stdout) == (0, TOLD), (run.returncode, run.stdout, run.stderr[-2000:])
     few = {**os.environ, "RLX_THREADS": "1"}  # fewer threads than it was compiled for
-    run = subprocess.run([folder / "twice"], capture_output=True, text=True, env=few)
+    run = subprocess.run([folder / "main"], capture_output=True, text=True, env=few)
     assert run.returncode == 0, run.stdout
     numbers = [float(n) for n in run.stdout.split()]
     wanted = [float(n) for n in re.search(r"\{(.*)\}", expected).group(1).split(",")]
     assert all(abs(a - b) <= 1e-4 * abs(b) for a, b in zip(numbers, wanted)) and len(numbers) == 3, (numbers, wanted)
     # Nothing but what it needs is linked: the command links everything.
-    assert (folder / "twice").stat().st_size * 4 < RLX.stat().st_size, (folder / "twice").stat().st_size
-    run = subprocess.run([folder / "twice"], capture_output=True, text=True, env={**os.environ, "RLX_ISA": "baseline"})
+    assert (folder / "main").stat().st_size * 4 < RLX.stat().st_size, (folder / "main").stat().st_size
+    run = subprocess.run([folder / "main"], capture_output=True, text=True, env={**os.environ, "RLX_ISA": "baseline"})
     assert run.returncode == 1 and "the program was built for rlx" in run.stdout, run.stdout
+    # Names of the sources themselves do not collide with that of the program.
+    for name in ("made", "data", "Program", "f32"):
+        rlx("build", path, "-o", folder / name, "--name", name)
+        run = subprocess.run(["g++", "-std=c++20", "-fsyntax-only", f"-I{ROOT}", f'-D{name}_WEIGHTS="x"', folder / name / f"{name}.cpp"],
+                             capture_output=True, text=True, timeout=300)
+        assert run.returncode == 0, run.stderr[-2000:]
     waves = written(folder, "graph @waves(x: c64[3,3]) {\n  y:2 = eigh(x)\n  return y, y#1\n}\n")
     refused = rlx("build", waves, "-o", out, code=1)
     assert "step 'y' (eigh) runs by its reference rule (eigh_matrices: no factors of c64" in refused, refused
     assert "cannot be a name in C" in rlx("build", path, "-o", out, "--name", "2x", code=1)
-    for name in ("class", "rlx", "main", "_Bool", "a__b"):
+    for name in ("class", "rlx", "main", "_Bool", "a__b", "time", "stdin", "size_t", "linux"):
         assert f"'{name}' means something else in C or C++" in rlx("build", path, "-o", out, "--name", name, code=1)
     assert "sizes of n are not known" in rlx("build", written(folder, LAYER), "-o", out, code=1)
 

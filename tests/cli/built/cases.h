@@ -38,6 +38,14 @@ inline constexpr BuiltCase kBuiltCases[] = {
   y = rms_norm(r, g)
   return y
 })"},
+    {"residual_norm",
+     R"(graph(x: f32[6,32], r: f32[6,32], param g: f32[32], param w: f32[32,32]) {
+  s = add(x, r)
+  y = rms_norm(s, g)
+  h = matmul(y, w)
+  z = mul(softmax(h, axis=1), s)
+  return z
+})"},
     {"narrow_cache", R"(graph(q: f32[1,4,32], k: f16[1,9,32], v: f16[1,9,32]) {
   kf = cast(k, to=f32)
   vf = cast(v, to=f32)
