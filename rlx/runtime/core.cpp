@@ -19,6 +19,20 @@ int thread_count(const CompileOptions& o) {
   return o.threads > 0 ? std::min(o.threads, default_pool().threads()) : default_pool().threads();
 }
 
+// Why a state cannot be of these types; empty when it can.
+std::string types_refused(const Shape& before, const Shape& after) {
+  if (before != after) {
+    const bool grows = before.dtype() == after.dtype() && before.rank() == after.rank() &&
+                       !(before.is_static() && after.is_static());
+    return cat(
+        before, " and becomes ", after, "; both must be of one type",
+        grows ? "; what grows is a state of the most rows, into which dynamic_update_slice writes" : "");
+  }
+  if (before.is_static()) return {};
+  return cat(before, ", and its memory is made with the program: bind ", join(before.dynamic_symbols()),
+             " to the most that is needed before it is compiled (Graph::bind); other sizes may stay open");
+}
+
 }  // namespace
 
 Core::Core(const ir::Graph& graph, const NamedLiterals& weights, const CompileOptions& options, bool split)
@@ -137,9 +151,9 @@ void Core::pair_states() {
       problems.push_back(cat("output '", pair.output, "' becomes state '",
                              options_.states[size_t(output->state)].input, "' and state '", pair.input,
                              "'; return the value under a name for each"));
-    } else if (leaf && (leaves_[*leaf].shape != output->shape || !output->shape.is_static())) {
-      problems.push_back(cat("state '", pair.input, "' is ", leaves_[*leaf].shape, " and becomes ",
-                             output->shape, "; both must be of one static type"));
+    } else if (leaf) {
+      if (std::string wrong = types_refused(leaves_[*leaf].shape, output->shape); !wrong.empty())
+        problems.push_back(cat("state '", pair.input, "' is ", wrong));
     }
     // A wrong pair takes its input and its output too, so that another with them is told as well.
     if (leaf && leaves_[*leaf].role == LeafRole::input) leaves_[*leaf].role = LeafRole::state;

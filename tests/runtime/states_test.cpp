@@ -38,9 +38,49 @@ TEST(StatePairs, that_are_wrong_are_told_at_once) {
   EXPECT_EQ(
       error_with("graph @g(x: f32[2], s: f32[3], param w: f32[2]) { y = add(x, w) t = neg(s) return y, t }",
                  {{"x", "t"}, {"q", "y"}, {"s", "zz"}, {"w", "other"}}),
-      "compile: state 'x' is f32[2] and becomes f32[3]; both must be of one static type; state 'q' is no input; "
+      "compile: state 'x' is f32[2] and becomes f32[3]; both must be of one type; state 'q' is no input; "
       "state 's' becomes 'zz', which is no output; state 'w' is a param; states are inputs; state 'w' becomes "
       "'other', which is no output; graph 'g' takes x, s and returns y, t");
+}
+
+constexpr const char* kCache = R"(graph @cache(rows: f32[room,2], x: f32[n,2], at: i32[2]) {
+  next = dynamic_update_slice(rows, x, at)
+  sum = reduce(next, axes=[0])
+  return next, sum
+})";
+
+TEST(StatePairs, of_open_sizes_are_told_what_to_do) {
+  EXPECT_EQ(
+      error_with(kCache, {{"rows", "next"}}),
+      "compile: state 'rows' is f32[room,2], and its memory is made with the program: bind room to the most that "
+      "is needed before it is compiled (Graph::bind); other sizes may stay open; graph 'cache' takes rows, x, at "
+      "and returns next, sum");
+  EXPECT_EQ(
+      error_with("graph @g(s: f32[past,2], x: f32[n,2]) { t = concat(s, x, axis=0) return t }", {{"s", "t"}}),
+      "compile: state 's' is f32[past,2] and becomes f32[n+past,2]; both must be of one type; what grows is a state "
+      "of the most rows, into which dynamic_update_slice writes; graph 'g' takes s, x and returns t");
+}
+
+// The size of a state is bound, that of what is written stays open: a plan for each, one state for all.
+TEST(States, of_a_bound_size_serve_every_open_one) {
+  CompiledGraph f = compile(graph(kCache).bind({{"room", 4}}), {}, {.states = {{"rows", "next"}}});
+  const auto write = [](CompiledGraph& c, int row, const std::vector<float>& x) {
+    const int32_t at[2] = {row, 0};
+    const Outputs out = c.run({{"x", view(x.data(), {int64_t(x.size()) / 2, 2})}, {"at", view(at, {2})}});
+    return out[0].as<float>()[0] + out[0].as<float>()[1];
+  };
+  EXPECT_EQ(write(f, 0, {1, 2, 3, 4}), 10);
+  EXPECT_EQ(write(f, 2, {5, 6}), 21);
+  EXPECT_EQ(f.state_length("rows"), 3);
+  const NamedLiterals saved = f.save_states();
+  EXPECT_EQ(saved.at("rows"), Literal::of<float>({4, 2}, {1, 2, 3, 4, 5, 6, 0, 0}));
+  CompiledGraph fork = f.clone();
+  EXPECT_EQ(write(fork, 3, {7, 8}), 36);
+  f.truncate_state("rows", 1);
+  EXPECT_EQ(write(f, 1, {1, 1, 1, 1, 1, 1}), 9);
+  EXPECT_EQ(fork.state_length("rows"), 4);
+  f.load_states(saved);
+  EXPECT_EQ(write(f, 3, {0, 1}), 22);
 }
 
 // What the states hold after the error is not said; that the object goes on from values that are set is.
