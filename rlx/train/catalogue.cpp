@@ -1,6 +1,7 @@
 #include "rlx/train/catalogue.h"
 
 #include <cmath>
+#include <limits>
 
 #include "rlx/base/error.h"
 #include "rlx/train/settings.h"
@@ -22,19 +23,32 @@ const Catalogue& catalogue() {
 
 }  // namespace
 
+namespace {
+
+struct Range {
+  double least, most;
+  std::string_view text;
+  bool most_too = true;
+};
+
+// Rounds and pairs of a history are nodes of the step's graph, each.
+Range range_of(std::string_view setting) {
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  if (setting == "beta1" || setting == "beta2") return {0, 1, "at least 0 and below 1", false};
+  if (setting == "alpha" || setting == "rho") return {0, 1, "0 to 1"};
+  if (setting == "ns_steps") return {0, 100, "0 to 100"};
+  if (setting == "history_size") return {1, 1000, "1 to 1000"};
+  if (setting == "dampening") return {-kInfinite, kInfinite, "a finite number", false};
+  return {0, kInfinite, "at least 0 and finite", false};
+}
+
+}  // namespace
+
 Settings checked(std::string_view optimizer, Settings settings) {
   for (const auto& [name, value] : settings) {
-    const bool below_one = name == "beta1" || name == "beta2", share = name == "alpha" || name == "rho";
-    const bool good = below_one             ? value >= 0 && value < 1
-                      : share               ? value >= 0 && value <= 1
-                      : name == "dampening" ? std::isfinite(value)
-                                            : value >= 0 && std::isfinite(value);
-    if (good) continue;
-    throw invalid("optimizer: setting '", name, "' of ", optimizer, " is ", value, "; ",
-                  below_one             ? "at least 0 and below 1"
-                  : share               ? "0 to 1"
-                  : name == "dampening" ? "a finite number"
-                                        : "at least 0 and finite",
+    const Range r = range_of(name);
+    if (std::isfinite(value) && value >= r.least && (r.most_too ? value <= r.most : value < r.most)) continue;
+    throw invalid("optimizer: setting '", name, "' of ", optimizer, " is ", value, "; ", r.text,
                   " is needed");
   }
   return settings;

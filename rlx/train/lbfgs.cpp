@@ -102,8 +102,6 @@ void lbfgs_step(Update& u, const Lbfgs& o) {
 }  // namespace
 
 Optimizer lbfgs(const Lbfgs& o) {
-  if (o.history_size < 1)
-    throw invalid("optimizer: lbfgs with a history of ", o.history_size, "; at least 1");
   return {"lbfgs", checked("lbfgs", settings_of(o, kLbfgs)), [o](Update& u) { lbfgs_step(u, o); }};
 }
 

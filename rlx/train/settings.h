@@ -24,6 +24,9 @@ Settings settings_of(const Options& o, const std::tuple<Members...>& members) {
   return out;
 }
 
+/// The settings themselves; numbers for which the formulas of no optimiser are meant are refused. A name has one range everywhere.
+Settings checked(std::string_view optimizer, Settings);
+
 template <class Options, class... Members>
 Options options_of(std::string_view optimizer, const Settings& settings,
                    const std::tuple<Members...>& members) {
@@ -36,6 +39,7 @@ Options options_of(std::string_view optimizer, const Settings& settings,
     throw invalid("optimizer: ", optimizer, " has no setting '", name, "'",
                   near.empty() ? "" : cat("; did you mean '", near, "'"), "; it has ", join(known));
   }
+  checked(optimizer, settings);  // so that every number fits its type
   const auto read = [&](const auto& m) {
     const auto it = settings.find(m.name);
     if (it == settings.end()) return;
@@ -51,9 +55,6 @@ Options options_of(std::string_view optimizer, const Settings& settings,
   std::apply([&](const auto&... m) { (read(m), ...); }, members);
   return o;
 }
-
-/// The settings themselves; numbers for which the formulas of no optimiser are meant are refused. A name has one range everywhere.
-Settings checked(std::string_view optimizer, Settings);
 
 /// The decay of one tensor.
 inline double decay_of(const Trained& p, double own) { return p.weight_decay.value_or(own); }

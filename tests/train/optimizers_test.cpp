@@ -347,6 +347,16 @@ TEST(Optimizers, refuse_settings_out_of_their_range) {
                                                         {"muon", "ns_steps"}})
     EXPECT_NE(message(name, {{setting, -1}}).find("is -1.0;"), std::string::npos) << name << " " << setting;
   EXPECT_NE(message("lion", {{"beta1", NAN}}), "no error");
+  EXPECT_EQ(message("lbfgs", {{"history_size", 1e18}}),
+            "optimizer: setting 'history_size' of lbfgs is 1e+18; 1 to 1000 is needed");
+  EXPECT_EQ(message("lbfgs", {{"history_size", 1001}}),
+            "optimizer: setting 'history_size' of lbfgs is 1001.0; 1 to 1000 is needed");
+  EXPECT_EQ(test::message_of([] { lbfgs({.history_size = 0}); }),
+            "optimizer: setting 'history_size' of lbfgs is 0.0; 1 to 1000 is needed");
+  EXPECT_EQ(message("muon", {{"ns_steps", 101}}),
+            "optimizer: setting 'ns_steps' of muon is 101.0; 0 to 100 is needed");
+  EXPECT_EQ(message("muon", {{"ns_steps", -1e300}}),
+            "optimizer: setting 'ns_steps' of muon is -1e+300; 0 to 100 is needed");
 }
 
 TEST(Optimizers, may_be_written_outside) {
