@@ -101,7 +101,7 @@ std::vector<std::string> schedule_names() {
 }
 
 Schedule schedule_of(const ScheduleText& s) {
-  if (s.warmup < 0) throw invalid("schedule: a warm-up of ", s.warmup, " steps");
+  if (s.warmup < 0) throw invalid("schedule: a warm-up of ", s.warmup, " steps; at least 0 is needed");
   const auto require_number = [](const char* what, double value) {
     if (!(value >= 0 && std::isfinite(value)))
       throw invalid("schedule: ", what, " of ", value, "; at least 0 and finite is needed");

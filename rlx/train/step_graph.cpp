@@ -1,6 +1,7 @@
 #include "rlx/train/step_graph.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "rlx/base/error.h"
 #include "rlx/ir/leaves.h"
@@ -21,17 +22,42 @@ void require(bool condition, const std::string& message) {
   if (!condition) throw invalid("train: ", message);
 }
 
+bool is_positive(double x) { return x > 0 && std::isfinite(x); }
+
+void check_loss_scale(const LossScale& l) {
+  require(is_positive(l.initial), cat("a loss scale of ", l.initial, "; above 0 and finite is needed"));
+  require(l.growth >= 1 && std::isfinite(l.growth),
+          cat("a loss scale that grows by a factor of ", l.growth, "; at least 1 and finite is needed"));
+  require(l.backoff > 0 && l.backoff < 1,
+          cat("a loss scale that falls by a factor of ", l.backoff, "; a number between 0 and 1 is needed"));
+  require(l.interval >= 1, cat("a loss scale that grows after ", l.interval, " steps; at least 1 is needed"));
+}
+
 void check_options(const TrainOptions& o) {
   require(o.accumulate >= 1, cat("gradients of ", o.accumulate, " batches; at least 1"));
-  require(!o.clip_value || *o.clip_value > 0, "the limit of gradients must be positive");
-  require(!o.clip_norm || *o.clip_norm > 0, "the limit of the gradients' norm must be positive");
-  require(!o.average || (*o.average >= 0 && *o.average < 1), "the decay of averaged weights lies in [0, 1)");
+  require(!o.clip_value || *o.clip_value > 0,
+          cat("gradients limited to ", o.clip_value.value_or(0), "; a number above 0 is needed"));
+  require(!o.clip_norm || *o.clip_norm > 0,
+          cat("the norm of gradients limited to ", o.clip_norm.value_or(0), "; a number above 0 is needed"));
+  require(
+      !o.average || (*o.average >= 0 && *o.average < 1),
+      cat("averaged weights with a decay of ", o.average.value_or(0), "; at least 0 and below 1 is needed"));
   require(!o.mixed || *o.mixed == DType::bf16 || *o.mixed == DType::f16,
           "mixed precision computes in bf16 or f16");
   require(bool(o.optimizer.update), "the optimizer has no update");
   require(bool(o.rate), "there is no learning rate");
+  for (const WeightRule& r : o.rules) {
+    require(r.rate_factor >= 0 && std::isfinite(r.rate_factor),
+            cat("the rule for '", r.names, "' has a rate factor of ", r.rate_factor,
+                "; at least 0 and finite is needed"));
+    const double decay = r.weight_decay.value_or(0);
+    require(decay >= 0 && std::isfinite(decay), cat("the rule for '", r.names, "' has a weight decay of ",
+                                                    decay, "; at least 0 and finite is needed"));
+  }
+  if (o.loss_scale) check_loss_scale(*o.loss_scale);
   if (o.activation_budget) {
-    require(*o.activation_budget >= 0, "a negative activation budget");
+    require(*o.activation_budget >= 0,
+            cat("an activation budget of ", *o.activation_budget, " bytes; at least 0 is needed"));
     require(o.accumulate == 1, "an activation budget and gradients of several batches do not go together");
     require(o.states.empty(), "an activation budget and states of the model do not go together");
   }

@@ -73,6 +73,8 @@ TEST(Schedules, are_found_by_name) {
             "schedule: a rate of -1.0; at least 0 and finite is needed");
   EXPECT_EQ(test::message_of([] { schedule_of({.name = "exponential", .factor = -0.5}); }),
             "schedule: a factor of -0.5; at least 0 and finite is needed");
+  EXPECT_EQ(test::message_of([] { schedule_of({.warmup = -1}); }),
+            "schedule: a warm-up of -1 steps; at least 0 is needed");
   EXPECT_NE(test::message_of([] { schedule_of({.name = "polynomial", .steps = 4, .power = NAN}); }),
             "no error");
 }

@@ -403,8 +403,26 @@ TEST(Trainer, tells_what_is_wrong) {
   EXPECT_EQ(error({.frozen = {"*"}}), "train: graph 'net' has no params to train");
   EXPECT_EQ(error({.loss = "error"}), "grad: the loss 'error' is f32[n,2]; it must be a real scalar");
   EXPECT_EQ(error({.accumulate = 0}), "train: gradients of 0 batches; at least 1");
-  EXPECT_EQ(error({.average = 1.0}), "train: the decay of averaged weights lies in [0, 1)");
+  EXPECT_EQ(error({.average = 1.0}),
+            "train: averaged weights with a decay of 1.0; at least 0 and below 1 is needed");
+  EXPECT_EQ(error({.clip_value = -1.0}), "train: gradients limited to -1.0; a number above 0 is needed");
+  EXPECT_EQ(error({.clip_norm = NAN}),
+            "train: the norm of gradients limited to nan; a number above 0 is needed");
+  EXPECT_EQ(error({.activation_budget = -5}),
+            "train: an activation budget of -5 bytes; at least 0 is needed");
   EXPECT_EQ(error({.mixed = DType::f64}), "train: mixed precision computes in bf16 or f16");
+  EXPECT_EQ(error({.rules = {{.names = "a", .rate_factor = -1}}}),
+            "train: the rule for 'a' has a rate factor of -1.0; at least 0 and finite is needed");
+  EXPECT_EQ(error({.rules = {{.names = "a", .weight_decay = NAN}}}),
+            "train: the rule for 'a' has a weight decay of nan; at least 0 and finite is needed");
+  EXPECT_EQ(error({.loss_scale = LossScale{.initial = 0}}),
+            "train: a loss scale of 0.0; above 0 and finite is needed");
+  EXPECT_EQ(error({.loss_scale = LossScale{.growth = 0.5}}),
+            "train: a loss scale that grows by a factor of 0.5; at least 1 and finite is needed");
+  EXPECT_EQ(error({.loss_scale = LossScale{.backoff = 1}}),
+            "train: a loss scale that falls by a factor of 1.0; a number between 0 and 1 is needed");
+  EXPECT_EQ(error({.loss_scale = LossScale{.interval = 0}}),
+            "train: a loss scale that grows after 0 steps; at least 1 is needed");
   NamedLiterals wrong = weights();
   wrong.erase("a");
   wrong["e"] = wrong.at("b");
