@@ -1,6 +1,7 @@
 // rlx train: makes the loss of a graph small on data from a file.
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 
 #include "apps/rlx/command.h"
 #include "apps/rlx/output.h"
@@ -30,7 +31,7 @@ struct Options {
   ScheduleArguments schedule_arguments;
   std::optional<double> clip_norm, clip_value, average;
   std::optional<int64_t> steps, budget;
-  int64_t accumulate = 1;
+  int64_t accumulate = 1, checkpoint_every = 0;
   int threads = 0;
   uint64_t seed = 1;
   bool json = false;
@@ -68,7 +69,8 @@ train::Settings read_settings(const std::vector<std::string>& list) {
     if (word) number = value == "true";
     if (equals == 0 || value.empty() || (!word && *end != '\0'))
       throw invalid("train: --set ", item, "; NAME=NUMBER expected");
-    out[item.substr(0, equals)] = number;
+    const std::string name = item.substr(0, equals);
+    if (!out.emplace(name, number).second) throw invalid("train: --set ", name, " is given twice");
   }
   return out;
 }
@@ -117,6 +119,19 @@ void save_weights(const std::string& path, const NamedLiterals& weights) {
   io::write_safetensors(path, tensors);
 }
 
+// What is only written at the end should not fail there for a reason that was known before.
+void check_places(const Options& o) {
+  for (const auto& [option, path] : {std::pair("--save", o.save), std::pair("--save-average", o.averaged),
+                                     std::pair("--checkpoint", o.checkpoint)}) {
+    if (path.empty()) continue;
+    const std::string folder = std::filesystem::path(path).parent_path().string();
+    if (!folder.empty() && path_kind(folder) != PathKind::folder)
+      throw invalid("train: ", option, " ", path, ": there is no folder '", folder, "'");
+    if (path_kind(path) == PathKind::folder)
+      throw invalid("train: ", option, " ", path, " is a folder; the name of a file is needed");
+  }
+}
+
 struct Curve {
   std::vector<double> loss, rate, grad_norm;
   std::vector<int64_t> skipped;
@@ -124,16 +139,24 @@ struct Curve {
   double seconds = 0;
 };
 
-Curve train_steps(train::Trainer& trainer, train::Batches& batches, int64_t steps, const std::string& style) {
+Curve train_steps(train::Trainer& trainer, train::Batches& batches, int64_t steps, const Options& o) {
   Curve out{.first = trainer.steps()};
-  Progress progress("train", style);
+  Progress progress("train", o.progress);
   const auto start = std::chrono::steady_clock::now();
   while (trainer.steps() < steps) {
     const train::StepResult r = trainer.step(batches.at(trainer.steps()));
+    if (std::isnan(r.loss) && !r.skipped)
+      throw invalid(
+          "train: the loss of step ", r.step,
+          " is nan, and so are the weights behind it; look for NaN in the data, or try a smaller --lr or --clip-norm");
     out.loss.push_back(r.loss);
     out.rate.push_back(r.rate);
     if (r.grad_norm) out.grad_norm.push_back(*r.grad_norm);
     if (r.skipped) out.skipped.push_back(r.step);
+    if (o.checkpoint_every > 0 && trainer.steps() % o.checkpoint_every == 0 && trainer.steps() < steps) {
+      check_mapped_files();
+      trainer.save_checkpoint(o.checkpoint);
+    }
     progress.show(r.step + 1, steps, cat("step ", r.step + 1, " of ", steps, ", loss ", r.loss));
   }
   out.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -163,13 +186,13 @@ void print_json(const ir::Graph& g, const train::Trainer& trainer, const Options
 void run(const Options& o) {
   o.schedule_arguments.check();
   device_named(o.device);  // an unknown one is told before anything else
+  check_places(o);
   const GraphFile file = read_graph(o.path);
   train::Batches batches(file.graph, read_tensors(o.data), o.accumulate);
   const int64_t steps = o.steps.value_or(batches.steps());
-  if (steps < 0) throw invalid("train: ", steps, " steps");
   train::Trainer trainer(file.graph, starting_weights(file.graph, file.weights, o), train_options(o, steps));
   if (!o.resume.empty()) trainer.load_checkpoint(o.resume);
-  const Curve curve = train_steps(trainer, batches, steps, o.progress);
+  const Curve curve = train_steps(trainer, batches, steps, o);
   check_mapped_files();
   if (o.json) {
     print_json(file.graph, trainer, o, curve);
@@ -217,13 +240,17 @@ void add_train(Command app) {
   command.add_option("--init", o->init, "files with starting values of params; the others are random");
   command.add_option("--seed", o->seed, "of random starting values").not_negative().with_default_shown();
   command.add_option("--loss", o->loss, "the output to make small (default: the first)");
-  command.add_option("--steps", o->steps, "steps in all (default: the data once)");
+  command.add_option("--steps", o->steps, "steps in all (default: the data once)").not_negative();
   command.add_option("--accumulate", o->accumulate, "batches averaged for a step").positive();
   add_method(command, o);
   command.add_option("--mixed", o->mixed, "compute in this type").one_of({"bf16", "f16"});
   command.add_option("--budget", o->budget, "bytes kept for the backward part; the rest is computed again");
   command.add_option("--resume", o->resume, "go on from this checkpoint");
-  command.add_option("--checkpoint", o->checkpoint, "write weights and state to this file at the end");
+  const Argument checkpoint =
+      command.add_option("--checkpoint", o->checkpoint, "write weights and state to this file at the end");
+  command.add_option("--checkpoint-every", o->checkpoint_every, "and whenever that many steps are done")
+      .positive()
+      .needs(checkpoint);
   command.add_option("--save", o->save, "write the weights to this safetensors file");
   command.add_option("--device", o->device, "where to run: cpu, or ref (the reference interpreter)");
   command.add_option("--threads", o->threads, "threads; 0: all cores").not_negative();

@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 
 RLX, ROOT = sys.argv[1], sys.argv[2]
 DATA = os.environ.get("RLX_DATA") or os.path.join(ROOT, "../shared/data")
@@ -93,6 +94,41 @@ def interrupted(scratch):
         check("resume", a.read() == b.read(), "the checkpoints differ")
 
 
+def killed(scratch):
+    """A run that is killed goes on from its last checkpoint, and ends with the bytes of one that was not."""
+    folder, graph = f"{DATA}/training/tiny_gpt_adamw", f"{ROOT}/tests/train/graphs/tiny_gpt_adamw.rlx"
+    common = ["--data", f"{folder}/data.safetensors", "--schedule", "cosine", "--warmup", "5", "--lr", "0.003", "--steps", "60"]
+    whole, cut = f"{scratch}/unkilled.safetensors", f"{scratch}/killed.safetensors"
+    check("unkilled", run(graph, *common, "--checkpoint", whole).returncode == 0)
+    every = ["--checkpoint", cut, "--checkpoint-every", "1"]
+    child = subprocess.Popen([RLX, "train", graph, *common, *every], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while child.poll() is None and not os.path.exists(cut):
+        time.sleep(0.001)
+    child.kill()
+    child.wait()
+    check("checkpoint", os.path.exists(cut), "no checkpoint was written on the way")
+    r = run(graph, *common, "--resume", cut, "--checkpoint", cut)
+    check("go on", r.returncode == 0, r.stderr)
+    with open(whole, "rb") as a, open(cut, "rb") as b:
+        check("killed", a.read() == b.read(), "the checkpoints differ")
+
+
+def lost(scratch):
+    """A loss that is no number ends the training, and the weights of before stay."""
+    graph, save = f"{scratch}/nan.rlx", f"{scratch}/nan_weights.safetensors"
+    with open(graph, "w") as f:
+        f.write("graph @nan(x: f32[], param w: f32[]) { return mul(x, w) }")
+    header = json.dumps({"x": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}}).encode()
+    with open(f"{scratch}/nan_data.safetensors", "wb") as f:
+        f.write(struct.pack("<Q", len(header)) + header + struct.pack("<4f", 1, 2, float("nan"), 4))
+    r = run(graph, "--data", f"{scratch}/nan_data.safetensors", "--save", save, "--checkpoint", f"{scratch}/nan_check",
+            "--checkpoint-every", "1")
+    check("nan", r.returncode == 1 and "train: the loss of step 2 is nan" in r.stderr, f"{r.returncode} {r.stderr}")
+    check("nan weights", not os.path.exists(save), "weights were written")
+    r = run(graph, "--data", f"{scratch}/nan_data.safetensors", "--resume", f"{scratch}/nan_check", "--steps", "2", "--save", save)
+    check("nan before", r.returncode == 0 and "nothing to do: 2 steps" in r.stdout, r.stdout + r.stderr)
+
+
 def messages(scratch):
     graph = f"{ROOT}/tests/train/graphs/mlp_sgd_momentum.rlx"
     data = f"{DATA}/training/mlp_sgd_momentum/data.safetensors"
@@ -102,6 +138,12 @@ def messages(scratch):
             ("optimizer", [graph, "--data", data, "--optimizer", "adan"], "adan"),
             ("setting", [graph, "--data", data, "--set", "beta=1"], "adamw has no setting 'beta'"),
             ("number", [graph, "--data", data, "--set", "beta1=x"], "NAME=NUMBER expected"),
+            ("twice", [graph, "--data", data, "--set", "beta1=0.5,beta1=0.6"], "train: --set beta1 is given twice"),
+            ("history", [graph, "--data", data, "--optimizer", "lbfgs", "--set", "history_size=1e18"], "1 to 1000 is needed"),
+            ("steps", [graph, "--data", data, "--steps", "-3"], "--steps: '-3' is not a number of 0 or more"),
+            ("folder", [graph, "--data", data, "--save", f"{scratch}/none/w"], f"there is no folder '{scratch}/none'"),
+            ("a folder", [graph, "--data", data, "--checkpoint", scratch], "is a folder; the name of a file is needed"),
+            ("every", [graph, "--data", data, "--checkpoint-every", "3"], "requires --checkpoint"),
             ("frozen", [graph, "--data", data, "--frozen", "q*"], "no param has that name"),
             ("device", [graph, "--data", data, "--device", "tpu"], "unknown device 'tpu'"),
             ("average", [graph, "--data", data, "--save-average", f"{scratch}/a"], "requires --average")):
@@ -120,6 +162,8 @@ def main():
             if os.path.exists(f"{ROOT}/tests/train/graphs/{name}.rlx"):
                 curve(name, scratch)
         interrupted(scratch)
+        killed(scratch)
+        lost(scratch)
         messages(scratch)
     print("rlx train: " + (f"{len(failures)} failed" if failures else "all passed"))
     return 1 if failures else 0
