@@ -2,7 +2,6 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <utility>
 
 #include "rlx/backend/cpu/isa_table.h"
 #include "rlx/backend/cpu/kernels/weight_memory.h"
@@ -81,25 +80,11 @@ GemmBlock block_for(const Gemm& g, const Plan& p, int64_t item, int64_t batch_in
           .batch_index = batch_index};
 }
 
-// Few rows have often just been written by other threads, in whose caches they are. Asking for all lines at once takes one
-// way there; tiles that meet them one by one take many.
-void fetch_rows(const Gemm& g, const Plan& p, const std::byte* a) {
-  constexpr int64_t kMost = 64 << 10, kLine = 64;
-  const int64_t row = g.k * p.element;
-  if (!p.in_place || g.m == 1 || g.m * row > kMost) return;
-  for (int64_t i = 0; i < g.m; ++i) {
-    const std::byte* from = a + i * g.a.row_stride * p.element;
-    for (int64_t at = 0; at < row; at += kLine) __builtin_prefetch(from + at);
-  }
-}
-
 // The products of all groups: a holds the packed rows, b_of(group) the panels of its matrix.
 template <class Panels>
 void run_blocks(Team team, const Gemm& g, const Plan& p, const RowGroups& groups, const GemmBlock& common,
                 const std::byte* a, Panels b_of, std::byte* scratch) {
-  bool begun[kMaxParts] = {};
   for_each_block(team, p.tiles, groups, [&](int part, const BlockTask& t) {
-    if (!std::exchange(begun[part], true) && team.threads() > 1) fetch_rows(g, p, a);
     GemmBlock b = common;
     b.a = a + t.row * (p.in_place ? g.a.row_stride : g.k) * p.element;
     b.a_row_bytes = p.in_place && g.m > 1 ? g.a.row_stride * p.element : 0;

@@ -78,10 +78,6 @@ void with_size(int64_t bytes, Body body) {
   }
 }
 
-void prefetch_row(const std::byte* row, int64_t bytes) {
-  for (int64_t i = 0; i < std::min<int64_t>(bytes, 4 * kLine); i += kLine) __builtin_prefetch(row + i);
-}
-
 // Rows this far ahead are fetched while one is copied.
 constexpr int64_t kAhead = 4;
 
@@ -89,7 +85,11 @@ constexpr int64_t kAhead = 4;
 template <class At, class Copy>
 void picked_rows(const std::byte* table, int64_t row_bytes, int64_t begin, int64_t end, At at, Copy copy) {
   for (int64_t k = begin; k < end; ++k) {
-    if (k + kAhead < end) prefetch_row(table + at(k + kAhead) * row_bytes, row_bytes);
+    // Not a function of its own: the compiler drops calls that only prefetch.
+    if (k + kAhead < end) {
+      const std::byte* ahead = table + at(k + kAhead) * row_bytes;
+      for (int64_t i = 0; i < std::min<int64_t>(row_bytes, 4 * kLine); i += kLine) __builtin_prefetch(ahead + i);
+    }
     copy(k, table + at(k) * row_bytes);
   }
 }
