@@ -26,7 +26,7 @@ namespace rlx::train {
 /// A tensor that is trained, in the graph of a step.
 struct Trained {
   std::string name;
-  Tensor value, gradient;              // before the step
+  Tensor value, gradient;              // before the step; f32 where the weight has 16 bits
   Tensor rate;                         // learning rate, a scalar of the value's type,
   Tensor rate64;                       // and as f64, for what is computed of it
   std::optional<double> weight_decay;  // instead of the optimiser's own

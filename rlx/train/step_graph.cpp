@@ -63,6 +63,11 @@ void check_options(const TrainOptions& o) {
   }
 }
 
+// Sums, squares and steps of 16 bits lose themselves: eps becomes 0, and 0.999 v is v.
+Tensor wide(const Tensor& t) {
+  return t.dtype() == DType::f16 || t.dtype() == DType::bf16 ? t.cast(DType::f32) : t;
+}
+
 // Products, what is done with elements and moves of them are narrow; losses, norms, softmax, sums and functions that need the
 // range or the digits of f32 are not.
 passes::PrecisionPolicy mixed_policy(DType narrow) {
@@ -208,6 +213,7 @@ class StepBuilder {
   // Unscaled, checked and limited.
   void prepare(Tensors& gradients) {
     const ir::LabelScope scope(graph(), "clip");
+    for (Tensor& g : gradients) g = wide(g);
     if (scaling_) {
       finite_ = {};
       for (Tensor& g : gradients) {
@@ -236,7 +242,7 @@ class StepBuilder {
     std::vector<Trained> trained;
     for (size_t i = 0; i < gradients.size(); ++i) {
       const std::string& name = loss_.trained[i];
-      Trained p{.name = name, .value = leaves_.at(name), .gradient = gradients[i], .rate64 = rate_};
+      Trained p{.name = name, .value = wide(leaves_.at(name)), .gradient = gradients[i], .rate64 = rate_};
       const auto rule = std::find_if(options_.rules.begin(), options_.rules.end(),
                                      [&](const WeightRule& r) { return matches(r.names, name); });
       if (rule != options_.rules.end()) {
@@ -258,16 +264,17 @@ class StepBuilder {
         throw invalid("train: optimizer '", options_.optimizer.name, "' gives ",
                       p.next.is_empty() ? "no value" : cat(p.next.shape()), " for '", p.name, "', which is ",
                       p.value.shape());
-      next_state(p.name, p.next);
-      if (options_.average) average(p);
+      const Tensor kept = p.next.cast(leaves_.at(p.name).dtype());
+      next_state(p.name, kept);
+      if (options_.average) average(p.name, wide(kept));
     }
   }
 
   // Starts at the weights themselves.
-  void average(const Trained& p) {
-    const std::string name = cat("average/", p.name);
-    const Tensor before = new_state(name, p.value.shape(), 0, true);
-    next_state(name, before * *options_.average + p.next * (1 - *options_.average));
+  void average(const std::string& weight, const Tensor& next) {
+    const std::string name = cat("average/", weight);
+    const Tensor before = new_state(name, next.shape(), 0, true);
+    next_state(name, before * *options_.average + next * (1 - *options_.average));
   }
 
   // A step whose gradients are not finite leaves all as it was and lowers the scale.

@@ -224,7 +224,9 @@ NamedLiterals Trainer::weights(bool averaged) const {
   for (const std::string& name : t.step.trained) {
     const bool mean = averaged && t.options.average;
     const TensorView v = t.program.state(mean ? cat("average/", name) : name);
-    out.emplace(name, Literal::copy_of(v.shape(), {v.data, v.bytes()}));
+    const Literal value = Literal::copy_of(v.shape(), {v.data, v.bytes()});
+    const DType type = mean ? t.program.state(name).dtype : v.dtype;  // means of 16 bits are kept in f32
+    out.emplace(name, v.dtype == type ? value : value.cast(type));
   }
   return out;
 }

@@ -9,6 +9,7 @@
 #include "rlx/ir/sample.h"
 #include "rlx/train/batches.h"
 #include "rlx/train/init.h"
+#include "tests/support/compare.h"
 #include "tests/support/errors.h"
 #include "tests/support/graphs.h"
 #include "tests/support/scratch.h"
@@ -392,6 +393,45 @@ TEST(Trainer, carries_states_of_the_model) {
   Trainer twice(g, start,
                 {.optimizer = sgd(), .rate = constant(0), .accumulate = 2, .states = {{"mean", "next"}}});
   EXPECT_EQ(twice.step({{"x", view(two)}}).loss, 10);
+}
+
+// What a weight of 16 bits rounds is the weight, not its gradient's norm, its eps or the mean of its squares; one without a
+// gradient stays.
+TEST(Trainer, updates_weights_of_16_bits_in_f32) {
+  const auto loss = [](const std::string& type) {
+    return test::graph("graph @narrow(x: f32[2,2], param w: " + type + "[2,2], param unused: " + type +
+                       R"([3]) {
+      v = cast(w)
+      a = mul(v, x)
+      e = mul(a, a)
+      return loss=reduce(e)
+    })");
+  };
+  const Literal x = Literal::of<float>({2, 2}, {1, 20, 100, 150});
+  const auto trained = [&](const std::string& type, const Optimizer& optimizer) {
+    const ir::Graph g = loss(type);
+    NamedLiterals start;
+    for (const ir::NodeId id : g.params())
+      start.emplace(g.node(id).name, Literal::full(g.node(id).shapes[0], 0.5));
+    Trainer t(g, start,
+              {.optimizer = optimizer, .rate = constant(0.03125), .clip_norm = 1.0, .average = 0.5});
+    for (int i = 0; i < 8; ++i) t.step({{"x", view(x)}});
+    const Literal mean = t.weights(true).at("w");
+    EXPECT_EQ(cat(mean.shape()), type + "[2,2]");
+    NamedLiterals out = t.weights();
+    out.emplace("mean", mean);
+    return out;
+  };
+  for (const std::string& name : optimizer_names()) {
+    if (name == "lbfgs") continue;  // divides differences of gradients, which the rounding of weights decides
+    const Optimizer o = optimizer_named(name);
+    const NamedLiterals want = trained("f32", o);
+    for (const std::string type : {"f16", "bf16"}) {
+      SCOPED_TRACE(name + " " + type);
+      for (const auto& [weight, value] : trained(type, o))
+        test::expect_close(value.cast(DType::f32), want.at(weight), type == "f16" ? 5e-3 : 4e-2);
+    }
+  }
 }
 
 TEST(Trainer, tells_what_is_wrong) {
