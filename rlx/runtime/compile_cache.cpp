@@ -19,9 +19,9 @@ void add_policy(Hasher& h, const std::optional<PrecisionPolicy>& p) {
   for (const std::string& name : p->keep) h.add(name);
 }
 
-// Bytes that an entry keeps alive, whoever runs it.
-int64_t kept_bytes(const CompiledGraph& f) {
-  int64_t bytes = f.packed_weight_bytes();
+// Bytes that an entry keeps alive, whoever runs it, but for packed forms.
+int64_t plain_bytes(const CompiledGraph& f) {
+  int64_t bytes = 0;
   for (const auto& leaf : f.core().leaves()) {
     if (leaf.role == runtime::LeafRole::param && leaf.shape.is_static()) bytes += leaf.shape.size_bytes();
   }
@@ -86,6 +86,7 @@ CompiledGraph CompileCache::get(Hash128 key, const std::function<CompiledGraph()
     if (found != entries_.end()) {
       ++hits_;
       entries_.splice(entries_.begin(), entries_, found);
+      shrink();
       return entries_.front().program->clone();
     }
     if (std::none_of(building_.begin(), building_.end(), [&](const Claim& c) { return c.key == key; })) break;
@@ -110,7 +111,8 @@ CompiledGraph CompileCache::get(Hash128 key, const std::function<CompiledGraph()
   lock.lock();
   drop(building_);
   built_.notify_all();
-  entries_.push_front({key, std::move(made)});
+  const int64_t plain = plain_bytes(*made);
+  entries_.push_front({key, std::move(made), plain});
   shrink();
   return entries_.front().program->clone();
 }
@@ -119,7 +121,7 @@ void CompileCache::shrink() {
   int64_t bytes = 0;
   size_t kept = 0;
   for (auto it = entries_.begin(); it != entries_.end();) {
-    bytes += kept_bytes(*it->program);
+    bytes += it->bytes();
     const bool stays = kept == 0 || (kept < limits_.entries && bytes <= limits_.bytes);
     ++kept;
     if (!stays) {
@@ -172,7 +174,7 @@ size_t CompileCache::misses() const {
 int64_t CompileCache::bytes() const {
   const std::lock_guard lock(mutex_);
   int64_t total = 0;
-  for (const Entry& e : entries_) total += kept_bytes(*e.program);
+  for (const Entry& e : entries_) total += e.bytes();
   return total;
 }
 

@@ -16,8 +16,8 @@ namespace rlx {
 /// count: entries of one graph share a program, and clones with other weights are other entries.
 Hash128 compile_key(const ir::Graph&, const CompileOptions&);
 
-/// The least recently used entry goes when there are more than `entries`, or when all together need more than `bytes`; the
-/// one just asked for stays. Several threads may use it at once: one of them compiles a key, others that ask for the same wait
+/// The least recently used entry goes when there are more than `entries`, or when all together need more than `bytes`, whenever one is asked
+/// for: runs pack weights, so entries grow after they were made. The one just asked for stays. Several threads may use it at once: one of them compiles a key, others that ask for the same wait
 /// for it, and those with other keys do not. A build may ask for other keys; one that comes to ask for itself is a user error.
 class CompileCache {
  public:
@@ -46,6 +46,8 @@ class CompileCache {
   struct Entry {
     Hash128 key;
     std::unique_ptr<CompiledGraph> program;
+    int64_t plain = 0;  // bytes of weights and constants, without forms that runs pack
+    int64_t bytes() const { return plain + program->packed_weight_bytes(); }
   };
   /// A key that a thread compiles now, or waits for.
   struct Claim {

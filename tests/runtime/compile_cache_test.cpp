@@ -70,6 +70,27 @@ TEST(CompileCache, keeps_within_its_bytes_and_always_the_last) {
   EXPECT_TRUE(cache.contains(2));
 }
 
+// The first run of a program packs its weights, after it was put into the cache.
+TEST(CompileCache, keeps_within_its_bytes_when_runs_pack_weights) {
+  CompileCache cache({.bytes = 7 << 19});
+  for (uint64_t key = 0; key < 6; ++key) {
+    const auto get = [&] {
+      return cache.get_or_compile(key, [&] {
+        const ir::Graph g =
+            graph("graph @g(x: f32[8,256], param w: f32[256,640]) { y = matmul(x, w) return y }");
+        return compile(g, {{"w", ir::sample_literal("f32[256,640]", key)}});  // 640 KiB
+      });
+    };
+    CompiledGraph f = get();
+    f.run({{"x", ir::sample_literal("f32[8,256]", 1)}});
+    EXPECT_GE(f.packed_weight_bytes(), 640 << 10);
+    get();
+    EXPECT_LE(cache.bytes(), 7 << 19) << key;
+    EXPECT_TRUE(cache.contains(key));
+  }
+  EXPECT_EQ(cache.size(), 2u);
+}
+
 TEST(CompileCache, by_content_shares_weights_and_refuses_others) {
   CompileCache cache;
   CompiledGraph a = cache.compile(linear(2), {{"w", kW}});
