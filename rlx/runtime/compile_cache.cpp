@@ -50,6 +50,7 @@ Hash128 compile_key(const ir::Graph& graph, const CompileOptions& o) {
   h.add(uint64_t(o.optimise));
   h.add(uint64_t(o.fuse));
   add_policy(h, o.precision);
+  h.add(uint64_t(o.plans_kept));
   h.add(o.states.size());
   for (const StatePair& s : o.states) {
     h.add(s.input);
