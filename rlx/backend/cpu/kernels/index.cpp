@@ -88,7 +88,8 @@ void picked_rows(const std::byte* table, int64_t row_bytes, int64_t begin, int64
     // Not a function of its own: the compiler drops calls that only prefetch.
     if (k + kAhead < end) {
       const std::byte* ahead = table + at(k + kAhead) * row_bytes;
-      for (int64_t i = 0; i < std::min<int64_t>(row_bytes, 4 * kLine); i += kLine) __builtin_prefetch(ahead + i);
+      for (int64_t i = 0; i < std::min<int64_t>(row_bytes, 4 * kLine); i += kLine)
+        __builtin_prefetch(ahead + i);
     }
     copy(k, table + at(k) * row_bytes);
   }
