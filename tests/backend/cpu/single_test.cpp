@@ -22,6 +22,8 @@ std::vector<T> numbers() {
     out.push_back(-std::ldexp(T(0.6180339), e));
   }
   for (int i = -40; i <= 40; ++i) out.push_back(T(i) / 8);
+  for (int i = -420; i <= 420; ++i)
+    out.push_back(T(i) / 512);  // sin and cos reduce these no more, up to about 0.785
   // Around eighths of a turn, where sin and cos go from one series to the other, as far as they reduce by themselves.
   for (double turns = 1; turns < 2.5e6; turns = turns * 1.07 + 1) {
     T x = T(std::floor(turns) * 0.78539816339744831);

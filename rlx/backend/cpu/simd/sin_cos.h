@@ -43,7 +43,22 @@ RLX_INLINE F32 by_halves(F32 x, F f) {
   return to_float(F64Pair{f(d.low), f(d.high)});
 }
 
-/// sin(x + quarter * pi/2) for |x| < kTurnsEnd, in vectors V of f32 and I of i32.
+/// sin(r + k * pi/2) for |r| <= pi/4, in vectors V of f32 and I of i32.
+template <class I, class V>
+RLX_INLINE V sin_of_remainder(V r, I k) {
+  // Taylor, first terms left out z^5 / 11! and z^6 / 12!. By pairs: half as long as one after the other.
+  const V z = r * r, z2 = z * z;
+  const auto series = [&](float a, float b, float c, float d) {
+    return fma(z2, fma(z, V{} + d, V{} + c), fma(z, V{} + b, V{} + a));
+  };
+  const V s = fma(r * z, series(-1.f / 6, 1.f / 120, -1.f / 5040, 1.f / 362880), r);
+  const V c =
+      fma(z2, series(1.f / 24, -1.f / 720, 1.f / 40320, -1.f / 3628800), fma(z, V{} - 0.5f, V{} + 1.0f));
+  const V y = (k & 1) != 0 ? c : s;
+  return (V)((I)y ^ ((k & 2) << 30));
+}
+
+/// sin(x + quarter * pi/2) for |x| < kTurnsEnd.
 template <class I, class V>
 RLX_INLINE V sin_quarter_inside(V x, int quarter) {
   const auto quarters = [](auto v) {
@@ -57,16 +72,7 @@ RLX_INLINE V sin_quarter_inside(V x, int quarter) {
     const D n = quarters(v);
     return fma(n, D{} - 6.07710050630396597660e-11, fma(n, D{} - 1.57079632673412561417, v));
   });
-  // |r| <= pi/4: Taylor, first terms left out z^5 / 11! and z^6 / 12!. By pairs: half as long as one after the other.
-  const V z = r * r, z2 = z * z;
-  const auto series = [&](float a, float b, float c, float d) {
-    return fma(z2, fma(z, V{} + d, V{} + c), fma(z, V{} + b, V{} + a));
-  };
-  const V s = fma(r * z, series(-1.f / 6, 1.f / 120, -1.f / 5040, 1.f / 362880), r);
-  const V c =
-      fma(z2, series(1.f / 24, -1.f / 720, 1.f / 40320, -1.f / 3628800), fma(z, V{} - 0.5f, V{} + 1.0f));
-  const V y = (k & 1) != 0 ? c : s;
-  const V turned = (V)((I)y ^ ((k & 2) << 30));
+  const V turned = sin_of_remainder(r, k);
   return quarter == 0 ? (x == 0.0f ? x : turned) : turned;  // sin(-0) is -0
 }
 
@@ -85,10 +91,12 @@ RLX_INLINE F32 sin_quarter(F32 x, int quarter) {
 RLX_INLINE F32 sin(F32 x) { return sin_quarter(x, 0); }
 RLX_INLINE F32 cos(F32 x) { return sin_quarter(x, 1); }
 
-/// The same of one number.
+/// The same of one number. Below pi/4 there is no quarter to take off, the remainder is x itself, and whoever waits for the
+/// number is spared the way to f64 and back, which is as long as the rest.
 RLX_INLINE float sin_quarter_of_one(float x, int quarter) {
   if (!(std::fabs(x) < kTurnsEnd)) return sin_quarter_outside(x, quarter);
   using I = decltype(to_int(one(x)));
+  if (std::fabs(x) < 0.785f && x != 0.0f) return sin_of_remainder(one(x), I{} + quarter)[0];
   return sin_quarter_inside<I>(one(x), quarter)[0];
 }
 
