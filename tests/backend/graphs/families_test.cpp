@@ -190,6 +190,28 @@ TEST(Families, of_integers_multiply_exactly) {
                  .tolerance = 0});
 }
 
+// A product of no matrices has a place and no elements: what lies behind the place is somebody else's.
+TEST(Families, of_products_write_nothing_where_there_is_no_element) {
+  for (const std::string type : {"f16", "f32", "f64", "c64", "i8", "u8", "i16", "i32", "u32", "i64"}) {
+    for (const std::string sizes :
+         {"a: T[0,16,16], b: T[0,16,16]", "a: T[2,0,16,16], b: T[16,16]", "a: T[3,0,16], b: T[3,16,16]",
+          "a: T[16,16], b: T[3,0,16,16]", "a: T[3,16,16], b: T[3,16,0]"}) {
+      std::string leaves = sizes;
+      for (size_t at; (at = leaves.find('T')) != std::string::npos;) leaves.replace(at, 1, type);
+      const ir::Graph g = test::graph(cat("graph @g(", leaves, ") { y = matmul(a, b) return y }"));
+      SCOPED_TRACE(cat(g));
+      const auto program = Builder(cpu::device(), 2).build(g);
+      std::vector<std::byte> in(1 << 14), out(1 << 14, std::byte(7)),
+          arena(program->arena_bytes() + (1 << 14));
+      std::byte* places[] = {in.data(), in.data()};
+      std::byte* result = out.data();
+      program->run(
+          {.team = Team(default_pool(), 2), .leaves = places, .outputs = &result, .arena = arena.data()});
+      EXPECT_EQ(std::count(out.begin(), out.end(), std::byte(7)), std::ptrdiff_t(out.size()));
+    }
+  }
+}
+
 TEST(Families, of_complex_numbers_broadcast) {
   expect_family(
       {.text = R"(graph @complex(a: c64[30,1,50], b: c64[40,50]) {

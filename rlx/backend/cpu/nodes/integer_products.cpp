@@ -75,6 +75,7 @@ Support accepts_integers(const Request& r) {
 }
 
 std::unique_ptr<Step> prepare_integers(const Request& r) {
+  if (r.out[0].shape.elements() == 0) return make_step([](const Launch&) {});
   const Product p = describe_product(r.in[0], r.in[1], r.out[0]);
   IntegerProduct q{.dtype = r.out[0].dtype(), .m = p.gemm.m, .n = p.gemm.n, .k = p.gemm.k};
   q.a_row = p.gemm.a.row_stride, q.a_column = p.gemm.a.column_stride;
