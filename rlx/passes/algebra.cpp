@@ -12,28 +12,45 @@
 namespace rlx::passes {
 namespace {
 
+using Numbers = Rule::Numbers;
+
 constexpr Rule kRules[] = {
     {"neg_neg", "neg(neg(x))", "x"},
-    {"abs_neg", "abs(neg(x))", "abs(x)"},
+    {"abs_neg", "abs(neg(x))", "abs(x)", Numbers::with_sign},
     {"abs_abs", "abs(abs(x))", "abs(x)"},
     {"relu_relu", "relu(relu(x))", "relu(x)"},
     {"floor_floor", "floor(floor(x))", "floor(x)"},
     {"ceil_ceil", "ceil(ceil(x))", "ceil(x)"},
     {"round_round", "round(round(x))", "round(x)"},
     {"stop_gradient", "stop_gradient(x)", "x"},
-    {"mul_one", "mul(x, 1)", "x"},
-    {"div_one", "div(x, 1)", "x"},
-    {"sub_zero", "sub(x, 0)", "x"},  // x + 0 would turn -0 into 0
-    {"add_minus_zero", "add(x, -0)", "x"},
+    {"mul_one", "mul(x, 1)", "x", Numbers::real},  // of complex ones, infinity times the 0 of 1 + 0i is NaN
+    {"div_one", "div(x, 1)", "x", Numbers::real},
+    {"sub_zero", "sub(x, 0)", "x"},                        // x + 0 would turn -0 into 0
+    {"add_minus_zero", "add(x, -0)", "x", Numbers::real},  // the other part of a complex -0 is +0
     {"pow_one", "pow(x, 1)", "x"},
     {"sub_neg", "sub(x, neg(y))", "add(x, y)"},
     {"add_neg", "add(x, neg(y))", "sub(x, y)"},
     {"mul_neg_neg", "mul(neg(x), neg(y))", "mul(x, y)"},
-    {"div_neg_neg", "div(neg(x), neg(y))", "div(x, y)"},
+    {"div_neg_neg", "div(neg(x), neg(y))", "div(x, y)",
+     Numbers::floats},  // the least integer is its own negative
     {"max_self", "max(x, x)", "x"},
     {"min_self", "min(x, x)", "x"},
     {"where_same", "where(c, x, x)", "x"},
 };
+
+bool is_one_of(DType t, Numbers numbers) {
+  switch (numbers) {
+    case Numbers::all:
+      return true;
+    case Numbers::real:
+      return !is_complex(t);
+    case Numbers::with_sign:
+      return t != DType::bool_ && t != DType::u8 && t != DType::u32;
+    case Numbers::floats:
+      return is_float(t);
+  }
+  return false;
+}
 
 /// A call, a name or a number.
 struct Pattern {
@@ -161,6 +178,7 @@ ir::Rewritten simplify(ir::Graph graph) {
     const auto [first, last] = rules.equal_range(n.op);
     for (auto it = first; it != last; ++it) {
       const ParsedRule& r = it->second;
+      if (!is_one_of(n.shapes[0].dtype(), r.rule->numbers)) continue;
       Bound bound;
       if (!match_call(g, r.from, n.op, n.inputs, bound)) continue;
       if (r.to.op == nullptr) {

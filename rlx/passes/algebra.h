@@ -7,9 +7,12 @@ namespace rlx::passes {
 
 /// `from` and `to` are written as calls of operators without attributes: a name alone stands for any value, the same name for the
 /// same value, a number for a constant that holds nothing else. Operands of commutative operators match in both orders.
-/// Every rule holds bit for bit in every dtype of its operators, NaN, infinities and signed zeros included.
+/// Every rule holds bit for bit in every dtype of its operators that is one of `numbers`, with NaN, infinities, signed zeros and
+/// integers that wrap.
 struct Rule {
+  enum class Numbers { all, real, with_sign, floats };
   std::string_view name, from, to;
+  Numbers numbers = Numbers::all;
 };
 std::span<const Rule> algebraic_rules();
 

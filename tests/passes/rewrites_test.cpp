@@ -177,6 +177,45 @@ TEST_P(EveryRule, gives_the_same_bits_for_every_pair_of_special_values) {
   }
 }
 
+// What may be replaced depends on the numbers: unsigned ones have no sign to leave out, and the least integer is its own
+// negative.
+TEST_P(EveryRule, leaves_results_alone_in_every_type) {
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<double> special = {0.0, -0.0, 1, -1, 2, -2, 7, 0.5, 1e30, -1e30, inf, -inf, nan};
+  std::vector<double> x, y, c;
+  for (const double a : special) {
+    for (const double b : special) x.push_back(a), y.push_back(b), c.push_back(double(x.size() % 2));
+  }
+  const Dims dims{int64_t(x.size())};
+  int types = 0, fired = 0;
+  for (int t = 0; t < kDTypeCount; ++t) {
+    const Shape type(DType(t), dims);
+    SCOPED_TRACE(cat(type));
+    ir::Graph g;
+    try {
+      g = side_of(GetParam(), true, type);
+    } catch (const Error&) {
+      continue;  // no type of these operators
+    }
+    ir::NamedLiterals leaves;
+    for (const ir::NodeId id : g.leaves()) {
+      const ir::Node& n = g.node(id);
+      const auto& from = n.name == "c" ? c : n.name == "y" ? y : x;
+      leaves.emplace(n.name, Literal::reals(Shape(DType::f64, dims), from).cast(n.shapes[0].dtype()));
+    }
+    const ir::Rewritten after = simplify(g);
+    ++types, fired += after.changes > 0;
+    const Literal want = ir::interpret(g, leaves).begin()->second,
+                  got = ir::interpret(after.graph, leaves).begin()->second;
+    for (int64_t i = 0; i < want.elements(); ++i)
+      EXPECT_EQ(cat(got.complex_at(i).real(), " ", got.complex_at(i).imag()),
+                cat(want.complex_at(i).real(), " ", want.complex_at(i).imag()))
+          << "at " << x[size_t(i)] << ", " << y[size_t(i)];
+  }
+  EXPECT_GT(types, 3);
+  EXPECT_GT(fired, 3);
+}
+
 TEST(SplitPrologue, cuts_off_what_depends_on_weights_alone) {
   const ir::Graph g = graph(R"(graph @g(x: f32[2,3], param w: f32[3,3], param b: f32[3]) {
     t = transpose(w, perm=[1,0])
