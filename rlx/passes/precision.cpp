@@ -8,8 +8,8 @@
 #include "rlx/ir/clone.h"
 #include "rlx/ir/leaves.h"
 #include "rlx/ops/attention/rope.h"
+#include "rlx/ops/control/while.h"
 #include "rlx/ops/elementwise/cast.h"
-#include "rlx/ops/elementwise/math.h"
 #include "rlx/ops/index/gather.h"
 #include "rlx/ops/index/take_along.h"
 #include "rlx/ops/norm/axis_norm.h"
@@ -21,6 +21,7 @@
 #include "rlx/ops/reduce/variance.h"
 #include "rlx/ops/shape/concat.h"
 #include "rlx/ops/shape/pad.h"
+#include "rlx/passes/exact_values.h"
 
 namespace rlx::passes {
 namespace {
@@ -72,46 +73,12 @@ DType stored_as(const ir::Node& n, const PrecisionPolicy& p) {
   return DType::f32;
 }
 
-Shapes infer(const ir::Node& n, const Shapes& in) {
-  const std::shared_ptr<void> attrs = n.op->copy_attrs(n.attrs.get());
-  std::vector<ir::Constraint> equations;
-  ir::Infer context(*n.op, in, &equations);
-  return n.op->infer(context, attrs.get());
-}
-
-// An operand is an index when an integer may stand in its place without changing the results: operators take whole
-// numbers in f32 there, and 16 bits could not hold them.
-bool is_index(const ir::Graph& g, const ir::Node& n, size_t operand) {
-  Shapes in;
-  for (const ir::Value v : n.inputs) in.push_back(g.shape(v));
-  if (in[operand].dtype() != DType::f32) return false;
-  // A cast takes any number; whole ones are made of exact values.
-  if (n.is<ops::Cast>()) return !is_float(n.shapes[0].dtype()) && !is_complex(n.shapes[0].dtype());
-  in[operand] = in[operand].with_dtype(DType::i32);
-  try {
-    return infer(n, in) == n.shapes;
-  } catch (const Error& e) {
-    if (e.kind() == ErrorKind::internal) throw;
-    return false;
-  }
-}
-
-// Functions of an angle: in 16 bits a large one is off by whole turns.
-bool is_turn(const ir::Node& n) { return n.is<ops::Sin>() || n.is<ops::Cos>() || n.is<ops::Tan>(); }
-
 class Precision {
  public:
-  Precision(const ir::Graph& g, const PrecisionPolicy& policy)
-      : g_(g), policy_(policy), out_(g.name()), copy_(out_), exact_(g.next_id(), false) {
+  /// `outputs`: those that are wanted exactly.
+  Precision(const ir::Graph& g, const PrecisionPolicy& policy, const std::vector<bool>& outputs)
+      : g_(g), policy_(policy), out_(g.name()), copy_(out_), exact_(exact_values(g, outputs)) {
     out_.assume_sizes_of(g);
-    const auto nodes = g.nodes();
-    for (size_t i = nodes.size(); i-- > 0;) {
-      const ir::Node& n = *nodes[i];
-      if (is_turn(n)) exact_[n.id] = true;
-      for (size_t k = 0; k < n.inputs.size(); ++k) {
-        if (exact_[n.id] || is_index(g, n, k)) exact_[n.inputs[k].node] = true;
-      }
-    }
   }
 
   ir::Graph run() {
@@ -129,12 +96,17 @@ class Precision {
       copy_.set(n.result(), copy_.at(n.inputs[0]));
       return;
     }
-    const DType wanted = exact_[n.id] ? DType::f32 : stored_as(n, policy_);
+    const DType wanted = exact_.nodes[n.id] ? DType::f32 : stored_as(n, policy_);
     if (wanted != DType::f32 && add_as(n, wanted)) return;
     ir::Values operands;
     for (const ir::Value v : n.inputs) operands.push_back(as(v, g_.shape(v).dtype()));
-    append(n, operands, ir::map_bodies(n, [&](const ir::FieldInfo&, const ir::GraphRef& body) {
-             return std::make_shared<const ir::Graph>(apply_precision(*body, policy_));
+    append(n, operands, ir::map_bodies(n, [&](const ir::FieldInfo& field, const ir::GraphRef& body) {
+             if (n.is<ops::While>() && field.name == "cond") return body;  // says how often the loop runs
+             const auto wanted = exact_.body_outputs.find(n.id);
+             return std::make_shared<const ir::Graph>(
+                 Precision(*body, policy_,
+                           wanted == exact_.body_outputs.end() ? std::vector<bool>() : wanted->second)
+                     .run());
            }));
   }
 
@@ -167,7 +139,7 @@ class Precision {
     for (const Shape& s : n.shapes) expected.push_back(s.dtype() == DType::f32 ? s.with_dtype(wanted) : s);
     if (!any) return {};
     try {
-      const Shapes got = infer(n, in);
+      const Shapes got = infer_types(n, in);
       for (size_t i = 0; i < got.size(); ++i) {
         if (got[i] != expected[i] && (i == 0 || got[i] != n.shapes[i])) return {};
       }
@@ -219,7 +191,7 @@ class Precision {
   const PrecisionPolicy& policy_;
   ir::Graph out_;
   ir::Cloner copy_;
-  std::vector<bool> exact_;  // an index or an angle is made of it
+  ExactValues exact_;
   std::map<std::tuple<ir::NodeId, uint16_t, DType>, ir::Value> casts_;
 };
 
@@ -231,7 +203,7 @@ ir::Graph apply_precision(const ir::Graph& g, const PrecisionPolicy& policy) {
       throw invalid("precision: values cannot be stored as ", t, "; f32, f16 or bf16 expected");
   }
   if (policy.changes_nothing()) return g;
-  return Precision(g, policy).run();
+  return Precision(g, policy, {}).run();
 }
 
 }  // namespace rlx::passes

@@ -38,8 +38,8 @@ struct PrecisionPolicy {
 
 /// Stores f32 values in the type that the policy says, with casts where types meet.
 ///   y = matmul(x, w)   =>   y = cast(matmul(cast(x, f16), cast(w, f16)), f32)
-/// Integers, booleans, f64, complex numbers, quantised codes and whatever an index is made of stay as they are; so do operators of no
-/// class, control flow (its bodies are treated alike) and those that refuse the type. Casts of weights depend on weights alone, so
+/// Integers, booleans, f64, complex numbers, quantised codes and whatever an index, an angle or the number of steps of a loop is made of
+/// stay as they are; so do operators of no class, control flow (its bodies are treated alike) and those that refuse the type. Casts of weights depend on weights alone, so
 /// they run once.
 ir::Graph apply_precision(const ir::Graph&, const PrecisionPolicy&);
 

@@ -144,6 +144,120 @@ TEST(Precision, descends_into_bodies_and_keeps_their_types) {
                      1e-2);
 }
 
+// 3,001 is no number of 16 bits. Where an index goes through a loop, a branch or a function, all that makes it stays; so does
+// what a loop counts.
+TEST(Precision, keeps_indices_and_counters_through_bodies) {
+  constexpr std::string_view kTexts[] = {
+      R"(graph @in_a_loop(t: f32[5000], i: f32[]) {
+        j = mul(i, full(shape=f32[], value=1.0))
+        z = full(shape=f32[], value=0.0)
+        y = scan(z, t, j, body=graph @b(c: f32[], t: f32[5000], j: f32[]) {
+          g = gather(t, j)
+          s = add(g, c)
+          return s
+        }, length=1, carries=1, consts=2)
+        return y
+      })",
+      R"(graph @carried(t: f32[5000], i: f32[]) {
+        z = full(shape=f32[], value=0.0)
+        y:2 = scan(i, z, t, body=graph @b(j: f32[], c: f32[], t: f32[5000]) {
+          g = gather(t, j)
+          k = add(j, full(shape=f32[], value=1.0))
+          return k, g
+        }, length=3, carries=2, consts=1)
+        return y, y#1
+      })",
+      R"(graph @swapped(t: f32[5000], i: f32[]) {
+        z = full(shape=f32[], value=3.0)
+        y:2 = scan(i, z, body=graph @b(j: f32[], k: f32[]) {
+          a = add(j, full(shape=f32[], value=2.0))
+          return k, a
+        }, length=4, carries=2)
+        g = gather(t, y)
+        return g
+      })",
+      R"(graph @stacked(t: f32[5000], i: f32[4]) {
+        y = scan(i, body=graph @b(j: f32[]) {
+          a = add(j, full(shape=f32[], value=2.0))
+          return a
+        }, length=4)
+        g = gather(t, y)
+        return g
+      })",
+      R"(graph @chosen(t: f32[5000], i: f32[]) {
+        p = full(shape=bool[], value=1.0)
+        y = if(p, i, then_body=graph @b(j: f32[]) {
+          k = add(j, full(shape=f32[], value=2.0))
+          return k
+        }, else_body=graph @c(j: f32[]) { return j })
+        g = gather(t, y)
+        return g
+      })",
+      R"(graph @called(t: f32[5000], i: f32[]) {
+        y = custom_fn(i, fwd_body=graph @b(j: f32[]) {
+          k = add(j, full(shape=f32[], value=2.0))
+          return k
+        })
+        g = gather(t, y)
+        return g
+      })",
+      R"(graph @counted(t: f32[5000], i: f32[]) {
+        y:2 = while(full(shape=f32[], value=0.0), full(shape=f32[], value=0.0), i,
+          cond=graph @c(n: f32[], x: f32[], i: f32[]) {
+            q = compare(n, i, kind=lt)
+            return q
+          }, body=graph @b(n: f32[], x: f32[], i: f32[]) {
+            m = add(n, full(shape=f32[], value=1.0))
+            return m, n
+          }, carries=2, max_iterations=4000)
+        return y
+      })"};
+  for (const std::string_view text : kTexts) {
+    const ir::Graph g = graph(text);
+    SCOPED_TRACE(g.name());
+    Literals in = test::sample_leaves(g);
+    for (int i = 0; i < 5000; ++i) in[0].mutable_data<float>()[size_t(i)] = float(i % 97);
+    in[1] = Literal::full(in[1].shape(), 3001);
+    const Literals want = ir::interpret(g, in);
+    for (const PrecisionPolicy& policy :
+         {PrecisionPolicy::always_f16(), PrecisionPolicy::auto_mixed_bf16()}) {
+      const ir::Graph after = apply_precision(g, policy);
+      EXPECT_TRUE(after.verify().empty());
+      EXPECT_EQ(ir::interpret(after, in), want) << cat(after);
+    }
+  }
+}
+
+// A counter does not keep the rest of its loop from 16 bits.
+TEST(Precision, stores_what_a_counted_loop_carries_beside_its_counter) {
+  const ir::Graph after = apply_precision(graph(R"(graph @g(x: f32[8]) {
+    y:2 = while(full(shape=f32[], value=0.0), x, cond=graph @c(n: f32[], x: f32[8]) {
+      q = compare(n, full(shape=f32[], value=9.0), kind=lt)
+      return q
+    }, body=graph @b(n: f32[], x: f32[8]) {
+      m = add(n, full(shape=f32[], value=1.0))
+      z = tanh(x)
+      return m, z
+    }, carries=2)
+    return y#1
+  })"),
+                                          PrecisionPolicy::always_f16());
+  EXPECT_NE(cat(after).find("f16[8]"), std::string::npos) << cat(after);
+  EXPECT_EQ(cat(after).find("f16[]"), std::string::npos) << cat(after);
+}
+
+TEST(Precision, stores_what_a_branch_is_chosen_by) {
+  const ir::Graph after = apply_precision(graph(R"(graph @g(x: f32[8]) {
+    s = mul(x, x)
+    m = reduce(s, axes=[0])
+    p = compare(m, full(shape=f32[], value=1.0), kind=gt)
+    y = if(p, s, then_body=graph @a(v: f32[8]) { return v }, else_body=graph @b(v: f32[8]) { return v })
+    return y
+  })"),
+                                          PrecisionPolicy::always_f16());
+  EXPECT_NE(cat(after).find("f16[8]"), std::string::npos) << cat(after);
+}
+
 TEST(Precision, refuses_types_that_are_no_short_floats) {
   EXPECT_EQ(test::error_of([] { apply_precision(ir::Graph("g"), PrecisionPolicy::all(DType::i8)); }),
             "precision: values cannot be stored as i8; f32, f16 or bf16 expected");
