@@ -1,12 +1,18 @@
 // Whole programs: what the interpreter says, the CPU says too, with and without fusion.
 #include <gtest/gtest.h>
 
+#include "rlx/backend/cpu/isa.h"
+#include "rlx/backend/cpu/nodes/device.h"
 #include "rlx/backend/plan.h"
+#include "rlx/passes/fuse.h"
+#include "rlx/passes/legalise.h"
 #include "rlx/runtime/compiled_graph.h"
 #include "rlx/transform/transform.h"
 #include "tests/support/graphs.h"
 #include "tests/support/random_network.h"
 #include "tests/support/random_program.h"
+#include "tests/support/run_on.h"
+#include "tests/support/whole_program.h"
 
 namespace rlx {
 namespace {
@@ -43,6 +49,34 @@ TEST(Programs, of_random_operators_equal_the_interpreter) {
     expect_as_interpreted(p.graph(), named(p.graph(), p.leaves()), {}, 1e-9);
     if (testing::Test::HasFailure()) break;
   }
+}
+
+// Every type, sizes around the widths of vectors and none, at every level and in memory that was NaN: exact numbers.
+TEST(Programs, of_whole_numbers_are_exact) {
+  const cpu::Isa before = cpu::current_isa();
+  const auto levels = cpu::available_isas();
+  for (uint64_t seed = 0; seed < 2000 && !testing::Test::HasFailure(); ++seed) {
+    test::WholeProgram p(seed, 8 + int(seed % 20));
+    const ir::Graph g = p.graph();
+    SCOPED_TRACE(cat("seed ", seed, "\n", g));
+    const Literals want = ir::interpret(g, p.leaves());
+    cpu::use_isa(levels[seed % levels.size()]);
+    const int threads = 1 + int(seed / 4 % 3);
+    std::vector<bool> fixed;
+    NamedLiterals inputs, weights;
+    for (const ir::NodeId id : g.leaves()) {
+      fixed.push_back(g.node(id).is<ir::Param>());
+      (fixed.back() ? weights : inputs).emplace(g.node(id).name, p.leaves()[fixed.size() - 1]);
+    }
+    const ir::Graph plain = passes::legalise(g, cpu::device()).graph;
+    const ir::Graph fused = passes::fuse(plain, cpu::device()).graph;
+    for (const ir::Graph* program : {&plain, &fused})
+      test::expect_close(
+          test::run_on(cpu::device(), *program, p.leaves(), {.threads = threads, .fixed = fixed}), want, 0);
+    const NamedLiterals got = compile(g, weights, {.threads = threads}).run(inputs);
+    for (size_t i = 0; i < want.size(); ++i) test::expect_close(got.at(cat("o", i)), want[i], 0);
+  }
+  cpu::use_isa(before);
 }
 
 TEST(Programs, of_random_networks_equal_the_interpreter) {
