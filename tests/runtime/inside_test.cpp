@@ -110,6 +110,31 @@ TEST(FiniteCheck, names_every_level) {
 }
 
 // Looking changes no bits: one part after the other, or all at once.
+// A result of the branch takes the place of an operand that the other one still reads.
+TEST(FiniteCheck, leaves_operands_of_branches_that_results_replace) {
+  const ir::Graph g = graph(R"(graph @g(p: bool[], x: f32[4], y: f32[4]) {
+    a = exp(x)
+    r:2 = if(p, a, y, then_body=graph @t(a: f32[4], y: f32[4]) {
+      u = add(y, y)
+      return u, a
+    }, else_body=graph @e(a: f32[4], y: f32[4]) {
+      return a, y
+    })
+    z = mul(r, r)
+    return z, kept=r#1
+  })");
+  const NamedLiterals inputs = {{"p", Literal::full(Shape::scalar(DType::bool_), 1)},
+                                {"x", ir::sample_literal("f32[4]", 1)},
+                                {"y", ir::sample_literal("f32[4]", 2)}};
+  for (const char* device : {"ref", "cpu"}) {
+    CompiledGraph f = compile(g, {}, {.device = device});
+    const NamedLiterals want = f.run(inputs);
+    FiniteCheck check;
+    f.observe(&check);
+    EXPECT_EQ(f.run(inputs), want) << device;
+  }
+}
+
 TEST(FiniteCheck, leaves_the_bits_as_they_are) {
   const ir::Graph g = graph(R"(graph @g(c: f32[9,16], w: f32[16,16]) {
     r = scan(c, w, body=graph @step(c: f32[9,16], w: f32[16,16]) {

@@ -1,5 +1,8 @@
 #include "rlx/backend/control/by_steps.h"
 
+#include <cstring>
+
+#include "rlx/backend/control/body.h"
 #include "rlx/backend/control/loops.h"
 #include "rlx/backend/memory.h"
 #include "rlx/ops/control/custom_fn.h"
@@ -26,10 +29,24 @@ void BySteps::run(const Launch& l) const {
                                      : node_.is<ops::While>() ? prepare_while(r)
                                      : node_.is<ops::If>()    ? prepare_if(r)
                                                               : prepare_call(r);
-  const Block memory(host_memory(), step->workspace);
+  // Results may lie where operands do, which the kernel reads before it writes; steps read them as long as they go on.
+  size_t bytes = step->workspace;
+  std::vector<size_t> places;
+  for (const Arg& a : out_) {
+    places.push_back(bytes = aligned_size(bytes));
+    bytes += size_t(a.shape.size_bytes());
+  }
+  const Block memory(host_memory(), bytes);
+  std::vector<std::byte*> results;
+  for (const size_t at : places) results.push_back(memory.get() + at);
   Launch own = l;
+  own.out = results.data();
   own.workspace = memory.get();
   step->run(own);
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (const auto size = size_t(out_[i].shape.size_bytes()); size > 0)
+      std::memcpy(l.out[i], results[i], size);
+  }
 }
 
 }  // namespace rlx::backend
