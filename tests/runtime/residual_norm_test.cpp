@@ -50,6 +50,18 @@ TEST(ResidualNorm, is_one_step_with_the_bits_of_two) {
                  {"residual_norm_rows_f32"});
 }
 
+TEST(ResidualNorm, keeps_an_operand_that_scales_too) {
+  for (const std::string_view norm : {"layer_norm(s, a, b)", "layer_norm(s, b, a)", "rms_norm(s, a)"}) {
+    expect_kernels(
+        cat("graph @t(x: f32[64], r: f32[64]) { a = cumsum(x) b = cumsum(r) s = add(a, b) y = ", norm,
+            " z = cumsum(y) t = cumsum(s) return z, t }"),
+        {"cumulative_sum", "cumulative_sum", "residual_norm_rows_f32", "cumulative_sum", "cumulative_sum"});
+    expect_kernels(cat("graph @t(x: f32[64], r: f32[64]) { a = cumsum(x) b = cumsum(r) s = add(a, b) y = ",
+                       norm, " z = cumsum(y) return z }"),
+                   {"cumulative_sum", "cumulative_sum", "residual_norm_rows_f32", "cumulative_sum"});
+  }
+}
+
 // Both results lie where the operands of the sum lay.
 TEST(ResidualNorm, of_values_that_nobody_else_reads_is_in_their_places) {
   constexpr std::string_view text = R"(graph @t(x: f32[64,32], r: f32[64,32], param w: f32[32,32]) {

@@ -192,7 +192,10 @@ std::unique_ptr<Step> residual_step(const Request& r, const SumAndNorm& s) {
     norm(l.team, now);
   });
   for (const int y : {s.sum, s.y}) {
-    if (y >= 0) step->in_place.insert(step->in_place.end(), {{s.x, y}, {s.residual, y}});
+    for (const int x : {s.x, s.residual}) {
+      const bool scales = x == s.gamma || x == s.beta;  // a body may read an operand in both places
+      if (y >= 0 && !scales) step->in_place.push_back({x, y});
+    }
   }
   return step;
 }
