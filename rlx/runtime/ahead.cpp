@@ -38,6 +38,7 @@ void CompiledGraph::start(std::span<const Input> inputs) {
   place.views.assign(views_.begin(), views_.end());
   for (size_t i = 0; i < place.views.size(); ++i)
     place.views[i].data = with_room(place.results[i], staging, place.views[i].bytes()).get();
+  check_borrowed(inputs, place.views);
   queue_run(place.views);
   if (auto* const marks = dynamic_cast<backend::Marks*>(queue_.get())) place.mark = marks->mark();
   ++starts_;

@@ -26,10 +26,6 @@ void add_sizes(const Core& core, std::span<const Input> inputs, const std::vecto
   }
 }
 
-bool overlap(const Extent& a, const Extent& b) { return std::max(a.begin, b.begin) < std::min(a.end, b.end); }
-
-Extent extent_of(const TensorView& v) { return {v.data, v.data + v.bytes()}; }
-
 bool may_be(const TensorView& v, const Shape& s) {
   bool fits = v.dtype == s.dtype() && v.rank == s.rank();
   for (int i = 0; fits && i < s.rank(); ++i) fits = decide_equal(Dim(v.dims[i]), s.dim(i)) != false;
@@ -84,6 +80,28 @@ std::vector<std::string> input_problems(const Core& core, std::span<const Input>
       problems.push_back(cat("input '", leaf.name, "' (", leaf.shape, ") is missing"));
   }
   add_sizes(core, inputs, fit, problems);
+  return problems;
+}
+
+std::vector<std::string> borrowed_problems(const Core& core, std::span<const Input> inputs,
+                                           std::span<const TensorView> results,
+                                           std::span<const Extent> states) {
+  Problems problems;
+  for (const Input& in : inputs) {
+    const Extent mine = extent_of(in.value);
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (overlap(mine, extent_of(results[i])))
+        problems.push_back(cat("the memory of input '", in.name, "' is that of output '",
+                               core.results[i].name,
+                               "', which the run writes; copy it (Outputs::take), give results places of "
+                               "their own (run_into), or make the two a state"));
+    }
+    for (size_t k = 0; k < states.size(); ++k) {
+      if (overlap(mine, states[k]))
+        problems.push_back(cat("the memory of input '", in.name, "' is that of state '", core.states[k].name,
+                               "', which the run writes; copy it (save_states)"));
+    }
+  }
   return problems;
 }
 

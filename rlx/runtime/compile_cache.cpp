@@ -258,7 +258,12 @@ NamedLiterals BucketedCompileCache::run_padded(int64_t rows, const NamedLiterals
   };
   std::vector<std::string> problems;
   for (const std::string& name : padded) {
-    if (!inputs.contains(name)) problems.push_back(cat("there is no input '", name, "' to pad"));
+    const auto input = inputs.find(name);
+    if (input == inputs.end()) {
+      problems.push_back(cat("there is no input '", name, "' to pad"));
+    } else if (const Shape& s = input->second.shape(); s.rank() == 0 || s.dim(0) != Dim(rows)) {
+      problems.push_back(cat("input '", name, "' is ", s, "; its first axis must have ", rows, " rows"));
+    }
   }
   CompiledGraph& f = *get(rows);
   std::vector<std::string> outputs;

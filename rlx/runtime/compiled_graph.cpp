@@ -80,7 +80,7 @@ CompiledGraph& CompiledGraph::operator=(CompiledGraph&&) noexcept = default;
 const backend::Memory& CompiledGraph::memory() const { return core_->builder().backend().memory(); }
 
 CompiledGraph CompiledGraph::clone() const {
-  check_alone("clone");
+  check_idle("clone");
   CompiledGraph out(core_);
   for (size_t i = 0; i < states_.size(); ++i) {
     const size_t bytes = states_[i].size();
@@ -120,10 +120,15 @@ const std::vector<Port>& CompiledGraph::outputs() const { return core_->results;
 const std::vector<Port>& CompiledGraph::states() const { return core_->states; }
 const ir::Graph& CompiledGraph::graph() const { return core_->graph(); }
 int64_t CompiledGraph::packed_weight_bytes() const { return core_->packed_weight_bytes(); }
-void CompiledGraph::set_param(const std::string& name, const Literal& value) {
-  core_->set_params({{name, value}});
+void CompiledGraph::set_param(const std::string& name, const Literal& value) { set_params({{name, value}}); }
+void CompiledGraph::set_params(const NamedLiterals& values) {
+  check_alone("set_param");
+  core_->set_params(values);
 }
-void CompiledGraph::set_params(const NamedLiterals& values) { core_->set_params(values); }
+void CompiledGraph::observe(backend::Observer* observer) {
+  check_alone("observe");
+  observer_ = observer;
+}
 
 TensorView CompiledGraph::state(std::string_view name) {
   check_idle("state");

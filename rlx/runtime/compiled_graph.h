@@ -97,7 +97,8 @@ class CompiledGraph {
   void set_param(const std::string& name, const Literal& value);
   void set_params(const NamedLiterals& values);
 
-  /// Everything wrong with the inputs is told in one error, before anything runs. What a run finds in the data (an index out of
+  /// Everything wrong with the inputs is told in one error, before anything runs. An input may not lie in a result of the last run or in
+  /// a state of this object: the run writes there. What a run finds in the data (an index out of
   /// range) ends it where it is: outputs are then undefined, and a state holds the old value, the new one or parts of both.
   /// The object runs again; load_states gives its states a value.
   Outputs run(std::span<const Input> inputs);
@@ -172,7 +173,7 @@ class CompiledGraph {
   /// Bytes of weights in forms of their own, shared by all clones.
   int64_t packed_weight_bytes() const;
   /// Called around the steps of later runs; null for none. It must outlive them.
-  void observe(backend::Observer* observer) { observer_ = observer; }
+  void observe(backend::Observer* observer);
 
   explicit CompiledGraph(std::shared_ptr<runtime::Core> core);
   runtime::Core& core() const { return *core_; }
@@ -184,6 +185,8 @@ class CompiledGraph {
   void choose(std::span<const Input> inputs);
   void prepare(std::span<const Input> inputs);
   bool lie_apart(std::span<const Input> inputs, std::span<const TensorView> results);
+  std::vector<runtime::Extent> state_extents() const;
+  void check_borrowed(std::span<const Input> inputs, std::span<const TensorView> results) const;
   void use(std::shared_ptr<const runtime::Instance> instance);
   void send_inputs(std::span<const Input> inputs);
   void own_state(size_t i);

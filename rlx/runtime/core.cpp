@@ -183,6 +183,7 @@ void Core::set_params(const NamedLiterals& values) {
   if (prepared_)
     throw invalid("set_param: graph '", graph_.name(),
                   "' was loaded compiled, with what was made of its weights; compile it again");
+  const std::lock_guard lock(mutex_);
   std::vector<std::string> problems, known;
   for (const Port& p : params) known.push_back(p.name);
   for (const auto& [name, value] : values) {
@@ -201,6 +202,7 @@ void Core::set_params(const NamedLiterals& values) {
 }
 
 bool Core::has_weights(const NamedLiterals& values) const {
+  const std::lock_guard lock(mutex_);
   for (const auto& [name, value] : values) {
     const auto leaf = find_leaf(name);
     const Literal* now = leaf ? weights_.find(*leaf) : nullptr;

@@ -116,7 +116,7 @@ class Core {
   std::vector<Output> outputs_;
   WeightStore weights_;
   std::atomic<uint64_t> version_{1};
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   Instances instances_;  // the last used first
 };
 

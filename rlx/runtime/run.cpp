@@ -60,8 +60,30 @@ Outputs CompiledGraph::run_now(std::span<const Input> inputs) {
   if (!handles_.empty() || active_rows_) [[unlikely]]
     return run_extended(inputs);
   prepare(inputs);
+  check_borrowed(inputs, views_);
   execute(views_);
   return {core_->results, views_};
+}
+
+std::vector<runtime::Extent> CompiledGraph::state_extents() const {
+  std::vector<runtime::Extent> out;
+  for (size_t i = 0; memory().on_host() && i < states_.size(); ++i)
+    out.push_back({states_[i].get(), states_[i].get() + states_[i].size(), true});
+  return out;
+}
+
+// A result of the last run that is an input of this one would be read and written at once. A device has copies of its own.
+void CompiledGraph::check_borrowed(std::span<const Input> inputs, std::span<const TensorView> results) const {
+  if (!memory().on_host()) return;
+  bool apart = true;
+  for (const Input& in : inputs) {
+    const runtime::Extent mine = runtime::extent_of(in.value);
+    for (const TensorView& r : results) apart = apart && !runtime::overlap(mine, runtime::extent_of(r));
+    for (const runtime::SharedBlock& s : states_)
+      apart = apart && !runtime::overlap(mine, {s.get(), s.get() + s.size()});
+  }
+  if (!apart)
+    throw refused(*core_, "run", runtime::borrowed_problems(*core_, inputs, results, state_extents()));
 }
 
 NamedLiterals CompiledGraph::run(const NamedLiterals& inputs) {
@@ -83,19 +105,19 @@ bool CompiledGraph::lie_apart(std::span<const Input> inputs, std::span<const Ten
   };
   for (const TensorView& v : results) add(v.data, v.bytes(), true);
   for (const Input& in : inputs) add(in.value.data, in.value.bytes(), false);
-  // Of states alone results must lie apart; among themselves they do.
   for (size_t i = 0; memory().on_host() && i < states_.size(); ++i)
-    add(states_[i].get(), states_[i].size(), false);
+    add(states_[i].get(), states_[i].size(), true);
   return runtime::lie_apart(extents_);
 }
 
 void CompiledGraph::run_into(std::span<const Input> inputs, std::span<const TensorView> results) {
   check_idle("run_into");
   const auto problems_of_places = [&](std::span<const Shape> types) {
-    std::vector<runtime::Extent> states;
-    for (size_t i = 0; memory().on_host() && i < states_.size(); ++i)
-      states.push_back({states_[i].get(), states_[i].get() + states_[i].size()});
-    return runtime::place_problems(*core_, results, types, inputs, states);
+    const std::vector<runtime::Extent> states = state_extents();
+    auto problems = runtime::place_problems(*core_, results, types, inputs, states);
+    for (std::string& problem : runtime::borrowed_problems(*core_, inputs, {}, states))
+      problems.push_back(std::move(problem));
+    return problems;
   };
   if (!fits_last(inputs)) {
     if (auto problems = runtime::input_problems(*core_, inputs); !problems.empty()) {

@@ -75,6 +75,8 @@ TEST(Background, nothing_else_is_done_with_the_object_meanwhile) {
   EXPECT_EQ(error_of([&] { f.state("s"); }), "state" + busy);
   EXPECT_EQ(error_of([&] { f.clone(); }), "clone" + busy);
   EXPECT_EQ(error_of([&] { f.plan(); }), "plan" + busy);
+  EXPECT_EQ(error_of([&] { f.set_params({}); }), "set_param" + busy);
+  EXPECT_EQ(error_of([&] { f.observe(nullptr); }), "observe" + busy);
   EXPECT_EQ(error_of([&] { f.bind_handle("x", kX.at("x")); }), "bind_handle" + busy);
   EXPECT_EQ(error_of([&] { f.set_active_extent(std::nullopt); }), "set_active_extent" + busy);
   stop.request_stop();

@@ -240,6 +240,8 @@ TEST(BucketedCompileCache, compiles_lazily_at_the_upper_bound) {
   EXPECT_EQ(error_of([&] { cache.run_padded(3, {}, {"z"}); }), "run_padded: there is no input 'z' to pad");
   EXPECT_EQ(error_of([&] { cache.run_padded(3, {}, {"z"}, {"y", "q"}); }),
             "run_padded: there is no input 'z' to pad; there is no output 'q' to leave whole; there are y");
+  EXPECT_EQ(error_of([&] { cache.run_padded(3, {{"x", Literal::zeros(parse_shape("f32[2,3]"))}}, {"x"}); }),
+            "run_padded: input 'x' is f32[2,3]; its first axis must have 3 rows");
 }
 
 TEST(BucketedCompileCache, refuses_buckets_that_are_none) {

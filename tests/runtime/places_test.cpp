@@ -74,6 +74,30 @@ TEST(Inputs, without_memory_are_refused_in_every_run) {
             "run: 'x' has no memory; graph 'g' takes x");
 }
 
+// A run writes results and states while it reads inputs.
+TEST(Inputs, that_lie_in_results_or_states_are_refused) {
+  CompiledGraph f = compile(graph("graph @g(x: f32[2,2]) { y = matmul(x, x) return y }"));
+  float x[4] = {1, 2, 3, 4}, place[4] = {};
+  const Outputs out = f.run({{"x", view(x, {2, 2})}});
+  const std::vector<Input> fed = {{"x", out.view("y")}};
+  EXPECT_EQ(
+      error_of([&] { f.run(fed); }),
+      "run: the memory of input 'x' is that of output 'y', which the run writes; copy it (Outputs::take), give "
+      "results places of their own (run_into), or make the two a state; graph 'g' takes x");
+  f.run_into(fed, std::vector{view(place, {2, 2})});
+  EXPECT_EQ(place[0], 7 * 7 + 10 * 15);
+
+  CompiledGraph g = compile(graph("graph @g(x: f32[2], s: f32[2]) { n = add(s, x) y = neg(x) return y, n }"),
+                            {}, {.states = {{"s", "n"}}});
+  const TensorView s = g.state("s");
+  const std::string why =
+      "the memory of input 'x' is that of state 's', which the run writes; copy it (save_states)";
+  EXPECT_EQ(error_of([&] { g.run({{"x", s}}); }), "run: " + why + "; graph 'g' takes x");
+  EXPECT_EQ(error_into(g, {{"x", s}}, {view(place, {2})}), "run_into: " + why);
+  CompiledGraph other = g.clone();
+  EXPECT_EQ(error_of([&] { other.run({{"x", s}}); }), "no error");  // it has a copy of its own
+}
+
 TEST(Inputs, that_disagree_on_sizes_and_misfit_are_told_at_once) {
   CompiledGraph f = compile(
       graph(
