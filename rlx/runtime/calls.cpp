@@ -162,8 +162,9 @@ void CompiledGraph::cut_to_active(std::vector<Input>& inputs) const {
                   join(others));
 }
 
-// Inputs from handles where they are not given, cut to the rows that count; handles of outputs afterwards.
-Outputs CompiledGraph::run_extended(std::span<const Input> given) {
+// Inputs from handles where they are not given, cut to the rows that count; handles of outputs afterwards, from where `run` says that the
+// results are.
+void CompiledGraph::run_extended(std::span<const Input> given, const RunPlain& run) {
   std::vector<Input> list(given.begin(), given.end());
   for (const auto& [name, value] : handles_) {
     const bool is_given =
@@ -180,12 +181,11 @@ Outputs CompiledGraph::run_extended(std::span<const Input> given) {
         : f(g), handles(std::exchange(g.handles_, {})), rows(std::exchange(g.active_rows_, {})) {}
     ~Aside() { f.handles_ = std::move(handles), f.active_rows_ = rows; }
   } aside(*this);
-  const Outputs out = run_now(std::span<const Input>(list));
+  const std::span<const TensorView> out = run(list);
   for (auto& [name, value] : aside.handles) {
     const auto output = output_of_handle(outputs(), name);
     if (output) value = Literal::copy_of(out[*output].shape(), {out[*output].data, out[*output].bytes()});
   }
-  return out;
 }
 
 NamedLiterals CompiledGraph::save_states() {

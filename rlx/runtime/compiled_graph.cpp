@@ -235,12 +235,7 @@ void CompiledGraph::queue_run(std::span<const TensorView> results) {
 
 const backend::Plan& CompiledGraph::plan(const std::map<std::string, Shape>& inputs) {
   check_alone("plan");
-  std::vector<Shape> shapes;
-  for (const auto& leaf : core_->leaves()) {
-    const auto it = inputs.find(leaf.name);
-    shapes.push_back(it == inputs.end() ? leaf.shape : it->second);
-  }
-  const auto planned = core_->planned(shapes);
+  const auto planned = core_->planned(core_->sizes_of("plan", inputs));
   if (planned->version > 0 && planned != instance_) {
     use(planned);
   } else {

@@ -193,7 +193,9 @@ class CompiledGraph {
   void place_states();
   void execute(std::span<const TensorView> results);
   const backend::Memory& memory() const;
-  Outputs run_extended(std::span<const Input> inputs);
+  using RunPlain = std::function<std::span<const TensorView>(std::span<const Input>)>;
+  void run_extended(std::span<const Input> inputs, const RunPlain& run);
+  void run_into_now(std::span<const Input> inputs, std::span<const TensorView> results);
   void cut_to_active(std::vector<Input>& inputs) const;
   void queue_run(std::span<const TensorView> results);
   void check_alone(std::string_view where) const;

@@ -179,6 +179,27 @@ std::optional<size_t> Core::find_leaf(std::string_view name) const {
   return std::nullopt;
 }
 
+std::vector<Shape> Core::sizes_of(std::string_view where, const std::map<std::string, Shape>& told) const {
+  std::vector<std::string> problems, known;
+  std::vector<Shape> out;
+  for (const Leaf& leaf : leaves_) {
+    known.push_back(leaf.name);
+    const auto it = told.find(leaf.name);
+    out.push_back(it == told.end() ? leaf.shape : it->second);
+  }
+  for (const auto& [name, shape] : told) {
+    if (find_leaf(name)) continue;
+    const std::string near = nearest_name(name, known);
+    problems.push_back(
+        cat("'", name, "' is not an input", near.empty() ? "" : cat("; did you mean '", near, "'")));
+  }
+  if (problems.empty()) return out;
+  known.clear();
+  for (const Port& p : inputs) known.push_back(p.name);
+  throw invalid(where, ": ", join(problems, "; "), "; graph '", graph_.name(), "' takes ",
+                known.empty() ? "none" : join(known));
+}
+
 void Core::set_params(const NamedLiterals& values) {
   if (prepared_)
     throw invalid("set_param: graph '", graph_.name(),

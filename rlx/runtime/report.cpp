@@ -155,6 +155,7 @@ Report runtime::make_report(Core& core, const backend::Executable& program) {
 }
 
 Report CompiledGraph::report(const std::map<std::string, Shape>& inputs) {
+  check_alone("report");
   if (!inputs.empty() || !instance_) plan(inputs);
   Report r = runtime::make_report(*core_, *instance_->program);
   r.memory.packed = std::max(r.memory.packed, packed_weight_bytes());  // of all sizes that were run
@@ -168,12 +169,7 @@ Report CompiledGraph::report(const std::map<std::string, Shape>& inputs) {
 MemoryUse estimate_memory(const ir::Graph& graph, const std::map<std::string, Shape>& inputs,
                           const CompileOptions& options) {
   runtime::Core core(graph, {}, options);
-  std::vector<Shape> leaves;
-  for (const auto& leaf : core.leaves()) {
-    const auto it = inputs.find(leaf.name);
-    leaves.push_back(it == inputs.end() ? leaf.shape : it->second);
-  }
-  const auto program = core.build(leaves);
+  const auto program = core.build(core.sizes_of("estimate_memory", inputs));
   MemoryUse use = memory_of(program->plan(), core);
   for (const auto& form : program->packings()) use.packed += form.packing.bytes;
   return use;

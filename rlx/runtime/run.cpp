@@ -57,8 +57,13 @@ Outputs CompiledGraph::run(std::span<const Input> inputs) {
 }
 
 Outputs CompiledGraph::run_now(std::span<const Input> inputs) {
-  if (!handles_.empty() || active_rows_) [[unlikely]]
-    return run_extended(inputs);
+  if (!handles_.empty() || active_rows_) [[unlikely]] {
+    run_extended(inputs, [&](std::span<const Input> all) {
+      run_now(all);
+      return std::span<const TensorView>(views_);
+    });
+    return {core_->results, views_};
+  }
   prepare(inputs);
   check_borrowed(inputs, views_);
   execute(views_);
@@ -112,6 +117,17 @@ bool CompiledGraph::lie_apart(std::span<const Input> inputs, std::span<const Ten
 
 void CompiledGraph::run_into(std::span<const Input> inputs, std::span<const TensorView> results) {
   check_idle("run_into");
+  if (!handles_.empty() || active_rows_) [[unlikely]] {
+    run_extended(inputs, [&](std::span<const Input> all) {
+      run_into_now(all, results);
+      return results;
+    });
+  } else {
+    run_into_now(inputs, results);
+  }
+}
+
+void CompiledGraph::run_into_now(std::span<const Input> inputs, std::span<const TensorView> results) {
   const auto problems_of_places = [&](std::span<const Shape> types) {
     const std::vector<runtime::Extent> states = state_extents();
     auto problems = runtime::place_problems(*core_, results, types, inputs, states);

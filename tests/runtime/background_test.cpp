@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "rlx/ir/sample.h"
-#include "rlx/runtime/compiled_graph.h"
+#include "rlx/runtime/report.h"
 #include "tests/support/graphs.h"
 
 namespace rlx {
@@ -75,6 +75,7 @@ TEST(Background, nothing_else_is_done_with_the_object_meanwhile) {
   EXPECT_EQ(error_of([&] { f.state("s"); }), "state" + busy);
   EXPECT_EQ(error_of([&] { f.clone(); }), "clone" + busy);
   EXPECT_EQ(error_of([&] { f.plan(); }), "plan" + busy);
+  EXPECT_EQ(error_of([&] { f.report(); }), "report" + busy);
   EXPECT_EQ(error_of([&] { f.set_params({}); }), "set_param" + busy);
   EXPECT_EQ(error_of([&] { f.observe(nullptr); }), "observe" + busy);
   EXPECT_EQ(error_of([&] { f.bind_handle("x", kX.at("x")); }), "bind_handle" + busy);

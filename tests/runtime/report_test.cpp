@@ -88,6 +88,14 @@ TEST(EstimateMemory, counts_each_weight_once_and_agrees_with_the_report) {
   EXPECT_EQ(use.weights > 8 * 4, use.packed == 0);
 }
 
+TEST(EstimateMemory, and_reports_refuse_names_that_no_input_has) {
+  const std::map<std::string, Shape> two = {{"x", parse_shape("f32[4,16]")}, {"xx", parse_shape("f32[4]")}};
+  const std::string why = "'xx' is not an input; did you mean 'x'; graph 'layer' takes x";
+  EXPECT_EQ(test::error_of([&] { estimate_memory(layer(), two); }), "estimate_memory: " + why);
+  CompiledGraph f = compile(layer(), weights());
+  EXPECT_EQ(test::error_of([&] { f.report(two); }), "plan: " + why);
+}
+
 TEST(Profile, has_a_span_for_every_step_of_every_run) {
   CompiledGraph f = compile(layer(), weights(), {.threads = 1});
   const Literal x = ir::sample_literal("f32[4,16]", 3);

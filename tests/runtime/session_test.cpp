@@ -191,6 +191,14 @@ TEST(ActiveExtent, runs_the_first_rows_of_symbolic_inputs_and_leaves_others_alon
                 b = Literal::of<float>({4}, {1, 1, 1, 1});
   f.set_active_extent(std::pair<int64_t, int64_t>{2, 4});
   EXPECT_EQ(f.run({{"x", x}, {"b", b}}).at("y"), Literal::of<float>({2, 2}, {5, 6, 7, 8}));
+  float place[4] = {};
+  f.bind_handle("b", b);
+  f.bind_handle("y", x);
+  f.run_into(std::vector<Input>{{"x", view(x)}}, std::vector{view(place, {2, 2})});
+  EXPECT_EQ(place[3], 8);
+  EXPECT_EQ(f.read_handle("y"), Literal::of<float>({2, 2}, {5, 6, 7, 8}));
+  f.release_handle("b");
+  f.release_handle("y");
   f.set_active_extent(std::nullopt);
   EXPECT_EQ(f.run({{"x", x}, {"b", b}}).at("y").shape(), parse_shape("f32[4,2]"));
   EXPECT_EQ(error_of([&] { f.set_active_extent(std::pair<int64_t, int64_t>{5, 4}); }),
