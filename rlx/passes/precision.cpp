@@ -21,6 +21,7 @@
 #include "rlx/ops/reduce/variance.h"
 #include "rlx/ops/shape/concat.h"
 #include "rlx/ops/shape/pad.h"
+#include "rlx/ops/table.h"
 #include "rlx/passes/exact_values.h"
 
 namespace rlx::passes {
@@ -195,6 +196,19 @@ class Precision {
   std::map<std::tuple<ir::NodeId, uint16_t, DType>, ir::Value> casts_;
 };
 
+// An operator of the caller's own is known where the graph has it.
+void check_kept(const ir::Graph& g, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    if (ops::table().find(name) || ir::any_node(g, [&](const ir::Node& n) { return n.op->name == name; }))
+      continue;
+    std::vector<std::string> known;
+    for (const auto& [op, def] : ops::table().all()) known.push_back(op);
+    const std::string near = nearest_name(name, known);
+    throw invalid("precision: '", name, "' is to stay in f32, but no operator has that name",
+                  near.empty() ? "" : cat("; did you mean '", near, "'"));
+  }
+}
+
 }  // namespace
 
 ir::Graph apply_precision(const ir::Graph& g, const PrecisionPolicy& policy) {
@@ -202,6 +216,7 @@ ir::Graph apply_precision(const ir::Graph& g, const PrecisionPolicy& policy) {
     if (t != DType::f32 && t != DType::f16 && t != DType::bf16)
       throw invalid("precision: values cannot be stored as ", t, "; f32, f16 or bf16 expected");
   }
+  check_kept(g, policy.keep);
   if (policy.changes_nothing()) return g;
   return Precision(g, policy, {}).run();
 }

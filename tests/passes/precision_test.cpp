@@ -263,5 +263,12 @@ TEST(Precision, refuses_types_that_are_no_short_floats) {
             "precision: values cannot be stored as i8; f32, f16 or bf16 expected");
 }
 
+TEST(Precision, refuses_names_of_no_operator) {
+  PrecisionPolicy policy = PrecisionPolicy::all(DType::bf16);
+  policy.keep = {"exp", "sofmax"};
+  EXPECT_EQ(test::error_of([&] { apply_precision(ir::Graph("g"), policy); }),
+            "precision: 'sofmax' is to stay in f32, but no operator has that name; did you mean 'softmax'");
+}
+
 }  // namespace
 }  // namespace rlx::passes
