@@ -66,6 +66,30 @@ bool holds(const ir::Node& n, const std::string& name) {
   return found;
 }
 
+// The steps that run a node, also those in bodies, numbered as reports do. Those in bodies are found by names, since a loop that threads
+// share runs a copy of its body.
+void explain_steps(const backend::Plan& plan, const ir::Graph& g, const std::string& name,
+                   const std::string& path) {
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    const backend::Plan::Step& step = plan.steps[i];
+    const auto nodes = g.nodes();
+    const auto found = std::find_if(nodes.begin(), nodes.end(), [&](const ir::Node* n) {
+      const bool runs = path.empty() ? n->id == step.node : n->name == step.name && !n->name.empty();
+      return runs && (n->name == name || holds(*n, name));
+    });
+    if (found == nodes.end()) continue;
+    print(cat("step ", path, i, ": ", step.kernel, step.note.empty() ? "" : cat(" (", step.note, ")"), "\n"));
+    for (const backend::Declined& d : step.declined)
+      print(cat("  declined: ", d.kernel, ": ", d.reason, "\n"));
+    size_t body = 0;
+    ir::for_each_body(**found, [&](const ir::FieldInfo&, const ir::GraphRef& inner) {
+      if (body < step.bodies.size())
+        explain_steps(step.bodies[body], *inner, name, cat(path, i, ".", body, "."));
+      ++body;
+    });
+  }
+}
+
 // What became of a node: its statement at every stage where it changed, and the step that runs it.
 void explain(const runtime::Stages& c, const std::string& name) {
   std::string last;
@@ -88,16 +112,7 @@ void explain(const runtime::Stages& c, const std::string& name) {
   for (const passes::Remark& r : c.report->remarks) {
     if (r.node == name) print(cat("fusion: ", r.text, "\n"));
   }
-  const ir::Graph& program = c.stages.back().graph;
-  for (size_t i = 0; i < c.report->plan.steps.size(); ++i) {
-    const auto& step = c.report->plan.steps[i];
-    if (step.node == ir::kNoNode || !program.contains(step.node)) continue;
-    const ir::Node& n = program.node(step.node);
-    if (n.name != name && !holds(n, name)) continue;
-    print(cat("step ", i, ": ", step.kernel, step.note.empty() ? "" : cat(" (", step.note, ")"), "\n"));
-    for (const backend::Declined& d : step.declined)
-      print(cat("  declined: ", d.kernel, ": ", d.reason, "\n"));
-  }
+  explain_steps(c.report->plan, c.stages.back().graph, name, "");
 }
 
 void run(const OptArguments& a) {

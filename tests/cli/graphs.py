@@ -139,6 +139,23 @@ def test_opt_explains_a_node(folder):
     text = rlx("opt", path, "--bind", "n=4", "--explain", "a")
     assert text.startswith("input: add(h, b)") and re.search(r"step \d+: ", text), text
     assert "no node is called 'q'" in rlx("opt", path, "--bind", "n=4", "--explain", "q", code=1)
+    nested = written(folder, """graph @nested(x: f32[4], w: f32[4,4]) {
+  r = scan(x, w, body=graph @turn(c: f32[4], w: f32[4,4]) {
+    y = while(c, w, cond=graph @more(a: f32[4], w: f32[4,4]) {
+      go = compare(reduce(a), full(shape=f32[], value=1), kind=lt)
+      return go
+    }, body=graph @next(a: f32[4], w: f32[4,4]) {
+      inner = matmul(reshape(a, shape=(1,4)), w)
+      out = reshape(inner, shape=(4))
+      return out
+    }, carries=1, max_iterations=3)
+    return y
+  }, length=2, carries=1, consts=1)
+  return r
+}
+""", "nested.rlx")
+    text = rlx("opt", nested, "--explain", "inner")
+    assert re.search(r"step 0: scan.*step 0\.0\.0: while.*step 0\.0\.0\.1\.0: matmul", text, re.S), text
 
 
 def test_diff_agrees_and_finds_the_first_node(folder):
