@@ -79,7 +79,7 @@ train::Settings read_settings(const std::vector<std::string>& list) {
 NamedLiterals starting_weights(const ir::Graph& g, const NamedLiterals& own, const Options& o) {
   NamedLiterals given = read_tensors(o.init);
   for (const auto& [name, value] : own) given.emplace(name, value);
-  NamedLiterals out = train::init(g, std::vector<train::InitChoice>{}, o.seed);
+  NamedLiterals out = train::init(g, {}, o.seed);
   std::vector<std::string> unknown;
   for (const auto& [name, value] : given) {
     const auto it = out.find(name);

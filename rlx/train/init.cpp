@@ -175,9 +175,24 @@ InitRule default_rule(const ir::Graph& g, const ir::Node& leaf) {
   return leaf.shapes[0].rank() >= 2 ? xavier_uniform() : zeros();
 }
 
+void check_choices(const ir::Graph& g, const std::vector<InitChoice>& choices) {
+  std::vector<std::string> params, problems;
+  for (const ir::NodeId id : g.params()) params.push_back(ir::leaf_name(g.node(id)));
+  for (const InitChoice& c : choices) {
+    const bool known = c.names == "*" || std::any_of(params.begin(), params.end(),
+                                                     [&](const auto& p) { return matches(c.names, p); });
+    if (!known)
+      problems.push_back(cat("'", c.names, "' is to start by a rule, but no param has that name; there are ",
+                             params.empty() ? "none" : join(params)));
+    if (!c.rule) problems.push_back(cat("the rule for '", c.names, "' has no function"));
+  }
+  if (!problems.empty()) throw invalid("init: ", join(problems, "; "));
+}
+
 }  // namespace
 
 ir::NamedLiterals init(const ir::Graph& graph, const std::vector<InitChoice>& choices, uint64_t seed) {
+  check_choices(graph, choices);
   ir::NamedLiterals out;
   for (const ir::NodeId id : graph.params()) {
     const std::string& name = ir::leaf_name(graph.node(id));
@@ -191,10 +206,6 @@ ir::NamedLiterals init(const ir::Graph& graph, const std::vector<InitChoice>& ch
     out.emplace(name, Literal::reals(shape, values));
   }
   return out;
-}
-
-ir::NamedLiterals init(const ir::Graph& graph, const InitRule& rule, uint64_t seed) {
-  return init(graph, {{"*", rule}}, seed);
 }
 
 }  // namespace rlx::train

@@ -2,6 +2,7 @@
 // shape, not on what else a graph has.
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <string>
 #include <utility>
@@ -56,9 +57,14 @@ struct InitChoice {
 };
 
 /// Values for every param of the graph; the first choice that matches decides. Without one, what an operator takes as its
-/// scale (gamma of a norm) is 1, other vectors and scalars are 0, and the rest is xavier_uniform.
+/// scale (gamma of a norm) is 1, other vectors and scalars are 0, and the rest is xavier_uniform. A choice whose names no param has is a
+/// user error.
 ir::NamedLiterals init(const ir::Graph&, const std::vector<InitChoice>&, uint64_t seed);
-ir::NamedLiterals init(const ir::Graph&, const InitRule&, uint64_t seed);
+/// One rule for all; `{}` is no rule but no choices.
+template <std::convertible_to<InitRule> Rule>
+ir::NamedLiterals init(const ir::Graph& graph, const Rule& rule, uint64_t seed) {
+  return init(graph, std::vector<InitChoice>{{"*", rule}}, seed);
+}
 
 /// Whether `name` matches `pattern`, where `*` stands for any text.
 bool matches(std::string_view pattern, std::string_view name);

@@ -25,7 +25,7 @@ TEST(Allocations, are_none_for_a_training_step) {
     return loss
   })");
   train::Trainer t(
-      g, train::init(g, std::vector<train::InitChoice>{}, 1),
+      g, train::init(g, {}, 1),
       {.rate = train::constant(0.01), .clip_norm = 1.0, .average = 0.9, .compile = {.threads = 2}});
   const Literal x = ir::sample_literal("f32[3,8,16]", 1), y = ir::sample_literal("i32[24] <5", 2);
   const Input batch[] = {{"x", view(x)}, {"y", view(y)}};

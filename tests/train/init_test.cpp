@@ -105,10 +105,15 @@ TEST(Init, takes_the_first_choice_and_else_what_the_graph_says) {
   const auto values = init(g, {{"head.*", constant_value(0.5)}, {"*", zeros()}}, 1);
   EXPECT_EQ(values.at("head.w"), Literal::full(parse_shape("f32[3,3]"), 0.5));
   EXPECT_EQ(values.at("w"), Literal::zeros(parse_shape("f32[3,3]")));
-  const auto plain = init(g, std::vector<InitChoice>{}, 1);
+  const auto plain = init(g, {}, 1);
   EXPECT_EQ(plain.at("g"), Literal::full(parse_shape("f32[3]"), 1));
   EXPECT_EQ(plain.at("b"), Literal::zeros(parse_shape("f32[3]")));
   EXPECT_NE(plain.at("w"), Literal::zeros(parse_shape("f32[3,3]")));
+  const std::string error = test::message_of([&] { init(g, {{"tail.*", zeros()}, {"*", InitRule()}}, 1); });
+  EXPECT_TRUE(
+      error.starts_with("init: 'tail.*' is to start by a rule, but no param has that name; there are "))
+      << error;
+  EXPECT_TRUE(error.ends_with("; the rule for '*' has no function")) << error;
 }
 
 }  // namespace
