@@ -99,9 +99,10 @@ struct Trainer::Impl {
       if (!given && s.initial == 0) continue;  // states begin as zeros
       const TensorView place = program.state(s.name);
       constexpr std::string_view kAverage = "average/";
-      const std::string weight = !s.narrow_of.empty()           ? s.narrow_of
-                                 : s.name.starts_with(kAverage) ? s.name.substr(kAverage.size())
-                                                                : s.name;
+      const bool trained = std::find(step.trained.begin(), step.trained.end(), s.name) != step.trained.end();
+      const std::string weight = !s.narrow_of.empty()                       ? s.narrow_of
+                                 : !trained && s.name.starts_with(kAverage) ? s.name.substr(kAverage.size())
+                                                                            : s.name;
       copies.push_back({place, given ? weights.at(weight) : Literal::full(place.shape(), s.initial)});
     }
     Team(default_pool(), options.compile.threads)

@@ -434,6 +434,19 @@ TEST(Trainer, updates_weights_of_16_bits_in_f32) {
   }
 }
 
+// A weight may be called like the mean of another.
+TEST(Trainer, starts_every_weight_at_its_own_value) {
+  const ir::Graph g = test::graph(
+      R"(graph @g(x: f32[2], param "average/w": f32[2], param w: f32[2]) {
+        y = mul(mul(x, "average/w"), w)
+        return loss=reduce(y)
+      })");
+  const NamedLiterals start = {{"w", Literal::of<float>({2}, {1, 2})},
+                               {"average/w", Literal::of<float>({2}, {3, 4})}};
+  const Trainer t(g, start, {});
+  expect_same(t.weights(), start);
+}
+
 TEST(Trainer, tells_what_is_wrong) {
   const auto error = [](const TrainOptions& o) {
     return test::message_of([&] { Trainer(network(), weights(), o); });
