@@ -24,6 +24,7 @@ void CompiledGraph::start(std::span<const Input> inputs) {
   started_.resize(kAhead);
   Started& place = started_[starts_ % kAhead];
   const backend::Memory& staging = memory().staging();
+  check_borrowed(inputs, place.views);
   std::vector<Input> sent(inputs.begin(), inputs.end());
   place.inputs.resize(std::max(place.inputs.size(), sent.size()));
   for (size_t i = 0; !memory().on_host() && i < sent.size(); ++i) {
@@ -38,7 +39,6 @@ void CompiledGraph::start(std::span<const Input> inputs) {
   place.views.assign(views_.begin(), views_.end());
   for (size_t i = 0; i < place.views.size(); ++i)
     place.views[i].data = with_room(place.results[i], staging, place.views[i].bytes()).get();
-  check_borrowed(inputs, place.views);
   queue_run(place.views);
   if (auto* const marks = dynamic_cast<backend::Marks*>(queue_.get())) place.mark = marks->mark();
   ++starts_;

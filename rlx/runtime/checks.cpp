@@ -83,23 +83,16 @@ std::vector<std::string> input_problems(const Core& core, std::span<const Input>
   return problems;
 }
 
-std::vector<std::string> borrowed_problems(const Core& core, std::span<const Input> inputs,
-                                           std::span<const TensorView> results,
-                                           std::span<const Extent> states) {
+std::vector<std::string> borrowed_problems(std::span<const Input> inputs, std::span<const OwnMemory> own) {
   Problems problems;
   for (const Input& in : inputs) {
-    const Extent mine = extent_of(in.value);
-    for (size_t i = 0; i < results.size(); ++i) {
-      if (overlap(mine, extent_of(results[i])))
-        problems.push_back(cat("the memory of input '", in.name, "' is that of output '",
-                               core.results[i].name,
-                               "', which the run writes; copy it (Outputs::take), give results places of "
-                               "their own (run_into), or make the two a state"));
-    }
-    for (size_t k = 0; k < states.size(); ++k) {
-      if (overlap(mine, states[k]))
-        problems.push_back(cat("the memory of input '", in.name, "' is that of state '", core.states[k].name,
-                               "', which the run writes; copy it (save_states)"));
+    for (const OwnMemory& m : own) {
+      if (!overlap(extent_of(in.value), m.extent)) continue;
+      problems.push_back(cat("the memory of input '", in.name, "' is that of ",
+                             m.is_state ? "state '" : "output '", m.name, "', which the run writes; ",
+                             m.is_state ? "copy it (save_states)"
+                                        : "copy it (Outputs::take), give results places of their own "
+                                          "(run_into), or make the two a state"));
     }
   }
   return problems;

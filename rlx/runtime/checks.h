@@ -14,10 +14,15 @@ inline bool lacks_memory(const TensorView& v) { return v.data == nullptr && v.el
 /// Inputs that are missing, unknown, given twice, of a wrong type, or do not agree on a size.
 std::vector<std::string> input_problems(const Core&, std::span<const Input>);
 
-/// Inputs that lie in results or states, which the run writes while it reads them.
-std::vector<std::string> borrowed_problems(const Core&, std::span<const Input>,
-                                           std::span<const TensorView> results,
-                                           std::span<const Extent> states);
+/// A result or a state of the object that runs.
+struct OwnMemory {
+  std::string name;
+  Extent extent;
+  bool is_state = false;
+};
+
+/// Inputs that lie in memory which the run writes while it reads them.
+std::vector<std::string> borrowed_problems(std::span<const Input>, std::span<const OwnMemory>);
 
 /// Places that are too few or too many, have no memory or a wrong type, or overlap something. `types`: of results; sizes may be open.
 std::vector<std::string> place_problems(const Core&, std::span<const TensorView> places,

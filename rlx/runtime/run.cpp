@@ -1,11 +1,18 @@
 // A run: its values are checked, then a program is chosen for their sizes, then it runs.
+#include <algorithm>
+#include <cstring>
+
 #include "rlx/runtime/checks.h"
 #include "rlx/runtime/compiled_graph.h"
 
 namespace rlx {
 
+using runtime::Extent;
+using runtime::extent_of;
 using runtime::lacks_memory;
 using runtime::LeafRole;
+using runtime::overlap;
+using runtime::OwnMemory;
 using runtime::same_type;
 
 namespace {
@@ -15,6 +22,12 @@ Error refused(const runtime::Core& core, std::string_view where, const std::vect
   for (const Port& p : core.inputs) known.push_back(p.name);
   return invalid(where, ": ", join(problems, "; "), "; graph '", core.graph().name(), "' takes ",
                  known.empty() ? "none" : join(known));
+}
+
+std::vector<OwnMemory> memory_of_states(const std::vector<Port>& states, const std::vector<Extent>& at) {
+  std::vector<OwnMemory> out;
+  for (size_t i = 0; i < at.size(); ++i) out.push_back({states[i].name, at[i], true});
+  return out;
 }
 
 }  // namespace
@@ -64,31 +77,39 @@ Outputs CompiledGraph::run_now(std::span<const Input> inputs) {
     });
     return {core_->results, views_};
   }
+  check_borrowed(inputs, {});
   prepare(inputs);
-  check_borrowed(inputs, views_);
   execute(views_);
   return {core_->results, views_};
 }
 
-std::vector<runtime::Extent> CompiledGraph::state_extents() const {
-  std::vector<runtime::Extent> out;
+std::vector<Extent> CompiledGraph::state_extents() const {
+  std::vector<Extent> out;
   for (size_t i = 0; memory().on_host() && i < states_.size(); ++i)
     out.push_back({states_[i].get(), states_[i].get() + states_[i].size(), true});
   return out;
 }
 
-// A result of the last run that is an input of this one would be read and written at once. A device has copies of its own.
-void CompiledGraph::check_borrowed(std::span<const Input> inputs, std::span<const TensorView> results) const {
+// A result of the last run that is an input of this one would be read and written at once, or given back for one of another size, so
+// this comes before a program is chosen. A device has copies of its own. `more`: places of results beside the usual ones.
+void CompiledGraph::check_borrowed(std::span<const Input> inputs, std::span<const TensorView> more) const {
   if (!memory().on_host()) return;
   bool apart = true;
   for (const Input& in : inputs) {
-    const runtime::Extent mine = runtime::extent_of(in.value);
-    for (const TensorView& r : results) apart = apart && !runtime::overlap(mine, runtime::extent_of(r));
+    const Extent mine = extent_of(in.value);
+    for (const backend::Block& b : results_) apart = apart && !overlap(mine, {b.get(), b.get() + b.size()});
+    for (const TensorView& v : more) apart = apart && !overlap(mine, extent_of(v));
     for (const runtime::SharedBlock& s : states_)
-      apart = apart && !runtime::overlap(mine, {s.get(), s.get() + s.size()});
+      apart = apart && !overlap(mine, {s.get(), s.get() + s.size()});
   }
-  if (!apart)
-    throw refused(*core_, "run", runtime::borrowed_problems(*core_, inputs, results, state_extents()));
+  if (apart) return;
+  std::vector<OwnMemory> own = memory_of_states(core_->states, state_extents());
+  for (size_t i = 0; i < results_.size(); ++i)
+    own.push_back({core_->outputs()[i].name, {results_[i].get(), results_[i].get() + results_[i].size()}});
+  for (size_t i = 0; i < more.size(); ++i) own.push_back({core_->results[i].name, extent_of(more[i])});
+  auto problems = runtime::input_problems(*core_, inputs);
+  for (std::string& problem : runtime::borrowed_problems(inputs, own)) problems.push_back(std::move(problem));
+  throw refused(*core_, "run", problems);
 }
 
 NamedLiterals CompiledGraph::run(const NamedLiterals& inputs) {
@@ -128,10 +149,12 @@ void CompiledGraph::run_into(std::span<const Input> inputs, std::span<const Tens
 }
 
 void CompiledGraph::run_into_now(std::span<const Input> inputs, std::span<const TensorView> results) {
+  std::vector<Input> list;
+  std::vector<backend::Block> copies;
   const auto problems_of_places = [&](std::span<const Shape> types) {
-    const std::vector<runtime::Extent> states = state_extents();
+    const std::vector<Extent> states = state_extents();
     auto problems = runtime::place_problems(*core_, results, types, inputs, states);
-    for (std::string& problem : runtime::borrowed_problems(*core_, inputs, {}, states))
+    for (std::string& problem : runtime::borrowed_problems(inputs, memory_of_states(core_->states, states)))
       problems.push_back(std::move(problem));
     return problems;
   };
@@ -142,6 +165,18 @@ void CompiledGraph::run_into_now(std::span<const Input> inputs, std::span<const 
       for (std::string& problem : problems_of_places(declared)) problems.push_back(std::move(problem));
       throw refused(*core_, "run", problems);
     }
+    // Memory of the last results is given back where larger ones are made.
+    list.assign(inputs.begin(), inputs.end());
+    for (Input& in : list) {
+      const bool inside = std::any_of(results_.begin(), results_.end(), [&](const backend::Block& b) {
+        return overlap(extent_of(in.value), {b.get(), b.get() + b.size()});
+      });
+      if (!inside || !memory().on_host()) continue;
+      copies.emplace_back(backend::host_memory(), in.value.bytes());
+      std::memcpy(copies.back().get(), in.value.data, in.value.bytes());
+      in.value.data = copies.back().get();
+    }
+    inputs = list;
     choose(inputs);
   }
   bool fits = results.size() == views_.size();

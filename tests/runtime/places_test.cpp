@@ -87,6 +87,15 @@ TEST(Inputs, that_lie_in_results_or_states_are_refused) {
   f.run_into(fed, std::vector{view(place, {2, 2})});
   EXPECT_EQ(place[0], 7 * 7 + 10 * 15);
 
+  // Memory of results that is given back, since the new ones are larger, is not read.
+  CompiledGraph twice = compile(graph("graph @g(x: f32[n]) { y = concat(x, x, axis=0) return y }"));
+  const Outputs four = twice.run({{"x", view(x, {2})}});
+  float eight[8] = {};
+  const std::vector<Input> larger = {{"x", four.view("y")}};
+  EXPECT_NE(error_of([&] { twice.run(larger); }).find("is that of output 'y'"), std::string::npos);
+  twice.run_into(larger, std::vector{view(eight, {8})});
+  EXPECT_EQ(std::vector<float>(eight, eight + 8), (std::vector<float>{1, 2, 1, 2, 1, 2, 1, 2}));
+
   CompiledGraph g = compile(graph("graph @g(x: f32[2], s: f32[2]) { n = add(s, x) y = neg(x) return y, n }"),
                             {}, {.states = {{"s", "n"}}});
   const TensorView s = g.state("s");
