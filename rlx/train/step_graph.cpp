@@ -46,6 +46,8 @@ void check_options(const TrainOptions& o) {
           "mixed precision computes in bf16 or f16");
   require(bool(o.optimizer.update), "the optimizer has no update");
   require(bool(o.rate), "there is no learning rate");
+  require(o.compile.states.empty(),
+          "the options of compiling have states; those of the model stand in TrainOptions::states");
   for (const WeightRule& r : o.rules) {
     require(r.rate_factor >= 0 && std::isfinite(r.rate_factor),
             cat("the rule for '", r.names, "' has a rate factor of ", r.rate_factor,
@@ -77,6 +79,40 @@ passes::PrecisionPolicy mixed_policy(DType narrow) {
   return p;
 }
 
+// Each an input and an output of one type, in one pair.
+void check_states(const ir::Graph& g, const TrainOptions& o, const std::string& loss) {
+  std::vector<std::string> problems, taken, inputs;
+  const auto names = g.output_names();
+  for (const ir::NodeId id : g.inputs()) inputs.push_back(ir::leaf_name(g.node(id)));
+  const auto is_new = [&](const std::string& name) {
+    const bool known = std::find(taken.begin(), taken.end(), name) != taken.end();
+    taken.push_back(name);
+    return !known;
+  };
+  for (const StatePair& s : o.states) {
+    const bool is_input = std::find(inputs.begin(), inputs.end(), s.input) != inputs.end();
+    const auto output = std::find(names.begin(), names.end(), s.output);
+    if (!is_input)
+      problems.push_back(cat("state '", s.input, "' is no input of the graph, which takes ",
+                             inputs.empty() ? "none" : join(inputs)));
+    if (output == names.end()) {
+      problems.push_back(
+          cat("state '", s.input, "' becomes '", s.output, "', which is no output; there are ", join(names)));
+    } else if (s.output == loss) {
+      problems.push_back(cat("the loss '", loss, "' cannot be a state"));
+    } else if (is_input) {
+      const Shape &before = g.node(*g.find_leaf(s.input)).shapes[0],
+                  &after = g.shape(g.outputs()[size_t(output - names.begin())]);
+      if (before != after)
+        problems.push_back(
+            cat("state '", s.input, "' is ", before, " and becomes ", after, "; both must be of one type"));
+    }
+    if (!is_new(cat("in ", s.input))) problems.push_back(cat("state '", s.input, "' is in two pairs"));
+    if (!is_new(cat("out ", s.output))) problems.push_back(cat("output '", s.output, "' is in two pairs"));
+  }
+  require(problems.empty(), join(problems, "; "));
+}
+
 // The loss graph in the types it is computed in, and what is trained of it. Leaves stay f32, so gradients by them are f32.
 LossGraph read_loss(const ir::Graph& given, const TrainOptions& o) {
   LossGraph l{.graph = o.mixed ? passes::apply_precision(given, mixed_policy(*o.mixed)) : given};
@@ -100,10 +136,10 @@ LossGraph read_loss(const ir::Graph& given, const TrainOptions& o) {
         std::any_of(params.begin(), params.end(), [&](const auto& p) { return matches(rule.names, p); }),
         cat("there is a rule for '", rule.names, "', but no param has that name; there are ", join(params)));
   require(!l.trained.empty(), cat("graph '", given.name(), "' has no params to train"));
+  check_states(given, o, l.loss);
   for (const StatePair& s : o.states) {
     l.carried.push_back(s.input);
     l.left.push_back(s.output);
-    require(s.output != l.loss, cat("the loss '", l.loss, "' cannot be a state"));
   }
   return l;
 }

@@ -58,7 +58,7 @@ struct TrainOptions {
   std::optional<int64_t> activation_budget = {};
   /// Of the model itself: an input and the output that is its next value.
   std::vector<StatePair> states = {};
-  /// Device and threads; its states are not used.
+  /// Device and threads; without states, which stand above.
   CompileOptions compile = {};
 };
 

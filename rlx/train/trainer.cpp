@@ -1,6 +1,7 @@
 #include "rlx/train/trainer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <deque>
 
@@ -87,6 +88,14 @@ struct Trainer::Impl {
     finite_at = place_of(program.outputs(), "train/finite");
   }
 
+  // A schedule may be any function.
+  double rate_now() const {
+    const double rate = options.rate(steps);
+    if (!std::isfinite(rate))
+      throw invalid("train: the rate of step ", steps, " is ", rate, "; a finite number is needed");
+    return rate;
+  }
+
   // Fresh pages cost more than their bytes: every thread touches a part of them.
   void start_states(const NamedLiterals& weights) {
     struct Copy {
@@ -158,7 +167,7 @@ StepResult Trainer::step(std::span<const Input> batch) {
   if (!t.started.empty())
     throw invalid("train: step: ", t.started.size(),
                   " steps were started and not finished; finish them first");
-  StepResult out{.step = t.steps, .rate = t.options.rate(t.steps)};
+  StepResult out{.step = t.steps, .rate = t.rate_now()};
   if (t.finite_at >= 0) out.scale = scalar_of(t.program.state("train/scale"));
   t.inputs.assign(batch.begin(), batch.end());
   if (t.forward) t.run_forward(batch);
@@ -182,7 +191,7 @@ void Trainer::start_step(std::span<const Input> batch) {
     t.started.push_back({done, true});
     return;
   }
-  const StepResult begun{.step = t.steps, .rate = t.options.rate(t.steps)};
+  const StepResult begun{.step = t.steps, .rate = t.rate_now()};
   t.inputs.assign(batch.begin(), batch.end());
   t.inputs.push_back({"train/rate", view(&begun.rate, {})});
   t.program.start(t.inputs);

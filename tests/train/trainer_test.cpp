@@ -464,6 +464,16 @@ TEST(Trainer, tells_what_is_wrong) {
   EXPECT_EQ(error({.activation_budget = -5}),
             "train: an activation budget of -5 bytes; at least 0 is needed");
   EXPECT_EQ(error({.mixed = DType::f64}), "train: mixed precision computes in bf16 or f16");
+  EXPECT_EQ(
+      error({.states = {{"a", "none"}, {"x", "error"}}}),
+      "train: state 'a' is no input of the graph, which takes x, t; state 'a' becomes 'none', which is no output; "
+      "there are loss, error; state 'x' is f32[n,6] and becomes f32[n,2]; both must be of one type");
+  EXPECT_EQ(error({.compile = {.states = {{"x", "error"}}}}),
+            "train: the options of compiling have states; those of the model stand in TrainOptions::states");
+  Trainer nowhere(network(), weights(), {.rate = [](int64_t step) { return step > 0 ? NAN : 0.1; }});
+  nowhere.step(batch(4, 1));
+  EXPECT_EQ(test::message_of([&] { nowhere.step(batch(4, 2)); }),
+            "train: the rate of step 1 is nan; a finite number is needed");
   EXPECT_EQ(error({.rules = {{.names = "a", .rate_factor = -1}}}),
             "train: the rule for 'a' has a rate factor of -1.0; at least 0 and finite is needed");
   EXPECT_EQ(error({.rules = {{.names = "a", .weight_decay = NAN}}}),
