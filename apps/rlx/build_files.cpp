@@ -28,14 +28,25 @@ std::string filled(std::string_view text, const Words& words) {
   return out;
 }
 
+// A name inside of a comment: it neither ends it nor begins another.
+std::string in_comment(std::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    const char last = out.empty() ? ' ' : out.back();
+    if ((last == '*' && c == '/') || (last == '/' && c == '*')) out += ' ';
+    out += c;
+  }
+  return out;
+}
+
 std::string ports_text(const CompiledGraph& f, const std::vector<std::string>& opened) {
   std::string out;
   const auto add = [&](std::string_view list, const std::vector<Port>& ports) {
     for (size_t i = 0; i < ports.size(); ++i) {
       const bool open =
           list == "inputs" && std::find(opened.begin(), opened.end(), ports[i].name) != opened.end();
-      out += cat("/* ", list, "[", i, "]: ", filled(ports[i].name, {{"*/", "* /"}}), ", ", ports[i].shape,
-                 ", ", ports[i].shape.size_bytes(), " bytes",
+      out += cat("/* ", list, "[", i, "]: ", in_comment(ports[i].name), ", ", ports[i].shape, ", ",
+                 ports[i].shape.size_bytes(), " bytes",
                  open ? ", a param that the graph came without a value for" : "", " */\n");
     }
   };

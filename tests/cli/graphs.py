@@ -342,6 +342,9 @@ def test_build_gives_a_library_in_c(folder):
     assert (folder / "main").stat().st_size * 4 < RLX.stat().st_size, (folder / "main").stat().st_size
     run = subprocess.run([folder / "main"], capture_output=True, text=True, env={**os.environ, "RLX_ISA": "baseline"})
     assert run.returncode == 1 and "the program was built for rlx" in run.stdout, run.stdout
+    odd = written(folder, 'graph @odd("/*/ a": f32[3], "*/": f32[3]) {\n  y = add("/*/ a", "*/")\n  return "b */ /*"=y\n}\n', "odd.rlx")
+    rlx("build", odd, "-o", folder / "odd")
+    subprocess.run(["gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", folder / "odd/odd.h"], check=True)
     # Names of the sources themselves do not collide with that of the program.
     for name in ("made", "data", "Program", "f32"):
         rlx("build", path, "-o", folder / name, "--name", name)
