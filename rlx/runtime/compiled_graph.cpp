@@ -30,6 +30,12 @@ void check_ranks(const runtime::Core& core) {
 
 }  // namespace
 
+const TensorView& Outputs::operator[](size_t i) const {
+  if (i >= views_.size())
+    throw invalid("outputs: there is no output ", i, "; there are ", views_.size(), ", counted from 0");
+  return views_[i];
+}
+
 const TensorView& Outputs::view(std::string_view name) const {
   for (size_t i = 0; i < ports_.size(); ++i)
     if (ports_[i].name == name) return views_[i];

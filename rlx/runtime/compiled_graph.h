@@ -60,10 +60,13 @@ struct Port {
 /// Results of a run, valid until the next run of the same compiled graph.
 class Outputs {
  public:
+  /// How many results there are.
   size_t size() const { return views_.size(); }
-  const TensorView& operator[](size_t i) const { return views_[i]; }
+  /// By place; a wrong one is a user error.
+  const TensorView& operator[](size_t i) const;
   /// By name; a wrong one is a user error that lists the outputs.
   const TensorView& view(std::string_view name) const;
+  const TensorView& view(std::nullptr_t) const = delete;  // view(0) would be one: outputs[0]
   /// Copies that stay.
   NamedLiterals take() const;
 
@@ -76,6 +79,7 @@ class Outputs {
 
 class CompiledGraph {
  public:
+  /// What compile() gives.
   CompiledGraph(const ir::Graph& graph, const NamedLiterals& weights, const CompileOptions& options);
   /// Ends when runs in the background have ended, as a move does.
   ~CompiledGraph();
@@ -85,6 +89,7 @@ class CompiledGraph {
   /// changes them: a fork of a long text costs nothing until it is continued.
   CompiledGraph clone() const;
 
+  /// What runs take, what set_param sets, what runs give and what stays between them, in the order of the graph.
   const std::vector<Port>& inputs() const;
   const std::vector<Port>& params() const;
   const std::vector<Port>& outputs() const;
@@ -231,6 +236,8 @@ class CompiledGraph {
   uint64_t starts_ = 0, ends_ = 0;  // runs that were started and finished
 };
 
+/// A graph ready to run, on the device and by the rules of `options`. `weights` are values of its params by name; those that
+/// are not given are set later, by set_param. What is wrong with the graph or a weight is a user error.
 CompiledGraph compile(const ir::Graph& graph, const NamedLiterals& weights = {},
                       const CompileOptions& options = {});
 

@@ -32,6 +32,7 @@ struct TensorView {
   void check_type(DType asked) const;
 };
 
+/// Memory of these extents whose type is not known to the compiler.
 TensorView view_bytes(DType, const void* data, std::span<const int64_t> dims);
 /// The contents of a literal, which must outlive the view.
 TensorView view(const Literal&);

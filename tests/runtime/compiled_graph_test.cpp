@@ -41,6 +41,19 @@ TEST(CompiledGraph, tells_everything_wrong_with_the_inputs_at_once) {
       "(i32[2]) is missing; graph 'two' takes first, second");
 }
 
+// view(0) is no name.
+template <class T>
+concept SeenByZero = requires(const T t) { t.view(0); };
+
+TEST(CompiledGraph, tells_that_an_output_is_not_there) {
+  CompiledGraph f = compile(linear(), {{"w", kWeights}});
+  const float x[] = {1, 0, 0};
+  const Outputs out = f.run({{"x", view(x, {1, 3})}});
+  EXPECT_EQ(error_of([&] { out[1]; }), "outputs: there is no output 1; there are 1, counted from 0");
+  EXPECT_EQ(error_of([&] { out.view("z"); }), "outputs: there is no output 'z'; there are y");
+  EXPECT_FALSE(SeenByZero<Outputs>);
+}
+
 TEST(CompiledGraph, wants_its_params_and_refuses_others) {
   CompiledGraph f = compile(linear());
   const float x[] = {1, 0, 0};
