@@ -10,7 +10,7 @@
 namespace rlx {
 namespace {
 
-using namespace train;  // NOLINT
+using namespace train;
 
 std::vector<double> values(const InitRule& rule, const std::string& shape, uint64_t seed = 1) {
   const ir::Graph g = test::graph(cat("graph @one(param w: ", shape, ") { return w }"));
@@ -37,6 +37,12 @@ void expect_spread(const InitRule& rule, double mean, double deviation) {
   const Moments m = moments(values(rule, "f64[100,400]"));
   EXPECT_NEAR(m.mean, mean, 5 * deviation / 200);
   EXPECT_NEAR(m.deviation, deviation, 0.02 * deviation);
+}
+
+TEST(Init, no_choices_are_written_as_braces) {
+  const ir::Graph g = test::graph("graph @one(param w: f32[4,4]) { return w }");
+  EXPECT_EQ(init(g, {}, 3).at("w"), init(g, std::vector<InitChoice>{}, 3).at("w"));
+  EXPECT_EQ(init(g, {{"w", constant_value(2)}}, 3).at("w"), Literal::full(Shape(DType::f32, {4, 4}), 2));
 }
 
 TEST(Init, has_the_moments_it_says) {
