@@ -1,48 +1,36 @@
 #include "rlx/text/json.h"
-#include "rlx/text/python_float.h"
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 #include "rlx/base/error.h"
-#include "rlx/text/json_dom.h"
-#include "rlx/text/unicode.h"
+#include "rlx/base/json_write.h"
+#include "rlx/text/python_float.h"
 
 namespace rlx::text {
 
-simdjson::dom::element parse_dom(simdjson::dom::parser& parser, std::string_view text,
-                                 std::string_view where) {
-  simdjson::error_code failed = parser.allocate(std::max<size_t>(text.size(), 64), kMaxJsonDepth);
-  if (failed) throw environment_error(where, ": cannot allocate a JSON parser for ", text.size(), " bytes");
-  simdjson::dom::element root;
-  failed = parser.parse(text.data(), text.size()).get(root);
-  if (failed) throw invalid(where, ": not valid JSON: ", simdjson::error_message(failed));
-  return root;
-}
-
-Value to_value(const simdjson::dom::element& element) {
-  using simdjson::dom::element_type;
-  switch (element.type()) {
-    case element_type::NULL_VALUE:
+Value to_value(JsonView v) {
+  switch (v.kind()) {
+    case JsonKind::null:
       return Value();
-    case element_type::BOOL:
-      return Value(bool(element));
-    case element_type::INT64:
-      return Value(int64_t(element));
-    case element_type::UINT64:
-      return Value(double(uint64_t(element)));
-    case element_type::DOUBLE:
-      return Value(double(element));
-    case element_type::STRING:
-      return Value(std::string_view(element));
-    case element_type::ARRAY: {
+    case JsonKind::boolean:
+      return Value(v.boolean());
+    case JsonKind::integer:
+      return v.real() < 0x1p63 || v.unsigned_integer() <= uint64_t(INT64_MAX) ? Value(v.integer())
+                                                                              : Value(v.real());
+    case JsonKind::real:
+      return Value(v.real());
+    case JsonKind::string:
+      return Value(v.string());
+    case JsonKind::array: {
       List list;
-      for (const auto item : simdjson::dom::array(element)) list.push_back(to_value(item));
+      for (const JsonView item : v.items()) list.push_back(to_value(item));
       return Value(std::move(list));
     }
-    case element_type::OBJECT: {
+    case JsonKind::object: {
       Dict dict;
-      for (const auto field : simdjson::dom::object(element)) dict.set(field.key, to_value(field.value));
+      for (const auto [key, value] : v.members()) dict.set(key, to_value(value));
       return Value(std::move(dict));
     }
   }
@@ -50,58 +38,7 @@ Value to_value(const simdjson::dom::element& element) {
 }
 
 Value parse_json(std::string_view text, std::string_view where) {
-  simdjson::dom::parser parser;
-  return to_value(parse_dom(parser, text, where));
-}
-
-void append_json_string(std::string& out, std::string_view text, bool ascii) {
-  constexpr char kHex[] = "0123456789abcdef";
-  const auto escape = [&](unsigned unit) {
-    const char code[] = {'\\',           'u', kHex[unit >> 12], kHex[unit >> 8 & 15], kHex[unit >> 4 & 15],
-                         kHex[unit & 15]};
-    out.append(code, 6);
-  };
-  out.push_back('"');
-  for (size_t i = 0; i < text.size();) {
-    const Decoded c = decode_utf8(text, i);
-    switch (c.code) {
-      case '"':
-        out.append("\\\"");
-        break;
-      case '\\':
-        out.append("\\\\");
-        break;
-      case '\n':
-        out.append("\\n");
-        break;
-      case '\r':
-        out.append("\\r");
-        break;
-      case '\t':
-        out.append("\\t");
-        break;
-      case '\b':
-        out.append("\\b");
-        break;
-      case '\f':
-        out.append("\\f");
-        break;
-      case kBadByte:
-        ascii ? escape(0xFFFD) : (void)out.append("\xEF\xBF\xBD");
-        break;
-      default:
-        if (c.code < 0x20 || (ascii && c.code >= 0x7F && c.code < 0x10000)) {
-          c.code == 0x7F ? out.push_back(char(0x7F)) : escape(unsigned(c.code));
-        } else if (ascii && c.code >= 0x10000) {
-          escape(0xD800 + unsigned((c.code - 0x10000) >> 10));
-          escape(0xDC00 + unsigned((c.code - 0x10000) & 0x3FF));
-        } else {
-          out.append(text.substr(i, c.length));
-        }
-    }
-    i += c.length;
-  }
-  out.push_back('"');
+  return to_value(Json::parse_in_place(text, where));
 }
 
 namespace {
@@ -141,7 +78,7 @@ void write(std::string& out, const Value& value, const JsonStyle& style, size_t 
   } else if (value.is_double()) {
     append_number(out, value.as_double());
   } else if (value.is_string()) {
-    append_json_string(out, value.as_string(), style.ascii);
+    append_json_string(out, value.as_string(), {.ascii = style.ascii, .replace_invalid = true});
   } else if (value.is_list()) {
     const List& list = value.as_list();
     out.push_back('[');
@@ -163,7 +100,7 @@ void write(std::string& out, const Value& value, const JsonStyle& style, size_t 
     for (size_t i = 0; i < items.size(); ++i) {
       if (i) out.append(separator);
       new_line(depth + 1);
-      append_json_string(out, items[i].first, style.ascii);
+      append_json_string(out, items[i].first, {.ascii = style.ascii, .replace_invalid = true});
       out.append(style.key_separator);
       write(out, *items[i].second, style, depth + 1);
     }

@@ -1,14 +1,17 @@
-// JSON text to values and back.
+// JSON text to the values of templates and tokenizers, and back. Reader, quoter and limits are those of rlx/base/json.h.
 #pragma once
 
 #include <string>
 #include <string_view>
 
+#include "rlx/base/json.h"
 #include "rlx/text/value.h"
 
 namespace rlx::text {
 
-/// Parses one JSON document; `where` names it in messages. Nesting is limited to 200 levels.
+/// What a part of a document says; integers beyond 64 bits become reals.
+Value to_value(JsonView);
+/// Reads one JSON document; `where` names it in messages.
 Value parse_json(std::string_view text, std::string_view where);
 
 struct JsonStyle {
@@ -20,6 +23,5 @@ struct JsonStyle {
 
 /// Python's json.dumps(value, ensure_ascii=style.ascii, ...). A value JSON has no form for is an error.
 void append_json(std::string& out, const Value& value, const JsonStyle& style = {});
-void append_json_string(std::string& out, std::string_view text, bool ascii = false);
 
 }  // namespace rlx::text

@@ -1,12 +1,12 @@
 // tokenizer.json of Hugging Face tokenizers. The vocabulary and the merges, which are most of the file, are
-// read straight from simdjson's document; the small objects become values and go to the file of their
+// read straight from the document; the small objects become values and go to the file of their
 // component.
 #include <charconv>
 #include <cmath>
 
 #include "rlx/base/error.h"
 #include "rlx/text/bpe.h"
-#include "rlx/text/json_dom.h"
+#include "rlx/text/json.h"
 #include "rlx/text/tokenizer_parts.h"
 #include "rlx/text/unigram.h"
 #include "rlx/text/word_level.h"
@@ -16,63 +16,57 @@ namespace rlx::text {
 
 namespace {
 
-namespace dom = simdjson::dom;
-
-// A field of an object, or nothing when it is absent or null.
-std::optional<dom::element> field(const dom::element& object, std::string_view key) {
-  dom::element value;
-  if (object.at_key(key).get(value) || value.is_null()) return std::nullopt;
-  return value;
-}
-
 TokenId checked_id(int64_t id, const std::string& where) {
   if (id < 0 || id > kMaxTokenId) throw invalid(where, ": token id ", id, " is not in 0..", kMaxTokenId);
   return TokenId(id);
 }
+// Of an integer of any size.
+TokenId checked_id(JsonView id, const std::string& where) {
+  if (!(std::abs(id.real()) <= double(kMaxTokenId)))
+    throw invalid(where, ": token id ", id.text(), " is not in 0..", kMaxTokenId);
+  return checked_id(id.integer(), where);
+}
 
-Vocab read_vocab_object(const dom::element& model, const std::string& where, size_t file_size) {
-  const auto element = field(model, "vocab");
-  dom::object object;
-  if (!element || element->get(object)) throw invalid(where, ".vocab: expected an object of token: id");
+Vocab read_vocab_object(JsonView model, const std::string& where, size_t file_size) {
+  const auto object = model.find("vocab");
+  if (!object || !object->is_object()) throw invalid(where, ".vocab: expected an object of token: id");
   Vocab vocab;
   size_t count = 0, bytes = 0;
   int64_t largest = 0;
-  for (const auto item : object) {
-    int64_t id = 0;
-    if (item.value.get(id)) throw invalid(where, ".vocab: the id of '", item.key, "' is not an integer");
-    largest = std::max(largest, checked_id(id, where + ".vocab") * int64_t(1));
-    bytes += item.key.size();
+  for (const auto [token, id] : object->members()) {
+    if (id.kind() != JsonKind::integer)
+      throw invalid(where, ".vocab: the id of '", token, "' is not an integer");
+    largest = std::max<int64_t>(largest, checked_id(id, where + ".vocab"));
+    bytes += token.size();
     ++count;
   }
   if (size_t(largest) > file_size + 1'000'000)
     throw invalid(where, ".vocab: the largest id is ", largest, " and there are only ", count, " tokens");
   vocab.reserve(count, bytes);
-  for (const auto item : object) {
-    const auto id = TokenId(int64_t(item.value));
-    if (!vocab.add(item.key, id))
-      throw invalid(where, ".vocab: token '", item.key, "' or its id ", id, " is there twice");
+  for (const auto [token, number] : object->members()) {
+    const auto id = TokenId(number.integer());
+    if (!vocab.add(token, id))
+      throw invalid(where, ".vocab: token '", token, "' or its id ", id, " is there twice");
   }
   return vocab;
 }
 
 // A merge is "left right" or ["left", "right"].
-std::pair<std::string_view, std::string_view> read_pair(const dom::element& item, const std::string& where,
+std::pair<std::string_view, std::string_view> read_pair(JsonView item, const std::string& where,
                                                         size_t index) {
-  std::string_view line;
-  if (!item.get(line)) {
+  if (item.is_string()) {
+    const std::string_view line = item.string();
     const size_t space = line.find(' ');
     if (space != line.npos && space > 0 && space + 1 < line.size() && line.find(' ', space + 1) == line.npos)
       return {line.substr(0, space), line.substr(space + 1)};
-  } else {
-    dom::array both;
-    std::string_view left, right;
-    if (!item.get(both) && both.size() == 2 && !both.at(0).get(left) && !both.at(1).get(right))
-      return {left, right};
+  } else if (item.is_array() && item.size() == 2) {
+    const JsonView left = item.at(0), right = item.at(1);
+    if (left.is_string() && right.is_string()) return {left.string(), right.string()};
   }
   throw invalid(where, ".merges[", index, "]: expected two tokens");
 }
 
-std::unique_ptr<Model> read_bpe(const dom::element& model, const Fields& f, PreTokenizer* pretokenizer,
+std::unique_ptr<Model> read_bpe(JsonView model, const Fields& f, PreTokenizer* pretokenizer,
                                 size_t file_size) {
   const std::string& where = f.where();
   Vocab vocab = read_vocab_object(model, where, file_size);
@@ -89,13 +83,12 @@ std::unique_ptr<Model> read_bpe(const dom::element& model, const Fields& f, PreT
     options.unknown = vocab.find(f.string("unk_token"));
     if (!options.unknown) options.missing_unknown = f.string("unk_token");
   }
-  const auto list = field(model, "merges");
-  dom::array array;
-  if (!list || list->get(array)) throw invalid(where, ".merges: expected a list");
+  const auto list = model.find("merges");
+  if (!list || !list->is_array()) throw invalid(where, ".merges: expected a list");
   std::vector<Merge> merges;
-  merges.reserve(array.size());
+  merges.reserve(list->size());
   std::string joined;
-  for (const dom::element item : array) {
+  for (const JsonView item : list->items()) {
     const size_t index = merges.size();
     const auto [left, right] = read_pair(item, where, index);
     const auto id = [&](std::string_view token) {
@@ -143,24 +136,21 @@ double as_the_reference_reads(double nearest) {
   return nearest < 0 ? -value : value;
 }
 
-std::unique_ptr<Model> read_unigram(const dom::element& model, const Fields& f) {
+std::unique_ptr<Model> read_unigram(JsonView model, const Fields& f) {
   const std::string& where = f.where();
-  const auto list = field(model, "vocab");
-  dom::array array;
-  if (!list || list->get(array)) throw invalid(where, ".vocab: expected a list of [token, score]");
+  const auto list = model.find("vocab");
+  if (!list || !list->is_array()) throw invalid(where, ".vocab: expected a list of [token, score]");
   Vocab vocab;
   std::vector<double> scores;
-  scores.reserve(array.size());
-  vocab.reserve(array.size(), array.size() * 8);
-  for (const dom::element item : array) {
-    dom::array pair;
-    std::string_view token;
-    double score = 0;
-    if (item.get(pair) || pair.size() != 2 || pair.at(0).get(token) || pair.at(1).get(score))
+  scores.reserve(list->size());
+  vocab.reserve(list->size(), list->size() * 8);
+  for (const JsonView pair : list->items()) {
+    const bool two = pair.is_array() && pair.size() == 2;
+    if (!two || !pair.at(0).is_string() || !pair.at(1).is_number())
       throw invalid(where, ".vocab[", scores.size(), "]: expected [token, score]");
     // Trainers write a special token that the text held a second time; the last one is used.
-    vocab.add_or_take(token, checked_id(int64_t(scores.size()), where + ".vocab"));
-    scores.push_back(as_the_reference_reads(score));
+    vocab.add_or_take(pair.at(0).string(), checked_id(int64_t(scores.size()), where + ".vocab"));
+    scores.push_back(as_the_reference_reads(pair.at(1).real()));
   }
   std::optional<TokenId> unknown;
   if (f.find("unk_id")) {
@@ -173,7 +163,7 @@ std::unique_ptr<Model> read_unigram(const dom::element& model, const Fields& f) 
                                    f.boolean("byte_fallback", false));
 }
 
-std::unique_ptr<Model> read_wordpiece(const dom::element& model, const Fields& f, size_t file_size) {
+std::unique_ptr<Model> read_wordpiece(JsonView model, const Fields& f, size_t file_size) {
   return std::make_unique<WordPiece>(
       read_vocab_object(model, f.where(), file_size),
       WordPieceOptions{.unknown_token = f.string("unk_token", "[UNK]"),
@@ -181,18 +171,17 @@ std::unique_ptr<Model> read_wordpiece(const dom::element& model, const Fields& f
                        .max_characters = f.integer("max_input_chars_per_word", 100)});
 }
 
-std::unique_ptr<Model> read_model(const dom::element& model, PreTokenizer* pretokenizer, size_t file_size) {
+std::unique_ptr<Model> read_model(JsonView model, PreTokenizer* pretokenizer, size_t file_size) {
   const std::string where = "model";
-  dom::object object;
-  if (model.get(object)) throw invalid(where, ": expected an object");
+  if (!model.is_object()) throw invalid(where, ": expected an object");
   Dict small;  // every field but the large ones
-  for (const auto item : object)
-    if (item.key != "vocab" && item.key != "merges") small.set(item.key, to_value(item.value));
+  for (const auto [key, value] : model.members())
+    if (key != "vocab" && key != "merges") small.set(key, to_value(value));
   const Fields f{Value(small), where};
   std::string type = f.string("type", "");
   if (type.empty()) {  // old files
-    const auto vocab = field(model, "vocab");
-    type = field(model, "merges")               ? "BPE"
+    const auto vocab = model.find("vocab");
+    type = model.find("merges")                 ? "BPE"
            : vocab && vocab->is_array()         ? "Unigram"
            : f.find("max_input_chars_per_word") ? "WordPiece"
                                                 : "WordLevel";
@@ -268,16 +257,16 @@ Padding read_padding(const Value& config) {
   return p;
 }
 
-TokenizerParts read_parts(const dom::element& root, size_t file_size) {
+TokenizerParts read_parts(JsonView root, size_t file_size) {
   TokenizerParts parts;
   if (!root.is_object()) throw invalid("expected an object");
   const auto config = [&](std::string_view key) -> std::optional<Value> {
-    const auto value = field(root, key);
+    const auto value = root.find(key);
     return value ? std::optional(to_value(*value)) : std::nullopt;
   };
   if (const auto c = config("normalizer")) parts.normalizer = make_normalizer(*c, "normalizer");
   if (const auto c = config("pre_tokenizer")) parts.pretokenizer = make_pretokenizer(*c, "pre_tokenizer");
-  const auto model = field(root, "model");
+  const auto model = root.find("model");
   if (!model) throw invalid("field 'model' is missing");
   parts.model = read_model(*model, parts.pretokenizer.get(), file_size);
   if (const auto c = config("added_tokens")) parts.added = read_added(*c, parts.model->vocab());
@@ -292,8 +281,7 @@ TokenizerParts read_parts(const dom::element& root, size_t file_size) {
 }  // namespace
 
 Tokenizer Tokenizer::from_json(std::string_view json, std::string_view where) {
-  dom::parser parser;
-  const dom::element root = parse_dom(parser, json, where);
+  const Json root = Json::parse_in_place(json, where);
   try {
     return Tokenizer(read_parts(root, json.size()));
   } catch (Error& e) {

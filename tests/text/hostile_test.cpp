@@ -28,7 +28,7 @@ std::string beside(const std::string& part) {
 }
 
 const Attack kJsonAttacks[] = {
-    {"empty_file", [] { return std::string(); }, "f: not valid JSON"},
+    {"empty_file", [] { return std::string(); }, "f: JSON is malformed at line 1, column 1"},
     {"list_for_object", [] { return std::string("[]"); }, "f: expected an object"},
     {"model_missing", [] { return std::string("{}"); }, "f: field 'model' is missing"},
     {"model_unknown", [] { return std::string(R"({"model":{"type":"Magic"}})"); },
@@ -68,7 +68,13 @@ const Attack kJsonAttacks[] = {
      "padding.strategy.Fixed"},
     {"nested_too_deep",
      [] { return R"({"normalizer":)" + repeated(R"({"type":"Sequence","normalizers":[)", 5000); },
-     "not valid JSON"},
+     "nests deeper than 512 levels"},
+    {"token_twice", [] { return bpe(R"("vocab":{"a":0,"a":1},"merges":[])"); },
+     "the key 'a' occurs twice in one object"},
+    {"id_beyond_64_bits", [] { return bpe(R"("vocab":{"a":18446744073709551615},"merges":[])"); },
+     "is not in 0.."},
+    {"id_not_whole", [] { return bpe(R"("vocab":{"a":1.5},"merges":[])"); },
+     "the id of 'a' is not an integer"},
     {"charsmap_longer_than_it_says",
      [] { return beside(R"("normalizer":{"type":"Precompiled","precompiled_charsmap":"/////wAAAAA="})"); },
      "charsmap says its trie has 4294967295 bytes"},

@@ -30,6 +30,25 @@ TEST(Json, refuses_what_is_not_json) {
   EXPECT_THROW(parse_json("[\"\xff\"]", "test"), Error);
 }
 
+// The reader of every room: the same messages, limits and numbers.
+TEST(Json, is_read_as_everywhere) {
+  const auto refusal = [](std::string_view text) {
+    try {
+      parse_json(text, "f");
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_EQ(refusal("{\"a\": 1,\n \"a\": 2}").substr(0, 47),
+            "f: the key 'a' occurs twice in one object, whic");
+  EXPECT_EQ(refusal("[1,\n 2").substr(0, 33), "f: JSON is malformed at line 2, c");
+  EXPECT_EQ(parse_json("9223372036854775807", "f").as_int(), INT64_MAX);
+  EXPECT_EQ(parse_json("-9223372036854775808", "f").as_int(), INT64_MIN);
+  EXPECT_EQ(parse_json("18446744073709551615", "f").as_double(), 0x1p64);
+  EXPECT_EQ(parse_json("1000000000000000019884624838656", "f").as_double(), 1e30);
+}
+
 TEST(Json, a_large_object_is_found_by_key_and_keeps_its_order) {
   Dict d;
   for (int i = 0; i < 5000; ++i) d.set("key" + std::to_string(i), Value(i));
