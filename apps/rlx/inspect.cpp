@@ -1,7 +1,6 @@
 // rlx inspect: what is in a file or folder, by its content.
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 
 #include "apps/rlx/command.h"
 #include "apps/rlx/inspect_memory.h"
@@ -114,19 +113,6 @@ void inspect_model(const io::Input& input, const Question& q) {
 
 bool is_model(const io::Input& input) { return io::FormatTable::standard().recognise(input) != nullptr; }
 
-// A saved graph is a safetensors file too, so graphs are asked first.
-bool is_graph(const io::Input& input) {
-  if (input.is_folder()) return false;
-  // The length of the header, then the header: no need to read the tensors.
-  if (is_model(input)) return input.text().substr(0, 4096).find("\"rlx.format\"") != std::string_view::npos;
-  const std::string_view text = input.text();
-  const size_t start = text.find_first_not_of(" \t\r\n");
-  if (start == std::string_view::npos) return false;
-  const std::string_view head = text.substr(start, 200);
-  return head.starts_with("graph") || head.starts_with("module") || head.starts_with("//") ||
-         head.find("\"rlx.graph\"") != std::string_view::npos;
-}
-
 void inspect_graph(const io::Input& input, const Question& q) {
   const GraphFile file = read_graph(input.path());
   if (!q.json)
@@ -143,20 +129,13 @@ void inspect_graph(const io::Input& input, const Question& q) {
             join(leaves), "]}\n"));
 }
 
-// A name in the cache of models is its path; anything else stays, and opening it says what is wrong.
-std::string cached_path(const std::string& name) {
-  for (const CachedModel& m : cached_models())
-    if (m.name == name) return m.path;
-  return name;
-}
-
 // The first kind that recognises the path shows it.
 struct Kind {
   bool (*recognises)(const io::Input&);
   void (*inspect)(const io::Input&, const Question&);
 };
 constexpr Kind kKinds[] = {
-    {is_graph, inspect_graph},
+    {is_graph_file, inspect_graph},  // before models: a saved graph is a safetensors file too
     {is_onnx, [](const io::Input& input, const Question& q) { inspect_onnx(input, q.json); }},
     {is_model, inspect_model},
 };
@@ -199,10 +178,9 @@ void add_inspect(Command app) {
                   "of a graph: write one page with its stages, rewrites, plan and kernels to this file")
       .excludes(json);
   command.callback([arguments, of_models] {
-    const io::Input input = io::Input::open(
-        std::filesystem::exists(arguments->path) ? arguments->path : cached_path(arguments->path));
+    const io::Input input = io::Input::open(cached_path(arguments->path));
     arguments->question.memory.cache_type = models::CacheType::named(arguments->cache_type);
-    if (is_graph(input) || is_onnx(input)) {
+    if (is_graph_file(input) || is_onnx(input)) {
       for (const auto& [option, argument] : *of_models) {
         if (argument.given())
           throw UsageError(cat(option, " is for language models; '", arguments->path,
@@ -210,7 +188,8 @@ void add_inspect(Command app) {
       }
     }
     if (!arguments->html.empty()) {
-      if (!is_graph(input)) throw invalid("inspect: --html is for graphs; '", arguments->path, "' is none");
+      if (!is_graph_file(input))
+        throw invalid("inspect: --html is for graphs; '", arguments->path, "' is none");
       const runtime::Stages stages = runtime::compile_in_stages(Program::open(arguments->path).graph, {});
       return write_file(arguments->html, std::string_view(html_page(stages)));
     }

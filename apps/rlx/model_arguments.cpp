@@ -54,6 +54,14 @@ std::vector<CachedModel> cached_models() {
   return out;
 }
 
+std::string cached_path(const std::string& given) {
+  if (fs::exists(given)) return given;
+  for (const CachedModel& m : cached_models()) {
+    if (m.name == given) return m.path;
+  }
+  return given;
+}
+
 std::string model_path(const std::string& given) {
   if (fs::exists(given)) return given;
   std::string names;

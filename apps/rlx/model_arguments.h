@@ -17,6 +17,8 @@ struct CachedModel {
 };
 /// In the order of names.
 std::vector<CachedModel> cached_models();
+/// The path of a name in the cache; anything else as it is, and opening it says what is wrong.
+std::string cached_path(const std::string& given);
 /// A path as it is, or a name in the cache; neither is a user error that says what there is.
 std::string model_path(const std::string& given);
 
@@ -36,7 +38,7 @@ struct SamplingArguments {
   llm::Sampling sampling;
   std::vector<std::string> biases;
 
-  SamplingArguments(double temperature) { sampling.temperature = temperature; }
+  explicit SamplingArguments(double temperature) { sampling.temperature = temperature; }
   void add(Command command);
   llm::Sampling read() const;
 };

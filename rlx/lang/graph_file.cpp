@@ -1,5 +1,7 @@
 #include "rlx/lang/graph_file.h"
 
+#include <algorithm>
+
 #include "rlx/base/file.h"
 #include "rlx/io/literal.h"
 #include "rlx/io/safetensors.h"
@@ -90,6 +92,38 @@ auto in_file(const std::string& path, Read read) {
   }
 }
 
+GraphFile saved_graph(const MappedFile& file, const ir::OpTable& ops) {
+  return parse_graph_file(file.bytes(), file.owner(), file.path(), ops);
+}
+
+ir::Module module_of(const MappedFile& file, const ir::OpTable& ops) {
+  ir::Module m;
+  switch (form_of(file.text())) {
+    case Form::saved: {
+      GraphFile saved = saved_graph(file, ops);
+      m.set_words(saved.stage);
+      m.graph = std::move(saved.graph);
+      m.plan = std::move(saved.plan);
+      m.named = m.stage != ir::Stage::Mir;
+      return m;
+    }
+    case Form::text:
+      return in_file(file.path(), [&] { return ir::parse_module(file.text(), ops); });
+    case Form::json:
+      m.graph = in_file(file.path(), [&] { return ir::graph_from_json(file.text(), ops); });
+      m.stage = ir::stage_of(m.graph);
+      m.named = false;
+  }
+  return m;
+}
+
+GraphFile graph_of(const MappedFile& file, const ir::OpTable& ops) {
+  if (form_of(file.text()) == Form::saved) return saved_graph(file, ops);
+  ir::Module m = module_of(file, ops);
+  std::string stage = m.words();
+  return {std::move(m.graph), {}, std::move(stage), std::move(m.plan)};
+}
+
 }  // namespace
 
 void save_graph(const GraphFile& file, const std::string& path) {
@@ -125,39 +159,39 @@ GraphFile parse_graph_file(std::span<const std::byte> bytes, std::shared_ptr<con
   return from_safetensors(io::SafetensorsFile::parse(bytes, std::move(owner), name), name, ops);
 }
 
+bool is_graph_file(const io::Input& input) {
+  if (input.is_folder()) return false;
+  const std::string_view text = input.text();
+  const std::string_view head = text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()), 200);
+  switch (form_of(text)) {
+    case Form::text:
+      return head.starts_with("graph") || head.starts_with("module") || head.starts_with("//");
+    case Form::json:
+      return head.find("\"rlx.graph\"") != std::string_view::npos;
+    case Form::saved:
+      try {
+        const auto file = io::SafetensorsFile::parse(input.bytes(), input.owner(), input.path());
+        const std::string* format = file.find_metadata("rlx.format");
+        return format != nullptr && *format == "graph";
+      } catch (const Error&) {
+        return false;  // who opens it as what it seems to be tells what is wrong
+      }
+  }
+  return false;
+}
+
 GraphFile read_graph(const std::string& path, const ir::OpTable& ops) {
-  if (form_of(MappedFile::open(path).text()) == Form::saved) return load_graph(path, ops);
-  ir::Module m = read_module(path, ops);
-  std::string stage = m.words();
-  return {std::move(m.graph), {}, std::move(stage), std::move(m.plan)};
+  return graph_of(MappedFile::open(path), ops);
 }
 
 ir::Module read_module(const std::string& path, const ir::OpTable& ops) {
-  const MappedFile file = MappedFile::open(path);
-  ir::Module m;
-  switch (form_of(file.text())) {
-    case Form::saved: {
-      GraphFile saved = load_graph(path, ops);
-      m.set_words(saved.stage);
-      m.graph = std::move(saved.graph);
-      m.plan = std::move(saved.plan);
-      m.named = m.stage != ir::Stage::Mir;
-      return m;
-    }
-    case Form::text:
-      return in_file(path, [&] { return ir::parse_module(file.text(), ops); });
-    case Form::json:
-      m.graph = in_file(path, [&] { return ir::graph_from_json(file.text(), ops); });
-      m.stage = ir::stage_of(m.graph);
-      m.named = false;
-  }
-  return m;
+  return module_of(MappedFile::open(path), ops);
 }
 
 std::vector<ir::VerifyError> verify_graph_file(const std::string& path, const ir::OpTable& ops) {
   const MappedFile file = MappedFile::open(path);
   if (form_of(file.text()) == Form::text) return ir::verify_text(file.text(), ops);
-  return read_graph(path, ops).graph.verify();
+  return graph_of(file, ops).graph.verify();
 }
 
 }  // namespace rlx

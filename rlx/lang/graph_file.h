@@ -11,6 +11,7 @@
 
 #include <string>
 
+#include "rlx/io/input.h"
 #include "rlx/ir/interpreter.h"
 #include "rlx/ir/module.h"
 #include "rlx/ops/table.h"
@@ -35,6 +36,9 @@ GraphFile load_graph(const std::string& path, const ir::OpTable& ops = ops::tabl
 /// As load_graph, from bytes in memory kept alive by `owner`; `name` starts messages.
 GraphFile parse_graph_file(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
                            const std::string& name, const ir::OpTable& ops = ops::table());
+
+/// Whether the contents are those of one of the forms below. Other files of ours, checkpoints among them, are none.
+bool is_graph_file(const io::Input&);
 
 /// A .rlx text (a graph or a module), a JSON form or a saved file, told apart by the contents.
 GraphFile read_graph(const std::string& path, const ir::OpTable& ops = ops::table());

@@ -34,6 +34,30 @@ TEST(GraphFile, loads_to_an_equal_graph) {
   EXPECT_TRUE(back.hash() == g.hash());
 }
 
+TEST(GraphFile, is_told_by_its_contents) {
+  const test::Scratch scratch;
+  const auto is_graph = [&](std::string_view text) {
+    write_file(scratch.path("f"), text);
+    return is_graph_file(io::Input::open(scratch.path("f")));
+  };
+  const Graph g = with_constants();
+  EXPECT_TRUE(is_graph(g.to_text()));
+  EXPECT_TRUE(is_graph("\n // a graph\n" + g.to_text()));
+  EXPECT_TRUE(is_graph("module mir\n" + g.to_text()));
+  EXPECT_TRUE(is_graph(g.to_json()));
+  EXPECT_FALSE(is_graph(""));
+  EXPECT_FALSE(is_graph("{}"));
+  EXPECT_FALSE(is_graph("GGUF"));
+  EXPECT_FALSE(is_graph(std::string(100, '\0')));
+  EXPECT_FALSE(is_graph_file(io::Input::open(scratch.path("."))));
+
+  g.save(scratch.path("g"));
+  EXPECT_TRUE(is_graph_file(io::Input::open(scratch.path("g"))));
+  // Another file of ours, as a training writes it.
+  io::write_safetensors(scratch.path("c"), {}, {{"rlx.format", "checkpoint"}});
+  EXPECT_FALSE(is_graph_file(io::Input::open(scratch.path("c"))));
+}
+
 TEST(GraphFile, large_constants_are_tensors_and_small_ones_text) {
   const test::Scratch scratch;
   with_constants().save(scratch.path("g.rlx"));

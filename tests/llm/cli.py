@@ -132,6 +132,12 @@ def check_finetune(folder, plain, talks):
     check("the adapter changes the text", bare != tuned, tuned)
 
 
+def check_pictures():
+    for model in (MODEL, f"{DATA}/checkpoints/bert"):
+        picture = good("dot of a model", "dot", model, "--svg")
+        check("dot of a model", picture.startswith("<svg") and picture.count("<rect") > 30, picture[:200])
+
+
 def check_judging(folder, plain):
     told = json.loads(good("perplexity", "perplexity", MODEL, plain, "-w", 32, "--json", "--progress", "none"))
     check("perplexity", told["perplexity"] > 1, told)
@@ -157,6 +163,7 @@ with tempfile.TemporaryDirectory() as scratch:
     check_chat()
     check_imatrix(scratch, plain)
     check_finetune(scratch, plain, talks)
+    check_pictures()
     check_judging(scratch, plain)
 print(f"{len(failures)} failures")
 sys.exit(1 if failures else 0)
