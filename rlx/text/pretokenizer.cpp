@@ -466,7 +466,6 @@ PreTokenizerPtr make_split(std::string_view pattern) {
   return std::make_unique<Split>(Regex(pattern), Behavior::isolated, false);
 }
 PreTokenizerPtr make_digits(bool individual) { return std::make_unique<Digits>(individual); }
-PreTokenizerPtr make_punctuation() { return std::make_unique<Punctuation>(Behavior::isolated); }
 PreTokenizerPtr make_byte_level(bool add_prefix_space, bool use_pattern) {
   return std::make_unique<ByteLevel>(add_prefix_space, use_pattern);
 }

@@ -48,7 +48,6 @@ PreTokenizerPtr make_pretokenizer_sequence(std::vector<PreTokenizerPtr> parts);
 /// Cuts at the matches of the pattern and between them.
 PreTokenizerPtr make_split(std::string_view pattern);
 PreTokenizerPtr make_digits(bool individual);
-PreTokenizerPtr make_punctuation();
 /// The last step of byte-level BPE: bytes to characters.
 PreTokenizerPtr make_byte_level(bool add_prefix_space, bool use_pattern);
 PreTokenizerPtr make_metaspace(PrependScheme scheme);

@@ -45,10 +45,6 @@ ExpressionPtr json_any_character() {
                                                      in_sequence({text_of("u"), code})})})});
 }
 
-ExpressionPtr json_string(int64_t least, int64_t most) {
-  return in_sequence({text_of("\""), repeated(json_any_character(), least, most), text_of("\"")});
-}
-
 namespace {
 
 // Names by their first character: what differs somewhere from all of them. `length`: characters read so far.

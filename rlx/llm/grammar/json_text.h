@@ -16,8 +16,6 @@ ExpressionPtr json_space();
 ExpressionPtr json_character(const CharacterSet&);
 /// Any character of a string, escaped or not.
 ExpressionPtr json_any_character();
-/// A string of least..most characters (most below 0: any number).
-ExpressionPtr json_string(int64_t least = 0, int64_t most = -1);
 /// A string without escapes that is none of these.
 ExpressionPtr json_string_except(const std::vector<std::string>& names);
 

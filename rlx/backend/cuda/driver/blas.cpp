@@ -153,8 +153,6 @@ std::string key_of(const BlasProduct& p) {
 
 }  // namespace
 
-std::string blas_problem() { return opened().problem; }
-
 struct BlasPlan::Descriptors {
   Opaque handle = nullptr, product = nullptr, a = nullptr, b = nullptr, c = nullptr;
   Algorithm algorithm{};

@@ -23,9 +23,6 @@ struct BlasProduct {
   BlasMatrix a, b, c;
 };
 
-/// Why there is none, or nothing.
-std::string blas_problem();
-
 /// A product with its algorithm chosen. Immutable; null when the library has no algorithm for it.
 class BlasPlan {
  public:

@@ -88,8 +88,6 @@ const Opened& opened() {
 
 }  // namespace
 
-std::string driver_problem() { return opened().problem; }
-
 const Driver& driver() {
   if (!opened().problem.empty()) throw environment_error("cuda: no CUDA device: ", opened().problem);
   return opened().functions;

@@ -105,8 +105,6 @@ struct Driver {
   Result (*GraphConditionalHandleCreate)(uint64_t*, Graph_*, Context_*, unsigned value, unsigned flags);
 };
 
-/// Why there is no driver, or nothing when there is one.
-std::string driver_problem();
 /// The driver, opened and initialised at the first call; an environment error that says why where it is not
 /// there.
 const Driver& driver();
