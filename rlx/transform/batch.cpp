@@ -24,7 +24,7 @@ class Batcher {
       const RuleScope scope(to_, *n, "vmap");
       std::vector<BatchedValue> in;
       for (const Value v : n->inputs) in.push_back(map.at(v));
-      auto out = node(*n, in);
+      auto out = scope.run([&] { return node(*n, in); });
       RLX_CHECK(out.size() == n->shapes.size(), "vmap of ", n->op->name, " returned ", out.size(),
                 " results");
       for (uint32_t i = 0; i < out.size(); ++i) {

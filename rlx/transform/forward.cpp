@@ -45,18 +45,16 @@ class Forward {
     const Shapes shapes = n.shapes;
     Values results;
     for (uint32_t i = 0; i < shapes.size(); ++i) results.push_back(g_.value(id, i));
-    Exprs replacements, out;
-    if (op.jvp != nullptr) {
-      out = op.jvp(Jvp{g_, operands, results, in, body_transforms(), replacements}, attrs.get());
-    } else if (op.traits.linear) {
-      out = apply_linear(op, attrs, operands, in);
-    } else if (op.vjp != nullptr) {
-      out = transpose_vjp(op, attrs, operands, results, in);
-    } else {
+    Exprs replacements;
+    Exprs out = scope.run([&] {
+      if (op.jvp != nullptr)
+        return op.jvp(Jvp{g_, operands, results, in, body_transforms(), replacements}, attrs.get());
+      if (op.traits.linear) return apply_linear(op, attrs, operands, in);
+      if (op.vjp != nullptr) return transpose_vjp(op, attrs, operands, results, in);
       Error e = invalid("jvp: no derivative rule for op '", op.name, "'; wrap its operands in stop_gradient");
       e.set_node(cat("%", id));
       throw e;
-    }
+    });
     RLX_CHECK(out.size() == shapes.size(), "jvp of ", op.name, " returned ", out.size(), " tangents");
     if (!renew_) replacements.clear();
     for (uint32_t i = 0; i < replacements.size(); ++i) {

@@ -84,8 +84,10 @@ class Backward {
     Values results;
     for (uint32_t i = 0; i < n.shapes.size(); ++i) results.push_back(g_.value(id, i));
     Exprs replacements;
-    const Exprs grads =
-        op.vjp(Vjp{g_, operands, results, cotangents, wanted, body_transforms(), replacements}, attrs.get());
+    const Exprs grads = scope.run([&] {
+      return op.vjp(Vjp{g_, operands, results, cotangents, wanted, body_transforms(), replacements},
+                    attrs.get());
+    });
     RLX_CHECK(grads.size() == operands.size(), "vjp of ", op.name, " returned ", grads.size(),
               " gradients for ", operands.size(), " operands");
     for (size_t i = 0; i < grads.size(); ++i) {

@@ -13,9 +13,7 @@ Graph vmap(const Graph& g, const VmapOptions& options) {
   const Dim size = *options.size;
   Graph out(g.name() + "_vmap");
   std::vector<BatchedValue> leaves;
-  for (const auto& [name, axis] : options.in_axes) {
-    if (!g.find_leaf(name)) throw invalid("vmap: graph '", g.name(), "' has no input or param '", name, "'");
-  }
+  for (const auto& [name, axis] : options.in_axes) leaf_named(g, name, "vmap");
   for (const NodeId id : g.leaves()) {
     const Node& n = g.node(id);
     const std::string& name = ir::leaf_name(n);

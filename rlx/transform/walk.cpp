@@ -8,7 +8,11 @@
 namespace rlx::transform {
 
 RuleScope::RuleScope(Graph& g, const Node& n, std::string_view rule)
-    : scope_(g, ir::noted_origin(n, cat(rule, " of %", n.id, " ", n.op->name))) {}
+    : graph_(g), scope_(g, ir::noted_origin(n, cat(rule, " of %", n.id, " ", n.op->name))) {}
+
+void RuleScope::name_place(Error& e) const {
+  if (e.origin().empty() && graph_.current_origin()) e.set_origin(graph_.current_origin()->text());
+}
 
 Expr as_type(Expr t, const Shape& given, std::string_view what) {
   const Shape want = t.graph->resolve(given);  // sizes may have become one since it was read
@@ -43,7 +47,7 @@ void expand_composites(Graph& g, const std::function<bool(const Node&)>& wants) 
     if (!n.op->is_composite() || !wants(n)) continue;
     const RuleScope scope(g, n, "decomposition");
     const NodeId first = g.next_id();
-    const Exprs results = emit_decomposition(g, n);
+    const Exprs results = scope.run([&] { return emit_decomposition(g, n); });
     for (uint32_t i = 0; i < results.size(); ++i) g.replace(g.value(id, i), results[i]);
     g.erase(id);  // a walk over all nodes must not meet it again
     for (NodeId made = g.next_id(); made-- > first;) work.push_back(made);
@@ -73,21 +77,23 @@ std::string free_name(const std::vector<std::string>& taken, const std::string& 
       name, [&](const std::string& n) { return std::find(taken.begin(), taken.end(), n) != taken.end(); });
 }
 
+NodeId leaf_named(const Graph& g, const std::string& name, std::string_view who) {
+  if (const auto id = g.find_leaf(name)) return *id;
+  std::vector<std::string> known;
+  for (const NodeId leaf : g.leaves()) known.push_back(ir::leaf_name(g.node(leaf)));
+  const std::string near = nearest_name(name, known);
+  throw invalid(
+      who, ": graph '", g.name(), "' has no input or param '", name, "'; ",
+      near.empty() ? cat("it has ", known.empty() ? "none" : join(known)) : cat("did you mean '", near, "'"));
+}
+
 Value differentiable_leaf(const Graph& g, const std::string& name, std::string_view who) {
-  const auto id = g.find_leaf(name);
-  if (!id) {
-    std::vector<std::string> known;
-    for (const NodeId leaf : g.leaves()) known.push_back(ir::leaf_name(g.node(leaf)));
-    const std::string near = nearest_name(name, known);
-    throw invalid(who, ": graph '", g.name(), "' has no input or param '", name, "'; ",
-                  near.empty() ? cat("it has ", known.empty() ? "none" : join(known))
-                               : cat("did you mean '", near, "'"));
-  }
-  const Shape& s = g.node(*id).shapes[0];
+  const NodeId id = leaf_named(g, name, who);
+  const Shape& s = g.node(id).shapes[0];
   if (!is_differentiable(s.dtype())) {
     throw invalid(who, ": '", name, "' is ", s, "; only f16, bf16, f32, f64 and c64 inputs have derivatives");
   }
-  return g.value(*id);
+  return g.value(id);
 }
 
 }  // namespace rlx::transform

@@ -41,7 +41,21 @@ class RuleScope {
  public:
   RuleScope(Graph& g, const Node& n, std::string_view rule);
 
+  /// What `rule` makes. An error of it that names no place gets the node's.
+  template <class Rule>
+  auto run(Rule rule) const {
+    try {
+      return rule();
+    } catch (Error& e) {
+      name_place(e);
+      throw;
+    }
+  }
+
  private:
+  void name_place(Error& e) const;
+
+  const Graph& graph_;
   ir::OriginScope scope_;
 };
 
@@ -57,7 +71,9 @@ Exprs emit_decomposition(Graph& g, const Node& n);
 /// erases what is dead.
 void expand_composites(Graph& g, const std::function<bool(const Node&)>& wants);
 
-/// The leaf with this name, which must exist and be differentiable; `who` starts the error.
+/// The leaf with this name, which must exist; `who` starts the error.
+NodeId leaf_named(const Graph& g, const std::string& name, std::string_view who);
+/// The same as a value, which must be differentiable.
 Value differentiable_leaf(const Graph& g, const std::string& name, std::string_view who);
 
 /// `name`, or with "_2", "_3", ... behind it the first that is not taken: derivatives of derivatives add

@@ -87,7 +87,7 @@ TEST(Vmap, wrong_requests_are_refused) {
   using test::error_of;
   const auto g = graph("graph(x: f64[2]) { return sin(x) }");
   EXPECT_EQ(error_of([&] { vmap(g, {.in_axes = {{"y", 0}}, .size = 2}); }),
-            "vmap: graph 'main' has no input or param 'y'");
+            "vmap: graph 'main' has no input or param 'y'; did you mean 'x'");
   EXPECT_EQ(error_of([&] { vmap(g, {.in_axes = {{"x", 3}}, .size = 2}); }),
             "vmap: axis 3 for 'x' is out of range; with the batch it has rank 2");
   EXPECT_EQ(error_of([&] { vmap(g, {.in_axes = {{"x", 0}}, .out_axes = {std::nullopt}, .size = 2}); }),
