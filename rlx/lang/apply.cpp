@@ -44,19 +44,21 @@ Literal scalar_of(const ir::OpDef& op, double v, DType dtype) {
 
 }  // namespace
 
-Gathered gather_operands(std::string_view what, const Tensors& operands) {
-  Tensors given;
-  for (const Tensor& t : operands) {
-    if (!t.is_empty()) given.push_back(t);
-  }
-  if (operands.empty() || operands[0].is_empty())
-    throw invalid(what, ": the tensor is empty; a tensor comes from a Tracer or from an operator");
-  ir::Graph& g = BodyScope::home(given);
-  BodyScope* body = BodyScope::of(g);
-  ir::Exprs out;
-  for (const Tensor& t : operands)
-    out.push_back(t.is_empty() ? ir::Expr{} : ir::Expr(body != nullptr ? body->localize(t) : t));
-  return {g, std::move(out)};
+Gathered gather_operands(std::string_view what, const Tensors& operands, const Loc& loc) {
+  return run_at(loc, [&]() -> Gathered {
+    Tensors given;
+    for (const Tensor& t : operands) {
+      if (!t.is_empty()) given.push_back(t);
+    }
+    if (operands.empty() || operands[0].is_empty())
+      throw invalid(what, ": the tensor is empty; a tensor comes from a Tracer or from an operator");
+    ir::Graph& g = BodyScope::home(given);
+    BodyScope* body = BodyScope::of(g);
+    ir::Exprs out;
+    for (const Tensor& t : operands)
+      out.push_back(t.is_empty() ? ir::Expr{} : ir::Expr(body != nullptr ? body->localize(t) : t));
+    return {g, std::move(out)};
+  });
 }
 
 Operands with_list(Operands fixed, const Tensors& list) {
@@ -69,15 +71,19 @@ Tensors emit(const ir::OpDef& op, ir::AttrsRef attrs, Operands operands, const L
   while (optional && int(operands.size()) > op.min_operands && !operands.back().is_number() &&
          operands.back().tensor().is_empty())
     operands.pop_back();
-  const Tensors given = tensors_of(op, operands);
-  ir::Graph& g = BodyScope::home(given);
-  if (BodyScope* body = BodyScope::of(g)) {
-    for (Operand& o : operands) {
-      if (!o.is_number()) o = body->localize(o.tensor());
+  DType dtype = DType::f32;  // of numbers
+  ir::Graph& g = run_at(loc, [&]() -> ir::Graph& {
+    const Tensors given = tensors_of(op, operands);
+    ir::Graph& home = BodyScope::home(given);
+    if (BodyScope* body = BodyScope::of(home)) {
+      for (Operand& o : operands) {
+        if (!o.is_number()) o = body->localize(o.tensor());
+      }
     }
-  }
+    dtype = given.back().dtype();
+    return home;
+  });
   return build_at(g, loc, [&] {
-    const DType dtype = given.back().dtype();
     Values values;
     for (const Operand& o : operands) {
       values.push_back(o.is_number() ? g.constant(scalar_of(op, o.number(), dtype)) : Value(o.tensor()));

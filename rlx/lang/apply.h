@@ -53,7 +53,7 @@ struct Gathered {
   ir::Exprs operands;
 };
 /// An empty tensor, for an operand left out, becomes an empty expression; the first must not be empty.
-Gathered gather_operands(std::string_view what, const Tensors& operands);
+Gathered gather_operands(std::string_view what, const Tensors& operands, const Loc& loc);
 
 /// Operands by name, then those of a list.
 Operands with_list(Operands fixed, const Tensors& list);
@@ -65,7 +65,7 @@ Tensors emit(const ir::OpDef& op, ir::AttrsRef attrs, Operands operands, const L
 /// What `build` makes of the operands, as one step: build(exprs) -> Expr.
 template <class Build>
 Tensor compose(std::string_view what, const Tensors& operands, const Loc& loc, Build build) {
-  const Gathered in = gather_operands(what, operands);
+  const Gathered in = gather_operands(what, operands, loc);
   return build_at(in.graph, loc, [&]() -> Tensor { return build(in.operands); });
 }
 

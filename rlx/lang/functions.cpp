@@ -14,7 +14,7 @@ namespace {
 
 template <class Build>
 std::pair<Tensor, Tensor> spectrum(std::string_view what, const Tensor& x, const Loc& loc, Build build) {
-  const detail::Gathered in = detail::gather_operands(what, {x});
+  const detail::Gathered in = detail::gather_operands(what, {x}, loc);
   return build_at(in.graph, loc, [&]() -> std::pair<Tensor, Tensor> {
     const ops::Spectrum s = build(in.operands[0]);
     return {s.re, s.im};
@@ -38,8 +38,11 @@ Tensors split(const Tensor& x, const Dims& sizes, int axis, const Loc& loc) {
     out.push_back(x.narrow(axis, start, size, loc));
     start = start + size;
   }
-  if (decide_equal(start, x.dim(axis)) == false)
-    throw invalid("split: sizes ", sizes, " for axis ", axis, " of ", x.shape(), "; they must add up to it");
+  run_at(loc, [&] {
+    if (decide_equal(start, x.dim(axis)) == false)
+      throw invalid("split: sizes ", sizes, " for axis ", axis, " of ", x.shape(),
+                    "; they must add up to it");
+  });
   return out;
 }
 

@@ -268,9 +268,10 @@ ir::Expr part_of(ir::Expr x, const std::vector<Slice>& parts) {
 Tensor Tensor::slice(const std::vector<Slice>& parts, const Loc& loc) const {
   return compose("slice", {*this}, loc, [&](const auto& in) { return part_of(in[0], parts); });
 }
-Tensor Tensor::operator[](const Slice& part) const { return slice({part}, Loc()); }
-Tensor Tensor::operator[](int64_t i) const {
-  return compose("index", {*this}, Loc(), [&](const auto& in) {
+Tensor Tensor::operator[](const Slice& part) const { return slice({part}, part.loc); }
+Tensor Tensor::operator[](const RowIndex& index) const {
+  return compose("index", {*this}, index.loc, [&](const auto& in) {
+    const int64_t i = index.row;
     const ir::Expr x = in[0];
     if (x.rank() == 0) throw invalid("index: ", x.shape(), " has no axis to index");
     const Dim extent = x.dim(0);

@@ -7,6 +7,7 @@
 // free function of tensors; the common ones are methods too.
 #pragma once
 
+#include <concepts>
 #include <memory>
 #include <optional>
 #include <source_location>
@@ -38,6 +39,15 @@ struct Border {
 struct Slice {
   std::optional<Border> start = {}, stop = {};
   int64_t step = 1;
+  Loc loc = Loc::current();  // where it was written
+};
+
+/// A row of axis 0 by its number, with the place where it was written.
+struct RowIndex {
+  template <std::integral Int>
+  RowIndex(Int i, const Loc& where = Loc::current()) : row(int64_t(i)), loc(where) {}  // NOLINT: x[3]
+  int64_t row;
+  Loc loc;
 };
 
 /// A value of a graph with methods and operators.
@@ -161,7 +171,7 @@ class Tensor {
   Tensor pad(Dims low, Dims high, double value = 0, const Loc& loc = Loc::current()) const;
   Tensor expand(Dims shape, const Loc& loc = Loc::current()) const;
   /// Row i of axis 0, which goes away; negative i count from the end.
-  Tensor operator[](int64_t i) const;
+  Tensor operator[](const RowIndex& i) const;
   /// Part of axis 0: x[{.start = 1, .stop = 3}], x[{.step = 2}].
   Tensor operator[](const Slice& part) const;
   /// Part of each axis, from the first on: x.slice({{1, 3}, {}, {.step = 2}}).

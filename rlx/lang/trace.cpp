@@ -37,21 +37,24 @@ Tensor Tracer::gather(const Tensor& table, const Tensor& indices, int axis, cons
 
 namespace detail {
 
-void set_traced_outputs(Graph& g, const NamedTensors& outputs) {
-  Values values;
-  std::vector<std::string> names;
-  for (const auto& [name, tensor] : outputs) {
-    if (tensor.is_empty())
-      throw invalid("trace: output ", values.size(), " of '", g.name(), "' is an empty tensor");
-    if (&tensor.graph() != &static_cast<ir::Graph&>(g)) {
-      throw invalid("trace: output ", values.size(), " of '", g.name(), "' belongs to graph '",
-                    tensor.graph().name(), "'");
+void set_traced_outputs(Graph& g, const NamedTensors& outputs, const Loc& loc) {
+  run_at(loc, [&] {
+    Values values;
+    std::vector<std::string> names;
+    for (const auto& [name, tensor] : outputs) {
+      if (tensor.is_empty())
+        throw invalid("trace: output ", values.size(), " of '", g.name(), "' is an empty tensor");
+      if (&tensor.graph() != &static_cast<ir::Graph&>(g)) {
+        throw invalid(
+            "trace: output ", values.size(), " of '", g.name(), "' belongs to graph '", tensor.graph().name(),
+            "'; what is returned must be of this graph, and leaves the body of a loop or branch as its result");
+      }
+      values.push_back(tensor);
+      names.push_back(name);
     }
-    values.push_back(tensor);
-    names.push_back(name);
-  }
-  if (values.empty()) throw invalid("trace: '", g.name(), "' returns no tensors");
-  g.set_outputs(std::move(values), std::move(names));
+    if (values.empty()) throw invalid("trace: '", g.name(), "' returns no tensors");
+    g.set_outputs(std::move(values), std::move(names));
+  });
 }
 
 }  // namespace detail

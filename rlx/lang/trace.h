@@ -65,13 +65,13 @@ class Tracer {
 };
 
 namespace detail {
-void set_traced_outputs(Graph& g, const NamedTensors& outputs);
+void set_traced_outputs(Graph& g, const NamedTensors& outputs, const Loc& loc);
 }
 
 /// The graph of what `fn` returns: a Tensor, several (a list, array, pair or tuple), or NamedTensors. Outputs
 /// stand in the order returned, with the names given.
 template <class Fn>
-Graph trace(const std::string& name, Fn&& fn) {
+Graph trace(const std::string& name, Fn&& fn, const Loc& loc = Loc::current()) {
   static_assert(std::invocable<Fn&, Tracer&>, "trace: the function must take a Tracer& and nothing else");
   if constexpr (std::invocable<Fn&, Tracer&>) {
     using Result = std::invoke_result_t<Fn&, Tracer&>;
@@ -84,7 +84,7 @@ Graph trace(const std::string& name, Fn&& fn) {
     if constexpr (TracedResult<Result>) {
       NamedTensors outputs;
       detail::collect(g, fn(tracer), outputs);
-      detail::set_traced_outputs(g, outputs);
+      detail::set_traced_outputs(g, outputs, loc);
     }
     return g;
   } else {

@@ -57,6 +57,70 @@ TEST(Newcomer, an_empty_tensor_says_so) {
             "concat: operand parts 0 is an empty tensor; a tensor comes from a Tracer or from an operator");
 }
 
+// The line of the caller stands with every mistake, also with those that no operator's rule finds.
+TEST(Newcomer, an_error_names_the_line_of_the_caller) {
+  const auto place_of = [](const auto& call) {
+    try {
+      call();
+    } catch (const Error& e) {
+      return e.origin();
+    }
+    return std::string("no error");
+  };
+  const auto in_trace = [&](const auto& f) {
+    return place_of([&] { trace("f", [&](Tracer& t) { return f(t.input("x", {2, 3})); }); });
+  };
+  const auto here = [](int back, const Loc& loc = Loc::current()) {
+    return cat("newcomer_test.cpp:", int(loc.line()) - back);
+  };
+  EXPECT_EQ(place_of([] { Tensor().relu(); }), here(0));
+  EXPECT_EQ(place_of([] { Tensor() + 1; }), here(0));
+  EXPECT_EQ(in_trace([](Tensor x) { return x[2]; }), here(0));
+  EXPECT_EQ(in_trace([](Tensor x) { return x[{.step = -1}]; }), here(0));
+  EXPECT_EQ(in_trace([](Tensor x) { return x.slice({{}, {}, {}}); }), here(0));
+  EXPECT_EQ(in_trace([](Tensor x) { return x[0].t(); }), here(0));
+  EXPECT_EQ(in_trace([](Tensor x) { return split(x, {1, 2}); }), here(0));
+  EXPECT_EQ(in_trace([](Tensor x) { return stack({x, x[0]}); }), here(0));
+  EXPECT_EQ(in_trace([](Tensor x) { return custom_op("no_such", "", {x}); }), here(0));
+  EXPECT_EQ(in_trace([](Tensor x) { return scan(x, {}, [](Tensor c) { return c; }); }), here(0));
+  EXPECT_EQ(in_trace([](Tensor x) { return scan(x, {.length = 2}, [](Tensor, Tensor b) { return b; }); }),
+            here(0));
+  EXPECT_EQ(in_trace([](Tensor x) { return scan(x, {.length = 2}, [](Tensor c) { return c[7]; }); }),
+            here(0));
+  EXPECT_EQ(place_of([] { trace("f", [](Tracer&) { return Tensors(); }); }), here(0));
+
+  // A rule of a transform names the line of the operator, and which rule it was.
+  const Graph loop = trace("loop", [](Tracer& t) {
+    return while_loop(t.input("x", {}), {}, [](Tensor x) { return x > 0; }, [](Tensor x) { return x - 1; });
+  });
+  EXPECT_EQ(place_of([&] { grad(loop, {"x"}); }), here(2) + ", decomposition of %1 while");
+}
+
+TEST(Newcomer, parts_of_a_stack_are_of_one_type) {
+  EXPECT_EQ(
+      message_of([] { trace("f", [](Tracer& t) { return stack({t.input("x", {2}), t.input("y", {3})}); }); }),
+      "stack: part 1 is f32[3], part 0 is f32[2]; they must be of one type");
+  EXPECT_EQ(message_of([] { trace("f", [](Tracer& t) { return stack({t.input("x", {2}), Tensor()}); }); }),
+            "stack: part 1 is an empty tensor");
+}
+
+TEST(Newcomer, what_a_body_made_does_not_leave_it_otherwise) {
+  EXPECT_EQ(
+      message_of([] {
+        trace("f", [](Tracer& t) {
+          Tensor leak;
+          scan(t.input("x", {2}), {.length = 3}, [&](Tensor x) { return leak = x * 2; });
+          return leak;
+        });
+      }),
+      "trace: output 0 of 'f' belongs to graph 'scan'; what is returned must be of this graph, and leaves the body of a loop or branch as its result");
+}
+
+TEST(Newcomer, a_leaf_that_is_not_there_is_told_with_those_that_are) {
+  EXPECT_EQ(message_of([] { vmap(linear(), {.in_axes = {{"images", 0}}, .size = 2}); }),
+            "vmap: graph 'lin' has no input or param 'images'; it has x, weight");
+}
+
 TEST(Newcomer, a_tensor_that_outlived_its_graph_says_so) {
   Tensor leaked;
   trace("a", [&](Tracer& t) { return leaked = t.input("x", {2}); });
@@ -134,8 +198,10 @@ TEST(Newcomer, a_value_of_another_graph_is_refused) {
   Graph a("a"), b("b");
   const Value xa = a.input("x", Shape(DType::f32, {2})), xb = b.input("z", Shape(DType::f32, {2}));
   EXPECT_EQ(message_of([&] { b.add(xa, xb); }), "add: operand 0 belongs to another graph than 'b'");
-  EXPECT_EQ(message_of([&] { trace("c", [&](Tracer&) { return Tensor(ir::Expr{&a, xa}); }); }),
-            "trace: output 0 of 'c' belongs to graph 'a'");
+  EXPECT_EQ(
+      message_of([&] { trace("c", [&](Tracer&) { return Tensor(ir::Expr{&a, xa}); }); }),
+      "trace: output 0 of 'c' belongs to graph 'a'"
+      "; what is returned must be of this graph, and leaves the body of a loop or branch as its result");
 }
 
 TEST(Newcomer, copies_of_literals_do_not_share_what_is_written) {

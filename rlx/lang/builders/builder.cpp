@@ -20,4 +20,16 @@ ir::Expr checked(ir::Expr result, const Declared& declared) {
   throw e;
 }
 
+void name_place(Error& e, const ir::OriginRef& origin) {
+  if (e.origin().empty() && origin) e.set_origin(origin->text());
+}
+
+void name_place(Error& e, const Loc& loc) {
+  if (loc.line() == 0) return;
+  auto origin = std::make_shared<ir::Origin>();
+  origin->file = loc.file_name();
+  origin->line = loc.line();
+  name_place(e, origin);
+}
+
 }  // namespace rlx::detail

@@ -28,17 +28,35 @@ namespace detail {
 void truncate(ir::Graph& g, size_t len);
 ir::Exprs on_graph(ir::Graph& g, const Values& values);
 ir::Expr checked(ir::Expr result, const Declared& declared);
+/// An error that names no place yet names this one.
+void name_place(Error& e, const ir::OriginRef& origin);
+void name_place(Error& e, const Loc& loc);
 }  // namespace detail
 
-/// Runs `call`, whose nodes carry the caller's place; when it throws, what it appended is gone again.
+/// Runs `call`, whose nodes and errors carry the caller's place; when it throws, what it appended is gone again.
 template <class Call>
 auto build_at(ir::Graph& g, const Loc& loc, Call call) {
   const size_t before = g.len();
+  const ir::LocationScope scope(g, loc);
   try {
-    const ir::LocationScope scope(g, loc);
     return call();
+  } catch (Error& e) {
+    detail::name_place(e, g.current_origin());
+    detail::truncate(g, before);
+    throw;
   } catch (...) {
     detail::truncate(g, before);
+    throw;
+  }
+}
+
+/// The same where it is not known yet in which graph it will stand.
+template <class Call>
+decltype(auto) run_at(const Loc& loc, Call call) {
+  try {
+    return call();
+  } catch (Error& e) {
+    detail::name_place(e, loc);
     throw;
   }
 }

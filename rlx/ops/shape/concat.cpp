@@ -76,7 +76,16 @@ Expr concat(const Exprs& parts, int axis) {
 
 Expr stack(const Exprs& parts, int axis) {
   Exprs rows;
-  for (const Expr& part : parts) rows.push_back(unsqueeze(part, axis));
+  for (const Expr& part : parts) {
+    if (!part) throw invalid("stack: part ", rows.size(), " is an empty tensor");
+    const Shape &first = parts[0].shape(), &s = part.shape();
+    bool may_be = s.dtype() == first.dtype() && s.rank() == first.rank();
+    for (int i = 0; may_be && i < s.rank(); ++i) may_be = decide_equal(s.dim(i), first.dim(i)) != false;
+    if (!may_be)
+      throw invalid("stack: part ", rows.size(), " is ", s, ", part 0 is ", first,
+                    "; they must be of one type");
+    rows.push_back(unsqueeze(part, axis));
+  }
   return concat(rows, axis);
 }
 
