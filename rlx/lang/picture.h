@@ -1,5 +1,6 @@
 // Pictures of graphs: the DOT language of Graphviz, and SVG with a layout of its own. Bodies of loops and branches are drawn
-// inside the node that holds them.
+// inside the node that holds them, nodes made under one label (ir::LabelScope) or lowered from one block in a frame with its name.
+// A type stands in the box of the value, and at every edge that carries it.
 #pragma once
 
 #include <string>

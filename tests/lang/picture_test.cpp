@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "rlx/ir/text.h"
+#include "rlx/lang/trace.h"
 #include "rlx/ops/table.h"
 
 namespace rlx {
@@ -43,6 +44,53 @@ TEST(ToSvg, draws_every_node_once_bodies_inside) {
   EXPECT_EQ(count(svg, "<rect"), 3u + 2u + 3u + 2u) << svg;  // nodes and outputs outside and inside
   EXPECT_EQ(count(svg, "<g"), count(svg, "</g>"));
   EXPECT_NE(svg.find("s = add"), std::string::npos);
+}
+
+// Two layers with a part inside, weights made outside of them, and a label that is left and come back to.
+Graph labelled(bool returns) {
+  return trace("labelled", [&](Tracer& t) {
+    Tensor x = t.input("x", {2, 4});
+    const Tensor w0 = t.param("w0", {4, 4}), w1 = t.param("w1", {4, 4});
+    const Tensor first = x;
+    for (int i = 0; i < 2; ++i) {
+      const ir::LabelScope layer(t.graph(), cat("layer", i));
+      const Tensor w = i == 0 ? w0 : w1;
+      Tensor y = x.matmul(w);
+      {
+        const ir::LabelScope part(t.graph(), "part");
+        y = (y + 1).tanh();
+      }
+      x = x + y;
+    }
+    if (!returns) return x;
+    const ir::LabelScope layer(t.graph(), "layer0");
+    return x * first.exp();
+  });
+}
+
+TEST(ToDot, puts_labels_into_clusters) {
+  const std::string dot = to_dot(labelled(false));
+  EXPECT_EQ(count(dot, "subgraph"), 4u) << dot;
+  EXPECT_EQ(count(dot, "label=\"part\""), 2u);
+  const size_t layer1 = dot.find("label=\"layer1\"");
+  EXPECT_GT(dot.find("param w1"), layer1);  // with what uses it
+  EXPECT_LT(dot.find("param w0"), layer1);
+  EXPECT_GT(dot.find(" -> "), dot.rfind("subgraph"));  // an edge in a cluster would bring its end along
+  EXPECT_EQ(count(dot, "{"), count(dot, "}"));
+}
+
+TEST(ToSvg, frames_labels_and_says_what_goes_in_and_out) {
+  const std::string svg = to_svg(labelled(false));
+  EXPECT_EQ(count(svg, "class=\"g\""), 4u) << svg;
+  EXPECT_EQ(count(svg, ">param w1<"), 1u);
+  EXPECT_EQ(count(svg, ">input x<"), 1u);
+  EXPECT_GE(count(svg, "<title>f32[2,4]</title></path>"), 4u);
+}
+
+TEST(ToSvg, dissolves_a_label_that_is_come_back_to) {
+  const std::string svg = to_svg(labelled(true));
+  EXPECT_EQ(count(svg, "class=\"g\""), 3u) << svg;  // layer1, and both parts
+  EXPECT_EQ(count(svg, " = matmul<"), 2u);
 }
 
 TEST(ToSvg, keeps_boxes_of_a_layer_apart) {
