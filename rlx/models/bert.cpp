@@ -49,6 +49,7 @@ Tensor encode(Net& net, const Tensor& positions) {
   if (net.has("types")) x = x + net.lookup("types", net.t.zeros({1}, DType::i32), c.token_types, c.hidden);
   x = net.layer_norm("embed_norm", x + net.lookup("positions", positions, c.max_positions, c.hidden));
   for (net.layer = 0; net.layer < c.layers; ++net.layer) {
+    const auto label = net.label_layer();
     const auto [q, k, v] = query_key_value(net, x);
     const Tensor y = net.linear("o", attend_all(net, q, k, v), c.hidden);
     x = net.layer_norm("attn_norm", x + y);

@@ -240,6 +240,7 @@ Tensor latent_attention(Net& net, const Tensor& x) {
 void build(Net& net) {
   Tensor x = net.embed();
   for (net.layer = 0; net.layer < net.c.layers; ++net.layer) {
+    const auto label = net.label_layer();
     x = x + latent_attention(net, net.rms_norm("attn_norm", x));
     x = x + feed_forward(net, net.rms_norm("ffn_norm", x));
   }

@@ -44,6 +44,7 @@ void build(Net& net) {
   const Tensor positions = net.lookup("positions", net.positions(), c.max_positions, c.hidden);
   Tensor x = net.layer_norm("embed_norm", net.embed() + positions);
   for (net.layer = 0; net.layer < c.layers; ++net.layer) {
+    const auto label = net.label_layer();
     const auto project = [&](std::string_view key) { return net.linear(key, x, c.hidden); };
     const Tensor y = net.linear("o", attend_all(net, project("q"), project("k"), project("v")), c.hidden);
     x = net.layer_norm("attn_norm", x + y);

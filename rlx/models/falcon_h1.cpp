@@ -89,6 +89,7 @@ void build(Net& net) {
   const Config& c = net.c;
   Tensor x = net.embed() * c.embedding_scale;
   for (net.layer = 0; net.layer < c.layers; ++net.layer) {
+    const auto label = net.label_layer();
     const Tensor h = net.rms_norm("mixer_norm", x);
     x = x + state_space_layer(net, h * c.ssm_in) * c.ssm_out +
         falcon_attention(net, h * c.attention_in) * c.attention_out;

@@ -102,6 +102,7 @@ void build(Net& net) {
   const Config& c = net.c;
   Tensor x = net.embed() * c.embedding_scale;
   for (net.layer = 0; net.layer < c.layers; ++net.layer) {
+    const auto label = net.label_layer();
     x = x + net.rms_norm("attn_post_norm", self_attention(net, net.rms_norm("attn_norm", x)));
     x = x + net.rms_norm("ffn_post_norm", gated_ffn(net, net.rms_norm("ffn_norm", x), c.intermediate));
   }

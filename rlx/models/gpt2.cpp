@@ -33,6 +33,7 @@ void build(Net& net) {
   const Config& c = net.c;
   Tensor x = net.embed() + net.lookup("positions", net.positions(), c.max_positions, c.hidden);
   for (net.layer = 0; net.layer < c.layers; ++net.layer) {
+    const auto label = net.label_layer();
     const Tensor qkv = net.linear_transposed("qkv", net.layer_norm("attn_norm", x), 3 * c.hidden);
     const auto third = [&](int64_t i) { return qkv.narrow(2, i * c.hidden, c.hidden); };
     const Tensor y = attend(net, third(0), third(1), third(2), heads_of(net));

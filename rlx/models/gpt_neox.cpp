@@ -50,6 +50,7 @@ Tensor neox_ffn(Net& net, const Tensor& x) {
 void build(Net& net) {
   Tensor x = net.embed();
   for (net.layer = 0; net.layer < net.c.layers; ++net.layer) {
+    const auto label = net.label_layer();
     const Tensor y = x + neox_attention(net, net.layer_norm("attn_norm", x));
     x = y + neox_ffn(net, net.layer_norm("ffn_norm", net.c.parallel_residual ? x : y));
   }

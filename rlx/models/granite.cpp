@@ -26,6 +26,7 @@ void build(Net& net) {
   const Config& c = net.c;
   Tensor x = net.embed() * c.embedding_scale;
   for (net.layer = 0; net.layer < c.layers; ++net.layer) {
+    const auto label = net.label_layer();
     x = x + self_attention(net, net.rms_norm("attn_norm", x)) * c.residual_scale;
     x = x + feed_forward(net, net.rms_norm("ffn_norm", x)) * c.residual_scale;
   }

@@ -29,6 +29,7 @@ constexpr std::string_view kHf[] = {"llama"}, kGguf[] = {"llama"};
 void build_llama(Net& net) {
   Tensor x = net.embed();
   for (net.layer = 0; net.layer < net.c.layers; ++net.layer) {
+    const auto label = net.label_layer();
     x = x + self_attention(net, net.rms_norm("attn_norm", x));
     x = x + feed_forward(net, net.rms_norm("ffn_norm", x));
   }

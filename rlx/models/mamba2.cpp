@@ -56,8 +56,10 @@ void configure(ConfigSource& s, Config& c) {
 
 void build(Net& net) {
   Tensor x = net.embed();
-  for (net.layer = 0; net.layer < net.c.layers; ++net.layer)
+  for (net.layer = 0; net.layer < net.c.layers; ++net.layer) {
+    const auto label = net.label_layer();
     x = x + state_space_layer(net, net.rms_norm("mixer_norm", x));
+  }
   net.finish_decoder(net.rms_norm("norm", x));
 }
 

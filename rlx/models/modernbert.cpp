@@ -52,6 +52,7 @@ void build(Net& net) {
   const Config& c = net.c;
   Tensor x = net.layer_norm("embed_norm", net.embed());
   for (net.layer = 0; net.layer < c.layers; ++net.layer) {
+    const auto label = net.label_layer();
     const bool window = net.mixer() == Mixer::window;
     const Rope& r = window ? c.window_rope : c.rope;
     const Tensor h = net.layer > 0 ? net.layer_norm("attn_norm", x) : x;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "rlx/io/literal.h"
+#include "rlx/ir/clone.h"
 #include "rlx/models/architecture.h"
 #include "rlx/models/trainable.h"
 #include "rlx/ops/index/indices.h"
@@ -370,6 +371,7 @@ Tensor Net::embed(std::string_view key) {
 
 Tensor Net::positions() {
   if (!positions_.is_empty()) return positions_;
+  const ir::OriginScope shared(graph, {});  // of no layer
   positions_ = cached() ? token_positions_.max(0) : t.arange(seq).reshape({1, seq});
   return positions_;
 }
@@ -383,6 +385,7 @@ const RopeTables& Net::rope(const Rope& r) {
   for (const auto& [known, tables] : ropes_) {
     if (known == &r) return tables;
   }
+  const ir::OriginScope shared(graph, {});  // of no layer
   const bool alike = !cached() || batch == Dim(1);
   const Dim rows = alike ? seq : batch * seq;
   RopeTables tables = rope_tables(r, positions().cast(DType::f32).reshape({rows}), length_);

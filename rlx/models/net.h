@@ -43,6 +43,9 @@ class Net {
   bool cached() const { return options.capacity > 0 || paged(); }
   Mixer mixer() const { return c.mixers[size_t(layer)]; }
 
+  /// While it lives, what is built belongs to the layer: "layer3" in origins and pictures.
+  [[nodiscard]] ir::LabelScope label_layer() { return {graph, cat("layer", layer)}; }
+
   // ---- weights ----
 
   bool has(std::string_view key) const;

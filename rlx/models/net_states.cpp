@@ -1,5 +1,7 @@
 // What a graph keeps from run to run: keys and values in slots or pages, running states.
 #include "rlx/models/net.h"
+
+#include "rlx/ir/clone.h"
 #include "rlx/ops/quant/encode_blocks.h"
 
 namespace rlx::models {
@@ -61,6 +63,7 @@ Tensor Net::remember(const std::string& name, const Tensor& rows) {
 
 Tensor Net::seen_keys(int64_t window) {
   if (const auto it = seen_.find(window); it != seen_.end()) return it->second;
+  const ir::OriginScope shared(graph, {});  // of no layer
   const Dim rows = cached() ? batch : Dim(1);
   const Tensor key = (cached() ? key_positions_ : positions()).reshape({rows, 1, 1, keys});
   const Tensor query = (cached() ? token_positions_ : positions()).reshape({rows, 1, seq, 1});

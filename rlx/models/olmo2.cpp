@@ -41,6 +41,7 @@ Tensor olmo_attention(Net& net, const Tensor& x) {
 void build(Net& net) {
   Tensor x = net.embed();
   for (net.layer = 0; net.layer < net.c.layers; ++net.layer) {
+    const auto label = net.label_layer();
     x = x + net.rms_norm("attn_norm", olmo_attention(net, x));
     x = x + net.rms_norm("ffn_norm", gated_ffn(net, x, net.c.intermediate));
   }

@@ -203,6 +203,7 @@ Tensor gated_attention(Net& net, const Tensor& x) {
 void build(Net& net) {
   Tensor x = net.embed();
   for (net.layer = 0; net.layer < net.c.layers; ++net.layer) {
+    const auto label = net.label_layer();
     const Tensor h = net.rms_norm("attn_norm", x);
     x = x + (net.mixer() == Mixer::linear ? delta_layer(net, h) : gated_attention(net, h));
     x = x + feed_forward(net, net.rms_norm("ffn_norm", x));
