@@ -30,8 +30,9 @@ CHAPTERS = [
     ("ONNX", ["rlx/onnx/import.h", "rlx/onnx/export.h"]),
     ("Derivatives and batching", ["rlx/lang/derivatives.h", "rlx/transform/transform.h", "rlx/transform/partition.h",
                                   "rlx/transform/coverage.h"]),
-    ("Sizes, types, values and errors", ["rlx/base/error.h", "rlx/base/dim.h", "rlx/base/dtype.h", "rlx/base/shape.h",
-                                         "rlx/ir/literal.h", "rlx/ir/named_literals.h", "rlx/base/options.h"]),
+    ("Sizes, types, values and errors", ["rlx/base/error.h", "rlx/base/text.h", "rlx/base/dim.h", "rlx/base/dtype.h", "rlx/base/shape.h",
+                                         "rlx/ir/literal.h", "rlx/ir/named_literals.h", "rlx/base/options.h", "rlx/base/json.h",
+                                         "rlx/base/json_write.h"]),
     ("Inside a graph", ["rlx/ir/value.h", "rlx/ir/graph.h", "rlx/ir/interpreter.h", "rlx/ir/text.h", "rlx/ir/json.h",
                         "rlx/ir/op_record.h", "rlx/ir/build_def.h", "rlx/ir/op_def.h", "rlx/ir/leaves.h",
                         "rlx/ir/inline.h",
@@ -81,6 +82,7 @@ def section(path, meaning):
     """The lines of one header, and its functions and types that have no line of their own."""
     text = path.read_text()
     out, bare, last = [f"### `{path.relative_to(ROOT)}`", "", about(text) + ".", ""], [], ("", "", "")
+    of_type = {}
     for owner, signature, line, group in declarations.declarations(text):
         name = declarations.name_of(signature)
         if re.match(r"using [\w:]+$", signature):
@@ -88,6 +90,11 @@ def section(path, meaning):
         if not line and last[:2] == (owner, name):
             line = last[2]  # another form of the same function
         line = line or meaning.get(name.rstrip("_"), "") or group
+        settings = re.search(r"\(const (\w+)& = \{\}\)$", signature)
+        if not line and settings:
+            line = of_type.get(settings.group(1), "")  # a thing made of its settings alone is told where they are
+        if is_type(signature):
+            of_type[name] = line
         last = (owner, name, line)
         if not line and ("(" in signature or is_type(signature)):
             bare.append(f"{owner}::{name}" if owner else name)

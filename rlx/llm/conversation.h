@@ -20,9 +20,11 @@ class Conversation {
 
   /// The answer to a message; both become part of the conversation. An answer that was cancelled stays as far as it came.
   Generation ask(std::string_view message, const OnToken& on_token = {});
+  /// Forgets all messages but that of the system.
   void clear();
   /// Takes the last message and its answer out.
   void forget_last();
+  /// What was said so far, in order.
   const std::vector<Message>& messages() const { return messages_; }
   GenerateOptions& options() { return options_; }
   /// Tokens of the conversation when it was last read.

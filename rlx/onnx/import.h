@@ -55,6 +55,7 @@ struct Imported {
   std::vector<std::string> notes;  // what is not quite as the model says
 };
 
+/// A model as a graph with its weights. What cannot be imported is an Unsupported that names the node.
 Imported import_model(const std::string& path, const ImportOptions& = {});
 Imported import_model(const io::onnx::Model&, const ImportOptions& = {});
 

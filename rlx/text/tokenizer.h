@@ -58,7 +58,9 @@ class Tokenizer {
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;
 
+  /// Ids, spellings and places of a text, with the tokens that the tokenizer puts around it.
   Encoding encode(std::string_view text, const EncodeOptions& options = {}) const;
+  /// Two texts as one, told apart by type ids.
   Encoding encode_pair(std::string_view first, std::string_view second,
                        const EncodeOptions& options = {}) const;
   /// Encodes every text, on up to `threads` threads of the process's pool, and pads them to one length where
@@ -66,10 +68,12 @@ class Tokenizer {
   std::vector<Encoding> encode_batch(std::span<const std::string> texts, const EncodeOptions& options = {},
                                      int threads = 1) const;
 
+  /// The text of ids.
   std::string decode(std::span<const TokenId> ids, const DecodeOptions& options = {}) const;
 
   /// One more than the largest id, added tokens included.
   size_t vocab_size() const;
+  /// The id of a spelling, where the vocabulary has it.
   std::optional<TokenId> token_to_id(std::string_view token) const;
   /// The spelling in the vocabulary; empty when the id has no token.
   std::string_view id_to_token(TokenId id) const;

@@ -39,7 +39,9 @@ class Update {
   /// `count`: number of this step, from 1, a scalar f64.
   Update(Graph& graph, Tensor count, std::vector<Trained> trained);
 
+  /// The tensors that are trained; the optimiser sets `next` of each.
   std::vector<Trained>& trained() { return trained_; }
+  /// The number of this step, from 1, a scalar f64.
   const Tensor& count() const { return count_; }
   Graph& graph() { return graph_; }
 
@@ -47,6 +49,7 @@ class Update {
   Tensor state(const std::string& name, const Shape&, double initial = 0);
   /// One for a trained tensor, of its type: "m/l0.w".
   Tensor state(const std::string& name, const Trained&, double initial = 0);
+  /// The value that a state has in the next step.
   void keep(const std::string& name, const Tensor& next);
   void keep(const std::string& name, const Trained&, const Tensor& next);
 

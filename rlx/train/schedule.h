@@ -53,6 +53,7 @@ struct ScheduleText {
   int64_t every = 0;   // steps between two factors of `step`
   double power = 1;    // of polynomial
 };
+/// The names that schedule_of knows.
 std::vector<std::string> schedule_names();
 /// An unknown name or a number out of range is a user error.
 Schedule schedule_of(const ScheduleText&);

@@ -49,6 +49,7 @@ class Trainer {
   int64_t steps() const;
   /// Copies of all params as they are now, frozen ones too; `averaged` takes the running means where there are some.
   NamedLiterals weights(bool averaged = false) const;
+  /// The params that are trained; the others are frozen.
   const std::vector<std::string>& trained() const;
 
   /// Everything that changes: weights, optimiser state, the number of steps. A trainer made with the same options that loads it goes on with
