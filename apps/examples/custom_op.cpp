@@ -24,7 +24,7 @@ struct Cube {
 }  // namespace
 
 int main() {
-  using namespace rlx;  // NOLINT
+  using namespace rlx;
   ir::OpTable operators = ops::table();
   operators.add<Cube>();
 

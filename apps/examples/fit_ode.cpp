@@ -11,7 +11,7 @@
 
 namespace {
 
-using namespace rlx;  // NOLINT
+using namespace rlx;
 
 constexpr int64_t kSteps = 1000;
 

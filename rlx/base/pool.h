@@ -57,7 +57,7 @@ constexpr Range split_range(int64_t count, int64_t grain, int parts, int part) {
 /// part reaches the caller after all parts have ended; of several, the one of the lowest part.
 class Team {
  public:
-  Team(Pool& pool, int threads = 0)
+  Team(Pool& pool, int threads = 0)  // NOLINT: kernels are called with a pool
       : pool_(&pool), threads_(threads > 0 ? std::min(threads, pool.threads()) : pool.threads()) {}
 
   int threads() const { return threads_; }

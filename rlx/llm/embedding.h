@@ -22,8 +22,8 @@ Pooling pooling_named(std::string_view name);
 std::string_view pooling_name(Pooling);
 
 struct EmbedOptions {
-  std::optional<Pooling>
-      pooling;                  // else as the model's files say; else mean for encoders and last for decoders
+  /// Else as the model's files say; else mean for encoders and last for decoders.
+  std::optional<Pooling> pooling;
   bool normalise = true;        // to length 1
   int64_t dimensions = 0;       // the first so many; 0: all
   int64_t batch_tokens = 4096;  // texts of similar length are computed together, up to so many tokens
@@ -39,11 +39,13 @@ struct VectorStep {
 
 class Embedder {
  public:
+  /// A folder or a GGUF file of an encoder or a language model.
   static Embedder open(const std::string& path, const EmbedOptions& options = {});
-  Embedder(std::shared_ptr<const models::Model>, EmbedOptions options = {});
+  explicit Embedder(std::shared_ptr<const models::Model>, EmbedOptions options = {});
   ~Embedder();
   Embedder(Embedder&&) noexcept;
 
+  /// Numbers of one embedding.
   int64_t dimensions() const;
   Pooling pooling() const;
   /// In the order of the texts.

@@ -74,7 +74,7 @@ class LanguageModel {
  public:
   /// A GGUF file or a folder; a model without a tokenizer takes ids only.
   static LanguageModel open(const std::string& path, const ModelOptions& options = {});
-  LanguageModel(std::shared_ptr<const models::Model>, ModelOptions options = {});
+  explicit LanguageModel(std::shared_ptr<const models::Model>, ModelOptions options = {});
   ~LanguageModel();
   LanguageModel(LanguageModel&&) noexcept;
 
@@ -92,6 +92,7 @@ class LanguageModel {
   /// The model's chat template over messages ({role, content}), ready for the answer.
   std::string chat_prompt(const text::Value& messages) const;
 
+  /// Goes on behind a prompt until a stop, an end token or max_tokens.
   Generation generate(std::string_view prompt, const GenerateOptions& options = {},
                       const OnToken& on_token = {});
   Generation generate_ids(std::span<const TokenId> prompt, const GenerateOptions& options = {},

@@ -117,9 +117,10 @@ struct GraphOptions {
   /// For products with packed weights: round x to 8 bits, in strips of 32, so that codes meet codes (several times as fast); false keeps
   /// f32, which is closer to the weights.
   bool round_activations = true;
-  bool hidden = false;  // a further output `hidden` [batch, seq, hidden]: what the head of logits reads
-  bool draft_hidden =
-      false;  // a further output `draft_hidden.next` [batch, seq, hidden]: what the draft head reads
+  /// A further output `hidden` [batch, seq, hidden]: what the head of logits reads.
+  bool hidden = false;
+  /// A further output `draft_hidden.next` [batch, seq, hidden]: what the draft head reads.
+  bool draft_hidden = false;
   /// The draft head in place of the model: its input `draft_hidden` [batch, seq, hidden] is, for each token, what the model gave for the
   /// token before; it gives the logits of the token behind and a draft_hidden.next of its own.
   bool draft = false;
@@ -147,7 +148,7 @@ struct Architecture;
 
 class Model {
  public:
-  Model(io::ModelFile file);
+  explicit Model(io::ModelFile file);
 
   const Config& config() const { return config_; }
   const io::ModelFile& file() const { return file_; }

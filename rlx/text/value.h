@@ -29,6 +29,8 @@ class Value {
   };
   struct None {};
 
+  // Templates and JSON are written with plain values.
+  // NOLINTBEGIN(google-explicit-constructor)
   Value() : data_(None{}) {}
   Value(bool b) : data_(b) {}
   Value(int64_t i) : data_(i) {}
@@ -39,9 +41,10 @@ class Value {
   Value(const char* s) : Value(std::string(s)) {}
   Value(List list);
   Value(Dict dict);
+  Value(Undefined undefined) : data_(std::move(undefined)) {}
+  // NOLINTEND(google-explicit-constructor)
   /// `depth` is that of the values the object holds.
   explicit Value(std::shared_ptr<Object> object, int depth = 0);
-  Value(Undefined undefined) : data_(std::move(undefined)) {}
   /// A string that is markup already: other text is escaped where it joins it.
   static Value markup(std::string text) {
     Value v(std::move(text));

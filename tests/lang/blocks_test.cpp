@@ -11,7 +11,7 @@
 namespace rlx {
 namespace {
 
-using namespace test;  // NOLINT
+using namespace test;
 using plain::Matrix;
 
 constexpr int64_t kBatch = 2, kSeq = 3, kRows = kBatch * kSeq, kHidden = 6, kHeads = 4, kKv = 2, kDim = 2,

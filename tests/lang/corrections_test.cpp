@@ -9,7 +9,7 @@
 namespace rlx {
 namespace {
 
-using namespace test;  // NOLINT
+using namespace test;
 using plain::Matrix;
 
 bool has_fused(const ir::Graph& g) {

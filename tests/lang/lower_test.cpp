@@ -12,7 +12,7 @@
 namespace rlx {
 namespace {
 
-using namespace test;  // NOLINT
+using namespace test;
 
 constexpr FusionPolicy kPolicies[] = {FusionPolicy::direct, FusionPolicy::fusable};
 

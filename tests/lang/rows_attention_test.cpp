@@ -6,7 +6,7 @@
 namespace rlx {
 namespace {
 
-using namespace test;  // NOLINT
+using namespace test;
 using ops::MaskKind;
 
 constexpr int64_t kBatch = 2, kQueries = 2, kKeys = 3, kHeads = 2, kDim = 2, kWidth = kHeads * kDim;

@@ -4,7 +4,7 @@
 namespace rlx {
 namespace {
 
-using namespace test;  // NOLINT
+using namespace test;
 
 const Literal kX = mixed({2, 3}, 1), kDy = mixed({2, 3}, 2), kGamma = mixed({3}, 3), kBeta = mixed({3}, 4);
 

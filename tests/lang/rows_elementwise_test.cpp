@@ -6,7 +6,7 @@
 namespace rlx {
 namespace {
 
-using namespace test;  // NOLINT
+using namespace test;
 
 const Literal kA = f32({2}, {4, -9}), kB = f32({2}, {2, 3});
 const Literal kX = f32({3}, {-1, 0, 2});

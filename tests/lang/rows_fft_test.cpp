@@ -7,7 +7,7 @@
 namespace rlx {
 namespace {
 
-using namespace test;  // NOLINT
+using namespace test;
 using ops::FftNorm;
 
 const Literal kSignal = c64({4}, {1, 2, 3, 4});

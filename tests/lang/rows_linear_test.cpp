@@ -6,7 +6,7 @@
 namespace rlx {
 namespace {
 
-using namespace test;  // NOLINT
+using namespace test;
 
 const Literal kX = f32({2, 2}, {1, 2, 3, 4}), kW = f32({2, 2}, {1, 0, -1, 2}), kB = f32({2}, {10, 20});
 // kX kW = [[-1, 4], [-1, 8]]

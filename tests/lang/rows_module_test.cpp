@@ -13,7 +13,7 @@
 namespace rlx {
 namespace {
 
-using namespace test;  // NOLINT
+using namespace test;
 using plain::Matrix;
 
 constexpr FusionPolicy kPolicies[] = {FusionPolicy::direct, FusionPolicy::fusable};

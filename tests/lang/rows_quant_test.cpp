@@ -6,7 +6,7 @@
 namespace rlx {
 namespace {
 
-using namespace test;  // NOLINT
+using namespace test;
 
 Literal bytes(Dims dims, const std::vector<uint8_t>& v) { return Literal::of<uint8_t>(std::move(dims), v); }
 

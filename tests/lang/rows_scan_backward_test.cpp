@@ -5,7 +5,7 @@
 namespace rlx {
 namespace {
 
-using namespace test;  // NOLINT
+using namespace test;
 
 constexpr int64_t kLength = 5;
 const Literal kInit = f64({}, {0.9}), kXs = f64({kLength}, {1.1, 0.8, 1.2, 0.7, 1.3}), kUp = f64({}, {2});

@@ -9,7 +9,7 @@
 namespace rlx {
 namespace {
 
-using namespace test;  // NOLINT
+using namespace test;
 
 const Literal kOne = f64({}, {1});
 

@@ -7,7 +7,7 @@
 namespace rlx {
 namespace {
 
-using namespace test;  // NOLINT
+using namespace test;
 
 const double kLogit = 0.4, kAlpha = 1 / (1 + std::exp(-kLogit));
 const Literals kSplat = {f64({1, 3}, {0, 0, 0}),       f64({1, 3}, {-1, -1, -1}),

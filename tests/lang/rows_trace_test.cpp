@@ -7,7 +7,7 @@
 namespace rlx {
 namespace {
 
-using namespace test;  // NOLINT
+using namespace test;
 
 // fn(tracer, tensors) on inputs of these values.
 template <class Fn>

@@ -45,7 +45,7 @@ class RandomNetwork {
   }
 
   T step() {
-    using namespace ops;  // NOLINT
+    using namespace ops;
     const T x = pick();
     switch (draw(14)) {
       case 0:
@@ -80,21 +80,21 @@ class RandomNetwork {
   }
 
   T curve(T x) {
-    using namespace ops;  // NOLINT
+    using namespace ops;
     const Activation kinds[] = {Activation::tanh,    Activation::gelu, Activation::silu,
                                 Activation::sigmoid, Activation::relu, Activation::sin};
     return activation(kinds[draw(6)], x);
   }
   // Rows keep their length: the weights are in -1..1.
   T linear(T x, int64_t out) {
-    using namespace ops;  // NOLINT
+    using namespace ops;
     const T y = matmul(x, weight({x.dim(2), out})) * (1.0 / std::sqrt(double(size(x, 2))));
     const Dims biases[] = {{out}, {1, out}, {1}, {}};
     return draw(4) == 0 ? y : add(y, weight(biases[draw(4)]));
   }
   // Same size, or one value a row, a column or a tensor.
   T combine(T x, T y) {
-    using namespace ops;  // NOLINT
+    using namespace ops;
     if (y.shape().dims() != x.shape().dims()) {
       const Dims sizes[] = {{x.dim(2)}, {x.dim(1), 1}, {1, 1, x.dim(2)}, {1}};
       y = weight(sizes[draw(4)]);
@@ -111,19 +111,19 @@ class RandomNetwork {
     }
   }
   T joined(T x) {
-    using namespace ops;  // NOLINT
+    using namespace ops;
     const int axis = int(draw(3));
     const T whole = concat({curve(x), x, curve(x)}, axis);
     return narrow(whole, axis, int64_t(draw(uint32_t(2 * size(x, axis)))), size(x, axis));
   }
   T piece(T x) {
-    using namespace ops;  // NOLINT
+    using namespace ops;
     const int axis = int(draw(3));
     const int64_t n = size(x, axis), begin = draw(uint32_t(n));
     return narrow(x, axis, begin, n - begin);
   }
   T attended(T x) {
-    using namespace ops;  // NOLINT
+    using namespace ops;
     const int64_t width = size(x, 2), heads = draw(2) ? 1 : width / 8;
     const T q = linear(x, width), k = linear(x, width), v = linear(x, width);
     return attention_kind(q, k, v, heads, width / heads, draw(2) ? MaskKind::causal : MaskKind::none);

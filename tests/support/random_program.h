@@ -56,7 +56,7 @@ class RandomProgram {
   T pick() { return pool_[draw(uint32_t(pool_.size()))]; }
 
   T step() {
-    using namespace ops;  // NOLINT
+    using namespace ops;
     const T x = pick();
     switch (draw(15)) {
       case 0:
@@ -104,18 +104,18 @@ class RandomProgram {
   }
   // Operands that do not broadcast are reduced to scalars first.
   T combine(T a, T b) {
-    using namespace ops;  // NOLINT
+    using namespace ops;
     const bool times = draw(2);
     if (!broadcasts(a, b)) return reduce_mean(a, {}) + reduce_mean(b, {});
     return times ? a * b : a - b;
   }
   T product(T x) {
-    using namespace ops;  // NOLINT
+    using namespace ops;
     if (x.rank() < 2) return x * 0.5;
     return tanh(matmul(x, swap_last(x)));
   }
   T rows(T x) {
-    using namespace ops;  // NOLINT
+    using namespace ops;
     if (x.rank() == 0 || x.dim(0) == Dim(0)) return sin(x);
     const int64_t n = size(x.dim(0));
     if (draw(2)) return narrow(x, 0, int64_t(draw(uint32_t(n))), 1);
@@ -125,14 +125,14 @@ class RandomProgram {
     return gather(x, ids, 0);
   }
   T loop(T x) {
-    using namespace ops;  // NOLINT
+    using namespace ops;
     ir::Graph body("step");
     const T c{&body, body.input("c", x.shape())}, k{&body, body.input("k", x.shape())};
     body.set_outputs({sin(c * tanh(k)) + c * 0.5});  // bounded slopes: differences stay exact
     return scan_all(g_, {x}, {x}, {}, std::move(body), int64_t(1 + draw(4)))[0];
   }
   T branch(T x) {
-    using namespace ops;  // NOLINT
+    using namespace ops;
     ir::Graph yes("yes"), no("no");
     const T a{&yes, yes.input("a", x.shape())}, b{&no, no.input("b", x.shape())};
     yes.set_outputs({tanh(a) * a});
@@ -143,7 +143,7 @@ class RandomProgram {
 
   // log and solve are for the sides on which they have a value.
   T branch_by_data(T x) {
-    using namespace ops;  // NOLINT
+    using namespace ops;
     const auto level = [](T t) { return reduce_mean(sin(t), {}) - 0.05; };
     ir::Graph yes("positive"), no("negative");
     const T a{&yes, yes.input("a", x.shape())}, b{&no, no.input("b", x.shape())};
@@ -157,7 +157,7 @@ class RandomProgram {
   }
   // Steps until a counter that starts somewhere ends, or the value is small; each reads a table at the counter.
   T loop_by_data(T x) {
-    using namespace ops;  // NOLINT
+    using namespace ops;
     const Shape count = Shape::scalar(DType::i32), table_type(DType::f64, {4});
     ir::Graph cond("more"), body("step");
     const auto leaves = [&](ir::Graph& g) {
@@ -179,7 +179,7 @@ class RandomProgram {
   }
   // A counter beside the value, and per-step outputs.
   T counted_loop(T x) {
-    using namespace ops;  // NOLINT
+    using namespace ops;
     const Shape count = Shape::scalar(DType::i32);
     ir::Graph body("count");
     const T i{&body, body.input("i", count)}, z{&body, body.input("z", x.shape())};

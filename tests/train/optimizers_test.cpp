@@ -10,7 +10,7 @@
 namespace rlx {
 namespace {
 
-using namespace train;  // NOLINT
+using namespace train;
 using Numbers = std::vector<double>;
 
 constexpr int64_t kRows = 3, kColumns = 2, kSize = kRows * kColumns;

@@ -9,7 +9,7 @@
 namespace rlx {
 namespace {
 
-using namespace train;  // NOLINT
+using namespace train;
 
 std::vector<double> first(const Schedule& s, int count) {
   std::vector<double> out;

@@ -17,7 +17,7 @@
 namespace rlx {
 namespace {
 
-using namespace train;  // NOLINT
+using namespace train;
 
 // Three layers on any number of rows.
 ir::Graph network() {

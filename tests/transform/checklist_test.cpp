@@ -192,7 +192,7 @@ TEST(VmapRules, vmap_of_grad_is_the_gradients_stacked) {
 constexpr int64_t kSteps = 9;
 
 ir::Graph network_loop(int64_t checkpoints) {
-  using namespace ops;  // NOLINT
+  using namespace ops;
   const Shape state(DType::f64, {1, 2}), weight(DType::f64, {2, 2}), slice(DType::f64, {1, 2});
   ir::Graph body("step"), g("loop");
   {

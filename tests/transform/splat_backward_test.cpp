@@ -10,7 +10,7 @@
 namespace rlx::transform {
 namespace {
 
-using namespace ops;  // NOLINT
+using namespace ops;
 
 SplatInputs inputs(const ir::Exprs& t) { return {t[0], t[1], t[2], t[3], t[4], t[5], t[6]}; }
 

@@ -15,7 +15,7 @@ RLX_ISA_TABLE(SplatKernels, splat_kernels)
 
 namespace {
 
-using namespace splat;  // NOLINT
+using namespace splat;
 
 constexpr int64_t kLanes = 16;  // pixels of a tile are padded to the longest vectors
 constexpr int kPlanes = 16;     // arrays of one value for each pixel of a tile

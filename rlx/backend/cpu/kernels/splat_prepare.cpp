@@ -13,7 +13,7 @@
 namespace rlx::cpu {
 namespace {
 
-using namespace splat;  // NOLINT
+using namespace splat;
 
 constexpr int64_t kSplatsPerPart = 256;
 constexpr int64_t kMaxHarmonics = 16;

@@ -84,8 +84,10 @@ T from_lane(L x) {
 
 template <class L>
 L joined(Op op, L a, L b) {
+  // NOLINTBEGIN(misc-redundant-expression): a number that is not itself is NaN
   if (op == Op::reduce_max) return a > b || a != a ? a : b;
   if (op == Op::reduce_min) return a < b || a != a ? a : b;
+  // NOLINTEND(misc-redundant-expression)
   if constexpr (std::is_integral_v<L>) {
     return op == Op::reduce_sum ? L(uint64_t(a) + uint64_t(b)) : L(uint64_t(a) * uint64_t(b));
   } else {
