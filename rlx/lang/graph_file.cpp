@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "rlx/base/file.h"
+#include "rlx/io/file_format.h"
 #include "rlx/io/literal.h"
 #include "rlx/io/safetensors.h"
 #include "rlx/ir/json.h"
@@ -92,11 +93,22 @@ auto in_file(const std::string& path, Read read) {
   }
 }
 
+// A file of tensors that cannot be a graph says what it is.
+void refuse_models(const MappedFile& file) {
+  const auto input = io::Input::of_bytes(file.bytes(), file.owner(), file.path());
+  for (const io::FileFormat* f : io::FormatTable::standard().formats()) {
+    if (f->name != "safetensors" && f->recognises(input))
+      throw invalid(file.path(), ": this is a ", f->name,
+                    " file, which holds no graph; a .rlx text, JSON or saved graph is expected");
+  }
+}
+
 GraphFile saved_graph(const MappedFile& file, const ir::OpTable& ops) {
   return parse_graph_file(file.bytes(), file.owner(), file.path(), ops);
 }
 
 ir::Module module_of(const MappedFile& file, const ir::OpTable& ops) {
+  refuse_models(file);
   ir::Module m;
   switch (form_of(file.text())) {
     case Form::saved: {
@@ -118,6 +130,7 @@ ir::Module module_of(const MappedFile& file, const ir::OpTable& ops) {
 }
 
 GraphFile graph_of(const MappedFile& file, const ir::OpTable& ops) {
+  refuse_models(file);
   if (form_of(file.text()) == Form::saved) return saved_graph(file, ops);
   ir::Module m = module_of(file, ops);
   std::string stage = m.words();

@@ -58,6 +58,16 @@ TEST(GraphFile, is_told_by_its_contents) {
   EXPECT_FALSE(is_graph_file(io::Input::open(scratch.path("c"))));
 }
 
+TEST(GraphFile, a_model_says_what_it_is) {
+  const test::Scratch scratch;
+  write_file(scratch.path("m"), std::string_view("GGUF\3\0\0\0", 8));
+  const std::string told =
+      scratch.path("m") +
+      ": this is a gguf file, which holds no graph; a .rlx text, JSON or saved graph is expected";
+  EXPECT_EQ(test::message_of([&] { read_graph(scratch.path("m")); }), told);
+  EXPECT_EQ(test::message_of([&] { read_module(scratch.path("m")); }), told);
+}
+
 TEST(GraphFile, large_constants_are_tensors_and_small_ones_text) {
   const test::Scratch scratch;
   with_constants().save(scratch.path("g.rlx"));
