@@ -104,6 +104,8 @@ void Graph::check_operand(const OpDef& op, size_t i, Value v) const {
   if (v.tag != 0 && v.tag != tag_) {
     throw invalid(op.name, ": operand ", i, " belongs to another graph than '", name_, "'");
   }
+  if (v.node == kNoNode)
+    throw invalid(op.name, ": operand ", i, " is no value; a value comes from a method of the graph");
   if (!contains(v.node))
     throw invalid(op.name, ": operand ", i, " is %", v.node, ", which is not in graph '", name_, "'");
   if (v.index >= nodes_[v.node]->shapes.size()) {

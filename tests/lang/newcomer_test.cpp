@@ -96,6 +96,12 @@ TEST(Newcomer, an_error_names_the_line_of_the_caller) {
   EXPECT_EQ(place_of([&] { grad(loop, {"x"}); }), here(2) + ", decomposition of %1 while");
 }
 
+TEST(Newcomer, a_value_of_no_graph_says_so) {
+  Graph g("g");
+  EXPECT_EQ(message_of([&] { g.relu(Value()); }),
+            "relu: operand 0 is no value; a value comes from a method of the graph");
+}
+
 TEST(Newcomer, parts_of_a_stack_are_of_one_type) {
   EXPECT_EQ(
       message_of([] { trace("f", [](Tracer& t) { return stack({t.input("x", {2}), t.input("y", {3})}); }); }),
