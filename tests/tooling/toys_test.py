@@ -288,6 +288,46 @@ int main() {
 }
 ''', "graph @main(x: f32[2]) {\n  %1 = full(value=2.0) : f32[]\n  %2 = mul(x, %1) : f32[2]\n  return y=%2\n}\ndouble_sums\n")
 
+OPTIMISER = Toy("an optimiser", {
+    "rlx/train/first_order.cpp": [('void add_first_order(Catalogue& c) {\n', '''void add_first_order(Catalogue& c) {
+  c["halving"] = [](const Settings&) {
+    return Optimizer{"halving", {}, [](Update& u) {
+      for (Trained& p : u.trained()) p.next = p.value * 0.5;
+    }};
+  };
+''')],
+}, r'''
+#include <cstdio>
+#include "rlx/lang/trace.h"
+#include "rlx/train/trainer.h"
+int main() {
+  using namespace rlx;
+  const Graph loss = trace("loss", [](Tracer& t) { return t.param("w", {2}).sum(); });
+  train::Trainer t(loss, {{"w", Literal::of<float>({2}, {4, 8})}}, {.optimizer = train::optimizer_named("halving", {})});
+  t.step(NamedLiterals{});
+  std::printf("%s\n", cat(t.weights().at("w")).c_str());
+}
+''', "f32[2]{2.0, 4.0}\n")
+
+ONNX_OPERATOR = Toy("an operator of ONNX", {
+    "rlx/onnx/ops/activation.cpp": [('Items softsign(Call& c) {', 'Items halve(Call& c) { return {c.in(0) * 0.5}; }\n\nItems softsign(Call& c) {'),
+                                    ('      {"Celu", 12, celu, kFree},', '      {"Celu", 12, celu, kFree},\n      {"Halve", 1, halve, kFree},')],
+}, r'''
+#include <cstdio>
+#include "rlx/onnx/import.h"
+int main() {
+  using namespace rlx;
+  io::onnx::ValueInfo x{"x", {.kind = io::onnx::Type::Kind::tensor, .element = 1, .shape = {{{.value = 2}}}}}, y = x;
+  y.name = "y";
+  io::onnx::Model m;
+  m.ir_version = 8;
+  m.opsets = {{"", 17}};
+  m.graph = {.name = "g", .nodes = {{.name = "n", .op = "Halve", .inputs = {"x"}, .outputs = {"y"}}}, .inputs = {x}, .outputs = {y}};
+  const NamedLiterals out = onnx::import_model(m).program.interpret({{"x", Literal::of<float>({2}, {2, 6})}});
+  std::printf("%s\n", cat(out.at("y")).c_str());
+}
+''', "f32[2]{1.0, 3.0}\n")
+
 COMMAND = Toy("a command", {
     "apps/rlx/greet.cpp": r'''
 #include "apps/rlx/command.h"
@@ -305,7 +345,7 @@ void add_greet(Command app) {
 
 def main():
     failed = 0
-    toys = (BLOCK, FILE_FORMAT, PRE_TOKENIZER, RULE, KERNEL_FAMILY, KERNEL, PASS)
+    toys = (BLOCK, FILE_FORMAT, PRE_TOKENIZER, RULE, KERNEL_FAMILY, KERNEL, PASS, OPTIMISER, ONNX_OPERATOR)
     if any(BUILD.glob("apps/CMakeFiles/rlx_command.dir/**/*.o")):
         toys += (COMMAND,)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
