@@ -72,17 +72,23 @@ RLX_INLINE void strip_of_x(const Head<layout>& head, const std::byte* strip, int
     const F32 scale = head.scale(t, s);
     F32 least = {};
     if constexpr (layout.has_least()) least = head.least(t, s);
-    I32 products[M];
+    constexpr int together = kWordsMeetAllRows ? M : 1;
 #pragma GCC unroll 8
-    for (int m = 0; m < M; ++m) {
-      products[m] = I32{};
-      if constexpr (starts_with_correction(layout)) products[m] = set1(x[m].correction[s]);
-    }
-    dot<layout, words, M>(products, c + s * words, [&](int m) { return x[m].words + s * words; });
+    for (int from = 0; from < M; from += together) {
+      I32 products[together];
 #pragma GCC unroll 8
-    for (int m = 0; m < M; ++m) {
-      sums[m] = fma(scale * set1(x[m].scale), to_float(products[m]), sums[m]);
-      if constexpr (layout.has_least()) sums[m] = fma(least, set1(as_float(x[m].correction[s])), sums[m]);
+      for (int m = 0; m < together; ++m) {
+        products[m] = I32{};
+        if constexpr (starts_with_correction(layout)) products[m] = set1(x[from + m].correction[s]);
+      }
+      dot<layout, words, together>(products, c + s * words,
+                                   [&](int m) { return x[from + m].words + s * words; });
+#pragma GCC unroll 8
+      for (int i = 0; i < together; ++i) {
+        const int m = from + i;
+        sums[m] = fma(scale * set1(x[m].scale), to_float(products[i]), sums[m]);
+        if constexpr (layout.has_least()) sums[m] = fma(least, set1(as_float(x[m].correction[s])), sums[m]);
+      }
     }
   }
 }

@@ -58,8 +58,10 @@ constexpr int words_that_fit(const QuantLayout& l) { return 32767 / (2 * 127 * l
 RLX_INLINE __m256i pairs(__m256i weights, __m256i x) { return _mm256_maddubs_epi16(weights, x); }
 RLX_INLINE I32 add_pairs(I32 sum, __m256i p) { return sum + (I32)_mm256_madd_epi16(p, _mm256_set1_epi16(1)); }
 
-/// sums[m] += the products of `words` words of each of M rows, x(m) being those of row m. A word of weights meets all rows before the next:
-/// 16 registers hold no more.
+/// A word of weights meets all rows before the next: 16 registers hold no more.
+constexpr bool kWordsMeetAllRows = true;
+
+/// sums[m] += the products of `words` words of each of M rows, x(m) being those of row m.
 template <QuantLayout layout, int words, int M, class Rows>
 RLX_INLINE void dot(I32* sums, const U32* weights, Rows x) {
   constexpr int fit = words_that_fit(layout);
@@ -112,6 +114,9 @@ RLX_INLINE void dot(I32* sums, const U32* weights, Rows x) {
 #else
 
 constexpr bool subtracts_offset(const QuantLayout&) { return false; }
+
+/// Eight words stay in registers, and a row is done before the next: products of several rows at once would not stay there as well.
+constexpr bool kWordsMeetAllRows = false;
 
 #if defined(__AVX512VNNI__)
 RLX_INLINE I32 dot_word(I32 sum, U32 weights, const Word* x) {
