@@ -4,7 +4,8 @@ links, refusals, generated documents. Exit 1 when something must change.
 
     check.py [BUILD] [--quick]
 
---quick is for the test run: it leaves out what compiles, and says what it leaves out for want of a package."""
+--quick is for the test run: it leaves out kernels for another machine, whose compiler the tests do not install, and says
+what it leaves out for want of a package."""
 import concurrent.futures
 import json
 import os
@@ -200,12 +201,12 @@ def main():
     quick = "--quick" in sys.argv
     build = words[0] if words else str(ROOT / "build/dev")
     failed = 0
-    for name, compiles, check in (
+    for name, slow, check in (
             ("layers", False, layers), ("formatting", False, formatting), ("sizes", False, sizes), ("first includes", False, twins),
-            ("headers alone", True, lambda: headers(build)), ("AArch64", True, other_machines), ("attacks", False, attacks),
+            ("headers alone", False, lambda: headers(build)), ("AArch64", True, other_machines), ("attacks", False, attacks),
             ("named tests", False, named_tests), ("links", False, links), ("refusals", False, lambda: refusals(build)),
             ("documents", False, lambda: documents(build))):
-        if quick and compiles:
+        if quick and slow:
             continue
         try:
             errors = check()

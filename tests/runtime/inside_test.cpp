@@ -109,7 +109,6 @@ TEST(FiniteCheck, names_every_level) {
   EXPECT_NE(error.find("if r: scan w, step 1: s sqrt ("), std::string::npos) << error;
 }
 
-// Looking changes no bits: one part after the other, or all at once.
 // A result of the branch takes the place of an operand that the other one still reads.
 TEST(FiniteCheck, leaves_operands_of_branches_that_results_replace) {
   const ir::Graph g = graph(R"(graph @g(p: bool[], x: f32[4], y: f32[4]) {
@@ -135,6 +134,7 @@ TEST(FiniteCheck, leaves_operands_of_branches_that_results_replace) {
   }
 }
 
+// Looking changes no bits: one part after the other, or all at once.
 TEST(FiniteCheck, leaves_the_bits_as_they_are) {
   const ir::Graph g = graph(R"(graph @g(c: f32[9,16], w: f32[16,16]) {
     r = scan(c, w, body=graph @step(c: f32[9,16], w: f32[16,16]) {
