@@ -4,20 +4,10 @@
 #include "rlx/ops/elementwise/cast.h"
 #include "rlx/ops/elementwise/select.h"
 #include "rlx/ops/reduce/reduce.h"
+#include "rlx/passes/ask.h"
 
 namespace rlx::passes {
 namespace {
-
-bool accepted(const ir::Graph& g, const ir::Node& n, const ir::Target& target) {
-  Shapes types;
-  ir::Layouts in, out;
-  for (const ir::Value v : n.inputs) {
-    types.push_back(g.shape(v));
-    in.push_back(ir::Layout::row_major(types.back().dims()));
-  }
-  for (const Shape& s : n.shapes) out.push_back(ir::Layout::row_major(s.dims()));
-  return bool(target.accepts(n, types, in, out));
-}
 
 bool is_narrow(const Shape& s) { return s.dtype() == DType::f16 || s.dtype() == DType::bf16; }
 Shape widened(const Shape& s) { return is_narrow(s) ? s.with_dtype(DType::f32) : s; }
@@ -72,7 +62,7 @@ ir::Values expand(ir::Graph& to, const ir::Node& n, ir::Values operands, const i
   for (const ir::Node* part : parts.nodes()) {
     if (part->op->traits.leaf) {
       copy.set(part->result(), operands[leaf++]);
-    } else if (part->op->is_composite() && !accepted(parts, *part, target)) {
+    } else if (part->op->is_composite() && !runs(target, parts, *part)) {
       copy.set_results(*part, expand(to, *part, copy.at(part->inputs), target));
     } else {
       copy.copy(*part);
@@ -92,7 +82,7 @@ bool has_refused_composites(const ir::Graph& graph, const ir::Target& target) {
     ir::for_each_body(*n, [&](const auto&, const ir::GraphRef& body) {
       found = found || has_refused_composites(*body, target);
     });
-    if (found || (n->op->is_composite() && !n->op->traits.leaf && !accepted(graph, *n, target))) return true;
+    if (found || (n->op->is_composite() && !n->op->traits.leaf && !runs(target, graph, *n))) return true;
   }
   return false;
 }
@@ -107,7 +97,7 @@ ir::Rewritten legalise(ir::Graph graph, const ir::Target& target) {
     const ir::Values operands = copy.at(n.inputs);
     ir::Node here = n;  // on the operands of the new graph, whose types are asked for
     here.inputs = operands;
-    if (accepted(copy.to(), here, target)) return std::nullopt;
+    if (runs(target, copy.to(), here)) return std::nullopt;
     const ir::OriginScope scope(copy.to(),
                                 ir::noted_origin(n, cat("decomposition of %", n.id, " ", n.op->name)));
     return expand(copy.to(), n, operands, target);

@@ -6,6 +6,7 @@
 #include "rlx/ir/compare.h"
 #include "rlx/ir/leaves.h"
 #include "rlx/ops/control/fused.h"
+#include "rlx/passes/ask.h"
 
 namespace rlx::passes {
 namespace {
@@ -87,15 +88,9 @@ ir::GraphRef PieceBodies::body_of(const Form& form) const {
 ir::Support PieceBodies::ask(const Form& form, const ir::GraphRef& body) const {
   ir::Graph scratch;
   ir::Values operands;
-  ir::Layouts in, out;
-  for (const Shape& s : form.operands) {
-    in.push_back(ir::Layout::row_major(s.dims()));
-    operands.push_back(scratch.input(cat("x", operands.size()), s));
-  }
+  for (const Shape& s : form.operands) operands.push_back(scratch.input(cat("x", operands.size()), s));
   const auto attrs = std::make_shared<ops::Fused::Attrs>(ops::Fused::Attrs{body});
-  const ir::Node& n = scratch.node(scratch.append(ir::def<ops::Fused>(), attrs, operands));
-  for (const Shape& s : n.shapes) out.push_back(ir::Layout::row_major(s.dims()));
-  return target_.accepts(n, form.operands, in, out);
+  return runs(target_, scratch, scratch.node(scratch.append(ir::def<ops::Fused>(), attrs, operands)));
 }
 
 ir::Support PieceBodies::complete(Piece& piece) {

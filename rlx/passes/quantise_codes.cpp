@@ -15,6 +15,8 @@
 #include "rlx/ops/quant/quantize.h"
 #include "rlx/ops/shape/reshape.h"
 #include "rlx/ops/shape/transpose.h"
+#include "rlx/passes/ask.h"
+#include "rlx/passes/known_number.h"
 #include "rlx/passes/quantise_forms.h"
 
 namespace rlx::passes {
@@ -390,14 +392,7 @@ bool runs_codes(const ir::Target& target) {
   g.set_outputs({ops::conv2d(ops::dequantize(x, 1, 0), ops::dequantize(w, 1, 0))});
   const ir::Rewritten joined = join_codes(g);
   for (const ir::Node* n : joined.graph.nodes()) {
-    if (!n->is<ops::Fused>()) continue;
-    Shapes types;
-    ir::Layouts in;
-    for (const ir::Value v : n->inputs) {
-      types.push_back(joined.graph.shape(v));
-      in.push_back(ir::Layout::row_major(types.back().dims()));
-    }
-    return bool(target.accepts(*n, types, in, ir::Layouts{ir::Layout::row_major(n->shapes[0].dims())}));
+    if (n->is<ops::Fused>()) return bool(runs(target, joined.graph, *n));
   }
   return false;
 }

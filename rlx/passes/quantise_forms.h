@@ -8,9 +8,6 @@
 
 namespace rlx::passes {
 
-/// The one number that a value holds everywhere, where it is known.
-std::optional<double> known_number(const ir::Graph&, ir::Value);
-
 /// A float made of codes: (codes - zero) * scale. Scale is absent for 1; one number, or one per position of an
 /// axis, with the rank of the codes or less.
 struct Dequantised {
