@@ -96,6 +96,42 @@ TEST(Attention, odd_sizes_layouts_and_formats_agree_with_a_plain_loop) {
   });
 }
 
+// From so many heads on a thread packs each for itself.
+TEST(Attention, many_heads_agree_with_a_plain_loop) {
+  test::at_every_level([](Team team) {
+    for (KvFormat f : {KvFormat::f32, KvFormat::bf16}) {
+      for (const bool shared : {false, true}) {
+        check_case(team, {.batch = 9,
+                          .q_heads = 12,
+                          .kv_heads = 6,
+                          .q_len = 37,
+                          .k_len = 41,
+                          .causal = !shared,
+                          .mask = shared,
+                          .bias = true,
+                          .format = f,
+                          .packed = shared,
+                          .bias_shares_head = shared,
+                          .bias_shares_row = shared});
+      }
+    }
+  });
+}
+
+TEST(Attention, a_bias_of_nan_gives_nan) {
+  test::at_every_level([](Team team) {
+    for (const int64_t q_len : {1, 33}) {
+      AttentionProblem x({.q_len = q_len, .k_len = 53, .bias = true});
+      for (int64_t j = 0; j < x.c.k_len; ++j) x.bias[j] = NAN;  // of the first query of the first head
+      const Attention p = x.parameters();
+      Array<std::byte> workspace(int64_t(attention_workspace(p, team.threads())));
+      attention(team, p, workspace.data());
+      for (int64_t d = 0; d < x.c.value_dim; ++d) ASSERT_TRUE(std::isnan(x.o[d])) << d;
+      ASSERT_FALSE(std::isnan(x.o[at(x.os, 0, 1, 0)]));
+    }
+  });
+}
+
 TEST(Attention, every_number_of_heads_a_group_agrees_with_a_plain_loop_when_decoding) {
   test::at_every_level([](Team team) {
     for (int64_t group : {1, 2, 3, 4, 5, 7, 8, 16}) {

@@ -16,9 +16,37 @@ bool few_queries(const Attention& p) { return rows_per_kv_head(p) <= kAttentionF
 // Keys are split the same way for every thread count, so that results are.
 int64_t splits(const Attention& p) { return std::max<int64_t>(1, ceil_div(p.k_len, kAttentionSplit)); }
 
-size_t keys_bytes(const Attention& p) { return size_t(p.k_len * p.head_dim) * 4; }
+size_t keys_bytes(const Attention& p) { return round_up(size_t(p.k_len * p.head_dim) * 4); }
 size_t values_bytes(const Attention& p) {
-  return p.kv_format == KvFormat::f32 ? 0 : size_t(p.k_len * p.value_dim) * 4;
+  return p.kv_format == KvFormat::f32 ? 0 : round_up(size_t(p.k_len * p.value_dim) * 4);
+}
+size_t head_bytes(const Attention& p) { return keys_bytes(p) + values_bytes(p); }
+
+// With many heads a thread packs a head and computes it while its keys are near; with few, all threads share the queries of a
+// head, whose keys all of them have packed before.
+bool head_by_head(const Attention& p, int threads) { return p.batch * p.kv_heads >= 16 * threads; }
+int64_t packed_heads(const Attention& p, int threads) {
+  return head_by_head(p, threads) ? threads : p.batch * p.kv_heads;
+}
+
+/// One key-value head, packed.
+struct PackedHead {
+  int64_t batch, head;
+  float* keys;
+  float* values;  // null where they are read in place
+};
+
+void pack(const Attention& p, const PackedHead& h, int64_t first, int64_t last) {
+  const AttentionKernels& k = attention_kernels();
+  k.pack_keys(p, h.batch, h.head, first, last, h.keys);
+  if (h.values != nullptr) k.widen_values(p, h.batch, h.head, first, last, h.values);
+}
+
+void one_block(const Attention& p, const PackedHead& h, int64_t q_head, int64_t first, std::byte* scratch) {
+  const float* in_place =
+      static_cast<const float*>(p.v) + h.batch * p.v_strides.batch + h.head * p.v_strides.head;
+  attention_kernels().forward(p, h.batch, q_head, first, h.keys, h.values ? h.values : in_place,
+                              h.values ? p.value_dim : p.v_strides.row, scratch);
 }
 
 void run_few(Team team, const Attention& p, std::byte* workspace) {
@@ -52,7 +80,7 @@ size_t attention_workspace(const Attention& p, int threads) {
     return round_up(size_t(p.batch * p.kv_heads * splits(p) * rows_per_kv_head(p) * (p.value_dim + 2)) * 4) +
            scratch;
   }
-  return size_t(p.batch * p.kv_heads) * round_up(keys_bytes(p) + values_bytes(p)) + scratch;
+  return size_t(packed_heads(p, threads)) * head_bytes(p) + scratch;
 }
 
 void attention(Team team, const Attention& p, std::byte* workspace) {
@@ -61,37 +89,46 @@ void attention(Team team, const Attention& p, std::byte* workspace) {
   if (few_queries(p)) return run_few(team, p, workspace);
   const AttentionKernels& k = attention_kernels();
   const int64_t heads = p.batch * p.kv_heads, group = p.q_heads / p.kv_heads;
-  const size_t head_bytes = round_up(keys_bytes(p) + values_bytes(p));
-  const auto head_keys = [&](int64_t h) {
-    return reinterpret_cast<float*>(workspace + size_t(h) * head_bytes);
+  const int64_t blocks = ceil_div(p.q_len, k.queries);
+  const bool by_heads = head_by_head(p, team.threads());
+  std::byte* const scratch = workspace + size_t(packed_heads(p, team.threads())) * head_bytes(p);
+  const size_t scratch_bytes = round_up(k.scratch_bytes(p));
+  const auto packed = [&](int64_t head, int64_t place) {
+    std::byte* const at = workspace + size_t(place) * head_bytes(p);
+    return PackedHead{head / p.kv_heads, head % p.kv_heads, reinterpret_cast<float*>(at),
+                      values_bytes(p) > 0 ? reinterpret_cast<float*>(at + keys_bytes(p)) : nullptr};
   };
-  const auto head_values = [&](int64_t h) { return head_keys(h) + p.k_len * p.head_dim; };
-  const bool widen = p.kv_format != KvFormat::f32;
+  std::atomic<int64_t> next{0};
+  const auto each_task = [&](int64_t tasks, auto body) {
+    team.run(int(std::min<int64_t>(team.threads(), tasks)), [&](int thread) {
+      for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) body(i, thread);
+    });
+  };
 
+  if (by_heads) {
+    each_task(heads, [&](int64_t head, int thread) {
+      const PackedHead h = packed(head, thread);
+      pack(p, h, 0, p.k_len);
+      for (int64_t q_head = h.head * group; q_head < (h.head + 1) * group; ++q_head) {
+        for (int64_t block = 0; block < blocks; ++block)
+          one_block(p, h, q_head, block * k.queries, scratch + size_t(thread) * scratch_bytes);
+      }
+    });
+    return;
+  }
   const int64_t chunk = 16 * k.key_tile, chunks = ceil_div(p.k_len, chunk);
   team.parallel_for(heads * chunks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t h = i / chunks, first = i % chunks * chunk, last = std::min(p.k_len, first + chunk);
-      k.pack_keys(p, h / p.kv_heads, h % p.kv_heads, first, last, head_keys(h));
-      if (widen) k.widen_values(p, h / p.kv_heads, h % p.kv_heads, first, last, head_values(h));
+      const int64_t first = i % chunks * chunk;
+      pack(p, packed(i / chunks, i / chunks), first, std::min(p.k_len, first + chunk));
     }
   });
-
   // Late blocks of queries see more keys under a causal mask: the long ones go first.
-  std::byte* scratch = workspace + size_t(heads) * head_bytes;
-  const size_t scratch_bytes = round_up(k.scratch_bytes(p));
-  const int64_t blocks = ceil_div(p.q_len, k.queries), tasks = p.batch * p.q_heads * blocks;
-  std::atomic<int64_t> next{0};
-  team.run(int(std::min<int64_t>(team.threads(), tasks)), [&](int thread) {
-    for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) {
-      const int64_t batch = i / (p.q_heads * blocks), head = i / blocks % p.q_heads;
-      const int64_t first = (blocks - 1 - i % blocks) * k.queries, h = batch * p.kv_heads + head / group;
-      const float* values = widen ? head_values(h)
-                                  : static_cast<const float*>(p.v) + batch * p.v_strides.batch +
-                                        head / group * p.v_strides.head;
-      k.forward(p, batch, head, first, head_keys(h), values, widen ? p.value_dim : p.v_strides.row,
-                scratch + size_t(thread) * scratch_bytes);
-    }
+  each_task(p.batch * p.q_heads * blocks, [&](int64_t i, int thread) {
+    const int64_t q_head = i / blocks % p.q_heads,
+                  head = i / (p.q_heads * blocks) * p.kv_heads + q_head / group;
+    one_block(p, packed(head, head), q_head, (blocks - 1 - i % blocks) * k.queries,
+              scratch + size_t(thread) * scratch_bytes);
   });
 }
 

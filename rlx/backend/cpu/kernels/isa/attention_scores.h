@@ -153,31 +153,81 @@ struct Block {  // the queries [first, first + queries) of one head
   int64_t batch, head, first, queries;
 };
 
-// Bias and masks on the scores of keys [key0, key0 + keys). A key that nobody may see is a row of scores; the rest goes
-// element by element.
+/// -infinity where a byte is 0, for the first n of a vector; 0 elsewhere.
+RLX_INLINE F32 blocked_bytes(const uint8_t* allowed, int64_t n) {
+  F32 v = {};
+  if (n >= kLanes) {
+    I32 wide;
+    for (int i = 0; i < kLanes; ++i) wide[i] = allowed[i];
+    return wide == 0 ? set1(-kInfinity) : v;
+  }
+  for (int64_t i = 0; i < n; ++i) v[i] = allowed[i] == 0 ? -kInfinity : 0.0f;
+  return v;
+}
+
+/// score = join(score, x) for every key and query of the block. x has the layout of the operands, rows of keys: rows(query, key, n)
+/// gives n of them from `key` on. Squares are turned in registers; a row that all queries share (`row_stride` 0) is not turned.
+template <class Rows, class Join>
+RLX_INLINE void join_rows(const Block& b, int64_t row_stride, int64_t keys, float* scores, Rows rows,
+                          Join join) {
+  for (int64_t j = 0; j < keys; j += kLanes) {
+    const int64_t n = least(kLanes, keys - j);
+    for (int64_t q = 0; q < kQueries; q += kLanes) {
+      F32 v[kLanes];
+      if (row_stride == 0) {
+        const F32 row = rows(0, j, n);
+        for (int i = 0; i < kLanes; ++i) v[i] = set1(row[i]);
+      } else {
+        for (int i = 0; i < kLanes; ++i) v[i] = q + i < b.queries ? rows(q + i, j, n) : F32{};
+        transpose(v);
+      }
+      for (int i = 0; i < n; ++i) {
+        float* s = scores + (j + i) * kQueries + q;
+        store(s, join(load(s), v[i]));
+      }
+    }
+  }
+}
+
+// Bias and masks on the scores of keys [key0, key0 + keys).
 RLX_INLINE void adjust(const Block& b, int64_t key0, int64_t keys, float* scores) {
   const Attention& p = b.p;
-  for (int64_t q = 0; p.bias != nullptr && q < b.queries; ++q) {
-    const float* bias = p.bias + offset(p.bias_strides, b.batch, b.head, b.first + q) + key0;
-    for (int64_t j = 0; j < keys; ++j) scores[j * kQueries + q] += bias[j];
+  if (p.bias != nullptr) {
+    const float* bias = p.bias + offset(p.bias_strides, b.batch, b.head, b.first) + key0;
+    const int64_t stride = p.bias_strides.row;
+    join_rows(
+        b, stride, keys, scores,
+        [&](int64_t q, int64_t j, int64_t n) { return fetch(bias + q * stride + j, n); },
+        [](F32 s, F32 x) { return s + x; });
   }
-  if (p.key_mask != nullptr) {
+  if (p.key_mask != nullptr) {  // a key that nobody may see is a row of scores
     const float* allowed = p.key_mask + b.batch * p.k_len + key0;
     for (int64_t j = 0; j < keys; ++j) {
       if (!(allowed[j] < 0.5f)) continue;
       for (int64_t q = 0; q < kQueries; q += kLanes) store(scores + j * kQueries + q, set1(-kInfinity));
     }
   }
-  for (int64_t q = 0; p.mask != nullptr && q < b.queries; ++q) {
-    const uint8_t* allowed = p.mask + offset(p.mask_strides, b.batch, b.head, b.first + q) + key0;
-    for (int64_t j = 0; j < keys; ++j) {
-      if (allowed[j] == 0) scores[j * kQueries + q] = -kInfinity;
-    }
+  if (p.mask != nullptr) {
+    const uint8_t* allowed = p.mask + offset(p.mask_strides, b.batch, b.head, b.first) + key0;
+    const int64_t stride = p.mask_strides.row;
+    join_rows(
+        b, stride, keys, scores,
+        [&](int64_t q, int64_t j, int64_t n) { return blocked_bytes(allowed + q * stride + j, n); },
+        [](F32 s, F32 x) { return x < 0.0f ? x : s; });
   }
-  for (int64_t q = 0; (p.causal || p.window >= 0) && q < b.queries; ++q) {
+  if (!p.causal && p.window < 0) return;
+  I32 low[2], high[2];  // of the queries in the lanes, counted from key0
+  for (int64_t q = 0; q < kQueries; ++q) {
     const Seen seen = visible(p, b.first + q);
-    for (int64_t j = 0; j < least(keys, seen.low - key0); ++j) scores[j * kQueries + q] = -kInfinity;
-    for (int64_t j = most(0, seen.high - key0); j < keys; ++j) scores[j * kQueries + q] = -kInfinity;
+    low[q / kLanes][q % kLanes] = int32_t(most(0, seen.low - key0));
+    high[q / kLanes][q % kLanes] = int32_t(least(keys, seen.high - key0));
+  }
+  for (int64_t j = 0; j < keys; ++j) {
+    for (int h = 0; h < 2; ++h) {
+      float* s = scores + j * kQueries + h * kLanes;
+      const I32 key = set1(int32_t(j));
+      store(s, (key < low[h]) | (key >= high[h]) ? set1(-kInfinity) : load(s));
+    }
   }
 }
 
