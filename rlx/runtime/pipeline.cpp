@@ -9,6 +9,7 @@
 #include "rlx/passes/cse.h"
 #include "rlx/passes/fold.h"
 #include "rlx/passes/hoist.h"
+#include "rlx/passes/join_attention.h"
 #include "rlx/passes/join_products.h"
 #include "rlx/passes/legalise.h"
 #include "rlx/passes/precision.h"
@@ -65,6 +66,11 @@ constexpr Pass kGeneral[] = {
 
 // On known sizes, for one target.
 constexpr Pass kSized[] = {
+    // Changes numbers by what rounding scores to their type does.
+    {"join_attention",
+     [](ir::Graph g, const Context& c) {
+       return passes::join_attention(std::move(g), *c.target, c.remarks);
+     }},
     {"legalise", [](ir::Graph g, const Context& c) { return passes::legalise(std::move(g), *c.target); }},
     // Decompositions bring fills, views and repeated parts.
     kFold,
