@@ -115,8 +115,12 @@ void micro(const std::byte* a, int64_t row_bytes, const typename Kind::B* __rest
   // What the end will read and write, rows apart as no machine foresees, arrives while the sums are formed.
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
-    if (sums.element != nullptr) __builtin_prefetch(sums.element + r * sums.element_stride);
-    __builtin_prefetch(sums.data + r * sums.row_stride, 1);
+#pragma GCC unroll 2
+    for (int line = 0; line < 2 * kVectorBytes; line += 64) {
+      const auto* element = reinterpret_cast<const std::byte*>(sums.element + r * sums.element_stride);
+      if (sums.element != nullptr) __builtin_prefetch(element + line);
+      __builtin_prefetch(reinterpret_cast<const std::byte*>(sums.data + r * sums.row_stride) + line, 1);
+    }
   }
   TileRows<typename Kind::A, R, in_place> rows(a, row_bytes);
   const auto step = [&](int ahead) __attribute__((always_inline)) {
