@@ -194,6 +194,8 @@ class Rule {
     const Shape &weights = g.shape(n.inputs[0]), &values = g.shape(n.inputs[1]);
     if (!read_once(p) || !read_once(g.node(n.inputs[0]))) return "somebody else reads the softmax";
     if (p.as<ops::Softmax>().axis != p.shapes[0].rank() - 1) return "softmax is not over the last axis";
+    if (const DType t = p.shapes[0].dtype(); t != DType::f32 && t != DType::f64)
+      return cat("what lies between is rounded to ", t);
     if (values.rank() != weights.rank() || leading(values) != leading(weights))
       return "values are not in equal batches";
     Scores s;

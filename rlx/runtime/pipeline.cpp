@@ -66,7 +66,7 @@ constexpr Pass kGeneral[] = {
 
 // On known sizes, for one target.
 constexpr Pass kSized[] = {
-    // Changes numbers by what rounding scores to their type does.
+    // Changes numbers by the order of sums.
     {"join_attention",
      [](ir::Graph g, const Context& c) {
        return passes::join_attention(std::move(g), *c.target, c.remarks);

@@ -261,6 +261,13 @@ TEST(JoinAttention, says_what_became_of_a_softmax) {
             "not attention: a bias of f32[2,1] for scores of f32[1,1,2,2]");
   EXPECT_EQ(told(with_choice("-10000", "c, s, n"), TakesAll()),
             "not attention: blocked scores are -10000.0, which is seen where all are blocked");
+  EXPECT_EQ(
+      told(
+          graph(
+              "graph @g(q: bf16[2,3], k: bf16[3,2], v: bf16[2,3]) { s = matmul(q, k) p = softmax(s) o = matmul(p, v) "
+              "return o }"),
+          TakesAll()),
+      "not attention: what lies between is rounded to bf16");
   EXPECT_EQ(told(with_bias("constant(value=f32[2]{1, 2})"), TakesNothing()), "not attention: no kernel");
 }
 
