@@ -6,6 +6,7 @@
 #include "rlx/ops/control/scan.h"
 #include "rlx/ops/control/while.h"
 #include "rlx/passes/algebra.h"
+#include "rlx/passes/canonicalise.h"
 #include "rlx/passes/cse.h"
 #include "rlx/passes/fold.h"
 #include "rlx/passes/hoist.h"
@@ -43,6 +44,8 @@ ir::Rewritten hoist(ir::Graph g, const Context&) {
 
 constexpr Pass kFold = {"fold_constants",
                         [](ir::Graph g, const Context&) { return passes::fold_constants(std::move(g)); }};
+constexpr Pass kCanonicalise = {
+    "canonicalise", [](ir::Graph g, const Context&) { return passes::canonicalise(std::move(g)); }};
 constexpr Pass kSimplify = {"simplify",
                             [](ir::Graph g, const Context&) { return passes::simplify(std::move(g)); }};
 constexpr Pass kCse = {"cse", [](ir::Graph g, const Context&) { return passes::cse(std::move(g)); }};
@@ -54,6 +57,7 @@ constexpr Pass kDce = {"dce", [](ir::Graph g, const Context&) {
 // On any sizes, once per compiled graph.
 constexpr Pass kGeneral[] = {
     kFold,
+    kCanonicalise,  // predicates are known by now
     {"hoist", hoist},
     kSimplify,
     kCse,
@@ -74,6 +78,7 @@ constexpr Pass kSized[] = {
     {"legalise", [](ir::Graph g, const Context& c) { return passes::legalise(std::move(g), *c.target); }},
     // Decompositions bring fills, views and repeated parts.
     kFold,
+    kCanonicalise,
     kSimplify,
     kCse,
     kDce,
