@@ -41,6 +41,7 @@ void Assembly::append(Plan::Step s, std::unique_ptr<Step> step) {
   RLX_CHECK(step != nullptr, s.kernel, " accepted ", s.op, " and prepared nothing");
   s.note = step->note;
   s.bodies = step->bodies();
+  s.in_place = step->in_place;
   std::vector<int> forms = keep_packings(s, *step);
   plan_.steps.push_back(std::move(s));
   work_.push_back({std::move(step), std::move(forms)});

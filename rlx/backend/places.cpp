@@ -184,9 +184,19 @@ void GraphAssembly::share_places() {
       settled[size_t(pair.result)] = true;
     }
   }
+  const auto rename = [&](Place& p) {
+    p.value = p.buffer;
+    p.buffer = find(p.buffer);
+  };
   for (Plan::Step& step : plan_.steps) {
-    for (Place& p : step.in) p.buffer = find(p.buffer);
-    for (Place& p : step.out) p.buffer = find(p.buffer);
+    std::ranges::for_each(step.in, rename);
+    std::ranges::for_each(step.out, rename);
+  }
+  for (const Donation& d : interface_.donated) {
+    const auto leaf = std::ranges::find_if(plan_.buffers, [&](const Plan::Buffer& b) {
+      return b.kind == BufferKind::leaf && b.index == d.leaf;
+    });
+    plan_.buffers[size_t(output_buffers_[size_t(d.output)])].state = int(leaf - plan_.buffers.begin());
   }
 }
 

@@ -22,6 +22,7 @@ struct Plan {
     int index = 0;            // of the leaf, output or constant
     int64_t offset = 0;       // in the arena
     int first = 0, last = 0;  // steps between which it is in use, both included
+    int state = -1;           // of an output: the leaf in whose memory it lies; -1: memory of its own
   };
   /// Where a value lies: its first element at byte `offset` of a buffer, then by strides.
   struct Place {
@@ -29,6 +30,9 @@ struct Plan {
     int64_t offset = 0;
     Shape shape;
     Layout layout;  // without offset
+    /// Tells apart what lies in one buffer one after the other, as results that take the place of an operand: the number that the buffer of
+    /// the value had before; -1: it is this one. A view has the number of what it looks at.
+    int value = -1;
   };
   struct Step {
     ir::NodeId node = ir::kNoNode;  // kNoNode: a copy that the builder added
@@ -36,8 +40,9 @@ struct Plan {
     std::string op, kernel, note;
     std::string origin;  // the user's line
     std::vector<Place> in, out;
-    std::vector<bool> packed;  // operands that the step keeps in a form of its own
-    int workspace = -1;        // its buffer
+    std::vector<bool> packed;       // operands that the step keeps in a form of its own
+    std::vector<InPlace> in_place;  // results that it may write over an operand
+    int workspace = -1;             // its buffer
     ir::Cost cost;
     std::vector<Declined> declined;
     std::vector<Plan> bodies;  // of control flow
@@ -53,8 +58,10 @@ struct Plan {
   std::string text() const;
 };
 
-/// What is wrong with a plan; empty when nothing is. Simulates it: buffers in use at the same time do not overlap, places
-/// lie inside their buffers, every value read was written before and not overwritten since.
+/// What is wrong with a plan; empty when nothing is. Buffers in use at the same time do not overlap and begin at multiples of 64 bytes,
+/// places lie inside their buffers, and arena and live set are what they are said to be. Then runs it on numbers: every byte that a step
+/// reads still holds the value that it means, whether in the arena, in an output or in a state that is written where it is read; a result
+/// lies on an operand only where the step may write it there; and every output is there at the end.
 std::vector<std::string> verify_plan(const Plan&);
 
 }  // namespace rlx::backend

@@ -40,6 +40,7 @@ void write_plan(JsonWriter& out, const Plan& plan, const Report& r, const StepPa
     out.member("offset", b.offset);
     out.member("first", b.first);
     out.member("last", b.last);
+    if (b.state >= 0) out.member("state", plan.buffers[size_t(b.state)].name);
     out.end_object();
   }
   out.end_array();
