@@ -54,6 +54,7 @@ std::span<const Theme> themes() {
       Theme{"fused", "com.microsoft", contrib_entries()},
       Theme{"fused attention", "com.microsoft", contrib_attention_entries()},
       Theme{"fused codes", "com.microsoft", contrib_quantize_entries()},
+      Theme{"fused recurrent", "com.microsoft", contrib_recurrent_entries()},
       Theme{"preview", "ai.onnx.preview", preview_entries()},
   };
   return kThemes;

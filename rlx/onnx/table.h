@@ -77,6 +77,7 @@ std::span<const Entry> ml_entries();
 std::span<const Entry> contrib_entries();
 std::span<const Entry> contrib_attention_entries();
 std::span<const Entry> contrib_quantize_entries();
+std::span<const Entry> contrib_recurrent_entries();
 std::span<const Entry> preview_entries();
 
 }  // namespace rlx::onnx

@@ -58,6 +58,7 @@ def run(op, operands, attributes, outputs, constant):
                               ir_version=10)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
+    options.intra_op_num_threads = 1  # with several, rows of an LSTM become codes apart
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     return session.run([f"y{i}" for i in outputs], feed)
@@ -243,6 +244,21 @@ for a, b, more in (((3, 2, 4), (2, 4, 5), {"transBatchA": 1}), ((4, 2, 3), (2, 4
     case("fused_matmul_" + "_".join(sorted(more)), "FusedMatMul", [f(*a), f(*b)], more)
 case("distances", "CDist", [f(4, 3), f(5, 3)], {"metric": "euclidean"})
 case("squared_distances", "CDist", [f(4, 3), f(2, 3)], {"metric": "sqeuclidean"})
+
+steps, rows, width, hidden = 3, 2, 3, 4
+# Of rows that have ended, and backwards of rows that begin later, ONNX Runtime takes other numbers into the range of codes.
+ends = np.array([3, 2], np.int32)
+for name, two, more, scales, lengths in (("dynamic_lstm", 1, {}, (), None), ("dynamic_lstm_columns", 1, {"direction": "reverse"}, (4 * hidden,), None),
+                                         ("dynamic_lstm_both", 2, {"direction": "bidirectional"}, (), None),
+                                         ("dynamic_lstm_lengths", 2, {"direction": "bidirectional"}, (), ends)):
+    codes = lambda n: integers(-127, 128, (two, n, 4 * hidden), np.int8)
+    scale = lambda: (np.abs(f(two, *scales)) + 1).astype(np.float32) * np.float32(0.01)
+    zero = lambda: integers(-5, 5, (two, *scales), np.int8) * np.int8(not scales)
+    case(name, "DynamicQuantizeLSTM",
+         [f(steps, rows, width), codes(width), codes(hidden), f(two, 8 * hidden), lengths,
+          f(two, rows, hidden), f(two, rows, hidden), None, scale(), zero(), scale(), zero()],
+         {"hidden_size": hidden, **more}, (0, 1, 2), constant=(1, 2, 8, 9, 10, 11),
+         tolerance=2e-5 if lengths is None else 5e-3)
 
 print("[")
 print(",\n".join(json.dumps(c, separators=(", ", ": ")) for c in cases))

@@ -5,6 +5,7 @@
 #include "rlx/lang/control.h"
 #include "rlx/lang/functions.h"
 #include "rlx/lang/operators.h"
+#include "rlx/onnx/codes.h"
 #include "rlx/onnx/table.h"
 
 namespace rlx::onnx {
@@ -73,8 +74,11 @@ using Step = std::function<Tensors(const Tensor& gates, const Tensors& carries)>
 
 Tensor direction_of(const Tensor& x, int d) { return x.narrow(0, d, 1).squeeze(0); }
 
-// Runs all directions over x [time, batch, input]. `weights` gives W and the input's bias of a direction.
-Items run_layer(Call& c, const Layer& l, int carries, const std::function<Tensor(int)>& input_bias,
+// What multiplies with the weights of a direction.
+using Product = std::function<Function(int direction)>;
+
+// Runs all directions over x [time, batch, input].
+Items run_layer(Call& c, const Layer& l, int carries, const Product& input_gates,
                 const std::function<Step(int)>& step_of) {
   Tensor x = c.in(0);
   if (l.batch_first) x = x.transpose({1, 0, 2});
@@ -88,9 +92,7 @@ Items run_layer(Call& c, const Layer& l, int carries, const std::function<Tensor
   Tensors outputs;
   std::vector<Tensors> finals(static_cast<size_t>(carries));
   for (int d = 0; d < l.directions; ++d) {
-    const Tensor w = direction_of(c.in(1), d), bias = input_bias(d);
-    Tensor gates = rlx::matmul(x, w.t());
-    if (!bias.is_empty()) gates = gates + bias;
+    const Tensor gates = input_gates(d)(x);
     Tensors init;
     for (int k = 0; k < carries; ++k) init.push_back(initial(5 + k, d));
     const bool reverse = l.reverse_first || d == 1;
@@ -145,69 +147,105 @@ Tensor bias_part(const Call& c, int d, bool recurrent, int64_t gates, int64_t hi
 
 Tensor plus_bias(const Tensor& x, const Tensor& bias) { return bias.is_empty() ? x : x + bias; }
 
+// x W^T and the input's bias.
+Product gates_of_reals(const Call& c, int64_t gates, int64_t hidden) {
+  return [&c, gates, hidden](int d) {
+    const Tensor w = direction_of(c.in(1), d), bias = bias_part(c, d, false, gates, hidden);
+    return [=](const Tensor& x) { return plus_bias(rlx::matmul(x, w.t()), bias); };
+  };
+}
+
 Items rnn(Call& c) {
   const Layer l = read_layer(c, {"Tanh"});
-  return run_layer(
-      c, l, 1, [&](int d) { return bias_part(c, d, false, 1, l.hidden); },
-      [&](int d) -> Step {
-        const Tensor r = direction_of(c.in(2), d), bias = bias_part(c, d, true, 1, l.hidden);
-        return [=, &l](const Tensor& gates, const Tensors& carry) -> Tensors {
-          const Tensor h = plus_bias(gates + rlx::matmul(carry[0], r.t()), bias);
-          return {l.functions[size_t(d)](clipped(h, l.clip))};
-        };
-      });
+  return run_layer(c, l, 1, gates_of_reals(c, 1, l.hidden), [&](int d) -> Step {
+    const Tensor r = direction_of(c.in(2), d), bias = bias_part(c, d, true, 1, l.hidden);
+    return [=, &l](const Tensor& gates, const Tensors& carry) -> Tensors {
+      const Tensor h = plus_bias(gates + rlx::matmul(carry[0], r.t()), bias);
+      return {l.functions[size_t(d)](clipped(h, l.clip))};
+    };
+  });
 }
 
 Items gru(Call& c) {
   const Layer l = read_layer(c, {"Sigmoid", "Tanh"});
   const bool linear_before_reset = c.flag("linear_before_reset");
   const int64_t n = l.hidden;
-  return run_layer(
-      c, l, 1, [&](int d) { return bias_part(c, d, false, 3, n); },
-      [&](int d) -> Step {
-        const Tensor r = direction_of(c.in(2), d), bias = bias_part(c, d, true, 3, n);
-        const Function f = l.functions[2 * size_t(d)], g = l.functions[2 * size_t(d) + 1];
-        const Tensor r_zr = r.narrow(0, 0, 2 * n), r_h = r.narrow(0, 2 * n, n);
-        const Tensor b_zr = bias.is_empty() ? bias : bias.narrow(0, 0, 2 * n);
-        const Tensor b_h = bias.is_empty() ? bias : bias.narrow(0, 2 * n, n);
-        return [=, &l](const Tensor& gates, const Tensors& carry) -> Tensors {
-          const Tensor& h = carry[0];
-          const Tensor zr =
-              f(clipped(plus_bias(gates.narrow(-1, 0, 2 * n) + rlx::matmul(h, r_zr.t()), b_zr), l.clip));
-          const Tensor z = part(zr, 0, n), reset = part(zr, 1, n), x = part(gates, 2, n);
-          const Tensor inner = linear_before_reset ? reset * plus_bias(rlx::matmul(h, r_h.t()), b_h)
-                                                   : plus_bias(rlx::matmul(reset * h, r_h.t()), b_h);
-          const Tensor candidate = g(clipped(x + inner, l.clip));
-          return {(1.0 - z) * candidate + z * h};
-        };
-      });
+  return run_layer(c, l, 1, gates_of_reals(c, 3, n), [&](int d) -> Step {
+    const Tensor r = direction_of(c.in(2), d), bias = bias_part(c, d, true, 3, n);
+    const Function f = l.functions[2 * size_t(d)], g = l.functions[2 * size_t(d) + 1];
+    const Tensor r_zr = r.narrow(0, 0, 2 * n), r_h = r.narrow(0, 2 * n, n);
+    const Tensor b_zr = bias.is_empty() ? bias : bias.narrow(0, 0, 2 * n);
+    const Tensor b_h = bias.is_empty() ? bias : bias.narrow(0, 2 * n, n);
+    return [=, &l](const Tensor& gates, const Tensors& carry) -> Tensors {
+      const Tensor& h = carry[0];
+      const Tensor zr =
+          f(clipped(plus_bias(gates.narrow(-1, 0, 2 * n) + rlx::matmul(h, r_zr.t()), b_zr), l.clip));
+      const Tensor z = part(zr, 0, n), reset = part(zr, 1, n), x = part(gates, 2, n);
+      const Tensor inner = linear_before_reset ? reset * plus_bias(rlx::matmul(h, r_h.t()), b_h)
+                                               : plus_bias(rlx::matmul(reset * h, r_h.t()), b_h);
+      const Tensor candidate = g(clipped(x + inner, l.clip));
+      return {(1.0 - z) * candidate + z * h};
+    };
+  });
+}
+
+// The gates of the input with their bias, and h times the recurrent weights.
+Items lstm_of(Call& c, const Layer& l, const Product& input_gates, const Product& recurrent) {
+  const bool coupled = c.flag("input_forget");
+  const int64_t n = l.hidden;
+  return run_layer(c, l, 2, input_gates, [&](int d) -> Step {
+    const Function times_r = recurrent(d);
+    const Tensor bias = bias_part(c, d, true, 4, n);
+    const Tensor peep = c.has(7) ? direction_of(c.in(7), d) : Tensor();
+    const size_t first = 3 * size_t(d);
+    const Function f = l.functions[first], g = l.functions[first + 1], out = l.functions[first + 2];
+    return [=, &l](const Tensor& gates, const Tensors& carry) -> Tensors {
+      const Tensor &h = carry[0], &cell = carry[1];
+      const Tensor all = plus_bias(gates + times_r(h), bias);
+      const auto seen = [&](int64_t gate, int64_t weights, const Tensor& state) {
+        const Tensor a = part(all, gate, n);
+        return clipped(peep.is_empty() ? a : a + peep.narrow(0, weights * n, n) * state, l.clip);
+      };
+      const Tensor i = f(seen(0, 0, cell));
+      const Tensor forget = coupled ? 1.0 - i : f(seen(2, 2, cell));
+      const Tensor next = forget * cell + i * g(clipped(part(all, 3, n), l.clip));
+      const Tensor o = f(seen(1, 1, next));
+      return {o * out(next), next};
+    };
+  });
 }
 
 Items lstm(Call& c) {
   const Layer l = read_layer(c, {"Sigmoid", "Tanh", "Tanh"});
-  const bool coupled = c.flag("input_forget");
-  const int64_t n = l.hidden;
-  return run_layer(
-      c, l, 2, [&](int d) { return bias_part(c, d, false, 4, n); },
-      [&](int d) -> Step {
-        const Tensor r = direction_of(c.in(2), d), bias = bias_part(c, d, true, 4, n);
-        const Tensor peep = c.has(7) ? direction_of(c.in(7), d) : Tensor();
-        const size_t first = 3 * size_t(d);
-        const Function f = l.functions[first], g = l.functions[first + 1], out = l.functions[first + 2];
-        return [=, &l](const Tensor& gates, const Tensors& carry) -> Tensors {
-          const Tensor &h = carry[0], &cell = carry[1];
-          const Tensor all = plus_bias(gates + rlx::matmul(h, r.t()), bias);
-          const auto seen = [&](int64_t gate, int64_t weights, const Tensor& state) {
-            const Tensor a = part(all, gate, n);
-            return clipped(peep.is_empty() ? a : a + peep.narrow(0, weights * n, n) * state, l.clip);
-          };
-          const Tensor i = f(seen(0, 0, cell));
-          const Tensor forget = coupled ? 1.0 - i : f(seen(2, 2, cell));
-          const Tensor next = forget * cell + i * g(clipped(part(all, 3, n), l.clip));
-          const Tensor o = f(seen(1, 1, next));
-          return {o * out(next), next};
-        };
-      });
+  return lstm_of(c, l, gates_of_reals(c, 4, l.hidden), [&](int d) {
+    const Tensor r = direction_of(c.in(2), d);
+    return [=](const Tensor& h) { return rlx::matmul(h, r.t()); };
+  });
+}
+
+// Weights are codes [directions, in, gates]; what they meet becomes codes, too: all of the input at once, h of all
+// rows in each step.
+Items dynamic_quantize_lstm(Call& c) {
+  const Layer l = read_layer(c, {"Sigmoid", "Tanh", "Tanh"});
+  if (c.shape(2).dim(1) != Dim(l.hidden))
+    throw c.wrong("hidden_size is ", l.hidden, " and R is ", c.shape(2));
+  const auto product = [&](int d, int weights, const Tensor& bias) -> Function {
+    const int scale = weights == 1 ? 8 : 10;
+    // One number for a direction, or one for each of its columns.
+    const auto columns = [&](const Tensor& t) {
+      return direction_of(t.reshape({l.directions, t.shape().num_elements().value() / l.directions}), d);
+    };
+    Tensor w = direction_of(c.in(weights), d).cast(DType::f64);
+    if (c.has(scale + 1)) w = w - columns(c.in(scale + 1)).cast(DType::f64);
+    return [w, bias, s = columns(c.in(scale))](const Tensor& x) {
+      const DynamicCodes a = dynamic_codes(x);
+      const Tensor sum = rlx::matmul(a.codes.cast(DType::f64) - a.zero.cast(DType::f64), w);
+      return plus_bias(sum.cast(DType::f32) * (s * a.scale), bias);
+    };
+  };
+  return lstm_of(
+      c, l, [&](int d) { return product(d, 1, bias_part(c, d, false, 4, l.hidden)); },
+      [&](int d) { return product(d, 2, Tensor()); });
 }
 
 }  // namespace
@@ -217,6 +255,13 @@ std::span<const Entry> recurrent_entries() {
       {"GRU", 1, gru, BoundsRule::refuse, nullptr, false},
       {"LSTM", 1, lstm, BoundsRule::refuse, nullptr, false},
       {"RNN", 1, rnn, BoundsRule::refuse, nullptr, false},
+  };
+  return kEntries;
+}
+
+std::span<const Entry> contrib_recurrent_entries() {
+  static const std::vector<Entry> kEntries{
+      {"DynamicQuantizeLSTM", 1, dynamic_quantize_lstm, BoundsRule::refuse, nullptr, false},
   };
   return kEntries;
 }
