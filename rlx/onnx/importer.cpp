@@ -21,10 +21,12 @@ constexpr int64_t kFoldElements = 1 << 16, kFoldedElements = 1 << 20;
 // Constants that stand for trained numbers: they become params, so that they can be set, saved and differentiated.
 bool is_weight(const Literal& l) { return is_float(l.dtype()) ? l.elements() > 8 : l.elements() > 1024; }
 
-bool is_plain_constant(const Item& it) {
+bool is_constant(const Item& it, bool or_weight) {
   if (it.is_nothing()) return true;
-  if (it.is_sequence()) return std::all_of(it.list.begin(), it.list.end(), is_plain_constant);
-  return it.constant && !it.is_weight;
+  if (it.is_sequence())
+    return std::all_of(it.list.begin(), it.list.end(),
+                       [&](const Item& part) { return is_constant(part, or_weight); });
+  return it.constant && (or_weight || !it.is_weight);
 }
 
 void add_sources(const Item& it, Sources& to) {
@@ -287,7 +289,8 @@ Items Importer::import_entry(const Entry& entry, Call& call) {
   if (bounded && entry.bounds == BoundsRule::elementwise) meet_elementwise(call);
   std::optional<Items> results;
   if (entry.folds && !folding_ && call.count() > 0 &&
-      std::all_of(call.items().begin(), call.items().end(), is_plain_constant))
+      std::all_of(call.items().begin(), call.items().end(),
+                  [&](const Item& it) { return is_constant(it, folding_weights_); }))
     results = fold(entry, call);
   if (!results && entry.follow != nullptr && (!bounded || entry.bounds == BoundsRule::by_hand)) {
     if (auto item = entry.follow(call)) {

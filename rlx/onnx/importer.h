@@ -58,6 +58,20 @@ class Importer {
     bool folding_before_;
   };
 
+  /// While it lives, nodes of constants are evaluated at once even where they use weights.
+  class FoldingWeights {
+   public:
+    explicit FoldingWeights(Importer& importer) : importer_(importer), before_(importer.folding_weights_) {
+      importer.folding_weights_ = true;
+    }
+    ~FoldingWeights() { importer_.folding_weights_ = before_; }
+    FoldingWeights(const FoldingWeights&) = delete;
+
+   private:
+    Importer& importer_;
+    bool before_;
+  };
+
   Tensor tensor_of(const Item&);
   /// The outputs of a body on these arguments; it sees the names around it.
   Items run_body(const file::Graph& body, const Items& arguments);
@@ -88,7 +102,7 @@ class Importer {
   file::Contents contents_;
   Graph root_;
   ir::Graph* graph_;
-  bool folding_ = false;
+  bool folding_ = false, folding_weights_ = false;
   const Scope* scope_ = nullptr;
   int depth_ = 0;
   int64_t nodes_run_ = 0;

@@ -195,8 +195,9 @@ Probe probe(const Call& c, const LoopParts& p) {
   return out;
 }
 
-// Step by step, while the graph is built; the condition must be known in each.
-std::optional<Items> unrolled(Call& c, const LoopParts& p, std::optional<int64_t> trips, bool starts) {
+// Step by step, while the graph is built; the condition must be known in each, and is told where it is not.
+std::optional<Items> unrolled(Call& c, const LoopParts& p, std::optional<int64_t> trips, bool starts,
+                              Item& open_condition) {
   Items carried;
   for (size_t i = 0; i < p.carried; ++i) carried.push_back(c.item(int(i) + 2));
   std::vector<Tensors> stacks(p.scans);
@@ -207,7 +208,10 @@ std::optional<Items> unrolled(Call& c, const LoopParts& p, std::optional<int64_t
     Items arguments{Item(Literal::of<int64_t>({}, {step})), truth()};
     arguments.insert(arguments.end(), carried.begin(), carried.end());
     Items results = c.importer().run_body(p.body, arguments);
-    if (!results[0].constant) return std::nullopt;
+    if (!results[0].constant) {
+      open_condition = results[0];
+      return std::nullopt;
+    }
     go = results[0].constant->integer_at(0) != 0;
     for (size_t i = 0; i < p.carried; ++i) carried[i] = results[i + 1];
     for (size_t i = 0; i < p.scans; ++i) stacks[i].push_back(c.tensor_of(results[1 + p.carried + i]));
@@ -318,7 +322,14 @@ Items loop(Call& c) {
   if (!found.works) {
     const bool known = start && (endless || (trips && trips->is_static()));
     if (known) {
-      auto out = unrolled(c, p, endless ? std::nullopt : std::optional(trips->value()), starts);
+      Item goes_on;
+      const std::optional<int64_t> most = endless ? std::nullopt : std::optional(trips->value());
+      auto out = unrolled(c, p, most, starts, goes_on);
+      if (out) return std::move(*out);
+      if (!goes_on.sources.empty()) c.needs_value(goes_on, "whether the loop goes on");
+      // Weights may decide it.
+      const Importer::FoldingWeights folding(c.importer());
+      out = unrolled(c, p, most, starts, goes_on);
       if (out) return std::move(*out);
     }
     if (c.has(0) && !c.item(0).constant && !c.item(0).sources.empty())
