@@ -477,6 +477,10 @@ Tensor sample(const Tensor& logits, const Tensor& key, const Tensor& counter, op
               const Loc& loc) {
   return apply<ops::SampleTokens>(std::move(attrs), {logits, key, counter}, loc);
 }
+Tensor scaled_matmul(const Tensor& x, const Tensor& w, const Tensor& x_scale, const Tensor& w_scale,
+                     ops::ScaledMatmul::Attrs attrs, const Loc& loc) {
+  return apply<ops::ScaledMatmul>(std::move(attrs), {x, w, x_scale, w_scale}, loc);
+}
 Tensor scatter(const Tensor& base, const Tensor& indices, const Tensor& updates, ops::Scatter::Attrs attrs,
                const Loc& loc) {
   return apply<ops::Scatter>(std::move(attrs), {base, indices, updates}, loc);

@@ -454,6 +454,9 @@ Tensor rsqrt(const Tensor& x, const Loc& loc = Loc::current());
 /// A token drawn from logits.
 Tensor sample(const Tensor& logits, const Tensor& key, const Tensor& counter,
               ops::SampleTokens::Attrs attrs = {}, const Loc& loc = Loc::current());
+/// Matrix product of fp8 with fp8, scaled.
+Tensor scaled_matmul(const Tensor& x, const Tensor& w, const Tensor& x_scale = {}, const Tensor& w_scale = {},
+                     ops::ScaledMatmul::Attrs attrs = {}, const Loc& loc = Loc::current());
 /// A tensor with rows replaced or combined by index.
 Tensor scatter(const Tensor& base, const Tensor& indices, const Tensor& updates,
                ops::Scatter::Attrs attrs = {}, const Loc& loc = Loc::current());

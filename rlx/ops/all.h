@@ -63,6 +63,7 @@
 #include "rlx/ops/quant/q_conv2d.h"
 #include "rlx/ops/quant/q_matmul.h"
 #include "rlx/ops/quant/quantize.h"
+#include "rlx/ops/quant/scaled_matmul.h"
 #include "rlx/ops/random/dropout.h"
 #include "rlx/ops/random/random.h"
 #include "rlx/ops/random/sample.h"
@@ -124,7 +125,7 @@ using All =
            Dequantize, DequantizeBlocks, DequantizePerChannel, DequantGroupedMatmul, DequantMatmul,
            DequantMatmulTransposed, DequantMoeWeights, EncodeBlocks, FakeQuantize, FakeQuantizeBackward,
            FakeQuantizeLsq, FakeQuantizeLsqBackwardScale, FakeQuantizeLsqBackwardX, QConv2d, QMatmul,
-           Quantize, QuantizePerChannel,
+           Quantize, QuantizePerChannel, ScaledMatmul,
            // attention
            Attention, AttentionBackward, AxialRope2d, FusedAttentionBlock, FusedTransformerLayer,
            PagedAttention, Rope, RopeBackward,

@@ -58,6 +58,7 @@ const std::map<std::string, StaticAxes, std::less<>>& static_axes() {
       {"qwen35_mtp_head", {{"cos 1", "sin 1", "v_w 1"}, {heads, either}}},
       {"rope", {{"cos 1", "sin 1", "x 1", "x 2"}, {heads, either}}},
       {"rope_backward", {{"cos 1", "dy 1", "dy 2", "sin 1"}, {heads, either}}},
+      {"scaled_matmul", {{"w 1", "w 2", "w_scale? 1", "w_scale? 2"}, {"does not tell whether"}}},
       {"selective_scan", {{"a 1"}, {give}}},
       {"windows_sum", {{"x 1", "x 2", "x 3", "x 4"}, {"has a window of symbolic size"}}}};
   return table;

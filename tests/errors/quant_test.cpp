@@ -9,6 +9,7 @@
 #include "rlx/ops/quant/q_conv2d.h"
 #include "rlx/ops/quant/q_matmul.h"
 #include "rlx/ops/quant/quantize.h"
+#include "rlx/ops/quant/scaled_matmul.h"
 #include "tests/support/errors.h"
 #include "tests/support/evaluate.h"
 
@@ -169,6 +170,33 @@ TEST(QuantRefusal, q_conv2d_and_experts_check_their_sizes) {
             "dequant_grouped_matmul: experts: i32[3] does not fit x: f32[2,32]; each row has one");
   EXPECT_EQ(message_of([&] { dequant_grouped_matmul(rows, flat, typed(g, "i32[2]"), "gguf_q4_0"); }),
             "dequant_grouped_matmul: packed: u8[36] does not tell the number of experts; set num_experts");
+}
+
+TEST(QuantRefusal, scaled_matmul_wants_fp8_and_scales_that_fit) {
+  Graph g("g");
+  const Expr x = typed(g, "f8e4m3[2,256]"), w = typed(g, "f8e5m2[256,300]"), one = typed(g, "f32[1,1]"),
+             blocks = typed(g, "f32[2,2]"), f = typed(g, "f32[2,256]");
+  EXPECT_EQ(message_of([&] { scaled_matmul(f, w); }),
+            "scaled_matmul: x: f32[2,256] has dtype f32; it must be f8e4m3 or f8e5m2");
+  EXPECT_EQ(message_of([&] { scaled_matmul(x, x); }),
+            "scaled_matmul: inner sizes differ, f8e4m3[2,256] x w: f8e4m3[2,256]; w must have 256 rows");
+  EXPECT_EQ(message_of([&] { scaled_matmul(x, w, one, one, DType::f8e4m3); }),
+            "scaled_matmul: to is f8e4m3; a product of fp8 is bf16, f16, f32 or f64");
+  EXPECT_EQ(message_of([&] { scaled_matmul(x, w, one, one, DType::bf16, 0); }),
+            "scaled_matmul: block is 0; it must be positive");
+  EXPECT_EQ(message_of([&] { scaled_matmul(x, w, x); }),
+            "scaled_matmul: x_scale: f8e4m3[2,256] has dtype f8e4m3; scales are f32 or f64");
+  EXPECT_EQ(message_of([&] { scaled_matmul(x, w, typed(g, "f32[2]")); }),
+            "scaled_matmul: x_scale: f32[2] has rank 1; it must have rank 2 or that of x: f8e4m3[2,256]");
+  EXPECT_EQ(
+      message_of([&] { scaled_matmul(x, w, typed(g, "f32[2,3]")); }),
+      "scaled_matmul: x_scale: f32[2,3] does not fit x: f8e4m3[2,256]; axis 1 must have 1 or 2 elements");
+  EXPECT_EQ(
+      message_of([&] { scaled_matmul(x, w, blocks, blocks); }),
+      "scaled_matmul: w_scale: f32[2,2] does not fit w: f8e5m2[256,300]; axis 1 must have 1 or 300 or 3 "
+      "elements");
+  EXPECT_EQ(message_of([&] { scaled_matmul(x, w, {}, one); }),
+            "scaled_matmul: w_scale is given without x_scale; [1,1] of 1 stands for none");
 }
 
 }  // namespace

@@ -207,6 +207,16 @@ TEST(GraphRow, q_matmul) {
       i32({1, 1}, {5}));
 }
 
+TEST(GraphQuant, scaled_matmul) {
+  const auto f8 = [](Dims d, std::vector<double> v) {
+    return Literal::reals(Shape(DType::f8e4m3, std::move(d)), v);
+  };
+  expect_row(
+      {f8({1, 2}, {3, 1}), f8({2, 1}, {0.5, -2}), f32({1, 1}, {4})},
+      [](Graph& g, const Values& v) { return g.scaled_matmul(v[0], v[1], v[2], {}, DType::f32); },
+      f32({1, 1}, {-2}));
+}
+
 TEST(GraphRow, q_conv2d) {
   // The same sum as in q_matmul, over a 1 x 2 kernel: 18, * 0.25 = 4.5 -> 4, + 1.
   const auto i8 = [](Dims d, std::vector<int64_t> v) {

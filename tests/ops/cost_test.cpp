@@ -66,8 +66,9 @@ TEST(Cost, of_composites_is_that_of_their_products) {
       if (got == *want) compared.insert(op->name);
     }
   }
-  for (const char* wanted : {"attention", "attention_backward", "conv2d", "conv_transpose2d",
-                             "dequant_matmul", "fused_matmul_bias_act", "lora_matmul", "q_matmul"})
+  for (const char* wanted :
+       {"attention", "attention_backward", "conv2d", "conv_transpose2d", "dequant_matmul",
+        "fused_matmul_bias_act", "lora_matmul", "q_matmul", "scaled_matmul"})
     EXPECT_TRUE(compared.contains(wanted)) << wanted;
 }
 

@@ -9,6 +9,7 @@
 #include "rlx/ops/quant/dequantize_blocks.h"
 #include "rlx/ops/quant/q_matmul.h"
 #include "rlx/ops/quant/quantize.h"
+#include "rlx/ops/quant/scaled_matmul.h"
 #include "rlx/quant/scheme.h"
 #include "tests/support/compare.h"
 #include "tests/support/evaluate.h"
@@ -198,6 +199,30 @@ TEST(DequantMatmul, nvfp4_packs_two_neighbours_along_k_in_a_byte) {
   with_nan[2] = bytes({1, 2}, {0x38, 0x7f});
   EXPECT_EQ(numbers(with_nan, [](const Exprs& x) { return dequant_matmul_nvfp4(x[0], x[1], x[2], x[3]); }),
             (std::vector<double>{-29.5, 0}));
+}
+
+Literal codes(DType t, Dims dims, const std::vector<uint8_t>& v) {
+  return Literal::copy_of(Shape(t, std::move(dims)), std::as_bytes(std::span(v)));
+}
+
+TEST(ScaledMatmul, blocks_along_k_have_scales_of_their_own) {
+  // e4m3: 0x38 is 1, 0x40 is 2, 0x44 is 3, 0xb8 is -1; e5m2: 0x3c is 1, 0x42 is 3. Blocks of two along k, the last one of one; the columns share a block.
+  const Literals in = {codes(DType::f8e4m3, {1, 3}, {0x38, 0x40, 0x44}),
+                       codes(DType::f8e5m2, {3, 2}, {0x3c, 0x42, 0x3c, 0x3c, 0x42, 0x3c}),
+                       Literal::of<float>({1, 2}, {1, 10}), Literal::of<float>({2, 1}, {0.5, 4})};
+  EXPECT_EQ(numbers(in, [](const Exprs& x) { return scaled_matmul(x[0], x[1], x[2], x[3], DType::f32, 2); }),
+            (std::vector<double>{3 * 0.5 + 9 * 40, 5 * 0.5 + 3 * 40}));
+}
+
+TEST(ScaledMatmul, codes_that_are_no_numbers_come_out) {
+  // The largest e4m3 is 448, its last code is NaN; e5m2 has infinities.
+  const Literals in = {codes(DType::f8e4m3, {3, 1}, {0x7e, 0x7f, 0x01}),
+                       codes(DType::f8e5m2, {1, 2}, {0x3c, 0xfc})};
+  const auto y = numbers(in, [](const Exprs& x) { return scaled_matmul(x[0], x[1], {}, {}, DType::f32); });
+  EXPECT_EQ(y[0], 448);
+  EXPECT_EQ(y[1], -INFINITY);
+  EXPECT_TRUE(std::isnan(y[2]) && std::isnan(y[3]));
+  EXPECT_EQ(y[4], 0x1p-9);
 }
 
 }  // namespace

@@ -32,6 +32,7 @@ TEST(Records, every_operator_that_sums_products_is_a_contraction) {
                                           "grouped_outer",
                                           "q_matmul",
                                           "q_conv2d",
+                                          "scaled_matmul",
                                           "dequant_matmul",
                                           "dequant_matmul_transposed",
                                           "dequant_grouped_matmul",

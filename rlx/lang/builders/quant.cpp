@@ -5,6 +5,7 @@
 #include "rlx/ops/quant/q_conv2d.h"
 #include "rlx/ops/quant/q_matmul.h"
 #include "rlx/ops/quant/quantize.h"
+#include "rlx/ops/quant/scaled_matmul.h"
 
 namespace rlx {
 
@@ -63,6 +64,12 @@ Value QuantBuilder::q_conv2d(Value x, Value w, Value bias, std::vector<int64_t> 
     return ops::q_conv2d(t(x), t(w), t(bias), std::move(kernel_size), std::move(stride), std::move(padding),
                          std::move(dilation), groups, x_zp, w_zp, out_zp, mult);
   });
+}
+
+Value QuantBuilder::scaled_matmul(Value x, Value w, const std::optional<Value>& x_scale,
+                                  const std::optional<Value>& w_scale, DType to, int64_t block,
+                                  const Declared& shape, const Loc& loc) {
+  return one(shape, loc, [&] { return ops::scaled_matmul(t(x), t(w), t(x_scale), t(w_scale), to, block); });
 }
 
 }  // namespace rlx

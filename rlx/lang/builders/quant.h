@@ -30,6 +30,10 @@ class QuantBuilder : public BuilderTheme<QuantBuilder> {
                  std::vector<int64_t> padding, std::vector<int64_t> dilation, int64_t groups, int64_t x_zp,
                  int64_t w_zp, int64_t out_zp, double mult, const Declared& shape = {},
                  const Loc& loc = Loc::current());
+  /// fp8 with fp8; scales may be left out, [1, 1] of 1 stands for none.
+  Value scaled_matmul(Value x, Value w, const std::optional<Value>& x_scale = {},
+                      const std::optional<Value>& w_scale = {}, DType to = DType::bf16, int64_t block = 128,
+                      const Declared& shape = {}, const Loc& loc = Loc::current());
 };
 
 }  // namespace rlx
