@@ -77,33 +77,47 @@ std::string in_order(const std::string& function,
   return call(function, moved);
 }
 
+// What an operand of matrix units is called in `device`, or nothing.
+std::string element(const std::string& type) {
+  static const std::pair<const char*, const char*> kKnown[] = {{"f16", "Half"},  {"bf16", "Bfloat"},
+                                                               {"tf32", "Tf32"}, {"s8", "Byte"},
+                                                               {"e4m3", "E4M3"}, {"e5m2", "E5M2"}};
+  for (const auto& [ptx, text] : kKnown)
+    if (type == ptx) return std::string("emulated::ptx::") + text;
+  return "";
+}
+bool is_fp8(const std::string& type) { return type == "e4m3" || type == "e5m2"; }
+// Both operands as arguments of a template; those of fp8 may differ.
+std::string elements(const std::string& a, const std::string& b) {
+  const bool fit = a == b || (is_fp8(a) && is_fp8(b));
+  return !fit || element(a).empty() ? "" : element(a) + ", " + element(b);
+}
+
 std::string product(const Instruction& in) {  // mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
   if (in.parts.size() != 10 || !starts(in.parts[3], "m16n8k")) return "";
-  const std::string depth = in.parts[3].substr(6), type = in.parts[7];
-  if (in.parts[8] != type || in.parts[6] != in.parts[9]) return "";
-  if (in.parts[6] != (type == "s8" ? "s32" : "f32")) return "";
-  const std::string element = type == "f16"    ? "Half"
-                              : type == "bf16" ? "Bfloat"
-                              : type == "tf32" ? "Tf32"
-                              : type == "s8"   ? "Byte"
-                                               : "";
-  return element.empty() ? "" : call("mma<emulated::ptx::" + element + ", " + depth + ">", in);
+  const std::string depth = in.parts[3].substr(6), type = in.parts[7], both = elements(type, in.parts[8]);
+  if (both.empty() || in.parts[6] != in.parts[9]) return "";
+  if (in.parts[6] != (type == "s8" ? "s32" : "f32") || (is_fp8(type) && depth != "32")) return "";
+  return call("mma<" + both + ", " + depth + ">", in);
 }
 
 std::string group_product(const Instruction& in) {  // wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16
   if (in.parts.size() != 8 || !starts(in.parts[4], "m64n") || in.parts[5] != "f32") return "";
-  const std::string shape = in.parts[4], type = in.parts[6];
+  const std::string shape = in.parts[4], type = in.parts[6], both = elements(type, in.parts[7]);
   const size_t k = shape.find('k');
   const std::string columns = shape.substr(4, k - 4);
-  const std::string element = type == "f16" ? "Half" : type == "bf16" ? "Bfloat" : "";
-  if (element.empty() || shape.substr(k) != "k16" || in.operands.size() < 6) return "";
+  const bool known = type == "f16" || type == "bf16" || is_fp8(type);
+  if (both.empty() || !known || shape.substr(k) != (is_fp8(type) ? "k32" : "k16") || in.operands.size() < 6)
+    return "";
   std::string out = "{ float* const sums[] = {";
   for (const std::string& d : in.operands[0]) out += "&" + d + ", ";
   const bool registers = in.operands[1].size() == 4;
-  out += std::string("}; emulated::ptx::wgmma_") + (registers ? "registers" : "shared") +
-         "<emulated::ptx::" + element + ", " + columns + ">(sums";
+  out += std::string("}; emulated::ptx::wgmma_") + (registers ? "registers" : "shared") + "<" + both + ", " +
+         columns + ">(sums";
   for (size_t i = 1; i < in.operands.size(); ++i)
     for (const std::string& word : in.operands[i]) out += ", " + word;
+  // Products of 8 bits have no words for turned operands: both lie along the sum.
+  if (is_fp8(type)) out += registers ? ", 0" : ", 0, 0";
   return out + "); }";
 }
 
@@ -129,8 +143,8 @@ std::string translate(const Instruction& in) {
     const std::string pair = to + "_" + from;
     const bool rounds =
         pair == "f32_f16" || pair == "f32_bf16" || (pair == "tf32_f32" ? in.has("rna") : in.has("rn"));
-    for (const char* known :
-         {"f16_f32", "bf16_f32", "f32_f16", "f32_bf16", "f16x2_f32", "bf16x2_f32", "tf32_f32"})
+    for (const char* known : {"f16_f32", "bf16_f32", "f32_f16", "f32_bf16", "f16x2_f32", "bf16x2_f32",
+                              "tf32_f32", "f16x2_e4m3x2"})
       if (pair == known && rounds) return call("cvt_" + pair, in);
     return "";
   }

@@ -136,13 +136,14 @@ struct Descriptor {
         leading(unsigned(d >> 16 & 0x3fff) << 4),
         stride(unsigned(d >> 32 & 0x3fff) << 4),
         mode(unsigned(d >> 62)) {}
-  const unsigned short* piece(unsigned place) const {  // eight elements
-    return static_cast<const unsigned short*>(
-        emulated_machine->shared(swizzled(place, mode == 0 ? 0 : 3), 16));
+  const unsigned* piece(unsigned place) const {  // 16 bytes
+    return static_cast<const unsigned*>(emulated_machine->shared(swizzled(place, mode == 0 ? 0 : 3), 16));
   }
-  // 16 elements of `count` lines (rows of the left or columns of the right operand, from `first` on) along the sum.
+  // 32 bytes of `count` lines (rows of the left or columns of the right operand, from `first` on) along the sum.
   template <class T>
-  void read(float (*to)[16], int first, int count, bool turned) const {
+  void read(float (*to)[8 * T::kEach], int first, int count, bool turned) const {
+    constexpr int kEach = T::kEach, kPiece = 4 * kEach;
+    if (turned && kEach != 2) emulated_machine->fail("wgmma: operands of 8 bits lie along the sum");
     if (mode != 1 && (mode != 0 || turned))
       emulated_machine->fail(
           "wgmma: only tiles with the swizzle of 128 bytes and plain ones along the sum are emulated");
@@ -153,8 +154,8 @@ struct Descriptor {
         const unsigned column = unsigned(first + line),
                        place = start + column / 64 * leading + column % 64 * 2;
         for (unsigned depth = 0; depth < 16; ++depth) {
-          const unsigned short* const eight = piece(place + depth / 8 * stride + depth % 8 * 128);
-          for (int i = 0; i < 8; ++i) to[line + i][depth] = T::of(eight[i], 0);
+          const unsigned* const eight = piece(place + depth / 8 * stride + depth % 8 * 128);
+          for (int i = 0; i < 8; ++i) to[line + i][depth] = T::of(eight[i / 2], i % 2);
         }
       }
       return;
@@ -164,8 +165,9 @@ struct Descriptor {
       const unsigned row = unsigned(first + line),
                      place = start + row / 8 * stride + row % 8 * (mode == 0 ? 16 : 128);
       for (unsigned half = 0; half < 2; ++half) {
-        const unsigned short* const eight = piece(place + half * (mode == 0 ? leading : 16));
-        for (unsigned i = 0; i < 8; ++i) to[line][half * 8 + i] = T::of(eight[i], 0);
+        const unsigned* const words = piece(place + half * (mode == 0 ? leading : 16));
+        for (int i = 0; i < kPiece; ++i)
+          to[line][int(half) * kPiece + i] = T::of(words[i / kEach], i % kEach);
       }
     }
   }
@@ -177,53 +179,53 @@ struct Group {
   float* d;
   int n, scale;
 };
-template <class T>
+template <class T, class U>
 struct MultiplyGroup {
   EMULATED_FAST static void run(Group* const* all, unsigned) {
     const Group& first = *all[0];
     const int warp = int(emulated_machine->thread.x / 32 % 4), n = first.n;
-    float a[16][16], b[256][16];
+    constexpr int P = T::kEach, kDepth = 8 * P;
+    float a[16][kDepth], b[256][kDepth];
     if (first.in_registers) {
       for (int lane = 0; lane < 32; ++lane)
         for (int i = 0; i < 4; ++i)
-          for (int p = 0; p < 2; ++p)
-            a[lane / 4 + 8 * (i % 2)][lane % 4 * 2 + 8 * (i / 2) + p] = T::of(all[lane]->a[i], p);
+          for (int p = 0; p < P; ++p)
+            a[lane / 4 + 8 * (i % 2)][lane % 4 * P + 4 * P * (i / 2) + p] = T::of(all[lane]->a[i], p);
     } else {
       Descriptor(first.left).read<T>(a, 16 * warp, 16, first.turned_left);
     }
-    Descriptor(first.right).read<T>(b, 0, n, first.turned);
+    Descriptor(first.right).read<U>(b, 0, n, first.turned);
     for (int lane = 0; lane < 32; ++lane) {
       for (int e = 0; e < n / 2; ++e) {
         const int row = lane / 4 + 8 * (e / 2 % 2), column = e / 4 * 8 + lane % 4 * 2 + e % 2;
-        float sum = 0;
-        for (int k = 0; k < 16; ++k) sum += a[row][k] * b[column][k];
         float& d = all[lane]->d[e];
-        d = first.more ? d + float(first.scale) * sum : float(first.scale) * sum;
+        const float scale = float(first.scale), before = first.more ? d * scale : 0.0f;
+        d = scale * product_sum<T>(before, a[row], b[column], kDepth);
       }
     }
   }
 };
-template <class T>
+template <class T, class U>
 inline void multiply_group(Group& own) {
-  together(~0u, own, "wgmma", MultiplyGroup<T>{});
+  together(~0u, own, "wgmma", MultiplyGroup<T, U>{});
 }
 // d is an array of pointers to the registers of the sums.
-template <class T, int N, class P>
+template <class T, class U, int N, class P>
 inline void wgmma_registers(float* const (&d)[N / 2], unsigned a0, unsigned a1, unsigned a2, unsigned a3,
                             Word b, P more, int scale_a, int scale_b, int turned) {
   float sums[N / 2];
   for (int i = 0; i < N / 2; ++i) sums[i] = *d[i];
   Group own{{a0, a1, a2, a3}, 0, b, true, bool(more), turned != 0, false, sums, N, scale_a * scale_b};
-  multiply_group<T>(own);
+  multiply_group<T, U>(own);
   for (int i = 0; i < N / 2; ++i) *d[i] = sums[i];
 }
-template <class T, int N, class P>
+template <class T, class U, int N, class P>
 inline void wgmma_shared(float* const (&d)[N / 2], Word a, Word b, P more, int scale_a, int scale_b,
                          int turned_left, int turned) {
   float sums[N / 2];
   for (int i = 0; i < N / 2; ++i) sums[i] = *d[i];
   Group own{{}, a, b, false, bool(more), turned != 0, turned_left != 0, sums, N, scale_a * scale_b};
-  multiply_group<T>(own);
+  multiply_group<T, U>(own);
   for (int i = 0; i < N / 2; ++i) *d[i] = sums[i];
 }
 
