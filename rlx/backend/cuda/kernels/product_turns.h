@@ -1,7 +1,9 @@
 // Products of many rows in f16 and bf16 with the elements behind them, c = f(a b ..), on the matrix units of Hopper. A block stays on its processor: one warp asks the copy engine for slices
-// of 64 along k, and two groups of four warps take turns with whole tiles: while one multiplies, the other finishes the elements of the tile before and writes them. Sums go along k in order.
+// of kLanes (64) along k, and two groups of four warps take turns with whole tiles: while one multiplies, the other finishes the elements of the tile before and writes them. Sums go along k in order.
+// Operands of fp8 (kScaledSums) have slices of 128. Their units keep few places of a sum, so that each slice is added to sums in f32, scaled where scales change along k: both groups have a tile
+// together, each its rows of it, and one adds while the other multiplies.
 // Only the number of rows is no part of the text: prompts have many lengths.
-//   tile   [64 kHalves rows][kWide columns of each side], the product of one group; sides (gate and up) share the rows of a and lie beside each other on the units
+//   tile   [64 kHalves rows][kWide columns of each side], the product of one group (kScaledSums: rows of one group under those of the other); sides (gate and up) share the rows of a and lie beside each other on the units
 //   item   the rows of a tile and up to kItem tiles of columns, taken in order; kResident: all of k of these rows stays in shared memory for the whole item
 //   ring   kStages places of one slice of b and, unless it is resident, of a. Slices of all tiles of a block are counted through, so that slice f lies at place f % kStages.
 // A slice of resident rows is written over when its place in the ring is: kStages <= kSlices, so that the last tile has read it by then.
@@ -10,15 +12,21 @@
 // Sums are rounded to T in shared memory, 16 rows for each warp, piece c of 16 bytes of row r at c ^ (r % 8), and finished kVector neighbours at a time.
 // The kCluster blocks of a cluster have the same columns of different rows: each asks for a part of a slice of b and sends it to all, so that a place is free when the groups of all blocks
 // have read it.
-// After kMatrixGroups and kClusterBlocks; before it stand T, kColumns (n of a side), kDepth (k), kCluster and the macro kClusterShape, kSides, kHalves, kWide, kItem, kStages, kVector, kResident, kTurned, kEarly (no kernel before this one makes b),
-// kRowsFirst (items go along rows first), multiply_tile (d += a b for 64 x 16 of a and 16 x kSides kWide of b), Params and
+// After kMatrixGroups and kClusterBlocks; before it stand T (of the sums behind the rounding), kLanes, kColumns (n of a side), kDepth (k), kCluster and the macro kClusterShape, kSides, kHalves, kWide, kItem, kStages, kVector, kResident, kTurned, kEarly (no kernel before this one makes b),
+// kRowsFirst (items go along rows first), multiply_tile (d += a b for 64 rows and 32 bytes along k), Params and
 //   void finish(p, row, column, const Pack<T, kVector> (&products)[kSides])
+// and, where the macro kScaledSums is defined, SliceFactors, add_slice and scale_sums (product_scales.h).
 #pragma once
 
 namespace rlx::cuda {
 
 inline constexpr char kProductTurns[] = R"cuda(
-constexpr int kHeight = 64 * kHalves, kAcross = kSides * kWide, kSlices = (kDepth + 63) / 64;
+#ifdef kScaledSums
+constexpr int kGroups = 2;  // that have a tile together
+#else
+constexpr int kGroups = 1;
+#endif
+constexpr int kHeight = 64 * kHalves * kGroups, kAcross = kSides * kWide, kSlices = (kDepth + kLanes - 1) / kLanes;
 constexpr int kLeftBytes = kHeight * 128, kSideBytes = kTurned ? (kWide + 63) / 64 * 8192 : kWide * 128;
 constexpr int kParts = kTurned ? (kWide + 63) / 64 : kSides == 1 ? kCluster : 1, kPartBytes = kSideBytes / kParts;  // of a side
 constexpr int kRightBytes = kSides * kSideBytes, kStage = kRightBytes + (kResident ? 0 : kLeftBytes);
@@ -87,7 +95,7 @@ product_turns(Params p, int rows, const __grid_constant__ TensorMap a_map, const
   const u32 full = place_of(barriers), empty = full + 8 * kStages, turns = full + 16 * kStages;
   const int lane = threadIdx.x % 32, warp = __shfl_sync(~0u, threadIdx.x / 32, 0), group = warp / 4;
   if (threadIdx.x == 0) {
-    for (int i = 0; i < kStages; ++i) barrier_init(full + 8 * i, 1), barrier_init(empty + 8 * i, 4 * kCluster);
+    for (int i = 0; i < kStages; ++i) barrier_init(full + 8 * i, 1), barrier_init(empty + 8 * i, 4 * kGroups * kCluster);
     for (int i = 0; i < 2; ++i) barrier_init(turns + 8 * i, 4);
     asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async;" ::: "memory");
   }
@@ -103,7 +111,7 @@ product_turns(Params p, int rows, const __grid_constant__ TensorMap a_map, const
     for (int part = 0; part < kSides * kParts; ++part) {
       if (part % kCluster != rank) continue;
       const TensorMap& map = part < kParts ? b_map : second_map;
-      const int along = column + part % kParts * (kTurned ? 64 : kWide / kParts), lane0 = kTurned ? along : slice * 64, row0 = kTurned ? slice * 64 : along;
+      const int along = column + part % kParts * (kTurned ? 64 : kWide / kParts), lane0 = kTurned ? along : slice * kLanes, row0 = kTurned ? slice * 64 : along;
       if (kCluster > 1) {
         copy_tile_to(u16((1 << kCluster) - 1), at + part * kPartBytes, map, lane0, row0, 0, 0, barrier);
       } else {
@@ -134,7 +142,7 @@ product_turns(Params p, int rows, const __grid_constant__ TensorMap a_map, const
             barrier_expect(barrier, kRightBytes + (left ? kLeftBytes : 0));
             ask_right(at, s, column, barrier);
           }
-          if (left) copy_tile(kResident ? resident + s * kLeftBytes : at + kRightBytes, a_map, s * 64, item.row, 0, 0, barrier);
+          if (left) copy_tile(kResident ? resident + s * kLeftBytes : at + kRightBytes, a_map, s * kLanes, item.row, 0, 0, barrier);
           if (++stage == kStages) stage = 0, parity ^= 1;
         }
       }
@@ -168,10 +176,40 @@ product_turns(Params p, int rows, const __grid_constant__ TensorMap a_map, const
     const Item item = item_at(i, row_items, rank);
     #pragma unroll 1
     for (int c = 0; c < item.count; ++c, ++tile) {
-      if (tile % 2 != group) continue;
+      if (kGroups == 1 && tile % 2 != group) continue;
       const int slice = tile * kSlices;
-      int stage = slice % kStages, before = stage;
+      int stage = slice % kStages;
       u32 parity = slice / kStages & 1;
+      const int first_row = item.row + (kGroups == 2 ? group * 64 * kHalves : 0);
+#ifdef kScaledSums
+      const int row = first_row + warp % 4 * 16 + lane / 4, column = item.column(c);
+      #pragma unroll 1
+      for (int s = 0; s < kSlices; ++s) {
+        const u32 right = ring + stage * kStage, left = (kResident ? resident + s * kLeftBytes : right + kRightBytes) + group * kHalves * 8192;
+        const SliceFactors factors(p, s, row, rows, column);
+        f32 part[kHalves][kAcross / 8][4];
+        barrier_wait(full + 8 * stage, parity);
+        #pragma unroll
+        for (int h = 0; h < kHalves; ++h) hold(part[h]);
+        products_begin();
+        #pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          #pragma unroll
+          for (int h = 0; h < kHalves; ++h) multiply_tile(part[h], tile_at(left + h * 8192 + k * 32), tile_at(right + k * 32), k > 0);
+        }
+        products_commit();
+        products_wait<0>();
+        #pragma unroll
+        for (int h = 0; h < kHalves; ++h) hold(part[h]);
+        release(stage);
+        #pragma unroll
+        for (int h = 0; h < kHalves; ++h) add_slice(acc[h], part[h], factors, h, s > 0);
+        if (++stage == kStages) stage = 0, parity ^= 1;
+      }
+      #pragma unroll
+      for (int h = 0; h < kHalves; ++h) scale_sums(p, acc[h], row + h * 64, rows, column + lane % 4 * 2);
+#else
+      int before = stage;
       barrier_wait(turns + 8 * group, group == 0 ? (mine + 1) & 1 : mine & 1);  // the first tile of the first group waits for nobody
       #pragma unroll
       for (int h = 0; h < kHalves; ++h) hold(acc[h]);
@@ -198,11 +236,12 @@ product_turns(Params p, int rows, const __grid_constant__ TensorMap a_map, const
       #pragma unroll
       for (int h = 0; h < kHalves; ++h) hold(acc[h]);
       release(before);
+#endif
       #pragma unroll
       for (int h = 0; h < kHalves; ++h) {
         write_sums(sums_at, acc[h], lane);
         __syncwarp();
-        const int row = item.row + h * 64 + warp % 4 * 16, column = item.column(c);
+        const int row = first_row + h * 64 + warp % 4 * 16, column = item.column(c);
         if (row + 16 <= rows && column + kWide <= kColumns) {
           finish_rows<true>(p, rows, sums_place, row, column, lane);
         } else {

@@ -10,15 +10,15 @@ struct TensorMap {
   uint64_t words[16];
 };
 
-/// A tensor [batch][head][row][lane] of 16 bits that tiles of 64 lanes are copied from. Where it lies is known when it runs.
+/// A tensor [batch][head][row][lane] of 16 or 8 bits that tiles of 128 bytes of lanes are copied from. Where it lies is known when it runs.
 struct HeadMap {
   HeadTensor tensor;
   int64_t heads = 1;
-  bool is_bf16 = false;
+  bool is_bf16 = false, is_bytes = false;
 
   /// Whether the engine can read it: no axis is repeated, and rows begin at multiples of 16 bytes.
   bool is_possible() const;
-  /// Tiles of `rows` rows and 64 lanes; what lies outside of the tensor is zero.
+  /// Tiles of `rows` rows and 64 lanes (128 of bytes); what lies outside of the tensor is zero.
   TensorMap encode(const Driver&, const std::byte* at, int rows) const;
 };
 
