@@ -46,6 +46,7 @@ Device::Device(std::string architecture, const Gpu* gpu)
   add_turned_groups(kernels_, functions_.architecture());
   add_running(kernels_);
   add_scatter(kernels_);
+  add_scaled_products(kernels_);
   add_schemes(kernels_);
   add_solve(kernels_);
   add_sort(kernels_);

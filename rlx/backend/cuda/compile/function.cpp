@@ -64,6 +64,13 @@ FunctionRef Functions::get(Source source) {
   return at;
 }
 
+std::vector<Source> Functions::sources() {
+  const std::lock_guard lock(mutex_);
+  std::vector<Source> out;
+  for (const auto& [text, function] : known_) out.push_back(function->source());
+  return out;
+}
+
 size_t Functions::compile_waiting() {
   const std::lock_guard lock(mutex_);
   return compile_locked();

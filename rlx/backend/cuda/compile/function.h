@@ -67,6 +67,8 @@ class Functions {
   FunctionRef get(Source);
   /// Compiles all that wait, on several threads; returns how many.
   size_t compile_waiting();
+  /// The texts of all of them.
+  std::vector<Source> sources();
   const std::string& architecture() const { return architecture_; }
   /// Whether a kernel may be put on the processors while the one before it ends. Its text waits for that end (`begin` in
   /// kernels/prelude.h) before it touches memory that others write. RLX_CUDA_OVERLAP=0 switches it off.

@@ -10,6 +10,7 @@
 #include "rlx/ops/elementwise/cast.h"
 #include "rlx/ops/linalg/matmul.h"
 #include "rlx/ops/quant/dequant_matmul.h"
+#include "rlx/ops/quant/scaled_matmul.h"
 #include "rlx/ops/shape/transpose.h"
 #include "rlx/quant/scheme.h"
 
@@ -82,7 +83,9 @@ class Finder {
     if (n.uses.empty() || n.uses[0].user == ir::kNoNode) return out;
     for (const ir::Value v : g_.node(n.uses[0].user).inputs) {
       const ir::Node& other = g_.node(v);
-      if (other.id != n.id && is_tiled(other) && other.inputs[0] == n.inputs[0]) out.push_back(&other);
+      const bool same = other.id != n.id && is_tiled(other) && other.inputs[0] == n.inputs[0] &&
+                        other.inputs.size() == n.inputs.size();
+      if (same && (n.inputs.size() < 3 || other.inputs[2] == n.inputs[2])) out.push_back(&other);
     }
     std::sort(out.begin(), out.end(),
               [&](const ir::Node* a, const ir::Node* b) { return order_[a->id] < order_[b->id]; });
@@ -91,7 +94,8 @@ class Finder {
 
   // A product of more rows than few; the target knows best.
   bool is_tiled(const ir::Node& n) const {
-    if (!n.is<ops::Matmul>() || g_.shape(n.inputs[1]).rank() != 2) return false;
+    if ((!n.is<ops::Matmul>() && !n.is<ops::ScaledMatmul>()) || g_.shape(n.inputs[1]).rank() != 2)
+      return false;
     const DType t = n.shapes[0].dtype();
     return (t == DType::f16 || t == DType::bf16) && rows_of(n) > most_few_rows();
   }

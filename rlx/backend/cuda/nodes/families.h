@@ -43,6 +43,7 @@ void add_resize(KernelTable&);
 void add_rope(KernelTable&);
 void add_rows_groups(KernelTable&);
 void add_running(KernelTable&);
+void add_scaled_products(KernelTable&);
 void add_scan_products(KernelTable&, const std::string& architecture);
 void add_scatter(KernelTable&);
 void add_schemes(KernelTable&);

@@ -10,6 +10,7 @@
 #include "rlx/ops/control/fused.h"
 #include "rlx/ops/linalg/matmul.h"
 #include "rlx/ops/quant/dequant_matmul.h"
+#include "rlx/ops/quant/scaled_matmul.h"
 #include "rlx/region/of_node.h"
 
 namespace rlx::cuda {
@@ -21,7 +22,8 @@ class ProductReading {
     const auto leaves = body_.leaves();
     for (size_t i = 0; i < leaves.size(); ++i) operand_of_[leaves[i]] = int(i);
     for (const ir::Node* n : body_.nodes()) {
-      if (n->is<ops::Matmul>() || n->is<ops::DequantMatmul>()) products.push_back(n);
+      if (n->is<ops::Matmul>() || n->is<ops::DequantMatmul>() || n->is<ops::ScaledMatmul>())
+        products.push_back(n);
     }
     if (products.empty()) return;
     const ir::Node& before = body_.node(products.front()->inputs[0]);
@@ -50,7 +52,8 @@ class ProductReading {
     return -1;
   }
   ir::Value input() const { return products.front()->inputs[0]; }
-  DType dtype() const { return body_.shape(input()).dtype(); }
+  /// Of the products, and of what is multiplied but for fp8.
+  DType dtype() const { return products.front()->shapes[0].dtype(); }
   int64_t depth() const { return body_.shape(input()).dim(-1).value(); }
   int64_t row_count() const { return body_.shape(input()).elements() / depth(); }
   static int64_t columns(const ir::Node& product) { return product.shapes[0].dim(-1).value(); }

@@ -8,13 +8,6 @@ namespace {
 
 Arg row_major(const Shape& s) { return {.shape = s, .layout = backend::Layout::row_major(s.dims())}; }
 
-int64_t bytes_of(const Arg& a) {
-  int64_t last = 0;
-  for (int i = 0; i < a.shape.rank(); ++i)
-    last += (a.shape.dim(i).value() - 1) * std::max<int64_t>(a.layout.strides[size_t(i)], 0);
-  return (last + 1) * int64_t(dtype_size(a.dtype()));
-}
-
 /// Runs of a way in one recording: as steps of a program have it, where no launch waits for the host.
 constexpr int kInARow = 8;
 
@@ -27,6 +20,13 @@ struct Places {
 
 }  // namespace
 
+int64_t bytes_of(const Arg& a) {
+  int64_t last = 0;
+  for (int i = 0; i < a.shape.rank(); ++i)
+    last += (a.shape.dim(i).value() - 1) * std::max<int64_t>(a.layout.strides[size_t(i)], 0);
+  return (last + 1) * int64_t(dtype_size(a.dtype()));
+}
+
 PlainWay::PlainWay(const Device& device, const ProductReading& g) {
   const Request& whole = g.request();
   const auto step_of = [&](const ir::Node& n, const std::vector<Arg>& in) {
@@ -35,11 +35,12 @@ PlainWay::PlainWay(const Device& device, const ProductReading& g) {
     const Request r{.node = n, .in = in, .out = results, .threads = whole.threads, .builder = whole.builder};
     return device.choose(r, true).kernel->prepare(r);
   };
-  a_ = g.operand(g.input());
   size_t scratch = 0;
   for (const ir::Node* p : g.products) {
-    b_.push_back(g.operand(p->inputs[1]));
-    products_.push_back(step_of(*p, {g.arg(p->inputs[0]), g.arg(p->inputs[1])}));
+    std::vector<Arg> in;
+    operands_.emplace_back();
+    for (const ir::Value v : p->inputs) in.push_back(g.arg(v)), operands_.back().push_back(g.operand(v));
+    products_.push_back(step_of(*p, in));
     scratch = std::max(scratch, products_.back()->workspace);
   }
   std::vector<Arg> in;
@@ -64,8 +65,12 @@ void PlainWay::run(const Launch& l, std::byte* workspace) const {
     step.run(one);
   };
   const auto product = [&](size_t i) { return workspace + i * product_bytes_; };
-  for (size_t i = 0; i < products_.size(); ++i)
-    run_step(*products_[i], {l.in[a_], l.in[b_[i]], product(i)}, 1);
+  for (size_t i = 0; i < products_.size(); ++i) {
+    std::vector<std::byte*> addresses;
+    for (const int o : operands_[i]) addresses.push_back(l.in[o]);
+    addresses.push_back(product(i));
+    run_step(*products_[i], std::move(addresses), 1);
+  }
   std::vector<std::byte*> addresses;
   for (const int m : inputs_) addresses.push_back(m >= 0 ? l.in[m] : product(size_t(-1 - m)));
   for (const int r : results_) addresses.push_back(l.out[r]);

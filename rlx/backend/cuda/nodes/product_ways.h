@@ -23,8 +23,7 @@ class PlainWay {
  private:
   std::vector<std::unique_ptr<Step>> products_;
   std::unique_ptr<Step> region_;
-  int a_ = 0;                                 // operands of the group
-  std::vector<int> b_;                        // of each product
+  std::vector<std::vector<int>> operands_;    // of the group, of each product
   std::vector<int> inputs_;                   // of the region: an operand or a product (-1, -2, ..)
   std::vector<int> results_;                  // of the group: those of the region
   size_t product_bytes_ = 0, workspace_ = 0;  // of one product, of all
@@ -36,6 +35,9 @@ using OwnWays = std::function<void(size_t way, Stream_*, const Launch&)>;
 /// 0: the plain way; 1, 2, ..: an own one. Measured once for each key, over memory that is made for it; `make` is called when there is something to measure. 0 where memory is too little to try.
 int fastest_way(const Device&, const Request&, const PlainWay&, const std::string& key, size_t own_ways,
                 const std::function<OwnWays()>& make);
+
+/// From the first byte of an operand to its last.
+int64_t bytes_of(const Arg&);
 
 /// The address of an operand (0, 1, ..) or of a result (-1, -2, ..).
 inline std::byte* member_address(const Launch& l, int member) {
