@@ -214,6 +214,7 @@ std::vector<Case> cases() {
   for (Case& c : numeric_cases()) out.push_back(std::move(c));
   for (Case& c : width_cases()) out.push_back(std::move(c));
   for (Case& c : scheme_cases()) out.push_back(std::move(c));
+  for (Case& c : fp8_cases()) out.push_back(std::move(c));
   for (Case& c : rows_cases()) out.push_back(std::move(c));
   for (Case& c : llama_cases()) out.push_back(std::move(c));
   return out;

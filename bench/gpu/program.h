@@ -80,6 +80,8 @@ std::vector<Case> numeric_cases();
 std::vector<Case> width_cases();
 /// Products with weights whose scales lie beside their codes (schemes.cpp).
 std::vector<Case> scheme_cases();
+/// Products of fp8 with fp8, in every way (fp8.cpp).
+std::vector<Case> fp8_cases();
 
 /// Products of 32 rows with weights of language models, cut in every way (rows.cpp).
 std::vector<Case> rows_cases();
