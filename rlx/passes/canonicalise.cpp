@@ -107,15 +107,6 @@ bool is_turned_twice(const ir::Graph& g, const ir::Node& n) {
   return n.is<ops::Transpose>() && g.node(n.inputs[0]).is<ops::Transpose>();
 }
 
-ir::Value turned_once(ir::Graph& g, const ir::Node& n) {
-  const ir::Node& inner = g.node(n.inputs[0]);
-  std::vector<int> perm;
-  for (const int axis : n.as<ops::Transpose>().perm)
-    perm.push_back(inner.as<ops::Transpose>().perm[size_t(axis)]);
-  const ir::Value x = inner.inputs[0];
-  return keeps_order(perm) ? x : ir::Value(ops::transpose({&g, x}, std::move(perm)));
-}
-
 // Whether the predicate of a branch holds, where that is known.
 std::optional<bool> known_predicate(const ir::Graph& g, const ir::Node& n) {
   if (!n.is<ops::If>()) return std::nullopt;
@@ -150,6 +141,16 @@ bool may_exchange(const ir::Node& n) {
   return !is_float(n.shapes[0].dtype()) || !(n.is<ops::Max>() || n.is<ops::Min>());
 }
 
+ir::Expr turned(ir::Expr x, std::vector<int> perm) {
+  const ir::Node& n = x.graph->node(x.value.node);
+  if (n.is<ops::Transpose>()) {
+    const std::vector<int>& inner = n.as<ops::Transpose>().perm;
+    for (int& axis : perm) axis = inner[size_t(axis)];
+    x.value = n.inputs[0];
+  }
+  return keeps_order(perm) ? x : ops::transpose(x, std::move(perm));
+}
+
 // Not `edit`: a body that is taken stands where the branch stood, since fusing joins neighbours.
 ir::Rewritten canonicalise(ir::Graph graph) {
   if (all_spelled(graph)) return {std::move(graph), 0};
@@ -160,7 +161,7 @@ ir::Rewritten canonicalise(ir::Graph graph) {
     n.inputs = copy.at(before.inputs);
     const ir::OriginScope scope(g, ir::noted_origin(n, "canonicalise"));
     if (const auto same = same_as(g, n)) return ir::Values{*same};
-    if (is_turned_twice(g, n)) return ir::Values{turned_once(g, n)};
+    if (is_turned_twice(g, n)) return ir::Values{turned({&g, n.inputs[0]}, n.as<ops::Transpose>().perm)};
     if (const auto yes = known_predicate(g, n)) return taken(g, n, *yes);
     if (has_number_first(g, n))
       return ir::Values{g.value(g.append(*n.op, n.attrs, std::array{n.inputs[1], n.inputs[0]}, n.name))};

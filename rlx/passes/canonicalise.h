@@ -17,4 +17,7 @@ ir::Rewritten canonicalise(ir::Graph);
 /// Whether the operands of a node may change places. Those of max and min of floats may not: their order tells 0 from -0.
 bool may_exchange(const ir::Node&);
 
+/// Axes of x in this order; what x is a transpose of is looked through.
+ir::Expr turned(ir::Expr x, std::vector<int> perm);
+
 }  // namespace rlx::passes

@@ -18,6 +18,7 @@
 #include "rlx/ops/shape/reshape.h"
 #include "rlx/ops/shape/transpose.h"
 #include "rlx/passes/ask.h"
+#include "rlx/passes/canonicalise.h"
 #include "rlx/passes/edit.h"
 #include "rlx/passes/known_number.h"
 
@@ -51,17 +52,6 @@ std::optional<Scaled> scaled(const ir::Graph& g, ir::Value x) {
     return Scaled{n.inputs[side], n.is<ops::Mul>() ? *number : 1 / *number};
   }
   return std::nullopt;
-}
-
-/// Axes of x in this order; what x is a transpose of is looked through.
-Expr turned(Expr x, std::vector<int> perm) {
-  const ir::Node& n = x.graph->node(x.value.node);
-  if (n.is<ops::Transpose>()) {
-    const std::vector<int>& inner = n.as<ops::Transpose>().perm;
-    for (int& axis : perm) axis = inner[size_t(axis)];
-    x.value = n.inputs[0];
-  }
-  return std::is_sorted(perm.begin(), perm.end()) ? x : ops::transpose(x, perm);
 }
 
 /// What is added to the scores: a value, or `blocked` where cond says so and 0 elsewhere.
