@@ -172,20 +172,30 @@ class Precision {
         return made.inputs[0];
     }
     auto [it, is_new] = casts_.try_emplace({stored.node, stored.index, t});
-    if (is_new)
-      it->second = within_range(stored, t) ? ir::Value(ops::cast({&out_, stored}, t)) : saturated(stored);
+    if (is_new) {
+      const auto limited = t == DType::f16 ? limited_to_halves(stored) : std::nullopt;
+      it->second = limited ? *limited : ir::Value(ops::cast({&out_, stored}, t));
+    }
     return it->second;
   }
 
-  // A fill beyond the largest half, as masks are written, would become infinite and sums with it NaN.
-  bool within_range(ir::Value v, DType t) const {
+  // Known numbers beyond the largest half, as masks are written, would become infinite and sums with them NaN. Nothing
+  // where there are none.
+  std::optional<ir::Value> limited_to_halves(ir::Value v) {
+    const auto beyond = [](double x) { return std::isfinite(x) && std::fabs(x) > kLargestHalf; };
     const ir::Node& n = out_.node(v);
-    return t != DType::f16 || !n.is<ir::Full>() || std::fabs(n.as<ir::Full>().value) <= kLargestHalf ||
-           !std::isfinite(n.as<ir::Full>().value);
-  }
-  ir::Value saturated(ir::Value v) {
-    const auto& fill = out_.node(v).as<ir::Full>();
-    return ir::full(out_, fill.shape.with_dtype(DType::f16), std::copysign(kLargestHalf, fill.value));
+    if (n.is<ir::Full>()) {
+      const auto& fill = n.as<ir::Full>();
+      if (!beyond(fill.value)) return std::nullopt;
+      return ir::full(out_, fill.shape.with_dtype(DType::f16), std::copysign(kLargestHalf, fill.value));
+    }
+    if (!n.is<ir::Constant>()) return std::nullopt;
+    std::vector<double> numbers = n.as<ir::Constant>().value.to_reals();
+    if (std::ranges::none_of(numbers, beyond)) return std::nullopt;
+    for (double& x : numbers) {
+      if (beyond(x)) x = std::copysign(kLargestHalf, x);
+    }
+    return out_.constant(Literal::reals(n.shapes[0].with_dtype(DType::f16), numbers));
   }
 
   const ir::Graph& g_;

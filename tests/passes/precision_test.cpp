@@ -128,6 +128,21 @@ TEST(Precision, saturates_fills_beyond_the_range_of_halves) {
     EXPECT_EQ(v, 0);
 }
 
+// A mask with its blocked places as -1e9, of which the last row has no others: in f32 its softmax is even.
+TEST(Precision, saturates_constants_beyond_the_range_of_halves) {
+  const ir::Graph g = graph(R"(graph @g(x: f32[2,2]) {
+    mask = constant(value=f32[2,2]{0.0, -1e9, -1e9, -1e9})
+    far = constant(value=f32[2]{-inf, 1e9})
+    y = softmax(add(x, mask), axis=1)
+    e = exp(add(x, far))
+    return y, e
+  })");
+  const Literals x = {Literal::full(parse_shape("f32[2,2]"), 0)};
+  const Literals got = ir::interpret(apply_precision(g, PrecisionPolicy::always_f16()), x);
+  EXPECT_EQ(got[0].to_reals(), (std::vector<double>{1, 0, 0.5, 0.5}));
+  EXPECT_EQ(got[1].to_reals()[0], 0);  // an infinity stays one
+}
+
 TEST(Precision, descends_into_bodies_and_keeps_their_types) {
   const ir::Graph g = graph(R"(graph @g(c: f32[4], xs: f32[3,4]) {
     r = scan(c, xs, body=graph @step(c: f32[4], x: f32[4]) {
