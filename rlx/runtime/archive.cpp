@@ -33,7 +33,9 @@ std::string options_json(const CompileOptions& o, int threads) {
   out.begin_object();
   out.member("device", o.device);
   out.member("threads", threads);
+  out.member("optimise", o.optimise);
   out.member("fuse", o.fuse);
+  out.member("plans_kept", o.plans_kept);
   out.key("states");
   out.begin_array();
   for (const StatePair& s : o.states) out.value(std::vector<std::string>{s.input, s.output});
@@ -46,7 +48,9 @@ CompileOptions options_from(const Json& json) {
   CompileOptions o;
   o.device = json.at("device").string();
   o.threads = int(json.at("threads").integer());
+  o.optimise = json.at("optimise").boolean();
   o.fuse = json.at("fuse").boolean();
+  o.plans_kept = json.at("plans_kept").integer();
   for (const JsonView pair : json.at("states").items())
     o.states.push_back({std::string(pair.at(size_t(0)).string()), std::string(pair.at(size_t(1)).string())});
   return o;

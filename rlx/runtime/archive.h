@@ -13,7 +13,7 @@
 
 namespace rlx {
 
-inline constexpr int kArchiveVersion = 2;
+inline constexpr int kArchiveVersion = 3;
 
 /// Every param must have its value.
 void save_compiled(CompiledGraph&, const std::string& path);

@@ -163,6 +163,19 @@ TEST(Archive, keeps_states) {
   EXPECT_EQ(loaded.run(x).at("y"), Literal::of<float>({2}, {2, 8}));
 }
 
+// Sizes that were not run before are planned as the compiled program would have.
+TEST(Archive, keeps_how_further_sizes_are_planned) {
+  const test::Scratch scratch;
+  const ir::Graph g = graph("graph @g(x: f32[n,4]) { a = exp(x) b = neg(a) y = sin(b) return y }");
+  CompiledGraph f = compile(g, {}, {.optimise = false, .plans_kept = 3});
+  save_compiled(f, scratch.path("plain.rlxp"));
+  CompiledGraph loaded = load_compiled(scratch.path("plain.rlxp"));
+  const std::map<std::string, Shape> rows = {{"x", parse_shape("f32[5,4]")}};
+  EXPECT_EQ(f.plan(rows).steps.size(), 3u);
+  EXPECT_EQ(loaded.plan(rows).steps.size(), 3u);
+  EXPECT_EQ(loaded.core().options().plans_kept, 3);
+}
+
 // 10.1, 14: a mismatched device, option or version is rejected, with the reason.
 TEST(Archive, refuses_what_does_not_fit) {
   const test::Scratch scratch;
