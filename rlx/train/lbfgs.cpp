@@ -78,6 +78,11 @@ History extended(Update& u, const Tensor& g, const Shape& type, int64_t pairs) {
 void lbfgs_step(Update& u, const Lbfgs& o) {
   std::vector<Trained>& all = u.trained();
   for (const Trained& p : all) {
+    constexpr std::string_view kOneLine =
+        "optimizer: lbfgs moves all tensors along one line at one rate and decays none; by a rule '";
+    if (Value(p.rate64) != Value(all[0].rate64))
+      throw invalid(kOneLine, p.name, "' has another rate than '", all[0].name, "'");
+    if (p.weight_decay.value_or(0) != 0) throw invalid(kOneLine, p.name, "' decays by ", *p.weight_decay);
     if (p.value.dtype() != all[0].value.dtype())
       throw invalid("optimizer: lbfgs trains tensors of one type; '", all[0].name, "' is ",
                     all[0].value.dtype(), ", '", p.name, "' ", p.value.dtype());

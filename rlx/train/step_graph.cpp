@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "rlx/base/error.h"
 #include "rlx/ir/leaves.h"
@@ -276,13 +277,16 @@ class StepBuilder {
   void update(const Tensors& gradients) {
     const ir::LabelScope scope(graph(), "optimizer");
     std::vector<Trained> trained;
+    std::map<double, Tensor> rates = {{1.0, rate_}};  // by factor
     for (size_t i = 0; i < gradients.size(); ++i) {
       const std::string& name = loss_.trained[i];
       Trained p{.name = name, .value = wide(leaves_.at(name)), .gradient = gradients[i], .rate64 = rate_};
       const auto rule = std::find_if(options_.rules.begin(), options_.rules.end(),
                                      [&](const WeightRule& r) { return matches(r.names, name); });
       if (rule != options_.rules.end()) {
-        if (rule->rate_factor != 1) p.rate64 = rate_ * rule->rate_factor;
+        const auto [rate, is_new] = rates.try_emplace(rule->rate_factor);
+        if (is_new) rate->second = rate_ * rule->rate_factor;
+        p.rate64 = rate->second;
         p.weight_decay = rule->weight_decay;
       }
       p.rate = p.rate64.cast(p.value.dtype());

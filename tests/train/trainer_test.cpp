@@ -486,6 +486,14 @@ TEST(Trainer, tells_what_is_wrong) {
             "train: a loss scale that falls by a factor of 1.0; a number between 0 and 1 is needed");
   EXPECT_EQ(error({.loss_scale = LossScale{.interval = 0}}),
             "train: a loss scale that grows after 0 steps; at least 1 is needed");
+  const std::string one_line =
+      "optimizer: lbfgs moves all tensors along one line at one rate and decays none; by a rule 'b' ";
+  EXPECT_EQ(error({.optimizer = lbfgs(), .rules = {{.names = "b", .rate_factor = 0.5}}}),
+            one_line + "has another rate than 'a'");
+  EXPECT_EQ(error({.optimizer = lbfgs(), .rules = {{.names = "b", .weight_decay = 0.1}}}),
+            one_line + "decays by 0.1");
+  EXPECT_EQ(error({.optimizer = lbfgs(), .rules = {{.names = "*", .rate_factor = 0.5, .weight_decay = 0}}}),
+            "no error");
   NamedLiterals wrong = weights();
   wrong.erase("a");
   wrong["e"] = wrong.at("b");
