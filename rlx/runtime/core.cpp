@@ -101,11 +101,6 @@ void Core::run_prologue() {
   derived_at_ = version();
 }
 
-std::vector<passes::Remark> Core::remarks() {
-  const std::lock_guard lock(mutex_);
-  return remarks_;
-}
-
 Team Core::team() const { return Team(default_pool(), builder_.threads()); }
 
 void Core::read_interface() {
@@ -251,7 +246,7 @@ ir::Graph Core::program_graph(const std::vector<Shape>& shapes, const PassListen
   return specialise(bound(shapes), builder_.backend(), options_, ignored, listener);
 }
 
-std::shared_ptr<const backend::Executable> Core::build(const std::vector<Shape>& shapes) {
+Core::Built Core::build(const std::vector<Shape>& shapes) const {
   backend::Interface interface;
   for (size_t i = 0; i < leaves_.size(); ++i) {
     interface.fixed.push_back(leaves_[i].role == LeafRole::param);
@@ -260,8 +255,10 @@ std::shared_ptr<const backend::Executable> Core::build(const std::vector<Shape>&
       if (outputs_[o].state == leaves_[i].state) interface.donated.push_back({int(i), int(o)});
     }
   }
-  if (prepared_) return builder_.build(program_graph(shapes), interface);
-  return builder_.build(specialise(bound(shapes), builder_.backend(), options_, remarks_), interface);
+  if (prepared_) return {builder_.build(program_graph(shapes), interface), {}};
+  std::vector<passes::Remark> remarks;
+  const ir::Graph g = specialise(bound(shapes), builder_.backend(), options_, remarks);
+  return {builder_.build(g, interface), std::move(remarks)};
 }
 
 void Core::require_weights() const {
@@ -277,11 +274,11 @@ Core::Instances::iterator Core::find_instance(const std::vector<Shape>& shapes) 
                       [&](const auto& i) { return i->leaves == shapes; });
 }
 
-std::shared_ptr<Instance> Core::new_instance(const std::vector<Shape>& shapes,
-                                             std::shared_ptr<const backend::Executable> program) const {
+std::shared_ptr<Instance> Core::new_instance(const std::vector<Shape>& shapes, Built built) const {
   auto made = std::make_shared<Instance>();
   made->leaves = shapes;
-  made->program = std::move(program);
+  made->program = std::move(built.program);
+  made->remarks = std::move(built.remarks);
   made->outputs.reserve(outputs_.size());
   const DimBinding binding = ir::solve_sizes(graph_, shapes);
   for (const Output& o : outputs_) made->outputs.push_back(o.shape.bind(binding));
@@ -312,7 +309,9 @@ std::shared_ptr<const Instance> Core::instance(const std::vector<Shape>& shapes)
   }
   require_weights();
   run_prologue();
-  const auto made = new_instance(shapes, found != instances_.end() ? (*found)->program : build(shapes));
+  const bool planned = found != instances_.end();
+  const auto made =
+      new_instance(shapes, planned ? Built{(*found)->program, (*found)->remarks} : build(shapes));
   made->version = now;
   made->forms = weights_.forms_for(*made->program, team());
   for (const auto& f : made->forms) made->packed.push_back(f.get());

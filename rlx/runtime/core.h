@@ -17,6 +17,7 @@ namespace rlx::runtime {
 struct Instance {
   std::vector<Shape> leaves, outputs;
   std::shared_ptr<const backend::Executable> program;
+  std::vector<passes::Remark> remarks;  // of the passes for these sizes
   // Forms of the weights as they were at `version`.
   uint64_t version = 0;  // 0: there are none yet
   std::vector<std::shared_ptr<const void>> forms;
@@ -67,8 +68,8 @@ class Core {
   /// The graph that the program for these sizes is built from: steps of its plan name nodes of it. Made anew at each call,
   /// for reports.
   ir::Graph program_graph(const std::vector<Shape>& leaves, const PassListener& = {}) const;
-  /// What the passes tried: those on any sizes, then those for the sizes run so far.
-  std::vector<passes::Remark> remarks();
+  /// What the passes on any sizes tried.
+  const std::vector<passes::Remark>& remarks() const { return remarks_; }
   const std::vector<Leaf>& leaves() const { return leaves_; }
   const std::vector<Output>& outputs() const { return outputs_; }
   std::optional<size_t> find_leaf(std::string_view name) const;
@@ -84,8 +85,13 @@ class Core {
   std::shared_ptr<const Instance> instance(const std::vector<Shape>& leaves);
   /// The same without its weights, which need not be there yet: what plans and reports show. No run takes it.
   std::shared_ptr<const Instance> planned(const std::vector<Shape>& leaves);
-  /// The program alone, without weights; made anew at each call.
-  std::shared_ptr<const backend::Executable> build(const std::vector<Shape>& leaves);
+  /// A program and what the passes for its sizes tried.
+  struct Built {
+    std::shared_ptr<const backend::Executable> program;
+    std::vector<passes::Remark> remarks;
+  };
+  /// Without weights; made anew at each call.
+  Built build(const std::vector<Shape>& leaves) const;
   /// Changes when weights are set.
   uint64_t version() const { return version_.load(std::memory_order_acquire); }
   int64_t packed_weight_bytes() const { return weights_.packed_bytes(); }
@@ -102,8 +108,7 @@ class Core {
   ir::Graph bound(const std::vector<Shape>& leaves) const;
   using Instances = std::list<std::shared_ptr<const Instance>>;
   Instances::iterator find_instance(const std::vector<Shape>& leaves);
-  std::shared_ptr<Instance> new_instance(const std::vector<Shape>& leaves,
-                                         std::shared_ptr<const backend::Executable> program) const;
+  std::shared_ptr<Instance> new_instance(const std::vector<Shape>& leaves, Built) const;
   void keep(std::shared_ptr<const Instance>);
 
   CompileOptions options_;

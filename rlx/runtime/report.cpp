@@ -141,13 +141,15 @@ std::vector<int64_t> memory_timeline(const Plan& plan) {
   return change;
 }
 
-Report runtime::make_report(Core& core, const backend::Executable& program) {
+Report runtime::make_report(const Core& core, const backend::Executable& program,
+                            const std::vector<passes::Remark>& remarks) {
   Report r;
   r.graph = core.graph().name();
   r.device = core.options().device;
   r.threads = core.builder().threads();
   r.plan = program.plan();
   r.remarks = core.remarks();
+  r.remarks.insert(r.remarks.end(), remarks.begin(), remarks.end());
   r.memory = memory_of(r.plan, core);
   for (const auto& form : program.packings()) r.memory.packed += form.packing.bytes;
   for (const Plan::Step& s : r.plan.steps) r.names.push_back(s.name.empty() ? "-" : s.name);
@@ -157,7 +159,7 @@ Report runtime::make_report(Core& core, const backend::Executable& program) {
 Report CompiledGraph::report(const std::map<std::string, Shape>& inputs) {
   check_alone("report");
   if (!inputs.empty() || !instance_) plan(inputs);
-  Report r = runtime::make_report(*core_, *instance_->program);
+  Report r = runtime::make_report(*core_, *instance_->program, instance_->remarks);
   r.memory.packed = std::max(r.memory.packed, packed_weight_bytes());  // of all sizes that were run
   if (core_->prologue()) {
     for (const Plan::Step& s : core_->prologue()->plan().steps)
@@ -169,7 +171,7 @@ Report CompiledGraph::report(const std::map<std::string, Shape>& inputs) {
 MemoryUse estimate_memory(const ir::Graph& graph, const std::map<std::string, Shape>& inputs,
                           const CompileOptions& options) {
   runtime::Core core(graph, {}, options);
-  const auto program = core.build(core.sizes_of("estimate_memory", inputs));
+  const auto program = core.build(core.sizes_of("estimate_memory", inputs)).program;
   MemoryUse use = memory_of(program->plan(), core);
   for (const auto& form : program->packings()) use.packed += form.packing.bytes;
   return use;

@@ -16,7 +16,7 @@ bool runs_natively(const ir::Graph& g, const std::string& device) {
   runtime::Core core(g, {}, {.device = device});
   std::vector<Shape> leaves;
   for (const auto& leaf : core.leaves()) leaves.push_back(leaf.shape);
-  const auto program = core.build(leaves);
+  const auto program = core.build(leaves).program;
   const auto& steps = program->plan().steps;
   return std::none_of(steps.begin(), steps.end(), [](const auto& s) { return s.kernel == "reference"; });
 }

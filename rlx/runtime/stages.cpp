@@ -18,8 +18,8 @@ Stages compile_in_stages(const ir::Graph& g, const CompileOptions& options) {
   std::vector<Shape> leaves;
   for (const auto& leaf : core.leaves()) leaves.push_back(leaf.shape);
   core.program_graph(leaves, keep);
-  const auto program = core.build(leaves);
-  out.report = make_report(core, *program);
+  const Core::Built built = core.build(leaves);
+  out.report = make_report(core, *built.program, built.remarks);
   return out;
 }
 

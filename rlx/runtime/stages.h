@@ -23,7 +23,7 @@ struct Stages {
 /// Needs no weights.
 Stages compile_in_stages(const ir::Graph&, const CompileOptions&);
 
-/// The report of a program that the core built.
-Report make_report(Core&, const backend::Executable&);
+/// The report of a program that the core built; `remarks`: of the passes for its sizes.
+Report make_report(const Core&, const backend::Executable&, const std::vector<passes::Remark>& remarks);
 
 }  // namespace rlx::runtime

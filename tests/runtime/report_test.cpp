@@ -88,6 +88,15 @@ TEST(EstimateMemory, counts_each_weight_once_and_agrees_with_the_report) {
   EXPECT_EQ(use.weights > 8 * 4, use.packed == 0);
 }
 
+// Of all sizes that were ever run a report holds what was tried for those that it is about.
+TEST(Report, has_the_remarks_of_its_own_sizes_however_many_were_run) {
+  CompiledGraph f = compile(layer(), weights(), {.threads = 1, .plans_kept = 2});
+  const size_t first = f.report({{"x", parse_shape("f32[1,16]")}}).remarks.size();
+  EXPECT_GT(first, 0u);
+  for (int64_t rows = 2; rows < 9; ++rows) f.run({{"x", ir::sample_literal(cat("f32[", rows, ",16]"), 3)}});
+  EXPECT_EQ(f.report().remarks.size(), first);
+}
+
 TEST(EstimateMemory, and_reports_refuse_names_that_no_input_has) {
   const std::map<std::string, Shape> two = {{"x", parse_shape("f32[4,16]")}, {"xx", parse_shape("f32[4]")}};
   const std::string why = "'xx' is not an input; did you mean 'x'; graph 'layer' takes x";
