@@ -73,7 +73,7 @@ class Core {
   const std::vector<Leaf>& leaves() const { return leaves_; }
   const std::vector<Output>& outputs() const { return outputs_; }
   std::optional<size_t> find_leaf(std::string_view name) const;
-  /// The types of all leaves where these are told; names that no leaf has are a user error.
+  /// The types of all leaves where these are told; names that no leaf has and types that it cannot have are a user error.
   std::vector<Shape> sizes_of(std::string_view where, const std::map<std::string, Shape>& told) const;
   Team team() const;
 

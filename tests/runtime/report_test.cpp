@@ -88,6 +88,15 @@ TEST(EstimateMemory, counts_each_weight_once_and_agrees_with_the_report) {
   EXPECT_EQ(use.weights > 8 * 4, use.packed == 0);
 }
 
+TEST(EstimateMemory, refuses_types_that_inputs_cannot_have) {
+  const auto of = [](const char* graph_text, const char* x) {
+    return test::error_of([&] { estimate_memory(graph(graph_text), {{"x", parse_shape(x)}}); });
+  };
+  constexpr const char* kFixed = "graph @g(x: f32[2], w: f32[2]) { y = add(x, w) return y }";
+  EXPECT_EQ(of(kFixed, "f32[9]"), "estimate_memory: 'x' is f32[2], told as f32[9]; graph 'g' takes x, w");
+  EXPECT_EQ(of(kFixed, "f32[2]"), "no error");
+}
+
 // Of all sizes that were ever run a report holds what was tried for those that it is about.
 TEST(Report, has_the_remarks_of_its_own_sizes_however_many_were_run) {
   CompiledGraph f = compile(layer(), weights(), {.threads = 1, .plans_kept = 2});
