@@ -1,6 +1,7 @@
 #include "rlx/passes/fold.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "rlx/ir/interpreter.h"
 #include "rlx/ir/leaves.h"
@@ -17,6 +18,17 @@ bool is_known(const ir::Node& n, int64_t most_bytes) {
 Literal known(const ir::Node& n) {
   if (n.is<ir::Constant>()) return n.as<ir::Constant>().value;
   return Literal::full(n.shapes[0], n.as<ir::Full>().value);
+}
+
+bool holds_nan(const Literal& l) {
+  if (l.dtype() == DType::f32)
+    return std::ranges::any_of(l.data<float>(), [](float x) { return std::isnan(x); });
+  if (!is_float(l.dtype()) && !is_complex(l.dtype())) return false;
+  for (int64_t i = 0; i < l.elements(); ++i) {
+    const std::complex<double> x = l.complex_at(i);
+    if (std::isnan(x.real()) || std::isnan(x.imag())) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -45,6 +57,7 @@ ir::Rewritten fold_constants(ir::Graph graph, int64_t most_bytes) {
       if (e.kind() == ErrorKind::internal) throw;
       return std::nullopt;
     }
+    if (std::ranges::any_of(out, holds_nan) && std::ranges::none_of(in, holds_nan)) return std::nullopt;
     ir::Values results;
     for (const Literal& l : out) results.push_back(g.constant(l));
     return results;

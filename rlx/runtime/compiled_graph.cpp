@@ -134,6 +134,7 @@ void CompiledGraph::set_params(const NamedLiterals& values) {
 void CompiledGraph::observe(backend::Observer* observer) {
   check_alone("observe");
   observer_ = observer;
+  prologue_is_wanted_ = observer != nullptr && observer->wants_every_step();
 }
 
 TensorView CompiledGraph::state(std::string_view name) {

@@ -177,7 +177,8 @@ class CompiledGraph {
   Report report(const std::map<std::string, Shape>& inputs = {});
   /// Bytes of weights in forms of their own, shared by all clones.
   int64_t packed_weight_bytes() const;
-  /// Called around the steps of later runs; null for none. It must outlive them.
+  /// Called around the steps of later runs; null for none. It must outlive them. One that wants every step also sees, before the first of
+  /// these runs and whenever weights were set, the steps that run on weights alone.
   void observe(backend::Observer* observer);
 
   explicit CompiledGraph(std::shared_ptr<runtime::Core> core);
@@ -228,6 +229,7 @@ class CompiledGraph {
   std::vector<TensorView> views_;            // of outputs that are no states
   std::vector<runtime::Extent> extents_;     // room to compare places
   backend::Observer* observer_ = nullptr;
+  bool prologue_is_wanted_ = false;  // by an observer that has not seen it
   const std::stop_token* stop_ = nullptr;
   std::map<std::string, Literal, std::less<>> handles_;
   std::optional<std::pair<int64_t, int64_t>> active_rows_;

@@ -101,6 +101,15 @@ void Core::run_prologue() {
   derived_at_ = version();
 }
 
+// What it makes is there already: a look at the steps, for whoever wants every one.
+void Core::show_prologue(backend::Observer& observer) {
+  if (!prologue_) return;
+  const std::lock_guard lock(mutex_);
+  CompiledGraph seen = prologue_->clone();
+  seen.observe(&observer);
+  seen.run(NamedLiterals{});
+}
+
 Team Core::team() const { return Team(default_pool(), builder_.threads()); }
 
 void Core::read_interface() {

@@ -65,6 +65,8 @@ class Core {
   const backend::Builder& builder() const { return builder_; }
   /// What runs when weights are set; null when nothing depends on them alone.
   CompiledGraph* prologue() const { return prologue_.get(); }
+  /// Runs it once more, on weights that were set, around whose steps the observer is called.
+  void show_prologue(backend::Observer&);
   /// The graph that the program for these sizes is built from: steps of its plan name nodes of it. Made anew at each call,
   /// for reports.
   ir::Graph program_graph(const std::vector<Shape>& leaves, const PassListener& = {}) const;

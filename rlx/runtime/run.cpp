@@ -34,7 +34,8 @@ std::vector<OwnMemory> memory_of_states(const std::vector<Port>& states, const s
 
 // When nothing changed since the last run, nothing is allocated.
 bool CompiledGraph::fits_last(std::span<const Input> inputs) const {
-  if (!instance_ || instance_->version != core_->version() || inputs.size() != core_->inputs.size())
+  if (!instance_ || instance_->version != core_->version() || inputs.size() != core_->inputs.size() ||
+      prologue_is_wanted_)
     return false;
   for (size_t k = 0; k < inputs.size(); ++k) {
     const auto leaf = core_->find_leaf(inputs[k].name);
@@ -53,6 +54,9 @@ void CompiledGraph::choose(std::span<const Input> inputs) {
   for (const auto& leaf : core_->leaves()) shapes.push_back(leaf.shape);
   for (const Input& in : inputs) shapes[*core_->find_leaf(in.name)] = in.value.shape();
   use(core_->instance(shapes));
+  if (observer_ == nullptr || !observer_->wants_every_step()) return;
+  core_->show_prologue(*observer_);
+  prologue_is_wanted_ = false;
 }
 
 void CompiledGraph::prepare(std::span<const Input> inputs) {

@@ -161,6 +161,36 @@ TEST(FiniteCheck, names_the_operator_that_makes_nan_and_not_those_behind_it) {
   f.run({{"x", view(nan, {4})}});  // it came from outside
 }
 
+// What is known before the first run is computed outside of it, and what is made of weights once for all runs.
+TEST(FiniteCheck, names_operators_that_make_nan_of_weights_and_constants) {
+  const ir::Graph of_weights =
+      graph("graph @g(x: f32[2], param w: f32[2]) { bad = log(w) y = add(x, bad) return y }");
+  const ir::Graph of_constants = graph(R"(graph @g(x: f32[2]) {
+    c = constant(value=f32[2]{1.0, -1.0})
+    bad = log(c)
+    y = add(x, bad)
+    return y
+  })");
+  const NamedLiterals x = {{"x", Literal::of<float>({2}, {1, 2})}};
+  const float good[] = {1, 2}, wrong[] = {1, -2};
+  for (const bool from_weights : {true, false}) {
+    CompiledGraph f = compile(from_weights ? of_weights : of_constants, {}, {.threads = 1, .fuse = false});
+    if (from_weights)
+      f.set_param("w", Literal::copy_of(parse_shape("f32[2]"), std::as_bytes(std::span(wrong))));
+    if (from_weights) f.run(x);  // weights were used before anybody looked
+    FiniteCheck check;
+    f.observe(&check);
+    const std::string error = error_of([&] { f.run(x); });
+    EXPECT_NE(error.find("check-nan: log"), std::string::npos) << error;
+    EXPECT_NE(error.find("element 1"), std::string::npos) << error;
+    if (!from_weights) continue;
+    f.set_param("w", Literal::copy_of(parse_shape("f32[2]"), std::as_bytes(std::span(good))));
+    f.run(x);
+    f.observe(nullptr);
+    f.run(x);
+  }
+}
+
 TEST(FiniteCheck, can_refuse_infinities_too) {
   const ir::Graph g = graph("graph @g(x: f32[2]) { y = exp(x) return y }");
   CompiledGraph f = compile(g, {}, {.threads = 1, .fuse = false});
