@@ -219,24 +219,29 @@ TEST_P(QuantFormat, product_is_exact_for_activations_of_eight_bits) {
 }
 
 // Batches rely on it: whatever else is multiplied, a row gets the same sums.
-void check_rows_alone(const Weights& w) {
+void check_rows_alone(const Weights& w, bool exact) {
+  SCOPED_TRACE(testing::Message() << w.name << " exact " << exact);
   const int64_t m = 13;
   const Array<float> x = random_array(m * w.k, 5, -2, 2);
   test::at_every_level([&](Team team) {
     const QuantMatrix packed = w.pack(team);
     Array<float> together(m * w.n), alone(w.n);
-    multiply(team,
-             {.m = m, .x = x.data(), .x_stride = w.k, .w = &packed, .y = together.data(), .y_stride = w.n});
+    QuantProduct p{
+        .m = m, .x = x.data(), .x_stride = w.k, .w = &packed, .y = together.data(), .y_stride = w.n};
+    p.exact = exact;
+    multiply(team, p);
+    p.m = 1, p.y = alone.data();
     for (int64_t i = 0; i < m; ++i) {
-      const float* row = x.data() + i * w.k;
-      multiply(team, {.m = 1, .x = row, .x_stride = w.k, .w = &packed, .y = alone.data(), .y_stride = w.n});
-      ASSERT_TRUE(std::equal(alone.data(), alone.data() + w.n, together.data() + i * w.n))
-          << w.name << " row " << i;
+      p.x = x.data() + i * w.k;
+      multiply(team, p);
+      ASSERT_TRUE(std::equal(alone.data(), alone.data() + w.n, together.data() + i * w.n)) << "row " << i;
     }
   });
 }
 
-TEST_P(QuantFormat, a_row_has_the_bits_it_has_alone) { check_rows_alone(of_format(GetParam(), 45, 512, 6)); }
+TEST_P(QuantFormat, a_row_has_the_bits_it_has_alone) {
+  for (const bool exact : {false, true}) check_rows_alone(of_format(GetParam(), 45, 512, 6), exact);
+}
 
 void check_decoded(const Weights& w) {
   test::at_every_level([&](Team team) {
@@ -411,6 +416,11 @@ TEST_P(QuantScheme, multiplies_within_the_stated_bound_for_any_k) {
 
 TEST_P(QuantScheme, product_is_exact_for_activations_of_eight_bits) {
   check_eight_bits(of_scheme(GetParam(), 35, scheme_columns(GetParam(), 301), 10));
+}
+
+TEST_P(QuantScheme, a_row_has_the_bits_it_has_alone) {
+  for (const bool exact : {false, true})
+    check_rows_alone(of_scheme(GetParam(), 45, scheme_columns(GetParam(), 333), 6), exact);
 }
 
 TEST_P(QuantScheme, packed_weights_decode_bit_for_bit) {

@@ -1,6 +1,7 @@
 // Plan. The strips of up to 256 columns of one group are decoded into [column][lanes] (16 KiB: L1), then
 // every row of x is multiplied with them: 8 rows at a time share each vector of weights, their sums stay in
-// registers over the 256 columns and in y between them. A single row runs 8 chains over the columns instead.
+// registers over the 256 columns and in y between them. A row alone waits for its own sums, so columns are summed in 8
+// chains, which it runs side by side; 8 rows run them one after the other, and a row has the same bits in any company.
 // Bound: 32 columns take 32 multiply-adds a row of x and about 5 operations a column for decoding, so from 8
 // rows on the multiply-add rate, and decoding below. Values are formed as rlx/quant forms them, so that they
 // are bit-equal to its own.
@@ -11,7 +12,7 @@
 namespace rlx::cpu::RLX_ISA {
 namespace {
 
-constexpr int kColumns = 256, kRows = 8;
+constexpr int kColumns = 256, kRows = 8, kChains = 8;
 
 /// Columns [0, count) of a strip into out[column * kLanes].
 template <QuantLayout layout>
@@ -86,33 +87,43 @@ RLX_INLINE void each_part(const QuantView& w, int64_t g, Body body) {
   body(first, count, values);
 }
 
-/// y += x w for M rows of x; with one row, columns c, c + 8, ... are a chain of their own.
-template <int M>
-RLX_INLINE void rows_of_x(const float* x, int64_t x_stride, const float* values, int count, bool is_first,
-                          float* y, int64_t y_stride, int lanes) {
-  constexpr int chains = M == 1 ? 8 : 1;
-  F32 sums[M * chains] = {};
-  int c = 0;
-  for (; c + chains <= count; c += chains) {
+/// y += x w for one row of x. An eighth of the columns is a chain; the last one has those that are left over.
+RLX_INLINE void row_of_x(const float* x, const float* values, int count, bool is_first, float* y, int lanes) {
+  F32 sums[kChains] = {};
+  const int length = count / kChains;
+  for (int c = 0; c < length; ++c) {
 #pragma GCC unroll 8
-    for (int i = 0; i < chains; ++i) {
-      const F32 w = load(values + (c + i) * kLanes);
-#pragma GCC unroll 8
-      for (int m = 0; m < M; ++m) {
-        sums[m * chains + i] = fma(w, set1(x[m * x_stride + c + i]), sums[m * chains + i]);
-      }
+    for (int i = 0; i < kChains; ++i) {
+      const int column = i * length + c;
+      sums[i] = fma(load(values + column * kLanes), set1(x[column]), sums[i]);
     }
   }
-  for (; c < count; ++c) {
+  for (int c = kChains * length; c < count; ++c)
+    sums[kChains - 1] = fma(load(values + c * kLanes), set1(x[c]), sums[kChains - 1]);
+  F32 sum = sums[0];
+  for (int i = 1; i < kChains; ++i) sum += sums[i];
+  store_n(y, is_first ? sum : load_n(y, lanes) + sum, lanes);
+}
+
+/// The same sums for kRows rows.
+RLX_INLINE void rows_of_x(const float* x, int64_t x_stride, const float* values, int count, bool is_first,
+                          float* y, int64_t y_stride, int lanes) {
+  const int length = count / kChains;
+  alignas(kVectorBytes) float totals[kRows][kLanes];  // not in registers, of which the sums need most
+  for (int i = 0, c = 0; i < kChains; ++i) {
+    F32 sums[kRows] = {};
+    for (const int end = i == kChains - 1 ? count : c + length; c < end; ++c) {
+      const F32 w = load(values + c * kLanes);
 #pragma GCC unroll 8
-    for (int m = 0; m < M; ++m)
-      sums[m * chains] = fma(load(values + c * kLanes), set1(x[m * x_stride + c]), sums[m * chains]);
+      for (int m = 0; m < kRows; ++m) sums[m] = fma(w, set1(x[m * x_stride + c]), sums[m]);
+    }
+#pragma GCC unroll 8
+    for (int m = 0; m < kRows; ++m) store(totals[m], i == 0 ? sums[m] : load(totals[m]) + sums[m]);
   }
 #pragma GCC unroll 8
-  for (int m = 0; m < M; ++m) {
-    F32 sum = sums[m * chains];
-    for (int i = 1; i < chains; ++i) sum += sums[m * chains + i];
+  for (int m = 0; m < kRows; ++m) {
     float* at = y + m * y_stride;
+    const F32 sum = load(totals[m]);
     store_n(at, is_first ? sum : load_n(at, lanes) + sum, lanes);
   }
 }
@@ -122,12 +133,11 @@ void multiply_part(const QuantRows& rows, const QuantTile& tile, int64_t first, 
   const float* x = rows.x + first;
   int64_t m = tile.row_begin;
   for (; m + kRows <= tile.row_end; m += kRows) {
-    rows_of_x<kRows>(x + m * rows.x_stride, rows.x_stride, values, count, first == 0, y + m * y_stride,
-                     y_stride, lanes);
+    rows_of_x(x + m * rows.x_stride, rows.x_stride, values, count, first == 0, y + m * y_stride, y_stride,
+              lanes);
   }
   for (; m < tile.row_end; ++m) {
-    rows_of_x<1>(x + m * rows.x_stride, rows.x_stride, values, count, first == 0, y + m * y_stride, y_stride,
-                 lanes);
+    row_of_x(x + m * rows.x_stride, values, count, first == 0, y + m * y_stride, lanes);
   }
 }
 
