@@ -35,6 +35,7 @@ std::string options_json(const CompileOptions& o, int threads) {
   out.member("threads", threads);
   out.member("optimise", o.optimise);
   out.member("fuse", o.fuse);
+  out.member("batch_independent", o.batch_independent);
   out.member("plans_kept", o.plans_kept);
   out.key("states");
   out.begin_array();
@@ -50,6 +51,7 @@ CompileOptions options_from(const Json& json) {
   o.threads = int(json.at("threads").integer());
   o.optimise = json.at("optimise").boolean();
   o.fuse = json.at("fuse").boolean();
+  o.batch_independent = json.at("batch_independent").boolean();
   o.plans_kept = json.at("plans_kept").integer();
   for (const JsonView pair : json.at("states").items())
     o.states.push_back({std::string(pair.at(size_t(0)).string()), std::string(pair.at(size_t(1)).string())});

@@ -49,6 +49,7 @@ Hash128 compile_key(const ir::Graph& graph, const CompileOptions& o) {
   h.add(uint64_t(o.threads));
   h.add(uint64_t(o.optimise));
   h.add(uint64_t(o.fuse));
+  h.add(uint64_t(o.batch_independent));
   add_policy(h, o.precision);
   h.add(uint64_t(o.plans_kept));
   h.add(o.states.size());

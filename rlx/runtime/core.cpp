@@ -11,12 +11,18 @@
 namespace rlx::runtime {
 namespace {
 
-int thread_count(const CompileOptions& o) {
+backend::Builder builder_for(const CompileOptions& o) {
+  const backend::Backend& device = device_named(o.device);
+  if (o.batch_independent && !device.memory().on_host())
+    throw invalid("compile: batch_independent on '", o.device,
+                  "', whose libraries choose by the number of rows; "
+                  "cpu and ref have it");
   if (o.plans_kept < 1) throw invalid("compile: ", o.plans_kept, " plans kept; 1 or more expected");
   if (o.threads < 0)
     throw invalid("compile: ", o.threads,
                   " threads; 1 or more expected, or 0 for all that the process may use");
-  return o.threads > 0 ? std::min(o.threads, default_pool().threads()) : default_pool().threads();
+  const int most = default_pool().threads();
+  return {device, o.threads > 0 ? std::min(o.threads, most) : most, o.batch_independent};
 }
 
 // Why a state cannot be of these types; empty when it can.
@@ -38,7 +44,7 @@ std::string types_refused(const Shape& before, const Shape& after) {
 Core::Core(const ir::Graph& graph, const NamedLiterals& weights, const CompileOptions& options, bool split)
     : options_(options),
       graph_(optimise(graph, options, {}, &remarks_)),
-      builder_(device_named(options.device), thread_count(options)),
+      builder_(builder_for(options)),
       weights_(builder_.backend().memory()) {
   if (split && options.optimise) {
     if (passes::Split parts = passes::split_prologue(graph_); !parts.empty()) {
@@ -57,7 +63,7 @@ Core::Core(const ir::Graph& graph, const NamedLiterals& weights, const CompileOp
 Core::Core(Prepared prepared)
     : options_(prepared.options),
       graph_(prepared.graph),
-      builder_(device_named(options_.device), thread_count(options_)),
+      builder_(builder_for(options_)),
       weights_(builder_.backend().memory()) {
   read_interface();
   // Params that only the prologue read are no longer asked for.

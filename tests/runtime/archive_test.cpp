@@ -167,13 +167,14 @@ TEST(Archive, keeps_states) {
 TEST(Archive, keeps_how_further_sizes_are_planned) {
   const test::Scratch scratch;
   const ir::Graph g = graph("graph @g(x: f32[n,4]) { a = exp(x) b = neg(a) y = sin(b) return y }");
-  CompiledGraph f = compile(g, {}, {.optimise = false, .plans_kept = 3});
+  CompiledGraph f = compile(g, {}, {.optimise = false, .batch_independent = true, .plans_kept = 3});
   save_compiled(f, scratch.path("plain.rlxp"));
   CompiledGraph loaded = load_compiled(scratch.path("plain.rlxp"));
   const std::map<std::string, Shape> rows = {{"x", parse_shape("f32[5,4]")}};
   EXPECT_EQ(f.plan(rows).steps.size(), 3u);
   EXPECT_EQ(loaded.plan(rows).steps.size(), 3u);
   EXPECT_EQ(loaded.core().options().plans_kept, 3);
+  EXPECT_TRUE(loaded.core().options().batch_independent);
 }
 
 // 10.1, 14: a mismatched device, option or version is rejected, with the reason.

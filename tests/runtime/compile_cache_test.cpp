@@ -28,6 +28,7 @@ TEST(CompileKey, tells_graphs_options_devices_and_policies_apart) {
   EXPECT_NE(plain, compile_key(linear(2), {.threads = 1}));
   EXPECT_NE(plain, compile_key(linear(2), {.optimise = false}));
   EXPECT_NE(plain, compile_key(linear(2), {.fuse = false}));
+  EXPECT_NE(plain, compile_key(linear(2), {.batch_independent = true}));
   EXPECT_NE(plain, compile_key(linear(2), {.precision = PrecisionPolicy::auto_mixed()}));
   EXPECT_NE(compile_key(linear(2), {.precision = PrecisionPolicy::auto_mixed_bf16()}),
             compile_key(linear(2), {.precision = PrecisionPolicy::auto_mixed()}));

@@ -117,7 +117,7 @@ class ScanStep final : public Step {
 
   // Bodies of fewer rows, which each run on one thread.
   void cut(const Request& r, const RowParts& rows) {
-    const Builder builder(r.builder->backend(), 1);
+    const Builder builder = r.builder->with_threads(1);
     const Request alone{.node = r.node, .in = r.in, .out = r.out, .threads = 1, .builder = &builder};
     for (const auto& [size, body] : rows.bodies)
       bodies_.emplace_back(alone, body, operand_numbers(attrs_, operands_), *this);

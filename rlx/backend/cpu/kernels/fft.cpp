@@ -26,6 +26,7 @@ struct Rows {
   int64_t x_stride, x_row;
   T *y_re, *y_im;
   int64_t y_stride, y_row;
+  bool alone = false;
 };
 
 template <class T>
@@ -41,7 +42,8 @@ Rows<T> typed(const Fft& p) {
           static_cast<T*>(p.y_re),
           static_cast<T*>(p.y_im),
           p.y_stride,
-          p.y_row_stride};
+          p.y_row_stride,
+          p.alone};
 }
 
 // Contiguous split arrays in working memory as a row.
@@ -81,8 +83,8 @@ FftBlock<T> block_of(const FftFactors& f, const FftPasses& passes) {
           .factors = reinterpret_cast<const T*>(f.factors.get())};
 }
 
-bool runs_direct(const FftFactors& f, int64_t rows) {
-  return f.direct.m != 0 && (f.columns.m == 0 || 2 * rows >= f.lanes);
+bool runs_direct(const FftFactors& f, int64_t rows, bool alone) {
+  return f.direct.m != 0 && (f.columns.m == 0 || (!alone && 2 * rows >= f.lanes));
 }
 
 // ---- direct ----
@@ -193,14 +195,14 @@ void run_split(Team team, const Rows<T>& p, const FftFactors& f, std::byte* work
 // ---- chirp and real: rows in working memory, transformed by the inner plan ----
 
 template <class T>
-size_t run_workspace(const FftPlan& plan, int64_t rows, int threads);
+size_t run_workspace(const FftPlan& plan, int64_t rows, int threads, bool alone);
 template <class T>
 void run_complex(Team team, const Rows<T>& p, std::byte* workspace);
 
 /// Memory of a slot: two arrays of `length`, then the workspace of the inner plan.
 template <class T>
 size_t staged_slot_bytes(const FftPlan& inner, int64_t length, int threads) {
-  return 2 * bytes_of<T>(length) + run_workspace<T>(inner, 1, threads);
+  return 2 * bytes_of<T>(length) + run_workspace<T>(inner, 1, threads, false);
 }
 template <class T>
 size_t staged_workspace(const FftPlan& inner, int64_t length, int64_t rows, int threads) {
@@ -310,11 +312,11 @@ void run_odd(Team team, const Rows<T>& p, const FftFactors& f, std::byte* worksp
 }
 
 template <class T>
-size_t run_workspace(const FftPlan& plan, int64_t rows, int threads) {
+size_t run_workspace(const FftPlan& plan, int64_t rows, int threads, bool alone) {
   const FftFactors& f = plan.factors();
   if (plan.kind() == FftKind::real) return staged_workspace<T>(*f.inner, f.inner->n(), rows, threads);
   if (f.inner != nullptr) return staged_workspace<T>(*f.inner, f.inner->n(), rows, threads);
-  return runs_direct(f, rows) ? direct_workspace<T>(f, threads) : split_workspace<T>(f, rows, threads);
+  return runs_direct(f, rows, alone) ? direct_workspace<T>(f, threads) : split_workspace<T>(f, rows, threads);
 }
 
 template <class T>
@@ -322,7 +324,7 @@ void run_complex(Team team, const Rows<T>& p, std::byte* workspace) {
   const FftFactors& f = p.plan->factors();
   if (f.inner != nullptr) {
     run_chirp(team, p, f, workspace);
-  } else if (runs_direct(f, p.rows)) {
+  } else if (runs_direct(f, p.rows, p.alone)) {
     run_direct(team, p, f, workspace);
   } else {
     run_split(team, p, f, workspace);
@@ -346,8 +348,8 @@ void run(Team team, const Rows<T>& p, std::byte* workspace) {
 }  // namespace
 
 size_t fft_workspace(const Fft& p, int threads) {
-  return p.plan->dtype() == DType::f32 ? run_workspace<float>(*p.plan, p.rows, threads)
-                                       : run_workspace<double>(*p.plan, p.rows, threads);
+  return p.plan->dtype() == DType::f32 ? run_workspace<float>(*p.plan, p.rows, threads, p.alone)
+                                       : run_workspace<double>(*p.plan, p.rows, threads, p.alone);
 }
 
 void fft(Team team, const Fft& p, std::byte* workspace) {

@@ -60,6 +60,7 @@ struct Fft {
   void* y_re = nullptr;
   void* y_im = nullptr;  // null to drop it; not written by the inverse transform of a real plan
   int64_t y_stride = 1, y_row_stride = 0;
+  bool alone = false;  // each row is done in the way of a single one, however many there are
 };
 size_t fft_workspace(const Fft&, int threads);
 void fft(Team, const Fft&, std::byte* workspace);

@@ -91,9 +91,9 @@ Plan make_plan(const Reduce& p) {
       plan.results.add(axes[d].size, {axes[d].y});
     }
   }
-  const int64_t total = plan.results.count() * plan.count;
-  if (plan.outer.count() * ceil_div(plan.columns.size, kColumnBlock) < kSlices &&
-      total > 4 * kSerialElements) {
+  const int64_t total = (p.alone ? 1 : plan.results.count()) * plan.count;
+  const int64_t tasks = p.alone ? 1 : plan.outer.count() * ceil_div(plan.columns.size, kColumnBlock);
+  if (tasks < kSlices && total > 4 * kSerialElements) {
     plan.slice_rest = plan.rest.count() > plan.run.size;
     const int64_t along = plan.slice_rest ? plan.rest.count() : plan.run.size;
     plan.slices = std::clamp<int64_t>(total / (2 * kSerialElements), 1, std::min(kSlices, along));

@@ -25,6 +25,7 @@ struct Reduce {
   int64_t stride[kMaxRank] = {};  // of x, in elements
   bool reduced[kMaxRank] = {};
   double correction = 0;  // variance: taken off the number of elements
+  bool alone = false;     // each result is added up as if it were the only one, however many there are
   const void* x = nullptr;
   void* y = nullptr;
 };

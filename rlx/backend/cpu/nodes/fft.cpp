@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "rlx/backend/builder.h"
 #include "rlx/backend/cpu/nodes/wide.h"
 #include "rlx/ops/fft/fft.h"
 
@@ -30,6 +31,7 @@ std::unique_ptr<Step> prepare(const Request& r) {
   const DType part = pairs ? DType::f32 : x.dtype();
   const auto plan = std::make_shared<const FftPlan>(n, part);
   Fft p{.plan = plan.get(), .inverse = a.inverse, .scale = scale_of(n, a)};
+  p.alone = backend::batch_independent(r);
   p.rows = x.shape.elements() / length;
   p.x_stride = p.y_stride = pairs ? 2 : 1;
   p.x_row_stride = p.y_row_stride = 2 * n;

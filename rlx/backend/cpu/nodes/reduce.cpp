@@ -1,6 +1,7 @@
 // Reductions over any axes.
 #include "rlx/ops/reduce/reduce.h"
 
+#include "rlx/backend/builder.h"
 #include "rlx/backend/cpu/kernels/reduce.h"
 #include "rlx/backend/cpu/nodes/wide.h"
 #include "rlx/ops/reduce/any_all.h"
@@ -24,8 +25,10 @@ Support accepts_kind(const Request& r, bool extreme, bool mean) {
   return Support::yes();
 }
 
-Reduce describe(const Arg& x, Reduction kind, const std::vector<int>& axes) {
+Reduce describe(const Request& r, Reduction kind, const std::vector<int>& axes) {
+  const Arg& x = r.in[0];
   Reduce p{.kind = kind, .dtype = x.dtype(), .rank = x.shape.rank()};
+  p.alone = backend::batch_independent(r);
   for (int i = 0; i < p.rank; ++i) {
     p.size[i] = x.shape.dim(i).value();
     p.stride[i] = x.layout.strides[size_t(i)];
@@ -53,7 +56,7 @@ Support accepts(const Request& r) {
 
 std::unique_ptr<Step> prepare(const Request& r) {
   const auto& a = r.node.as<ops::Reduce>();
-  return prepare_step(describe(r.in[0], kKinds[size_t(a.kind)], a.axes));
+  return prepare_step(describe(r, kKinds[size_t(a.kind)], a.axes));
 }
 
 // Sums and means of complex numbers: those of pairs, along whose axis nothing is reduced.
@@ -69,7 +72,7 @@ Support accepts_complex(const Request& r) {
 
 std::unique_ptr<Step> prepare_complex(const Request& r) {
   const auto& a = r.node.as<ops::Reduce>();
-  Reduce p = describe(r.in[0], kKinds[size_t(a.kind)], a.axes);
+  Reduce p = describe(r, kKinds[size_t(a.kind)], a.axes);
   p.dtype = DType::f32;
   for (int i = 0; i < p.rank; ++i) p.stride[i] *= 2;
   p.size[p.rank] = 2;
@@ -81,18 +84,18 @@ Support accepts_conditions(const Request& r) { return accepts_kind(r, true, fals
 
 template <class Op, Reduction Kind>
 std::unique_ptr<Step> prepare_conditions(const Request& r) {
-  return prepare_step(describe(r.in[0], Kind, r.node.as<Op>().axes));
+  return prepare_step(describe(r, Kind, r.node.as<Op>().axes));
 }
 
 Support accepts_float(const Request& r) { return accepts_kind(r, false, true); }
 
 std::unique_ptr<Step> prepare_logsumexp(const Request& r) {
-  return prepare_step(describe(r.in[0], Reduction::log_sum_exp, r.node.as<ops::Logsumexp>().axes));
+  return prepare_step(describe(r, Reduction::log_sum_exp, r.node.as<ops::Logsumexp>().axes));
 }
 
 std::unique_ptr<Step> prepare_variance(const Request& r) {
   const auto& a = r.node.as<ops::Variance>();
-  Reduce p = describe(r.in[0], Reduction::variance, a.axes);
+  Reduce p = describe(r, Reduction::variance, a.axes);
   p.correction = a.correction;
   return prepare_step(p);
 }
