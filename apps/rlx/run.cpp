@@ -55,7 +55,6 @@ void print_report(CompiledGraph& f, const BoundGraph& bound, const RunArguments&
 
 void run(const RunArguments& a) {
   device_named(a.device);  // an unknown one is told before anything else
-  if (a.json && !a.report) throw invalid("run: --json is for --report");
   const BoundGraph bound = read_bound_graph(a.graph, "run");
   // A check wants every operator as a step of its own; the bits are the same.
   CompiledGraph f = compile(bound.graph, bound.weights,
@@ -82,11 +81,11 @@ void add_run(Command app) {
   add_precision(command, a->precision);
   command.add_option("--threads", a->threads, "threads; 0: all cores").not_negative();
   command.add_option("--output-dir", a->output_dir, "write each output as NAME.npy into this folder");
-  command.add_flag(
+  const Argument report = command.add_flag(
       "--report", a->report,
       "print kernels with times, also those inside of loops, kernels that declined, fusion, memory over "
       "time");
-  command.add_flag("--json", a->json, "print the report as JSON and nothing else");
+  command.add_flag("--json", a->json, "print the report as JSON and nothing else").needs(report);
   command.add_option("--profile", a->profile,
                      "write a trace of some runs, with a track for each thread, for ui.perfetto.dev");
   command.add_flag("--check-nan", a->check_nan,

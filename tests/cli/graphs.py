@@ -72,7 +72,7 @@ def test_report_names_kernels_memory_and_fusion(folder):
     assert steps and all(s["kernel"] and s["seconds"] > 0 for s in steps)
     assert len(report["plan"]["timeline"]) == len(steps)
     assert max(report["plan"]["timeline"]) <= report["plan"]["arena_bytes"]
-    assert "--json is for --report" in rlx("run", path, "--random", 1, "--bind", "n=4", "--json", code=1)
+    assert "--json requires --report; see 'rlx help run'" in rlx("run", path, "--random", 1, "--bind", "n=4", "--json", code=2)
 
 
 def test_profile_is_a_trace(folder):
