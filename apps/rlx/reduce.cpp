@@ -1,4 +1,6 @@
 // rlx reduce: a graph that goes wrong, made small.
+#include <sys/wait.h>
+
 #include <cstdlib>
 #include <filesystem>
 
@@ -37,14 +39,29 @@ void run(const ReduceArguments& a) {
   if (const auto symbols = bound.graph.dynamic_symbols(); !symbols.empty())
     throw invalid("reduce: sizes of ", join(symbols), " are not known; give them with --bind SYMBOL=N");
   const std::string trial = (a.output_dir.empty() ? "." : a.output_dir) + "/reduce-trial";
-  const StillWrong wrong = [&](const ir::Graph& g, const NamedLiterals& values) {
-    if (a.command.empty()) return outputs_part(g, values, a.lockstep);
+  const struct Removed {
+    const std::string& folder;
+    ~Removed() {
+      std::error_code ignored;
+      std::filesystem::remove_all(folder, ignored);
+    }
+  } removed{trial};
+  const auto status_of = [&](const ir::Graph& g, const NamedLiterals& values) {
     write_graph(trial, g, values);
-    return std::system(cat(a.command, " '", trial, "/reduced.rlx' '", trial, "/reduced.npz' >/dev/null 2>&1")
-                           .c_str()) != 0;
+    return std::system(
+        cat(a.command, " '", trial, "/reduced.rlx' '", trial, "/reduced.npz' >/dev/null 2>&1").c_str());
   };
+  const StillWrong wrong = [&](const ir::Graph& g, const NamedLiterals& values) {
+    return a.command.empty() ? outputs_part(g, values, a.lockstep) : status_of(g, values) != 0;
+  };
+  // A command that is not there would find fault with every graph.
+  if (!a.command.empty()) {
+    const int status = status_of(bound.graph, bound.leaves());
+    if (WIFEXITED(status) && (WEXITSTATUS(status) == 126 || WEXITSTATUS(status) == 127))
+      throw invalid("reduce: --command ", a.command, ": the shell cannot run it (exit code ",
+                    WEXITSTATUS(status), ")");
+  }
   const Reduced r = reduce_graph(bound.graph, bound.leaves(), wrong);
-  if (!a.command.empty()) std::filesystem::remove_all(trial);
   print(cat("// ", bound.graph.len(), " nodes became ", r.graph.len(), " in ", r.tests, " trials\n",
             ir::to_text(r.graph)));
   if (!a.output_dir.empty()) write_graph(a.output_dir, r.graph, r.values);

@@ -176,6 +176,8 @@ def test_reduce_keeps_what_goes_wrong(folder):
     assert "log(" in text and "exp(" not in text and "mul(" not in text, text
     assert (folder / "out/reduced.rlx").exists() and not (folder / "out/reduce-trial").exists()
     assert "does not go wrong" in rlx("reduce", path, "--random", 1, code=1)
+    refused = rlx("reduce", path, "--random", 1, "--command", "no-such-command", code=1)
+    assert "reduce: --command no-such-command: the shell cannot run it" in refused, refused
 
 
 def test_pictures(folder):
