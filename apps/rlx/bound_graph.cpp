@@ -20,20 +20,6 @@ std::pair<std::string, std::string> split(std::string_view command, const std::s
   return {text.substr(0, at), text.substr(at + 1)};
 }
 
-DimBinding read_bindings(std::string_view command, const std::vector<std::string>& binds) {
-  DimBinding out;
-  for (const std::string& text : binds) {
-    const auto [symbol, value] = split(command, text, "--bind");
-    int64_t size = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), size);
-    if (error != std::errc() || end != value.data() + value.size() || size < 0)
-      throw invalid(command, ": --bind ", text, ": '", value, "' is not a size");
-    if (out.get(symbol)) throw invalid(command, ": symbol '", symbol, "' is bound twice");
-    out.set(symbol, size);
-  }
-  return out;
-}
-
 // NAME=FILE.npy is one input; FILE.npz holds several under their own names.
 ir::NamedLiterals read_inputs(std::string_view command, const std::vector<std::string>& inputs) {
   ir::NamedLiterals out;
@@ -65,6 +51,20 @@ void fill_random(std::string_view command, const ir::Graph& g, uint64_t seed, ir
 }
 
 }  // namespace
+
+DimBinding read_bindings(std::string_view command, const std::vector<std::string>& binds) {
+  DimBinding out;
+  for (const std::string& text : binds) {
+    const auto [symbol, value] = split(command, text, "--bind");
+    int64_t size = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), size);
+    if (error != std::errc() || end != value.data() + value.size() || size < 0)
+      throw invalid(command, ": --bind ", text, ": '", value, "' is not a size");
+    if (out.get(symbol)) throw invalid(command, ": symbol '", symbol, "' is bound twice");
+    out.set(symbol, size);
+  }
+  return out;
+}
 
 void add_graph_file(Command command, GraphArguments& a) {
   command.add_option("FILE", a.path, "a .rlx text, its JSON form, a saved graph or an ONNX model").required();

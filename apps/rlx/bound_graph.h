@@ -29,6 +29,9 @@ struct BoundGraph {
   ir::NamedLiterals leaves() const;
 };
 
+/// SYMBOL=N of --bind.
+DimBinding read_bindings(std::string_view command, const std::vector<std::string>& binds);
+
 /// `command` starts messages. All that is wrong with the values is told in one error.
 BoundGraph read_bound_graph(const GraphArguments& arguments, std::string_view command);
 

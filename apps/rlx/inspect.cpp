@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "apps/rlx/bound_graph.h"
 #include "apps/rlx/command.h"
 #include "apps/rlx/inspect_memory.h"
 #include "apps/rlx/model_arguments.h"
@@ -23,6 +24,7 @@ namespace {
 
 struct Question {
   bool json = false;
+  std::vector<std::string> binds;
   llm::MemoryQuestion memory;
 };
 
@@ -114,7 +116,8 @@ void inspect_model(const io::Input& input, const Question& q) {
 bool is_model(const io::Input& input) { return io::FormatTable::standard().recognise(input) != nullptr; }
 
 void inspect_graph(const io::Input& input, const Question& q) {
-  const GraphFile file = read_graph(input.path());
+  GraphFile file = read_graph(input.path());
+  if (!q.binds.empty()) file.graph = file.graph.bind(read_bindings("inspect", q.binds));
   if (!q.json)
     return print(cat("stage ", file.stage, ", ", file.weights.size(), " weights\n", inspect(file.graph)));
   std::vector<std::string> counts, leaves;
@@ -177,10 +180,15 @@ void add_inspect(Command app) {
       .add_option("--html", arguments->html,
                   "of a graph: write one page with its stages, rewrites, plan and kernels to this file")
       .excludes(json);
-  command.callback([arguments, of_models] {
+  const Argument bind =
+      command.add_option("--bind", arguments->question.binds, "SYMBOL=N: of a graph: the size of a symbol");
+  command.callback([arguments, of_models, bind] {
     const io::Input input = io::Input::open(cached_path(arguments->path));
     arguments->question.memory.cache_type = models::CacheType::named(arguments->cache_type);
-    if (is_graph_file(input) || is_onnx(input)) {
+    const bool is_graph = is_graph_file(input) || is_onnx(input);
+    if (bind.given() && (!is_graph_file(input) && arguments->html.empty()))
+      throw UsageError(cat("--bind is for graphs; '", arguments->path, "' is none; see 'rlx help inspect'"));
+    if (is_graph) {
       for (const auto& [option, argument] : *of_models) {
         if (argument.given())
           throw UsageError(cat(option, " is for language models; '", arguments->path,
@@ -188,9 +196,10 @@ void add_inspect(Command app) {
       }
     }
     if (!arguments->html.empty()) {
-      if (!is_graph_file(input))
-        throw invalid("inspect: --html is for graphs; '", arguments->path, "' is none");
-      const runtime::Stages stages = runtime::compile_in_stages(Program::open(arguments->path).graph, {});
+      if (!is_graph) throw invalid("inspect: --html is for graphs; '", arguments->path, "' is none");
+      const BoundGraph bound =
+          read_graph_only({.path = arguments->path, .binds = arguments->question.binds}, "inspect");
+      const runtime::Stages stages = runtime::compile_in_stages(bound.graph, {});
       return write_file(arguments->html, std::string_view(html_page(stages)));
     }
     for (const Kind& kind : kKinds) {

@@ -201,6 +201,14 @@ def test_page_is_complete_and_alone(folder):
         page = (folder / "page.html").read_text()
         assert "http://" not in page.replace("http://www.w3.org/2000/svg", "") and "https://" not in page
         assert ("Plan over time" in page) == plan and "Rewrites" in page
+    rlx("inspect", written(folder, LAYER), "--html", folder / "page.html", "--bind", "n=4")
+    assert "Plan over time" in (folder / "page.html").read_text()
+    rlx("convert", written(folder, LOOP, "loop.rlx"), folder / "loop.onnx")
+    rlx("inspect", folder / "loop.onnx", "--html", folder / "page.html")
+    assert "Plan over time" in (folder / "page.html").read_text()
+    assert "x: f32[4,16]" in rlx("inspect", written(folder, LAYER), "--bind", "n=4")
+    weights = next((ROOT / "tests/fuzz/corpus/safetensors").iterdir())
+    assert "--bind is for graphs" in rlx("inspect", weights, "--bind", "n=4", code=2)
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if browser:
         seen = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", f"file://{folder}/page.html"],
