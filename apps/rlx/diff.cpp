@@ -4,6 +4,7 @@
 #include "apps/rlx/command.h"
 #include "apps/rlx/output.h"
 #include "rlx/base/file.h"
+#include "rlx/base/json_write.h"
 #include "rlx/io/literal.h"
 #include "rlx/io/npy.h"
 #include "rlx/ir/text.h"
@@ -17,7 +18,7 @@ struct DiffArguments {
   GraphArguments graph;
   LockstepOptions lockstep;
   std::string output_dir;
-  bool all = false;
+  bool all = false, json = false;
 };
 
 // A graph and its values, so that `rlx run DIR/parting.rlx --input DIR/parting.npz` shows the case.
@@ -29,6 +30,51 @@ void write_case(const std::string& folder, const Parting& p) {
   io::write_npz(folder + "/parting.npz", tensors);
 }
 
+void print_json(const LockstepResult& r, const LockstepOptions& o) {
+  JsonWriter out({.indent = 2});
+  out.begin_object();
+  out.member("a", o.a);
+  out.member("b", o.b);
+  out.member("agree", !r.parting);
+  out.key("nodes");
+  out.begin_array();
+  for (const auto& n : r.nodes) {
+    out.begin_object();
+    out.member("node", n.node);
+    out.member("error", n.error);
+    out.end_object();
+  }
+  out.end_array();
+  out.member("whole", r.whole);
+  out.key("parting");
+  if (r.parting) {
+    out.begin_object();
+    out.member("where", r.parting->where);
+    out.member("text", r.parting->text);
+    out.member("graph", ir::to_text(r.parting->graph));
+    out.end_object();
+  } else {
+    out.null();
+  }
+  out.end_object();
+  print(out.take() + "\n");
+}
+
+void print_text(const LockstepResult& r, const DiffArguments& a) {
+  double worst = 0;
+  for (const auto& n : r.nodes) {
+    worst = std::max(worst, n.error);
+    if (a.all) print(cat(n.node, ": ", n.error, "\n"));
+  }
+  if (!r.parting) {
+    print(cat(a.lockstep.a, " and ", a.lockstep.b, " agree: ", r.nodes.size(), " nodes, largest error ",
+              worst, "; as a whole ", r.whole, "\n"));
+    return;
+  }
+  print(cat("// ", a.lockstep.a, " and ", a.lockstep.b, " part at ", r.parting->where, "\n// ",
+            r.parting->text, "\n", ir::to_text(r.parting->graph)));
+}
+
 void run(const DiffArguments& a) {
   device_named(a.lockstep.a);
   device_named(a.lockstep.b);
@@ -36,21 +82,10 @@ void run(const DiffArguments& a) {
   if (const auto symbols = bound.graph.dynamic_symbols(); !symbols.empty())
     throw invalid("diff: sizes of ", join(symbols), " are not known; give them with --bind SYMBOL=N");
   const LockstepResult result = run_in_lockstep(bound.graph, bound.leaves(), a.lockstep);
-  double worst = 0;
-  for (const auto& n : result.nodes) {
-    worst = std::max(worst, n.error);
-    if (a.all) print(cat(n.node, ": ", n.error, "\n"));
-  }
-  if (!result.parting) {
-    print(cat(a.lockstep.a, " and ", a.lockstep.b, " agree: ", result.nodes.size(), " nodes, largest error ",
-              worst, "; as a whole ", result.whole, "\n"));
-    return;
-  }
-  const Parting& p = *result.parting;
-  print(cat("// ", a.lockstep.a, " and ", a.lockstep.b, " part at ", p.where, "\n// ", p.text, "\n",
-            ir::to_text(p.graph)));
-  if (!a.output_dir.empty()) write_case(a.output_dir, p);
-  throw invalid("diff: ", a.lockstep.a, " and ", a.lockstep.b, " part at ", p.where);
+  a.json ? print_json(result, a.lockstep) : print_text(result, a);
+  if (!result.parting) return;
+  if (!a.output_dir.empty()) write_case(a.output_dir, *result.parting);
+  throw invalid("diff: ", a.lockstep.a, " and ", a.lockstep.b, " part at ", result.parting->where);
 }
 
 }  // namespace
@@ -70,7 +105,9 @@ void add_diff(Command app) {
       .not_negative();
   command.add_option("--output-dir", a->output_dir,
                      "write the least graph that parts as parting.rlx and its operands as parting.npz");
-  command.add_flag("--all", a->all, "print the error of every node");
+  const Argument all = command.add_flag("--all", a->all, "print the error of every node");
+  command.add_flag("--json", a->json, "print the errors of all nodes, and where they part, as JSON")
+      .excludes(all);
   command.callback([a] { run(*a); });
 }
 

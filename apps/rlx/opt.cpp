@@ -3,9 +3,10 @@
 
 #include "apps/rlx/bound_graph.h"
 #include "apps/rlx/command.h"
+#include "apps/rlx/explain.h"
 #include "apps/rlx/output.h"
+#include "rlx/base/json_write.h"
 #include "rlx/base/text.h"
-#include "rlx/ir/bodies.h"
 #include "rlx/ir/text.h"
 #include "rlx/lang/inspect.h"
 #include "rlx/runtime/devices.h"
@@ -19,7 +20,7 @@ struct OptArguments {
   GraphArguments graph;
   std::string device = "cpu", dump, explain;
   std::vector<std::string> passes;
-  bool no_fuse = false;
+  bool no_fuse = false, json = false;
 };
 
 void print_passes(const runtime::Stages& c) {
@@ -47,72 +48,29 @@ void dump(const runtime::Stages& c, const std::string& stage) {
     throw invalid("opt: there is no stage '", stage, "'; there are ", join(known), ", plan and all");
 }
 
-// The statement of a node, without its bodies.
-std::string statement(const ir::Graph& g, const ir::Node& n) {
-  std::vector<std::string> operands, types;
-  for (const ir::Value v : n.inputs) {
-    const ir::Node& from = g.node(v);
-    operands.push_back(from.name.empty() ? cat("%", v.node) : from.name);
+void print_json(const runtime::Stages& c) {
+  JsonWriter out({.indent = 2, .replace_invalid = true});
+  out.begin_object();
+  out.key("stages");
+  out.begin_array();
+  for (size_t i = 0; i < c.stages.size(); ++i) {
+    const std::string change = i > 0 ? diff(c.stages[i - 1].graph, c.stages[i].graph) : "";
+    out.begin_object();
+    out.member("name", c.stages[i].name);
+    out.member("nodes", c.stages[i].graph.len());
+    out.member("change", change.substr(0, change.find('\n')));
+    out.member("text", ir::to_text(c.stages[i].graph));
+    out.end_object();
   }
-  for (const Shape& s : n.shapes) types.push_back(cat(s));
-  return cat(n.op->name, "(", join(operands), ") : ", join(types));
-}
-
-bool holds(const ir::Node& n, const std::string& name) {
-  bool found = false;
-  ir::for_each_body(n, [&](const ir::FieldInfo&, const ir::GraphRef& body) {
-    found = found || ir::any_node(*body, [&](const ir::Node& inner) { return inner.name == name; });
-  });
-  return found;
-}
-
-// The steps that run a node, also those in bodies, numbered as reports do. Those in bodies are found by names, since a loop that threads
-// share runs a copy of its body.
-void explain_steps(const backend::Plan& plan, const ir::Graph& g, const std::string& name,
-                   const std::string& path) {
-  for (size_t i = 0; i < plan.steps.size(); ++i) {
-    const backend::Plan::Step& step = plan.steps[i];
-    const auto nodes = g.nodes();
-    const auto found = std::find_if(nodes.begin(), nodes.end(), [&](const ir::Node* n) {
-      const bool runs = path.empty() ? n->id == step.node : n->name == step.name && !n->name.empty();
-      return runs && (n->name == name || holds(*n, name));
-    });
-    if (found == nodes.end()) continue;
-    print(cat("step ", path, i, ": ", step.kernel, step.note.empty() ? "" : cat(" (", step.note, ")"), "\n"));
-    for (const backend::Declined& d : step.declined)
-      print(cat("  declined: ", d.kernel, ": ", d.reason, "\n"));
-    size_t body = 0;
-    ir::for_each_body(**found, [&](const ir::FieldInfo&, const ir::GraphRef& inner) {
-      if (body < step.bodies.size())
-        explain_steps(step.bodies[body], *inner, name, cat(path, i, ".", body, "."));
-      ++body;
-    });
+  out.end_array();
+  out.key("report");
+  if (c.report) {
+    out.value(Json::parse(c.report->json(), "report"));
+  } else {
+    out.null();
   }
-}
-
-// What became of a node: its statement at every stage where it changed, and the step that runs it.
-void explain(const runtime::Stages& c, const std::string& name) {
-  std::string last;
-  bool known = false;
-  for (const runtime::StageGraph& s : c.stages) {
-    std::string now;
-    for (const ir::Node* n : s.graph.nodes()) {
-      if (n->name == name) now = statement(s.graph, *n);
-      if (holds(*n, name))
-        now = cat("inside ", n->name.empty() ? cat("%", n->id) : n->name, " = ", statement(s.graph, *n));
-    }
-    known = known || !now.empty();
-    if (now == last || (s.name == "prologue" && now.empty())) continue;
-    print(cat(s.name, ": ", now.empty() ? "gone: another node gives its value, or nothing reads it" : now,
-              "\n"));
-    last = now;
-  }
-  if (!known) throw invalid("opt: no node is called '", name, "'; nodes without a name are %0, %1, ..");
-  if (!c.report) return;
-  for (const passes::Remark& r : c.report->remarks) {
-    if (r.node == name) print(cat("fusion: ", r.text, "\n"));
-  }
-  explain_steps(c.report->plan, c.stages.back().graph, name, "");
+  out.end_object();
+  print(out.take() + "\n");
 }
 
 void run(const OptArguments& a) {
@@ -129,8 +87,12 @@ void run(const OptArguments& a) {
     }
   }
   const runtime::Stages c = runtime::compile_in_stages(g, {.device = a.device, .fuse = !a.no_fuse});
-  if (!a.explain.empty()) return explain(c, a.explain);
+  if (!a.explain.empty()) {
+    const Explanation e = explain(c, a.explain);
+    return print(a.json ? e.json() + "\n" : e.text());
+  }
   if (!a.dump.empty()) return dump(c, a.dump);
+  if (a.json) return print_json(c);
   print_passes(c);
   print(ir::to_text(c.stages.back().graph));
 }
@@ -154,6 +116,9 @@ void add_opt(Command app) {
       .excludes(passes)
       .excludes(dump);
   command.add_flag("--no-fuse", a->no_fuse, "leave every operator a step of its own").excludes(passes);
+  command.add_flag("--json", a->json, "print stages and report, or what --explain tells, as JSON")
+      .excludes(passes)
+      .excludes(dump);
   command.callback([a] { run(*a); });
 }
 

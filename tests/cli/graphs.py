@@ -59,6 +59,9 @@ def written(folder, text, name="g.rlx"):
 
 def test_devices():
     assert {"cpu", "ref"} <= set(rlx("devices").split())
+    devices = json.loads(rlx("devices", "--json"))
+    assert [d["name"] for d in devices if d["available"]][-1] == "ref", devices
+    assert all(d["available"] != bool(d.get("reason")) for d in devices), devices
 
 
 def test_report_names_kernels_memory_and_fusion(folder):
@@ -139,6 +142,17 @@ def test_opt_explains_a_node(folder):
     text = rlx("opt", path, "--bind", "n=4", "--explain", "a")
     assert text.startswith("input: add(h, b)") and re.search(r"step \d+: ", text), text
     assert "no node is called 'q'" in rlx("opt", path, "--bind", "n=4", "--explain", "q", code=1)
+    told = json.loads(rlx("opt", path, "--bind", "n=4", "--explain", "a", "--json"))
+    assert told["node"] == "a" and told["stages"][0] == {"stage": "input", "statement": "add(h, b) : f32[4,8]"}, told
+    step = told["steps"][0]
+    assert step["step"] == "0" and step["kernel"] and all(d["kernel"] and d["reason"] for d in step["declined"]), told
+    told = json.loads(rlx("opt", path, "--bind", "n=4", "--explain", "y", "--json"))
+    assert any("joined" in r["text"] for r in told["fusion"]), told
+    told = json.loads(rlx("opt", path, "--bind", "n=4", "--json"))
+    assert told["stages"][0]["name"] == "input" and told["stages"][-1]["text"].startswith("graph @layer"), told
+    assert told["report"]["plan"]["steps"] and "fused" in told["stages"][-1]["text"]
+    assert json.loads(rlx("opt", path, "--json"))["report"] is None  # sizes are open
+    assert "excludes" in rlx("opt", path, "--json", "--dump", "plan", code=2)
     nested = written(folder, """graph @nested(x: f32[4], w: f32[4,4]) {
   r = scan(x, w, body=graph @turn(c: f32[4], w: f32[4,4]) {
     y = while(c, w, cond=graph @more(a: f32[4], w: f32[4,4]) {
@@ -166,6 +180,11 @@ def test_diff_agrees_and_finds_the_first_node(folder):
     text = rlx("diff", path, "--random", 1, "--bind", "n=4", "--tolerance", 0, "--output-dir", folder / "out", code=1)
     assert "ref and cpu part at" in text, text
     rlx("run", folder / "out/parting.rlx", "--input", folder / "out/parting.npz")
+    told = json.loads(rlx("diff", path, "--random", 1, "--bind", "n=4", "--json"))
+    assert told["agree"] and told["nodes"] and all(n["error"] < 1e-4 for n in told["nodes"]) and told["parting"] is None, told
+    both = subprocess.run([RLX, "diff", path, "--random", "1", "--bind", "n=4", "--tolerance", "0", "--json"], capture_output=True, text=True)
+    told = json.loads(both.stdout)
+    assert both.returncode == 1 and not told["agree"] and told["parting"]["where"] and told["parting"]["graph"].startswith("graph"), both
 
 
 def test_reduce_keeps_what_goes_wrong(folder):
