@@ -13,13 +13,6 @@ const std::string& leaf_name(const Graph& g, NodeId id) {
   return static_cast<const NamedLeaf*>(g.node(id).attrs.get())->name;
 }
 
-// Rank, dtype and the extents that are numbers.
-bool fits(const Shape& declared, const Shape& given) {
-  bool ok = given.rank() == declared.rank() && given.dtype() == declared.dtype();
-  for (int i = 0; ok && i < given.rank(); ++i) ok = decide_equal(given.dim(i), declared.dim(i)) != false;
-  return ok;
-}
-
 Error refusal(const Graph& g, const Problems& problems) {
   std::vector<std::string> known;
   for (const NodeId id : g.leaves()) known.push_back(leaf_name(g, id));
@@ -111,6 +104,12 @@ class SizeSolver {
 
 }  // namespace
 
+bool may_be(const Shape& declared, const Shape& given) {
+  bool fits = given.rank() == declared.rank() && given.dtype() == declared.dtype();
+  for (int i = 0; fits && i < given.rank(); ++i) fits = decide_equal(given.dim(i), declared.dim(i)) != false;
+  return fits;
+}
+
 Call match_call(const Graph& g, const NamedShapes& values) {
   Call out;
   Problems problems;
@@ -121,7 +120,7 @@ Call match_call(const Graph& g, const NamedShapes& values) {
     const auto it = values.find(out.order.back());
     if (it == values.end()) {
       problems.push_back(cat(n.op->name, " '", out.order.back(), "' (", n.shapes[0], ") is missing"));
-    } else if (!fits(n.shapes[0], it->second)) {
+    } else if (!may_be(n.shapes[0], it->second)) {
       problems.push_back(cat("'", it->first, "' is ", n.shapes[0], ", the value is ", it->second));
     } else {
       sizes.add(id, it->second);
@@ -148,7 +147,7 @@ DimBinding solve_sizes(const Graph& g, std::span<const Shape> leaves) {
   SizeSolver sizes(g);
   for (size_t i = 0; i < ids.size(); ++i) {
     const Node& n = g.node(ids[i]);
-    if (fits(n.shapes[0], leaves[i])) {
+    if (may_be(n.shapes[0], leaves[i])) {
       sizes.add(ids[i], leaves[i]);
     } else {
       problems.push_back(

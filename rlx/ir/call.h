@@ -13,6 +13,9 @@ namespace rlx::ir {
 
 using NamedShapes = std::map<std::string, Shape>;
 
+/// Whether a value of the given type may stand where the declared one is: rank, dtype and the extents that are numbers agree.
+bool may_be(const Shape& declared, const Shape& given);
+
 struct Call {
   std::vector<std::string> order;  // names of the leaves, in order of Graph::leaves()
   DimBinding sizes;                // every symbol whose size the values tell

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "rlx/ir/call.h"
 #include "rlx/runtime/attempt.h"
 #include "rlx/runtime/core.h"
 
@@ -11,19 +12,21 @@ namespace {
 
 bool is_short_real(DType t) { return t == DType::f16 || t == DType::bf16 || t == DType::f32; }
 
-// Bytes in a type of the caller's as a literal of the declared one.
-Literal declared_literal(std::string_view where, std::string_view name, std::span<const std::byte> bytes,
-                         DType dtype, const Shape& declared) {
-  if (!declared.is_static())
-    throw invalid(where, ": '", name, "' is ", declared, "; bytes alone do not tell its size");
+// Why bytes of this type cannot be a value of the declared one; empty when they can.
+std::string bytes_refused(std::string_view name, std::span<const std::byte> bytes, DType dtype,
+                          const Shape& declared) {
+  if (!declared.is_static()) return cat("'", name, "' is ", declared, "; bytes alone do not tell its size");
   if (dtype != declared.dtype() && !(is_short_real(dtype) && is_short_real(declared.dtype())))
-    throw invalid(where, ": '", name, "' is ", declared, ", the value is ", dtype,
-                  "; only f16, bf16 and f32 stand for each other");
+    return cat("'", name, "' is ", declared, ", the value is ", dtype,
+               "; only f16, bf16 and f32 stand for each other");
   const Shape given = declared.with_dtype(dtype);
-  if (int64_t(bytes.size()) != given.size_bytes())
-    throw invalid(where, ": '", name, "' is ", given, ", which is ", given.size_bytes(), " bytes; got ",
-                  bytes.size());
-  const Literal value = Literal::copy_of(given, bytes);
+  if (int64_t(bytes.size()) == given.size_bytes()) return {};
+  return cat("'", name, "' is ", given, ", which is ", given.size_bytes(), " bytes; got ", bytes.size());
+}
+
+// Such bytes as a literal of the declared type.
+Literal declared_literal(std::span<const std::byte> bytes, DType dtype, const Shape& declared) {
+  const Literal value = Literal::copy_of(declared.with_dtype(dtype), bytes);
   return dtype == declared.dtype() ? value : value.cast(declared.dtype());
 }
 
@@ -32,14 +35,15 @@ const Port* find_port(const std::vector<Port>& ports, std::string_view name) {
   return it == ports.end() ? nullptr : &*it;
 }
 
-const Port& port_named(std::string_view where, std::string_view what, const std::vector<Port>& ports,
-                       std::string_view name) {
-  if (const Port* p = find_port(ports, name)) return *p;
-  std::vector<std::string> known;
-  for (const Port& p : ports) known.push_back(p.name);
-  const std::string near = nearest_name(name, known);
-  throw invalid(where, ": '", name, "' is not ", what, near.empty() ? "" : cat("; did you mean '", near, "'"),
-                "; known: ", known.empty() ? "none" : join(known));
+std::vector<std::string> names_of(const std::vector<Port>& ports) {
+  std::vector<std::string> out;
+  for (const Port& p : ports) out.push_back(p.name);
+  return out;
+}
+
+std::string not_among(const std::vector<Port>& ports, std::string_view what, std::string_view name) {
+  const std::string near = nearest_name(std::string(name), names_of(ports));
+  return cat("'", name, "' is not ", what, near.empty() ? "" : cat("; did you mean '", near, "'"));
 }
 
 // The output a handle is refreshed from: by name, or out0, out1, ..
@@ -82,11 +86,27 @@ std::vector<const std::byte*> CompiledGraph::run_raw(std::span<const Input> inpu
 std::vector<TypedBytes> CompiledGraph::run_typed(std::span<const TypedInput> values) {
   std::vector<Literal> literals;
   std::vector<Input> list;
+  std::vector<std::string> problems;
   literals.reserve(values.size());
   for (const TypedInput& in : values) {
-    const Port& port = port_named("run_typed", "an input", inputs(), in.name);
-    literals.push_back(declared_literal("run_typed", in.name, in.bytes, in.dtype, port.shape));
-    list.push_back({in.name, view(literals.back())});
+    const Port* port = find_port(inputs(), in.name);
+    std::string wrong = port ? bytes_refused(in.name, in.bytes, in.dtype, port->shape)
+                             : not_among(inputs(), "an input", in.name);
+    if (wrong.empty()) {
+      literals.push_back(declared_literal(in.bytes, in.dtype, port->shape));
+      list.push_back({in.name, view(literals.back())});
+    } else {
+      problems.push_back(std::move(wrong));
+    }
+  }
+  if (!problems.empty()) {
+    for (const Port& p : inputs()) {
+      const auto is_it = [&](const TypedInput& in) { return in.name == p.name; };
+      if (std::ranges::none_of(values, is_it) && !handles_.contains(p.name))
+        problems.push_back(cat("input '", p.name, "' (", p.shape, ") is missing"));
+    }
+    throw invalid("run_typed: ", join(problems, "; "), "; graph '", graph().name(), "' takes ",
+                  inputs().empty() ? "none" : join(names_of(inputs())));
   }
   const Outputs out = run(std::span<const Input>(list));
   std::vector<TypedBytes> results;
@@ -99,8 +119,13 @@ std::vector<TypedBytes> CompiledGraph::run_typed(std::span<const TypedInput> val
 }
 
 void CompiledGraph::set_param_typed(const std::string& name, std::span<const std::byte> bytes, DType dtype) {
-  const Port& port = port_named("set_param_typed", "a param", params(), name);
-  set_param(name, declared_literal("set_param_typed", name, bytes, dtype, port.shape));
+  const Port* port = find_port(params(), name);
+  if (!port)
+    throw invalid("set_param_typed: ", not_among(params(), "a param", name),
+                  "; known: ", params().empty() ? "none" : join(names_of(params())));
+  if (const std::string wrong = bytes_refused(name, bytes, dtype, port->shape); !wrong.empty())
+    throw invalid("set_param_typed: ", wrong);
+  set_param(name, declared_literal(bytes, dtype, port->shape));
 }
 
 Attempt<NamedLiterals> CompiledGraph::try_run(const NamedLiterals& inputs) {
@@ -119,7 +144,7 @@ void CompiledGraph::bind_handle(const std::string& name, Literal value) {
                   "'; it has ", join(known));
   }
   const Shape& declared = input ? input->shape : outputs()[*output].shape;
-  if (declared.is_static() && value.shape() != declared)
+  if (!ir::may_be(declared, value.shape()))
     throw invalid("bind_handle: '", name, "' is ", declared, ", the value is ", value.shape());
   handles_.insert_or_assign(name, std::move(value));
 }

@@ -26,12 +26,6 @@ void add_sizes(const Core& core, std::span<const Input> inputs, const std::vecto
   }
 }
 
-bool may_be(const TensorView& v, const Shape& s) {
-  bool fits = v.dtype == s.dtype() && v.rank == s.rank();
-  for (int i = 0; fits && i < s.rank(); ++i) fits = decide_equal(Dim(v.dims[i]), s.dim(i)) != false;
-  return fits;
-}
-
 }  // namespace
 
 bool same_type(const TensorView& v, const Shape& s) {
@@ -69,8 +63,8 @@ std::vector<std::string> input_problems(const Core& core, std::span<const Input>
     }
     if (given[*leaf]++ == 1) problems.push_back(cat("'", in.name, "' is given twice"));
     const Shape& s = core.leaves()[*leaf].shape;
-    fit[k] = given[*leaf] == 1 && may_be(in.value, s);
-    if (!may_be(in.value, s))
+    fit[k] = given[*leaf] == 1 && ir::may_be(s, in.value.shape());
+    if (!ir::may_be(s, in.value.shape()))
       problems.push_back(cat("'", in.name, "' is ", s, ", the value is ", in.value.shape()));
     if (lacks_memory(in.value)) problems.push_back(cat("'", in.name, "' has no memory"));
   }
@@ -110,7 +104,7 @@ std::vector<std::string> place_problems(const Core& core, std::span<const Tensor
   bool overlaps = false;
   for (size_t i = 0; i < places.size(); ++i) {
     const TensorView& place = places[i];
-    if (i < types.size() && !may_be(place, types[i]))
+    if (i < types.size() && !ir::may_be(types[i], place.shape()))
       problems.push_back(cat(name(i), " is ", types[i], ", its place is ", place.shape()));
     if (lacks_memory(place)) {
       problems.push_back(cat(name(i), " has no memory, it needs ", place.bytes(), " bytes"));

@@ -197,15 +197,9 @@ std::vector<Shape> Core::sizes_of(std::string_view where, const std::map<std::st
     const auto it = told.find(leaf.name);
     out.push_back(it == told.end() ? leaf.shape : it->second);
   }
-  const auto may_be = [](const Shape& declared, const Shape& other) {
-    bool fits = declared.dtype() == other.dtype() && declared.rank() == other.rank();
-    for (int i = 0; fits && i < declared.rank(); ++i)
-      fits = decide_equal(declared.dim(i), other.dim(i)) != false;
-    return fits;
-  };
   for (const auto& [name, shape] : told) {
     if (const auto leaf = find_leaf(name)) {
-      if (!may_be(leaves_[*leaf].shape, shape))
+      if (!ir::may_be(leaves_[*leaf].shape, shape))
         problems.push_back(cat("'", name, "' is ", leaves_[*leaf].shape, ", told as ", shape));
       continue;
     }

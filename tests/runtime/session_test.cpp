@@ -113,6 +113,18 @@ TEST(TypedValues, of_wrong_length_name_or_type_are_refused_and_nothing_changes) 
   EXPECT_EQ(f.run({{"x", kX}}).at("y"), Literal::of<float>({2, 2}, {7, 7, 7, 7}));
 }
 
+TEST(TypedValues, that_are_wrong_are_told_at_once) {
+  CompiledGraph f = compile(graph("graph @g(x: f32[2], y: i32[2], z: f32[2]) { return x, y, z }"));
+  const std::vector<float> two = {1, 2}, one = {1};
+  const TypedInput values[] = {{"x", bytes_of(one), DType::f32},
+                               {"y", bytes_of(two), DType::f32},
+                               {"other", bytes_of(two), DType::f32}};
+  EXPECT_EQ(
+      error_of([&] { f.run_typed(values); }),
+      "run_typed: 'x' is f32[2], which is 8 bytes; got 4; 'y' is i32[2], the value is f32; only f16, bf16 and f32 stand for "
+      "each other; 'other' is not an input; input 'z' (f32[2]) is missing; graph 'g' takes x, y, z");
+}
+
 TEST(TypedValues, widen_halves_and_come_back_in_the_declared_type) {
   CompiledGraph f = compile(linear(), {{"w", kW}});
   const Literal half = kX.cast(DType::f16), brain = kW.cast(DType::bf16);
@@ -179,6 +191,14 @@ TEST(Handles, feed_inputs_and_follow_outputs) {
   EXPECT_EQ(error_of([&] { f.bind_handle("s", kX); }), "bind_handle: 's' is f32[2], the value is f32[2,3]");
   f.release_handle("s");
   EXPECT_NE(error_of([&] { f.run(x); }).find("input 's'"), std::string::npos);
+}
+
+TEST(Handles, of_open_sizes_are_checked_when_they_are_bound) {
+  CompiledGraph f = compile(graph("graph @g(x: f32[n,2]) { y = neg(x) return y }"));
+  EXPECT_EQ(error_of([&] { f.bind_handle("x", Literal::of<float>({2, 3}, {1, 2, 3, 4, 5, 6})); }),
+            "bind_handle: 'x' is f32[n,2], the value is f32[2,3]");
+  f.bind_handle("x", Literal::of<float>({1, 2}, {1, 2}));
+  EXPECT_EQ(f.run(NamedLiterals{}).at("y"), Literal::of<float>({1, 2}, {-1, -2}));
 }
 
 TEST(ActiveExtent, runs_the_first_rows_of_symbolic_inputs_and_leaves_others_alone) {
