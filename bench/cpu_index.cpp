@@ -113,7 +113,7 @@ int main(int argc, char** argv) {
   const int64_t vocabulary = 131072, lines = 64;
   const TopK top{
       .outer = lines, .n = vocabulary, .k = 50, .x = x.data, .values = y.data, .indices = places.data};
-  Buffer<std::byte> top_work(int64_t(top_k_workspace(team, top)));
+  Buffer<std::byte> top_work(int64_t(top_k_workspace(top, team.threads())));
   std::vector<int32_t> order(static_cast<size_t>(vocabulary));
   bench::bench(argc, argv,
                {"top_k 50 of 131072, 64 rows", 4e-9 * double(lines * vocabulary), "GB/s", read, "",
@@ -135,13 +135,13 @@ int main(int argc, char** argv) {
                           .top_p = 0.9,
                           .temperature = 0.8,
                           .tokens = places.data};
-  Buffer<std::byte> draw_work(int64_t(sample_tokens_workspace(team, draw)));
+  Buffer<std::byte> draw_work(int64_t(sample_tokens_workspace(draw, team.threads())));
   bench::bench(argc, argv,
                {"sample top_k 50 top_p 0.9 of 131072", 4e-9 * double(lines * vocabulary), "GB/s", read, ""},
                {[&] { sample_tokens(team, draw, draw_work.data); }});
   for (const auto& [outer, length] : {std::pair<int64_t, int64_t>{1024, 1000}, {1, 1 << 20}}) {
     const Sort p{.outer = outer, .n = length, .x = x.data, .values = y.data, .indices = places.data};
-    Buffer<std::byte> work(int64_t(sort_workspace(team, p)));
+    Buffer<std::byte> work(int64_t(sort_workspace(p, team.threads())));
     std::vector<int32_t> at(static_cast<size_t>(length));
     const int64_t outer_rows = outer, row_length = length;
     bench::bench(argc, argv,

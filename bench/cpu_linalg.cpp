@@ -90,7 +90,7 @@ int main(int argc, char** argv) {
     const std::string size = std::to_string(batch) + " x " + std::to_string(n) + "^2";
     if (const std::string name = "lu_solve " + size; wanted(argc, argv, name)) {
       const DenseSolve p{.batch = general.batch, .n = n, .a = general.a, .b = general.b, .x = general.x};
-      const AlignedBytes work = allocate_aligned(dense_solve_workspace(team, p));
+      const AlignedBytes work = allocate_aligned(dense_solve_workspace(p, team.threads()));
       std::vector<std::function<void()>> runs{[&] { (void)dense_solve(team, p, work.get()); }};
 #if defined(RLX_BENCH_LAPACKE)
       runs.push_back(loop(team, general, [n](float* a, float* x, int* pivots) {
@@ -101,7 +101,7 @@ int main(int argc, char** argv) {
     }
     if (const std::string name = "cholesky " + size; wanted(argc, argv, name)) {
       const Cholesky p{.batch = positive.batch, .n = n, .a = positive.a, .y = positive.x};
-      const AlignedBytes work = allocate_aligned(cholesky_workspace(team, p));
+      const AlignedBytes work = allocate_aligned(cholesky_workspace(p, team.threads()));
       std::vector<std::function<void()>> runs{[&] { (void)cholesky(team, p, work.get()); }};
 #if defined(RLX_BENCH_LAPACKE)
       runs.push_back(loop(team, positive, [n](float* a, float*, int*) {
@@ -113,7 +113,7 @@ int main(int argc, char** argv) {
     if (const std::string name = "triangular_solve " + size; wanted(argc, argv, name)) {
       const TriangularSolve p{
           .batch = positive.batch, .n = n, .a = positive.a, .b = positive.b, .x = positive.x};
-      const AlignedBytes work = allocate_aligned(triangular_solve_workspace(team, p));
+      const AlignedBytes work = allocate_aligned(triangular_solve_workspace(p, team.threads()));
       std::vector<std::function<void()>> runs{[&] { (void)triangular_solve(team, p, work.get()); }};
 #if defined(RLX_BENCH_LAPACKE)
       runs.push_back(loop(team, positive, [n](float* a, float* x, int*) {

@@ -73,7 +73,7 @@ Seconds time(const Weights& weights, int64_t m, bool exact) {
                  .y = y.data(),
                  .y_stride = weights.n,
                  .exact = exact};
-  const AlignedBytes workspace = allocate_aligned(quant_product_workspace(p));
+  const AlignedBytes workspace = allocate_aligned(quant_product_workspace(p, team.threads()));
   size_t turn = 0;
   volatile uint64_t sink = 0;
   const auto next = [&]() -> const QuantMatrix& { return packed[turn++ % packed.size()]; };

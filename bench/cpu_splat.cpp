@@ -61,8 +61,8 @@ int main(int argc, char** argv) {
        drays = zeros(3 * pixels), dbackground = zeros(3);
   const SplatBlendGradient gradient{blend,          drgba.data(),      dcolor.data(), dopacity.data(),
                                     dorigin.data(), dtransform.data(), drays.data(),  dbackground.data()};
-  const AlignedBytes work = allocate_aligned(splat_prepare_workspace(team, p, cloud)),
-                     more = allocate_aligned(splat_blend_backward_workspace(team, p, gradient));
+  const AlignedBytes work = allocate_aligned(splat_prepare_workspace(p, cloud, team.threads())),
+                     more = allocate_aligned(splat_blend_backward_workspace(p, gradient, team.threads()));
   const auto run = [&](const std::string& name, double amount, const std::string& unit, auto body) {
     if (!wanted(argc, argv, name)) return;
     body();

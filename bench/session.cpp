@@ -76,7 +76,7 @@ Workload solver() {
   const cpu::DenseSolve p{.batch = 64, .n = 48, .k = 8};
   return {"solve_64x48",
           "graph @g(a: f32[64,48,48], b: f32[64,48,8]) { y = batched_dense_solve(a, b) return y }",
-          cpu::dense_solve_workspace(Team(default_pool(), threads()), p),
+          cpu::dense_solve_workspace(p, threads()),
           [p](Team team, const auto& in, std::byte* out, std::byte* workspace) {
             cpu::DenseSolve now = p;
             now.a = in[0], now.b = in[1], now.x = out;

@@ -29,10 +29,10 @@ TEST(CausalConv, forward_and_gradients_agree_with_a_plain_loop) {
         const CausalConv p{s.batch,  s.length, s.channels,
                            s.kernel, x.data(), with_left ? left.data() : nullptr,
                            w.data(), y.data()};
-        std::vector<std::byte> workspace(causal_conv_workspace(p) + 64);
+        std::vector<std::byte> workspace(causal_conv_workspace(p, team.threads()) + 64);
         causal_conv(team, p, workspace.data());
         const CausalConvBackward b{p, dy.data(), dx.data(), dleft.data(), dw.data()};
-        workspace.resize(causal_conv_backward_workspace(b) + 64);
+        workspace.resize(causal_conv_backward_workspace(b, team.threads()) + 64);
         causal_conv_backward(team, b, workspace.data());
         const auto zeros = [](int64_t count) { return std::vector<double>(size_t(count)); };
         std::vector<double> wy = zeros(n), wx = zeros(n), wl = zeros(left.size()), ww = zeros(w.size());
@@ -71,7 +71,7 @@ TEST(CausalConv, threads_do_not_change_bits) {
           nullptr,
           nullptr,
           dw[i].data()};
-      std::vector<std::byte> workspace(causal_conv_backward_workspace(b) + 64);
+      std::vector<std::byte> workspace(causal_conv_backward_workspace(b, 3) + 64);
       causal_conv_backward(Team(i == 0 ? one : three), b, workspace.data());
     }
     ASSERT_EQ(std::memcmp(dw[0].data(), dw[1].data(), size_t(w.size()) * 4), 0);

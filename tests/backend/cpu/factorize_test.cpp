@@ -70,7 +70,7 @@ void check_qr(Team team, Solver solver, int64_t batch, int64_t m, int64_t n) {
        .q = q.data(),
        .r = r.data(),
        .solver = solver};
-  Array<std::byte> work(int64_t(qr_workspace(team, p)));
+  Array<std::byte> work(int64_t(qr_workspace(p, team.threads())));
   qr(team, p, work.data());
   const double near = tolerance<T>(m + n);
   for (int64_t b = 0; b < batch; ++b) {
@@ -125,7 +125,7 @@ void check_eigh(Team team, Solver solver, int64_t batch, int64_t n) {
          .w = w.data(),
          .v = v.data(),
          .solver = solver};
-  Array<std::byte> work(int64_t(eigh_workspace(team, p)));
+  Array<std::byte> work(int64_t(eigh_workspace(p, team.threads())));
   eigh(team, p, work.data());
   const double near = tolerance<T>(2 * n);
   for (int64_t b = 0; b < batch; ++b) {
@@ -170,7 +170,7 @@ void check_svd(Team team, Solver solver, int64_t batch, int64_t m, int64_t n) {
         .s = s.data(),
         .vt = vt.data(),
         .solver = solver};
-  Array<std::byte> work(int64_t(svd_workspace(team, p)));
+  Array<std::byte> work(int64_t(svd_workspace(p, team.threads())));
   svd(team, p, work.data());
   const double near = tolerance<T>(m + n);
   for (int64_t b = 0; b < batch; ++b) {
@@ -224,7 +224,7 @@ TEST(Factorize, both_ways_find_the_same_factors) {
            .w = w[i].data(),
            .v = v[i].data(),
            .solver = i == 0 ? Solver::own : Solver::lapack};
-    Array<std::byte> work(int64_t(eigh_workspace(Team(pool), p)));
+    Array<std::byte> work(int64_t(eigh_workspace(p, Team(pool).threads())));
     eigh(Team(pool), p, work.data());
   }
   test::expect_near(w[0].data(), w[1].data(), n, 1e-13, "w");
@@ -244,17 +244,17 @@ TEST(Factorize, nan_gives_nan_for_its_matrix_alone) {
           .s = s.data(),
           .vt = vt.data(),
           .solver = solver};
-    Array<std::byte> work(int64_t(svd_workspace(team, p)));
+    Array<std::byte> work(int64_t(svd_workspace(p, team.threads())));
     svd(team, p, work.data());
     Eigh e{.batch = 2, .n = n, .a = a.data(), .w = s.data(), .v = vt.data(), .solver = solver};
     EXPECT_TRUE(std::isnan(s[0]));
     EXPECT_FALSE(std::isnan(s[n]));
-    Array<std::byte> more(int64_t(eigh_workspace(team, e)));
+    Array<std::byte> more(int64_t(eigh_workspace(e, team.threads())));
     eigh(team, e, more.data());
     EXPECT_TRUE(std::isnan(s[0]));
     EXPECT_FALSE(std::isnan(s[n]));
     Qr q{.batch = 2, .m = n, .n = n, .a = a.data(), .q = u.data(), .r = vt.data(), .solver = solver};
-    Array<std::byte> last(int64_t(qr_workspace(team, q)));
+    Array<std::byte> last(int64_t(qr_workspace(q, team.threads())));
     qr(team, q, last.data());
     EXPECT_TRUE(std::isnan(u[0]));
     EXPECT_FALSE(std::isnan(u[n * n]));
@@ -263,8 +263,8 @@ TEST(Factorize, nan_gives_nan_for_its_matrix_alone) {
 
 TEST(Factorize, other_types_are_refused) {
   Pool pool(1);
-  EXPECT_THROW((void)qr_workspace(Team(pool), {.dtype = DType::f16}), Error);
-  EXPECT_THROW((void)svd_workspace(Team(pool), {.dtype = DType::c64}), Error);
+  EXPECT_THROW((void)qr_workspace({.dtype = DType::f16}, Team(pool).threads()), Error);
+  EXPECT_THROW((void)svd_workspace({.dtype = DType::c64}, Team(pool).threads()), Error);
 }
 
 }  // namespace

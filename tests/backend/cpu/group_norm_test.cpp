@@ -86,7 +86,7 @@ TEST(ChannelNorm, forward_and_gradients_agree_with_a_plain_loop) {
       channel_norm(team, p);
       test::expect_near(y.data(), want.y.data(), n, 1e-5, "y");
       const ChannelNormBackward b{p, dy.data(), dx.data(), dgamma.data(), dbeta.data()};
-      std::vector<std::byte> workspace(channel_norm_backward_workspace(b) + 64);
+      std::vector<std::byte> workspace(channel_norm_backward_workspace(b, team.threads()) + 64);
       channel_norm_backward(team, b, workspace.data());
       // One element to normalise: the deviation is all rounding, and its inverse about 30.
       test::expect_near(dx.data(), want.dx.data(), n, 1e-4, "dx");
@@ -106,7 +106,7 @@ TEST(ChannelNorm, parameters_may_be_left_out) {
       p.x = x.data(), p.y = y.data();
       channel_norm(team, p);
       ChannelNormBackward b{.forward = p, .dy = x.data(), .dx = dx.data()};
-      std::vector<std::byte> workspace(channel_norm_backward_workspace(b) + 64);
+      std::vector<std::byte> workspace(channel_norm_backward_workspace(b, team.threads()) + 64);
       channel_norm_backward(team, b, workspace.data());
       b.forward.gamma = ones.data(), b.forward.beta = zeros.data(), b.forward.y = z.data(), b.dx = dz.data();
       channel_norm(team, b.forward);
@@ -127,7 +127,7 @@ TEST(ChannelNorm, threads_do_not_change_bits) {
       p.x = x.data();
       const ChannelNormBackward b{p, dy.data(), out[i].data(), out[i].data() + n,
                                   out[i].data() + n + p.channels};
-      std::vector<std::byte> workspace(channel_norm_backward_workspace(b) + 64);
+      std::vector<std::byte> workspace(channel_norm_backward_workspace(b, 3) + 64);
       channel_norm_backward(Team(i == 0 ? one : three), b, workspace.data());
     }
     ASSERT_EQ(std::memcmp(out[0].data(), out[1].data(), size_t(out[0].size()) * 4), 0);

@@ -270,7 +270,7 @@ TEST(Index, scatter_of_narrow_floats_rounds_a_sum_once) {
                       .indices = at.view,
                       .updates = updates.data(),
                       .y = y.data()};
-            Array<std::byte> work(int64_t(scatter_workspace(p)));
+            Array<std::byte> work(int64_t(scatter_workspace(p, team.threads())));
             scatter(team, p, work.data());
             std::vector<float> want(size_t(b.size()));
             for (size_t i = 0; i < want.size(); ++i) want[i] = with_base ? wide(base[int64_t(i)]) : 0;

@@ -78,7 +78,7 @@ void check_dense_solve(Team team, int64_t batch, int64_t n, int64_t k, Solver so
                .b = b.data(),
                .x = x.data(),
                .solver = solver};
-  auto work = bytes(dense_solve_workspace(team, p));
+  auto work = bytes(dense_solve_workspace(p, team.threads()));
   ASSERT_FALSE(dense_solve(team, p, work.data()));
   // Partial pivoting lets entries grow a little with n; 4 n covers what was seen with a factor to spare.
   expect_solved(
@@ -119,7 +119,7 @@ TEST(Linalg, dense_solve_exchanges_rows) {
       Array<float> a(n * n), b(n), x(n);
       for (int64_t i = 0; i < n; ++i) a[i * n + n - 1 - i] = 1, b[i] = float(i);
       DenseSolve p{.n = n, .a = a.data(), .b = b.data(), .x = x.data()};
-      auto work = bytes(dense_solve_workspace(team, p));
+      auto work = bytes(dense_solve_workspace(p, team.threads()));
       ASSERT_FALSE(dense_solve(team, p, work.data()));
       for (int64_t i = 0; i < n; ++i) ASSERT_EQ(x[i], float(n - 1 - i));
     }
@@ -134,7 +134,7 @@ void check_singular(Team team, int64_t n) {
   for (int64_t i = 0; i < n; ++i) a[3 * n * n + i * n + n - 1] = T(0);
   DenseSolve p{
       .dtype = Scalar<T>::dtype, .batch = batch, .n = n, .a = a.data(), .b = b.data(), .x = x.data()};
-  auto work = bytes(dense_solve_workspace(team, p));
+  auto work = bytes(dense_solve_workspace(p, team.threads()));
   const auto found = dense_solve(team, p, work.data());
   ASSERT_TRUE(found);
   ASSERT_EQ(found->matrix, 2);
@@ -159,7 +159,7 @@ TEST(Linalg, nan_in_a_matrix_is_no_singularity) {
       Array<float> a = matrices<float>(1, n, n, 5, 0, 0), b = matrices<float>(1, n, 1, 6, 0, 0), x(n);
       a[n + 1] = NAN;
       DenseSolve p{.n = n, .a = a.data(), .b = b.data(), .x = x.data()};
-      auto work = bytes(dense_solve_workspace(team, p));
+      auto work = bytes(dense_solve_workspace(p, team.threads()));
       ASSERT_FALSE(dense_solve(team, p, work.data()));
       ASSERT_TRUE(std::isnan(x[0]));
     }
@@ -172,7 +172,7 @@ TEST(Linalg, tiny_pivots_divide) {
       Array<float> a(n * n), b(n), x(n);
       for (int64_t i = 0; i < n; ++i) a[i * n + i] = 0x1p-140f, b[i] = 0x1p-139f;
       DenseSolve p{.n = n, .a = a.data(), .b = b.data(), .x = x.data()};
-      auto work = bytes(dense_solve_workspace(team, p));
+      auto work = bytes(dense_solve_workspace(p, team.threads()));
       ASSERT_FALSE(dense_solve(team, p, work.data()));
       for (int64_t i = 0; i < n; ++i) ASSERT_EQ(x[i], 2.0f);
     }
@@ -186,7 +186,7 @@ void check_cholesky(Team team, int64_t batch, int64_t n, Solver solver) {
   Array<T> y(batch * n * n, 2);
   Cholesky p{
       .dtype = Scalar<T>::dtype, .batch = batch, .n = n, .a = a.data(), .y = y.data(), .solver = solver};
-  auto work = bytes(cholesky_workspace(team, p));
+  auto work = bytes(cholesky_workspace(p, team.threads()));
   ASSERT_FALSE(cholesky(team, p, work.data()));
   for (int64_t m = 0; m < batch; ++m) {
     const T *from = a.data() + m * n * n, *l = y.data() + m * n * n;
@@ -230,7 +230,7 @@ TEST(Linalg, cholesky_names_the_row_without_a_positive_pivot) {
         for (int64_t i = 0; i < n; ++i) a[i * n + i] = a[(n + i) * n + i] = 4;
         a[(n + n - 2) * n + n - 2] = -1;
         Cholesky p{.batch = 2, .n = n, .a = a.data(), .y = y.data(), .solver = solver};
-        auto work = bytes(cholesky_workspace(team, p));
+        auto work = bytes(cholesky_workspace(p, team.threads()));
         const auto found = cholesky(team, p, work.data());
         ASSERT_TRUE(found);
         ASSERT_EQ(found->matrix, 1);
@@ -269,7 +269,7 @@ void check_triangular(Team team, int64_t n, int64_t k, bool lower, bool transpos
                     .a = a.data(),
                     .b = b.data(),
                     .x = x.data()};
-  auto work = bytes(triangular_solve_workspace(team, p));
+  auto work = bytes(triangular_solve_workspace(p, team.threads()));
   ASSERT_FALSE(triangular_solve(team, p, work.data()));
   const auto at = [&](int64_t m, int64_t i, int64_t j) {
     if (transpose) std::swap(i, j);
@@ -310,7 +310,7 @@ TEST(Linalg, triangular_solve_names_a_zero_of_the_diagonal) {
                         .a = a.data(),
                         .b = b.data(),
                         .x = x.data()};
-      auto work = bytes(triangular_solve_workspace(team, p));
+      auto work = bytes(triangular_solve_workspace(p, team.threads()));
       const auto found = triangular_solve(team, p, work.data());
       ASSERT_TRUE(found);
       ASSERT_EQ(found->matrix, 1);
@@ -331,7 +331,7 @@ TEST(Linalg, results_do_not_depend_on_the_number_of_threads) {
                  .a = a.data(),
                  .b = b.data(),
                  .x = threads == 1 ? first.data() : x.data()};
-    auto work = bytes(dense_solve_workspace(Team(pool), p));
+    auto work = bytes(dense_solve_workspace(p, Team(pool).threads()));
     ASSERT_FALSE(dense_solve(Team(pool), p, work.data()));
     for (int64_t i = 0; i < x.size() && threads > 1; ++i) ASSERT_EQ(x[i], first[i]);
   }
@@ -339,8 +339,8 @@ TEST(Linalg, results_do_not_depend_on_the_number_of_threads) {
 
 TEST(Linalg, other_types_are_refused) {
   Pool pool(1);
-  EXPECT_THROW((void)dense_solve_workspace(Team(pool), {.dtype = DType::i32}), Error);
-  EXPECT_THROW((void)cholesky_workspace(Team(pool), {.dtype = DType::c64}), Error);
+  EXPECT_THROW((void)dense_solve_workspace({.dtype = DType::i32}, Team(pool).threads()), Error);
+  EXPECT_THROW((void)cholesky_workspace({.dtype = DType::c64}, Team(pool).threads()), Error);
 }
 
 }  // namespace

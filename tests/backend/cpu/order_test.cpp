@@ -87,7 +87,7 @@ void check_sort(Team team, int64_t outer, int64_t n, int64_t inner, bool descend
          .x = x.data(),
          .values = y.data(),
          .indices = places.data()};
-  Array<std::byte> work(int64_t(sort_workspace(team, p)));
+  Array<std::byte> work(int64_t(sort_workspace(p, team.threads())));
   sort(team, p, work.data());
   for (int64_t row = 0; row < outer * inner; ++row) {
     const int64_t at = row / inner * n * inner + row % inner;
@@ -117,7 +117,7 @@ void check_top_k(Team team, int64_t outer, int64_t n, int64_t inner, int64_t k, 
          .x = x.data(),
          .values = y.data(),
          .indices = places.data()};
-  Array<std::byte> work(int64_t(top_k_workspace(team, p)));
+  Array<std::byte> work(int64_t(top_k_workspace(p, team.threads())));
   top_k(team, p, work.data());
   for (int64_t row = 0; row < outer * inner; ++row) {
     const int64_t at = row / inner * n * inner + row % inner, to = row / inner * k * inner + row % inner;
@@ -185,7 +185,7 @@ TEST(Order, top_k_stops_at_nan_only) {
   for (int64_t i = 0; i < x.size(); ++i) x[i] = i % 2 == 0 ? NAN : float(i);
   Array<int32_t> places(3);
   TopK p{.n = x.size(), .k = 3, .x = x.data(), .indices = places.data()};
-  Array<std::byte> work(int64_t(top_k_workspace(Team(pool), p)));
+  Array<std::byte> work(int64_t(top_k_workspace(p, Team(pool).threads())));
   top_k(Team(pool), p, work.data());
   EXPECT_EQ(places[0], 0);
   EXPECT_EQ(places[1], 2);
@@ -245,7 +245,7 @@ TEST(Order, tokens_are_drawn_as_defined) {
                            .key = 99,
                            .counter = 5,
                            .tokens = tokens.data()};
-            Array<std::byte> work(int64_t(sample_tokens_workspace(team, p)));
+            Array<std::byte> work(int64_t(sample_tokens_workspace(p, team.threads())));
             sample_tokens(team, p, work.data());
             for (int64_t r = 0; r < rows; ++r) {
               const double u = double(uniform_from_bits(philox_block(99, 5, uint64_t(r / 4))[size_t(r % 4)]));
@@ -272,7 +272,7 @@ TEST(Order, temperature_zero_takes_the_largest_and_nan_counts_as_such) {
       Array<int32_t> tokens(3);
       SampleTokens p{
           .rows = 3, .n = n, .stride = n, .logits = logits.data(), .temperature = 0, .tokens = tokens.data()};
-      Array<std::byte> work(int64_t(sample_tokens_workspace(team, p)));
+      Array<std::byte> work(int64_t(sample_tokens_workspace(p, team.threads())));
       sample_tokens(team, p, work.data());
       ASSERT_EQ(tokens[0], n / 2);
       ASSERT_EQ(tokens[1], 0);
@@ -297,7 +297,7 @@ TEST(Order, rows_without_a_distribution_give_token_zero) {
                      .top_k = top_k,
                      .top_p = top_p,
                      .tokens = tokens.data()};
-      Array<std::byte> work(int64_t(sample_tokens_workspace(Team(pool), p)));
+      Array<std::byte> work(int64_t(sample_tokens_workspace(p, Team(pool).threads())));
       sample_tokens(Team(pool), p, work.data());
       EXPECT_EQ(tokens[0], 0);
       EXPECT_EQ(tokens[1], 0);
@@ -308,7 +308,7 @@ TEST(Order, rows_without_a_distribution_give_token_zero) {
 
 TEST(Order, what_has_no_order_is_refused) {
   Pool pool(1);
-  EXPECT_THROW((void)sort_workspace(Team(pool), {.dtype = DType::c64, .n = 3}), Error);
+  EXPECT_THROW((void)sort_workspace({.dtype = DType::c64, .n = 3}, Team(pool).threads()), Error);
   EXPECT_THROW(sample_tokens(Team(pool), {.rows = 1, .n = 0}, nullptr), Error);
   EXPECT_THROW(sample_tokens(Team(pool), {.rows = 1, .n = 1, .top_p = 0}, nullptr), Error);
 }

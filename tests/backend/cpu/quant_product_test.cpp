@@ -77,7 +77,7 @@ Weights of_scheme(const std::string& text, int64_t n, int64_t k, uint64_t seed) 
 }
 
 void multiply(Team team, const QuantProduct& p) {
-  const size_t bytes = quant_product_workspace(p);
+  const size_t bytes = quant_product_workspace(p, team.threads());
   const Array<std::byte> workspace(int64_t(bytes), 0);
   quant_product(team, p, const_cast<std::byte*>(workspace.data()));
 }

@@ -152,7 +152,7 @@ void check(Team team, const Prepared<T>& q) {
   y[results] = 77;
   Reduce p = q.p;
   p.x = q.x.data(), p.y = y.data();
-  std::vector<std::byte> workspace(reduce_workspace(p) + 1);
+  std::vector<std::byte> workspace(reduce_workspace(p, team.threads()) + 1);
   reduce(team, p, workspace.data());
   ASSERT_EQ(y[results], 77);
   for (int64_t o = 0; o < results; ++o) {
@@ -197,7 +197,7 @@ TEST(Reduce, nan_and_infinities_pass_as_they_should) {
                .stride = {inner, 1},
                .reduced = {true, false}};
       p.x = x.data(), p.y = y.data();
-      std::vector<std::byte> workspace(reduce_workspace(p));
+      std::vector<std::byte> workspace(reduce_workspace(p, team.threads()));
       reduce(team, p, workspace.data());
       return y[inner - 1];
     };
@@ -230,7 +230,7 @@ TEST(Reduce, the_bits_do_not_depend_on_the_number_of_threads) {
                .stride = {700, 1},
                .reduced = {reduced[0], reduced[1]}};
       p.x = wide.data(), p.y = y.data();
-      std::vector<std::byte> workspace(reduce_workspace(p));
+      std::vector<std::byte> workspace(reduce_workspace(p, Team(pool).threads()));
       reduce(pool, p, workspace.data());
       seen.push_back(y);
     }

@@ -122,7 +122,7 @@ TEST(Rows, norm_gradients_agree_with_the_formula_in_double) {
                        .dx = dx.data(),
                        .dgamma = dgamma.data(),
                        .dbeta = dbeta.data()};
-        auto workspace = bytes(norm_backward_workspace(p));
+        auto workspace = bytes(norm_backward_workspace(p, team.threads()));
         norm_backward(team, p, workspace.data());
         std::vector<double> dg(static_cast<size_t>(n)), db(static_cast<size_t>(n));
         for (int64_t i = 0; i < rows; ++i) {

@@ -69,9 +69,9 @@ struct Result {
              .stopped = &stopped,
              .last = last.data(),
              .before = before.data()};
-    auto work = bytes(splat_prepare_workspace(team, s.picture, cloud));
+    auto work = bytes(splat_prepare_workspace(s.picture, cloud, team.threads()));
     splat_prepare(team, s.picture, cloud, blend.in, work.data());
-    auto more = bytes(splat_blend_workspace(team, s.picture, blend));
+    auto more = bytes(splat_blend_workspace(s.picture, blend, team.threads()));
     splat_blend(team, s.picture, blend, more.data());
   }
 };
@@ -281,14 +281,14 @@ std::array<std::vector<float>, 7> gradients(Team team, const Scene& s, const Arr
       dtransform(size_t(9 * n)), drays(size_t(r.rays.size())), dbackground(3);
   SplatBlendGradient g{r.blend,        weight.data(),     dcolor.data(), dopacity.data(),
                        dorigin.data(), dtransform.data(), drays.data(),  dbackground.data()};
-  auto work = bytes(splat_blend_backward_workspace(team, s.picture, g));
+  auto work = bytes(splat_blend_backward_workspace(s.picture, g, team.threads()));
   splat_blend_backward(team, s.picture, g, work.data());
   std::array<std::vector<float>, 7> d;
   for (size_t i = 0; i < 7; ++i) d[i].resize(s.parts[i].size());
   SplatPrepareGradient q{r.cloud,      dcolor.data(), dopacity.data(), dorigin.data(), dtransform.data(),
                          drays.data(), d[0].data(),   d[1].data(),     d[2].data(),    d[3].data(),
                          d[4].data(),  d[5].data(),   d[6].data()};
-  auto more = bytes(splat_prepare_backward_workspace(s.picture, q));
+  auto more = bytes(splat_prepare_backward_workspace(s.picture, q, team.threads()));
   splat_prepare_backward(team, s.picture, q, more.data());
   for (size_t c = 0; c < 3; ++c) d[6][12 + c] += dbackground[c];
   if (raw != nullptr) {
@@ -385,7 +385,7 @@ TEST(Splat, lists_that_point_outside_are_refused) {
   Pool pool(1);
   const Scene s(3, 0, kFine, 11);
   Result r(Team(pool), s);
-  auto work = bytes(splat_blend_workspace(Team(pool), s.picture, r.blend));
+  auto work = bytes(splat_blend_workspace(s.picture, r.blend, Team(pool).threads()));
   r.ids[0] = 3;
   EXPECT_THROW(splat_blend(Team(pool), s.picture, r.blend, work.data()), Error);
   r.ids[0] = 0;

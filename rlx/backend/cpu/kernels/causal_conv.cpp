@@ -61,7 +61,7 @@ struct Terms {
 
 }  // namespace
 
-size_t causal_conv_workspace(const CausalConv& p) { return weight_bytes(p); }
+size_t causal_conv_workspace(const CausalConv& p, int) { return weight_bytes(p); }
 
 void causal_conv(Team team, const CausalConv& p, std::byte* workspace) {
   check(p);
@@ -86,7 +86,7 @@ void causal_conv(Team team, const CausalConv& p, std::byte* workspace) {
   });
 }
 
-size_t causal_conv_backward_workspace(const CausalConvBackward& b) {
+size_t causal_conv_backward_workspace(const CausalConvBackward& b, int) {
   return weight_bytes(b.forward) * (b.dw != nullptr ? 1 + kSlices : 1);
 }
 

@@ -17,7 +17,7 @@ struct CausalConv {
   const float* w = nullptr;     // [C, K]
   float* y = nullptr;           // [B, S, C]
 };
-size_t causal_conv_workspace(const CausalConv&);
+size_t causal_conv_workspace(const CausalConv&, int threads);
 void causal_conv(Team, const CausalConv&, std::byte* workspace);
 
 /// Gradients in x, left and w; null drops one. forward.y is not read.
@@ -28,7 +28,7 @@ struct CausalConvBackward {
   float* dleft = nullptr;
   float* dw = nullptr;
 };
-size_t causal_conv_backward_workspace(const CausalConvBackward&);
+size_t causal_conv_backward_workspace(const CausalConvBackward&, int threads);
 void causal_conv_backward(Team, const CausalConvBackward&, std::byte* workspace);
 
 struct CausalConvKernels {

@@ -111,8 +111,8 @@ double cube(int64_t m, int64_t n) { return double(m) * double(n) * double(std::m
 
 }  // namespace
 
-size_t qr_workspace(Team team, const Qr& p) {
-  return with_real(p.dtype, "qr", [&]<class T>(T) { return workspace_bytes<T>(team, qr_work<T>(p)); });
+size_t qr_workspace(const Qr& p, int threads) {
+  return with_real(p.dtype, "qr", [&]<class T>(T) { return workspace_bytes<T>(threads, qr_work<T>(p)); });
 }
 
 void qr(Team team, const Qr& p, std::byte* workspace) {
@@ -126,8 +126,8 @@ void qr(Team team, const Qr& p, std::byte* workspace) {
   });
 }
 
-size_t eigh_workspace(Team team, const Eigh& p) {
-  return with_real(p.dtype, "eigh", [&]<class T>(T) { return workspace_bytes<T>(team, eigh_work<T>(p)); });
+size_t eigh_workspace(const Eigh& p, int threads) {
+  return with_real(p.dtype, "eigh", [&]<class T>(T) { return workspace_bytes<T>(threads, eigh_work<T>(p)); });
 }
 
 void eigh(Team team, const Eigh& p, std::byte* workspace) {
@@ -141,8 +141,8 @@ void eigh(Team team, const Eigh& p, std::byte* workspace) {
   });
 }
 
-size_t svd_workspace(Team team, const Svd& p) {
-  return with_real(p.dtype, "svd", [&]<class T>(T) { return workspace_bytes<T>(team, svd_work<T>(p)); });
+size_t svd_workspace(const Svd& p, int threads) {
+  return with_real(p.dtype, "svd", [&]<class T>(T) { return workspace_bytes<T>(threads, svd_work<T>(p)); });
 }
 
 void svd(Team team, const Svd& p, std::byte* workspace) {

@@ -22,7 +22,7 @@ struct Qr {
   void* r = nullptr;
   Solver solver = Solver::automatic;
 };
-size_t qr_workspace(Team, const Qr&);
+size_t qr_workspace(const Qr&, int threads);
 void qr(Team, const Qr&, std::byte* workspace);
 
 /// (a + a^T) / 2 = v diag(w) v^T for a [batch, n, n]; w [batch, n] ascending, v orthogonal, the entry of
@@ -35,7 +35,7 @@ struct Eigh {
   void* v = nullptr;
   Solver solver = Solver::automatic;
 };
-size_t eigh_workspace(Team, const Eigh&);
+size_t eigh_workspace(const Eigh&, int threads);
 void eigh(Team, const Eigh&, std::byte* workspace);
 
 /// a [batch, m, n] = u [batch, m, k] diag(s) vt [batch, k, n], k = min(m, n); s [batch, k] descending, the
@@ -49,7 +49,7 @@ struct Svd {
   void* vt = nullptr;
   Solver solver = Solver::automatic;
 };
-size_t svd_workspace(Team, const Svd&);
+size_t svd_workspace(const Svd&, int threads);
 void svd(Team, const Svd&, std::byte* workspace);
 
 }  // namespace rlx::cpu

@@ -66,7 +66,7 @@ void channel_norm(Team team, const ChannelNorm& p) {
   });
 }
 
-size_t channel_norm_backward_workspace(const ChannelNormBackward& b) {
+size_t channel_norm_backward_workspace(const ChannelNormBackward& b, int) {
   return size_t(partial_rows(b.forward) * 2 * b.forward.channels) * sizeof(float);
 }
 

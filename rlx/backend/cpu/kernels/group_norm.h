@@ -35,7 +35,7 @@ struct ChannelNormBackward {
   float* dgamma = nullptr;  // [channels], null to drop it
   float* dbeta = nullptr;   // [channels], null to drop it
 };
-size_t channel_norm_backward_workspace(const ChannelNormBackward&);
+size_t channel_norm_backward_workspace(const ChannelNormBackward&, int threads);
 void channel_norm_backward(Team, const ChannelNormBackward&, std::byte* workspace);
 
 struct ChannelNormKernels {

@@ -214,7 +214,7 @@ void scatter_chains(Team team, const Scatter& p, std::byte* workspace, At at) {
 
 }  // namespace
 
-size_t scatter_workspace(const Scatter& p) {
+size_t scatter_workspace(const Scatter& p, int) {
   return sums_narrow(p) ? size_t(p.batch * (p.rows + p.count)) * sizeof(int32_t) : 0;
 }
 

@@ -66,7 +66,7 @@ struct Scatter {
   const void* updates = nullptr;
   void* y = nullptr;
 };
-size_t scatter_workspace(const Scatter&);
+size_t scatter_workspace(const Scatter&, int threads);
 void scatter(Team, const Scatter&, std::byte* workspace);
 
 struct IndexKernels {

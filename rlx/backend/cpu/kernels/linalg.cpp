@@ -109,9 +109,9 @@ auto with_scalar(DType dtype, const char* where, Body body) {
 
 }  // namespace
 
-size_t dense_solve_workspace(Team team, const DenseSolve& p) {
+size_t dense_solve_workspace(const DenseSolve& p, int threads) {
   return with_scalar(p.dtype, "dense_solve",
-                     [&]<class T>(T) { return workspace_bytes<T>(team, solve_work<T>(p)); });
+                     [&]<class T>(T) { return workspace_bytes<T>(threads, solve_work<T>(p)); });
 }
 
 std::optional<Singular> dense_solve(Team team, const DenseSolve& p, std::byte* workspace) {
@@ -131,9 +131,9 @@ std::optional<Singular> dense_solve(Team team, const DenseSolve& p, std::byte* w
   });
 }
 
-size_t cholesky_workspace(Team team, const Cholesky& p) {
+size_t cholesky_workspace(const Cholesky& p, int threads) {
   return with_real(p.dtype, "cholesky",
-                   [&]<class T>(T) { return workspace_bytes<T>(team, cholesky_work<T>(p)); });
+                   [&]<class T>(T) { return workspace_bytes<T>(threads, cholesky_work<T>(p)); });
 }
 
 std::optional<Singular> cholesky(Team team, const Cholesky& p, std::byte* workspace) {
@@ -148,9 +148,9 @@ std::optional<Singular> cholesky(Team team, const Cholesky& p, std::byte* worksp
   });
 }
 
-size_t triangular_solve_workspace(Team team, const TriangularSolve& p) {
+size_t triangular_solve_workspace(const TriangularSolve& p, int threads) {
   return with_scalar(p.dtype, "triangular_solve",
-                     [&]<class T>(T) { return workspace_bytes<T>(team, substitute_work<T>(p)); });
+                     [&]<class T>(T) { return workspace_bytes<T>(threads, substitute_work<T>(p)); });
 }
 
 std::optional<Singular> triangular_solve(Team team, const TriangularSolve& p, std::byte* workspace) {

@@ -35,7 +35,7 @@ struct DenseSolve {
   void* x = nullptr;
   Solver solver = Solver::automatic;
 };
-size_t dense_solve_workspace(Team, const DenseSolve&);
+size_t dense_solve_workspace(const DenseSolve&, int threads);
 std::optional<Singular> dense_solve(Team, const DenseSolve&, std::byte* workspace);
 
 /// y y^T = (a + a^T) / 2, y lower triangular with a positive diagonal and zeros above it; y may be a.
@@ -47,7 +47,7 @@ struct Cholesky {
   void* y = nullptr;
   Solver solver = Solver::automatic;
 };
-size_t cholesky_workspace(Team, const Cholesky&);
+size_t cholesky_workspace(const Cholesky&, int threads);
 std::optional<Singular> cholesky(Team, const Cholesky&, std::byte* workspace);
 
 /// op(a) x = b for triangular a [batch, n, n], b and x [batch, n, k]; op transposes when asked, and only the
@@ -61,7 +61,7 @@ struct TriangularSolve {
   const void* b = nullptr;
   void* x = nullptr;
 };
-size_t triangular_solve_workspace(Team, const TriangularSolve&);
+size_t triangular_solve_workspace(const TriangularSolve&, int threads);
 std::optional<Singular> triangular_solve(Team, const TriangularSolve&, std::byte* workspace);
 
 /// Serial kernels on one matrix. Work areas are aligned to 64 bytes; sizes in elements of T.

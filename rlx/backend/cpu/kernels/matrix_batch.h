@@ -12,9 +12,9 @@ namespace rlx::cpu {
 
 /// Behind the finds of the threads, one for each: elements of T as work for each thread.
 template <class T>
-size_t workspace_bytes(Team team, int64_t elements) {
-  const size_t threads = size_t(team.threads());
-  return round_up(threads * sizeof(Singular)) + threads * round_up(size_t(elements) * sizeof(T));
+size_t workspace_bytes(int threads, int64_t elements) {
+  return round_up(size_t(threads) * sizeof(Singular)) +
+         size_t(threads) * round_up(size_t(elements) * sizeof(T));
 }
 
 /// one(i, work) for every matrix i, about `work_each` multiply-adds; the first for which it does not return

@@ -208,18 +208,20 @@ T* offset(T* p, int64_t by) {
   return p != nullptr ? p + by : nullptr;
 }
 
-bool rows_together(Team team, int64_t rows, int64_t n) {
-  return n >= kLongRow && rows < team.threads() && team.threads() > 1;
+bool rows_together(int threads, int64_t rows, int64_t n) {
+  return n >= kLongRow && rows < threads && threads > 1;
 }
 
 int64_t rows_per_part(int64_t n) { return std::max<int64_t>(1, kSerialElements / std::max<int64_t>(1, n)); }
 
 }  // namespace
 
-size_t sort_workspace(Team team, const Sort& p) {
+size_t sort_workspace(const Sort& p, int threads) {
   return with_type(p.dtype, "sort", [&]<class T>(T) {
     const size_t row = 2 * round_up(size_t(p.n) * sizeof(ItemOf<T>));
-    return rows_together(team, p.outer * p.inner, p.n) ? row : row * size_t(team.threads());
+    const int64_t rows = p.outer * p.inner;
+    // Together all sort one row at a time; fewer threads, up to one for each row, sort each their own.
+    return row * size_t(rows_together(threads, rows, p.n) ? std::max<int64_t>(1, rows) : threads);
   });
 }
 
@@ -235,7 +237,7 @@ void sort(Team team, const Sort& p, std::byte* workspace) {
     const auto second = [&](Item* first) {
       return reinterpret_cast<Item*>(reinterpret_cast<std::byte*>(first) + half);
     };
-    if (rows_together(team, rows, p.n)) {
+    if (rows_together(team.threads(), rows, p.n)) {
       for (int64_t row = 0; row < rows; ++row) {
         const int64_t at = row_start(row, p.n, p.inner);
         const Item* sorted =
@@ -310,9 +312,8 @@ size_t top_k_row_bytes(const TopK& p) {
 
 }  // namespace
 
-size_t top_k_workspace(Team team, const TopK& p) {
-  return with_type(p.dtype, "top_k",
-                   [&]<class T>(T) { return size_t(team.threads()) * top_k_row_bytes<T>(p); });
+size_t top_k_workspace(const TopK& p, int threads) {
+  return with_type(p.dtype, "top_k", [&]<class T>(T) { return size_t(threads) * top_k_row_bytes<T>(p); });
 }
 
 void top_k(Team team, const TopK& p, std::byte* workspace) {
@@ -424,8 +425,8 @@ int64_t draw_token(const SampleTokens& p, const float* logits, float u, const Sa
 
 }  // namespace
 
-size_t sample_tokens_workspace(Team team, const SampleTokens& p) {
-  return size_t(team.threads()) * SampleWork::bytes(p.n);
+size_t sample_tokens_workspace(const SampleTokens& p, int threads) {
+  return size_t(threads) * SampleWork::bytes(p.n);
 }
 
 void sample_tokens(Team team, const SampleTokens& p, std::byte* workspace) {

@@ -21,7 +21,7 @@ struct Sort {
   void* values = nullptr;      // null to drop them
   int32_t* indices = nullptr;  // null to drop them
 };
-size_t sort_workspace(Team, const Sort&);
+size_t sort_workspace(const Sort&, int threads);
 void sort(Team, const Sort&, std::byte* workspace);
 
 /// The first k of sort descending: values and places [outer, k, inner]; 0 <= k <= n.
@@ -32,7 +32,7 @@ struct TopK {
   void* values = nullptr;
   int32_t* indices = nullptr;
 };
-size_t top_k_workspace(Team, const TopK&);
+size_t top_k_workspace(const TopK&, int threads);
 void top_k(Team, const TopK&, std::byte* workspace);
 
 /// A token for each row of logits: of the top_k largest (0: all), with p = softmax(logits / temperature), the
@@ -47,7 +47,7 @@ struct SampleTokens {
   uint64_t key = 0, counter = 0;
   int32_t* tokens = nullptr;
 };
-size_t sample_tokens_workspace(Team, const SampleTokens&);
+size_t sample_tokens_workspace(const SampleTokens&, int threads);
 void sample_tokens(Team, const SampleTokens&, std::byte* workspace);
 
 struct OrderKernels {

@@ -35,12 +35,12 @@ const QuantProductKernels& checked_kernels(const QuantMatrix& w) {
 
 }  // namespace
 
-size_t quant_product_workspace(const QuantProduct& p) {
+size_t quant_product_workspace(const QuantProduct& p, int) {
   if (is_exact(p)) return 0;
-  return rounded_rows_workspace(p.m, 32 * p.w->view().strips());
+  return rounded_rows_bytes(p.m, 32 * p.w->view().strips());
 }
 
-size_t rounded_rows_workspace(int64_t m, int64_t k) {
+size_t rounded_rows_bytes(int64_t m, int64_t k) {
   return round_up(size_t(m * (k / 32)) * quant_product_kernels().record_bytes);
 }
 
@@ -97,7 +97,7 @@ class Work {
     }
     forms_[rounded_++] = &c.rows;
     std::byte* const own = workspace;
-    workspace += rounded_rows_workspace(c.product->m, 32 * c.rows.w->strips());
+    workspace += rounded_rows_bytes(c.product->m, 32 * c.rows.w->strips());
     return own;
   }
 

@@ -88,9 +88,9 @@ struct QuantProduct {
   bool exact = false;
 };
 /// Bytes of scratch memory `quant_product` needs; 64-byte alignment.
-size_t quant_product_workspace(const QuantProduct&);
+size_t quant_product_workspace(const QuantProduct&, int threads);
 /// The same for the fast form of m rows with weights of k columns, before there are weights. k is a multiple of 32.
-size_t rounded_rows_workspace(int64_t m, int64_t k);
+size_t rounded_rows_bytes(int64_t m, int64_t k);
 void quant_product(Team, const QuantProduct&, std::byte* workspace);
 
 /// At most so many products in one call.

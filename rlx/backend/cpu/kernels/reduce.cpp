@@ -222,7 +222,7 @@ void run(Team team, const Reduce& p, std::byte* workspace) {
 
 }  // namespace
 
-size_t reduce_workspace(const Reduce& p) {
+size_t reduce_workspace(const Reduce& p, int) {
   const Plan plan = make_plan(p);
   return size_t((plan.slices + (two_passes(p.kind) ? 1 : 0)) * plan.results.count()) * sizeof(Carry);
 }

@@ -29,7 +29,7 @@ struct Reduce {
   const void* x = nullptr;
   void* y = nullptr;
 };
-size_t reduce_workspace(const Reduce&);
+size_t reduce_workspace(const Reduce&, int threads);
 void reduce(Team, const Reduce&, std::byte* workspace);
 
 /// y[o, i] = the first j with x[o, j, i] the largest (smallest); NaN counts as such. f32, f64, i32, i64; n >

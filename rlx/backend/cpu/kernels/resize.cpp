@@ -133,7 +133,9 @@ void run(Team team, const Resize& p, std::byte* workspace, bool backward) {
 }  // namespace
 
 size_t resize_workspace(const Resize& p, int threads) {
-  return by_planes(p, threads) ? size_t(threads) * Sizes(p, 1).all(1) : Sizes(p, p.planes).all(threads);
+  // A smaller team may have a plane for each thread where this one has not.
+  const size_t planes = size_t(std::min<int64_t>(threads, p.planes)) * Sizes(p, 1).all(1);
+  return by_planes(p, threads) ? planes : std::max(planes, Sizes(p, p.planes).all(threads));
 }
 
 void resize(Team team, const Resize& p, std::byte* workspace) { run(team, p, workspace, false); }

@@ -36,7 +36,7 @@ void norm(Team team, const Norm& p) {
   team.parallel_for(p.rows, rows_per_part(p.n), [&](int64_t b, int64_t e) { run(p, b, e, streaming); });
 }
 
-size_t norm_backward_workspace(const NormBackward& p) {
+size_t norm_backward_workspace(const NormBackward& p, int) {
   return size_t(slice_count(p.rows, p.n) * 2 * p.n) * sizeof(float);
 }
 

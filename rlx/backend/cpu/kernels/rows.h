@@ -48,7 +48,7 @@ struct NormBackward {
   float* dbeta = nullptr;   // [n], null to drop it
   // All contiguous: stride n.
 };
-size_t norm_backward_workspace(const NormBackward&);
+size_t norm_backward_workspace(const NormBackward&, int threads);
 void norm_backward(Team, const NormBackward&, std::byte* workspace);
 
 /// y = softmax(scale * x), scale > 0, or its logarithm. A row of -inf only gives NaN: 0 / 0.

@@ -148,8 +148,8 @@ void each_tile(Team team, const SplatPicture& p, std::byte* areas, Body body) {
 
 }  // namespace
 
-size_t splat_blend_workspace(Team team, const SplatPicture& p, const SplatBlend& b) {
-  return terms_bytes(b.count) + size_t(team.threads()) * tile_bytes(p);
+size_t splat_blend_workspace(const SplatPicture& p, const SplatBlend& b, int threads) {
+  return terms_bytes(b.count) + size_t(threads) * tile_bytes(p);
 }
 
 void splat_blend(Team team, const SplatPicture& p, const SplatBlend& b, std::byte* workspace) {
@@ -176,14 +176,14 @@ struct GradientWork {
   static size_t entry_bytes(const SplatPicture& p) {
     return round_up(size_t(p.max_list_entries) * kSplatGradients * sizeof(float));
   }
-  static size_t bytes(Team team, const SplatPicture& p, const SplatBlend& b) {
-    return splat_blend_workspace(team, p, b) + entry_bytes(p) + round_up(size_t(p.tiles()) * 12) +
+  static size_t bytes(const SplatPicture& p, const SplatBlend& b, int threads) {
+    return splat_blend_workspace(p, b, threads) + entry_bytes(p) + round_up(size_t(p.tiles()) * 12) +
            round_up(size_t(b.count + p.max_list_entries) * 4);
   }
   GradientWork(std::byte* area, Team team, const SplatPicture& p, const SplatBlend& b) {
     terms = reinterpret_cast<SplatTerms*>(area);
     areas = area + terms_bytes(b.count);
-    entries = reinterpret_cast<float*>(area += splat_blend_workspace(team, p, b));
+    entries = reinterpret_cast<float*>(area += splat_blend_workspace(p, b, team.threads()));
     background = reinterpret_cast<float*>(area += entry_bytes(p));
     head = reinterpret_cast<int32_t*>(area + round_up(size_t(p.tiles()) * 12));
     next = head + b.count;
@@ -240,8 +240,8 @@ void sum_entries(const SplatBlendGradient& g, const GradientWork& work, int64_t 
 
 }  // namespace
 
-size_t splat_blend_backward_workspace(Team team, const SplatPicture& p, const SplatBlendGradient& g) {
-  return GradientWork::bytes(team, p, g.forward);
+size_t splat_blend_backward_workspace(const SplatPicture& p, const SplatBlendGradient& g, int threads) {
+  return GradientWork::bytes(p, g.forward, threads);
 }
 
 void splat_blend_backward(Team team, const SplatPicture& p, const SplatBlendGradient& g,

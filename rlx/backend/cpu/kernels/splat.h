@@ -50,7 +50,7 @@ struct SplatPrepared {
   int32_t* ranges = nullptr;   // [tiles, 2], begin and end in ids
   int32_t* dropped = nullptr;  // entries that found no room
 };
-size_t splat_prepare_workspace(Team, const SplatPicture&, const SplatCloud&);
+size_t splat_prepare_workspace(const SplatPicture&, const SplatCloud&, int threads);
 void splat_prepare(Team, const SplatPicture&, const SplatCloud&, const SplatPrepared&, std::byte* workspace);
 
 /// For each pixel and each splat of its tile's list in order, left out when a < alpha_cutoff or o.d >= 0:
@@ -66,7 +66,7 @@ struct SplatBlend {
   int32_t* last = nullptr;  // [height, width]
   float* before = nullptr;  // [height, width]
 };
-size_t splat_blend_workspace(Team, const SplatPicture&, const SplatBlend&);
+size_t splat_blend_workspace(const SplatPicture&, const SplatBlend&, int threads);
 void splat_blend(Team, const SplatPicture&, const SplatBlend&, std::byte* workspace);
 
 /// Gradients of the prepared quantities; `forward` with its results, last and before included. With a
@@ -82,7 +82,7 @@ struct SplatBlendGradient {
   float* drays = nullptr;
   float* dbackground = nullptr;
 };
-size_t splat_blend_backward_workspace(Team, const SplatPicture&, const SplatBlendGradient&);
+size_t splat_blend_backward_workspace(const SplatPicture&, const SplatBlendGradient&, int threads);
 void splat_blend_backward(Team, const SplatPicture&, const SplatBlendGradient&, std::byte* workspace);
 
 /// From the gradients of the prepared quantities to those of the cloud and the camera (dmeta 0-9; the rest is
@@ -102,7 +102,7 @@ struct SplatPrepareGradient {
   float* dsh = nullptr;
   float* dmeta = nullptr;
 };
-size_t splat_prepare_backward_workspace(const SplatPicture&, const SplatPrepareGradient&);
+size_t splat_prepare_backward_workspace(const SplatPicture&, const SplatPrepareGradient&, int threads);
 void splat_prepare_backward(Team, const SplatPicture&, const SplatPrepareGradient&, std::byte* workspace);
 
 /// A splat for the inner loops. With K = [o]x M, D = |K ray|^2 / |M ray|^2: unlike |o|^2 - (o.d)^2 / |d|^2 it

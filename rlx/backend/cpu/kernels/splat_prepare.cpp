@@ -107,10 +107,10 @@ struct ListWork {
   TileBox* boxes;
   std::byte* sorting;
 
-  static size_t bytes(Team team, int64_t count) {
+  static size_t bytes(int64_t count, int threads) {
     const auto n = size_t(count);
     return round_up(n * 8) + round_up(n * 4) + round_up(n * sizeof(TileBox)) +
-           sort_workspace(team, {.dtype = DType::f64, .n = count});
+           sort_workspace({.dtype = DType::f64, .n = count}, threads);
   }
   ListWork(std::byte* area, int64_t count) {
     const auto n = size_t(count);
@@ -157,8 +157,8 @@ double pixel_centre(int64_t i, int64_t count) { return double(i) + 0.5 - 0.5 * d
 
 }  // namespace
 
-size_t splat_prepare_workspace(Team team, const SplatPicture&, const SplatCloud& cloud) {
-  return ListWork::bytes(team, cloud.count);
+size_t splat_prepare_workspace(const SplatPicture&, const SplatCloud& cloud, int threads) {
+  return ListWork::bytes(cloud.count, threads);
 }
 
 void splat_prepare(Team team, const SplatPicture& p, const SplatCloud& cloud, const SplatPrepared& out,
@@ -270,7 +270,7 @@ void camera_gradient(const SplatPicture& p, const SplatCloud& cloud, const RaySu
 
 }  // namespace
 
-size_t splat_prepare_backward_workspace(const SplatPicture&, const SplatPrepareGradient&) {
+size_t splat_prepare_backward_workspace(const SplatPicture&, const SplatPrepareGradient&, int) {
   return size_t(kSlices) * (sizeof(Vec) + sizeof(RaySums));
 }
 

@@ -36,7 +36,7 @@ std::unique_ptr<Step> prepare_qr(const Request& r) {
         now.r = l.out[1];
         qr(l.team, now, l.workspace);
       },
-      largest_workspace(r.threads, [&](Team team) { return qr_workspace(team, p); }));
+      qr_workspace(p, r.threads));
 }
 
 std::unique_ptr<Step> prepare_svd(const Request& r) {
@@ -50,7 +50,7 @@ std::unique_ptr<Step> prepare_svd(const Request& r) {
         now.vt = l.out[2];
         svd(l.team, now, l.workspace);
       },
-      largest_workspace(r.threads, [&](Team team) { return svd_workspace(team, p); }));
+      svd_workspace(p, r.threads));
 }
 
 std::unique_ptr<Step> prepare_eigh(const Request& r) {
@@ -65,7 +65,7 @@ std::unique_ptr<Step> prepare_eigh(const Request& r) {
         now.v = l.out[1];
         eigh(l.team, now, l.workspace);
       },
-      largest_workspace(r.threads, [&](Team team) { return eigh_workspace(team, p); }));
+      eigh_workspace(p, r.threads));
 }
 
 }  // namespace

@@ -67,15 +67,4 @@ Support plain_f32(const Request&);
 /// Operand i of a launch, which is f32.
 inline const float* f32(const Launch& l, size_t i) { return reinterpret_cast<const float*>(l.in[i]); }
 
-/// Enough workspace for every team of at most so many threads; bytes(team) tells what one needs.
-template <class Bytes>
-size_t largest_workspace(int threads, Bytes bytes) {
-  size_t most = 0;
-  for (int i = 1; i <= threads; ++i) {
-    Pool pool(i);  // has workers only once it runs something
-    most = std::max(most, bytes(Team(pool)));
-  }
-  return most;
-}
-
 }  // namespace rlx::cpu

@@ -40,7 +40,7 @@ std::unique_ptr<Step> prepare_input_gradient(const Request& r) {
         now.dx = reinterpret_cast<float*>(l.out[0]);
         channel_norm_backward(l.team, now, l.workspace);
       },
-      channel_norm_backward_workspace(p));
+      channel_norm_backward_workspace(p, r.threads));
 }
 
 // The kernel makes the gradient of x as well; it is dropped.
@@ -59,7 +59,7 @@ std::unique_ptr<Step> prepare_parameter_gradient(const Request& r) {
         (Gamma ? now.dgamma : now.dbeta) = reinterpret_cast<float*>(l.out[0]);
         channel_norm_backward(l.team, now, l.workspace + dropped);
       },
-      dropped + channel_norm_backward_workspace(p));
+      dropped + channel_norm_backward_workspace(p, r.threads));
 }
 
 }  // namespace

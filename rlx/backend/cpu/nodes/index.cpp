@@ -88,7 +88,7 @@ constexpr ScatterKind kKinds[] = {ScatterKind::set, ScatterKind::add, ScatterKin
 
 // The batch of scatters that lie one behind the other, or the same indices for `repeats` slices of updates.
 std::unique_ptr<Step> prepare_scatter_step(const Scatter& p, int64_t repeats, const WholeNumbers& indices,
-                                           IndexMode mode, int base, int updates) {
+                                           IndexMode mode, int base, int updates, int threads) {
   const size_t numbers = indices.workspace(), element = dtype_size(p.dtype);
   const int64_t from = p.batch * p.count * p.inner * int64_t(element);
   const int64_t to = p.batch * p.rows * p.inner * int64_t(element);
@@ -103,7 +103,7 @@ std::unique_ptr<Step> prepare_scatter_step(const Scatter& p, int64_t repeats, co
           scatter(l.team, now, l.workspace + numbers);
         }
       },
-      numbers + scatter_workspace(p));
+      numbers + scatter_workspace(p, threads));
 }
 
 Scatter describe_scatter(const Arg& y, const Arg& indices, ScatterKind kind, int batch_dims) {
@@ -118,7 +118,7 @@ std::unique_ptr<Step> prepare_scatter(const Request& r) {
   const auto& a = r.node.as<ops::Scatter>();
   const Scatter p = describe_scatter(r.out[0], r.in[1], kKinds[size_t(a.kind)], a.batch_dims);
   if (p.batch == 0) return nothing();
-  auto step = prepare_scatter_step(p, 1, WholeNumbers(r, 1), mode_of(a.mode), 0, 2);
+  auto step = prepare_scatter_step(p, 1, WholeNumbers(r, 1), mode_of(a.mode), 0, 2, r.threads);
   step->in_place = {0};
   return step;
 }
@@ -127,7 +127,7 @@ std::unique_ptr<Step> prepare_scatter_add(const Request& r) {
   const auto& a = r.node.as<ops::ScatterAdd>();
   const Scatter p = describe_scatter(r.out[0], r.in[1], ScatterKind::add, a.batch_dims);
   if (p.batch == 0) return nothing();
-  return prepare_scatter_step(p, 1, WholeNumbers(r, 1), mode_of(a.mode), -1, 0);
+  return prepare_scatter_step(p, 1, WholeNumbers(r, 1), mode_of(a.mode), -1, 0, r.threads);
 }
 
 std::unique_ptr<Step> prepare_gather_backward(const Request& r) {
@@ -135,7 +135,7 @@ std::unique_ptr<Step> prepare_gather_backward(const Request& r) {
   const AxisView table = axis_view(r.out[0].shape, a.axis);
   Scatter p{.kind = ScatterKind::add, .dtype = r.out[0].dtype(), .rows = table.length, .inner = table.inner};
   p.count = r.in[1].shape.elements();
-  return prepare_scatter_step(p, table.outer, WholeNumbers(r, 1), mode_of(a.mode), -1, 0);
+  return prepare_scatter_step(p, table.outer, WholeNumbers(r, 1), mode_of(a.mode), -1, 0, r.threads);
 }
 
 Support accepts_sums(const Request& r) {

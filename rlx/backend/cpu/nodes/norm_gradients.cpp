@@ -35,7 +35,7 @@ std::unique_ptr<Step> prepare_input_gradient(const Request& r) {
         now.dx = f32_out(l, 0);
         norm_backward(l.team, now, l.workspace);
       },
-      norm_backward_workspace(p));
+      norm_backward_workspace(p, r.threads));
   return step;
 }
 
@@ -50,7 +50,7 @@ std::unique_ptr<Step> prepare_gamma_gradient(const Request& r) {
         now.dgamma = f32_out(l, 0);
         norm_backward(l.team, now, l.workspace);
       },
-      norm_backward_workspace(p));
+      norm_backward_workspace(p, r.threads));
 }
 
 template <class Op, NormKind Kind>

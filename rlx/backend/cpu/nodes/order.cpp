@@ -33,7 +33,7 @@ std::unique_ptr<Step> prepare_sort(const Request& r) {
         now.indices = places(l, Values ? 1 : 0);
         sort(l.team, now, l.workspace);
       },
-      largest_workspace(r.threads, [&](Team team) { return sort_workspace(team, p); }));
+      sort_workspace(p, r.threads));
 }
 
 TopK top_of(const Arg& x, int axis, int64_t k) {
@@ -53,7 +53,7 @@ std::unique_ptr<Step> prepare_top_k(const Request& r) {
         now.indices = places(l, 1);
         top_k(l.team, now, l.workspace);
       },
-      largest_workspace(r.threads, [&](Team team) { return top_k_workspace(team, p); }));
+      top_k_workspace(p, r.threads));
 }
 
 // The largest of a long row is the first of the one largest.
@@ -77,7 +77,7 @@ std::unique_ptr<Step> prepare_rows(const Request& r) {
         now.indices = places(l, 0);
         top_k(l.team, now, l.workspace + values);
       },
-      values + largest_workspace(r.threads, [&](Team team) { return top_k_workspace(team, p); }));
+      values + top_k_workspace(p, r.threads));
 }
 
 Support accepts_extreme(const Request& r) {

@@ -54,7 +54,7 @@ QuantProduct block_product(const Shape& x, const Shape& y, ops::Activations acti
   return p;
 }
 
-size_t workspace_of(const QuantProduct& p) { return p.exact ? 0 : rounded_rows_workspace(p.m, p.x_stride); }
+size_t workspace_of(const QuantProduct& p) { return p.exact ? 0 : rounded_rows_bytes(p.m, p.x_stride); }
 
 std::string_view activations_note(const QuantProduct& p) { return p.exact ? "" : ", activations in 8 bits"; }
 

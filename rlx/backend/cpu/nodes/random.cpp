@@ -101,7 +101,7 @@ std::unique_ptr<Step> prepare_sample(const Request& r) {
         now.tokens = reinterpret_cast<int32_t*>(l.out[0]);
         sample_tokens(l.team, now, l.workspace);
       },
-      largest_workspace(r.threads, [&](Team team) { return sample_tokens_workspace(team, p); }));
+      sample_tokens_workspace(p, r.threads));
 }
 
 }  // namespace

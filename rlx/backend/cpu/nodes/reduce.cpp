@@ -37,7 +37,7 @@ Reduce describe(const Request& r, Reduction kind, const std::vector<int>& axes) 
   return p;
 }
 
-std::unique_ptr<Step> prepare_step(const Reduce& p) {
+std::unique_ptr<Step> prepare_step(const Reduce& p, int threads) {
   return make_step(
       [p](const Launch& l) {
         Reduce now = p;
@@ -45,7 +45,7 @@ std::unique_ptr<Step> prepare_step(const Reduce& p) {
         now.y = l.out[0];
         reduce(l.team, now, l.workspace);
       },
-      reduce_workspace(p));
+      reduce_workspace(p, threads));
 }
 
 Support accepts(const Request& r) {
@@ -56,7 +56,7 @@ Support accepts(const Request& r) {
 
 std::unique_ptr<Step> prepare(const Request& r) {
   const auto& a = r.node.as<ops::Reduce>();
-  return prepare_step(describe(r, kKinds[size_t(a.kind)], a.axes));
+  return prepare_step(describe(r, kKinds[size_t(a.kind)], a.axes), r.threads);
 }
 
 // Sums and means of complex numbers: those of pairs, along whose axis nothing is reduced.
@@ -77,27 +77,27 @@ std::unique_ptr<Step> prepare_complex(const Request& r) {
   for (int i = 0; i < p.rank; ++i) p.stride[i] *= 2;
   p.size[p.rank] = 2;
   p.stride[p.rank++] = 1;
-  return prepare_step(p);
+  return prepare_step(p, r.threads);
 }
 
 Support accepts_conditions(const Request& r) { return accepts_kind(r, true, false); }
 
 template <class Op, Reduction Kind>
 std::unique_ptr<Step> prepare_conditions(const Request& r) {
-  return prepare_step(describe(r, Kind, r.node.as<Op>().axes));
+  return prepare_step(describe(r, Kind, r.node.as<Op>().axes), r.threads);
 }
 
 Support accepts_float(const Request& r) { return accepts_kind(r, false, true); }
 
 std::unique_ptr<Step> prepare_logsumexp(const Request& r) {
-  return prepare_step(describe(r, Reduction::log_sum_exp, r.node.as<ops::Logsumexp>().axes));
+  return prepare_step(describe(r, Reduction::log_sum_exp, r.node.as<ops::Logsumexp>().axes), r.threads);
 }
 
 std::unique_ptr<Step> prepare_variance(const Request& r) {
   const auto& a = r.node.as<ops::Variance>();
   Reduce p = describe(r, Reduction::variance, a.axes);
   p.correction = a.correction;
-  return prepare_step(p);
+  return prepare_step(p, r.threads);
 }
 
 }  // namespace

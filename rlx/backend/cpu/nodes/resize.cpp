@@ -40,7 +40,7 @@ std::unique_ptr<Step> prepare_run(const Resize& p, int threads, Run run) {
         now.y = reinterpret_cast<float*>(l.out[0]);
         run(l.team, now, l.workspace);
       },
-      largest_workspace(threads, [&](Team team) { return resize_workspace(p, team.threads()); }));
+      resize_workspace(p, threads));
 }
 
 std::unique_ptr<Step> prepare(const Request& r) {

@@ -68,7 +68,7 @@ std::unique_ptr<Step> prepare_causal_conv(const Request& r) {
         now.y = f32_out(l, 0);
         causal_conv(l.team, now, l.workspace);
       },
-      causal_conv_workspace(p));
+      causal_conv_workspace(p, r.threads));
 }
 
 }  // namespace

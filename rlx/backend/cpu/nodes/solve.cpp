@@ -51,7 +51,7 @@ std::unique_ptr<Step> prepare_cholesky(const Request& r) {
                         " part has no factor");
         }
       },
-      largest_workspace(r.threads, [&](Team team) { return cholesky_workspace(team, p); }));
+      cholesky_workspace(p, r.threads));
   step->in_place = {0};
   return step;
 }
@@ -72,7 +72,7 @@ std::unique_ptr<Step> prepare_solve(const Request& r) {
   const auto p = system_of<DenseSolve>(r.in[0], r.in[1]);
   auto step =
       make_step([p, shape = r.in[0].shape](const Launch& l) { solve_now(l, p, l.in[1], Op::name, shape); },
-                largest_workspace(r.threads, [&](Team team) { return dense_solve_workspace(team, p); }));
+                dense_solve_workspace(p, r.threads));
   step->in_place = {1};
   return step;
 }
@@ -90,7 +90,7 @@ std::unique_ptr<Step> prepare_inverse(const Request& r) {
       [p, identity](const Launch& l) {
         solve_now(l, p, identity.bytes().data(), ops::Inverse::name, identity.shape());
       },
-      largest_workspace(r.threads, [&](Team team) { return dense_solve_workspace(team, p); }));
+      dense_solve_workspace(p, r.threads));
 }
 
 std::unique_ptr<Step> prepare_triangular(const Request& r) {
@@ -110,7 +110,7 @@ std::unique_ptr<Step> prepare_triangular(const Request& r) {
                         bad->index, ", ", bad->index, "]; the diagonal must not vanish");
         }
       },
-      largest_workspace(r.threads, [&](Team team) { return triangular_solve_workspace(team, p); }));
+      triangular_solve_workspace(p, r.threads));
   step->in_place = {1};
   return step;
 }

@@ -65,9 +65,7 @@ std::unique_ptr<Step> prepare_prepare(const Request& r) {
                                 .dropped = i32_out(l, 7)};
         splat_prepare(l.team, picture, cloud, out, l.workspace);
       },
-      largest_workspace(r.threads, [&](Team team) {
-        return splat_prepare_workspace(team, picture, {.count = count, .harmonics = harmonics});
-      }));
+      splat_prepare_workspace(picture, {.count = count, .harmonics = harmonics}, r.threads));
 }
 
 // ---- lists ----
@@ -100,9 +98,7 @@ std::unique_ptr<Step> prepare_lists(const Request& r) {
         out.dropped = i32_out(l, 2);
         splat_prepare(l.team, picture, cloud, out, at);
       },
-      2 * triple + single + matrix + rays + largest_workspace(r.threads, [&](Team team) {
-        return splat_prepare_workspace(team, picture, {.count = count});
-      }));
+      2 * triple + single + matrix + rays + splat_prepare_workspace(picture, {.count = count}, r.threads));
 }
 
 // ---- the picture ----
@@ -149,8 +145,7 @@ std::unique_ptr<Step> prepare_rasterize(const Request& r) {
         blend.stopped = i32_out(l, 1);
         splat_blend(l.team, picture, blend, l.workspace);
       },
-      largest_workspace(r.threads,
-                        [&](Team team) { return splat_blend_workspace(team, picture, {.count = count}); }));
+      splat_blend_workspace(picture, {.count = count}, r.threads));
 }
 
 }  // namespace
