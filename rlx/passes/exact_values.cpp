@@ -126,19 +126,25 @@ Shapes infer_types(const ir::Node& n, const Shapes& in) {
   return n.op->infer(context, attrs.get());
 }
 
-bool is_index(const ir::Graph& g, const ir::Node& n, size_t operand) {
+bool picks_places(const ir::Graph& g, const ir::Node& n, size_t operand) {
   Shapes in;
   for (const ir::Value v : n.inputs) in.push_back(g.shape(v));
-  if (in[operand].dtype() != DType::f32) return false;
-  // A cast takes any number; whole ones are made of exact values.
-  if (n.is<ops::Cast>()) return !is_float(n.shapes[0].dtype()) && !is_complex(n.shapes[0].dtype());
-  in[operand] = in[operand].with_dtype(DType::i32);
+  const DType t = in[operand].dtype();
+  if (n.is<ops::Cast>() || (t != DType::f32 && !is_integer(t))) return false;
+  in[operand] = in[operand].with_dtype(t == DType::f32 ? DType::i32 : DType::f32);
   try {
     return infer_types(n, in) == n.shapes;
   } catch (const Error& e) {
     if (e.kind() == ErrorKind::internal) throw;
     return false;
   }
+}
+
+bool is_index(const ir::Graph& g, const ir::Node& n, size_t operand) {
+  if (g.shape(n.inputs[operand]).dtype() != DType::f32) return false;
+  // A cast takes any number; whole ones are made of exact values.
+  if (n.is<ops::Cast>()) return !is_float(n.shapes[0].dtype()) && !is_complex(n.shapes[0].dtype());
+  return picks_places(g, n, operand);
 }
 
 }  // namespace rlx::passes

@@ -22,6 +22,10 @@ ExactValues exact_values(const ir::Graph&, const std::vector<bool>& outputs = {}
 /// f32 there, and 16 bits could not hold them.
 bool is_index(const ir::Graph&, const ir::Node&, size_t operand);
 
+/// Whether this operand picks places, by whole numbers of an integer type or of f32: a place that is not there is refused when the
+/// node runs.
+bool picks_places(const ir::Graph&, const ir::Node&, size_t operand);
+
 /// Result types of the node on operands of these types.
 Shapes infer_types(const ir::Node&, const Shapes& in);
 

@@ -6,14 +6,22 @@
 #include "rlx/ops/elementwise/cast.h"
 #include "rlx/ops/reduce/reduce.h"
 #include "rlx/ops/reduce/softmax.h"
+#include "rlx/passes/exact_values.h"
 
 namespace rlx::passes {
 namespace {
 
-bool never_refuses(const ir::Node& n) {
-  return n.op->traits.pure && !n.op->traits.leaf &&
-         (n.op->traits.elementwise || n.op->view != nullptr || n.op->traits.linear ||
-          n.op->traits.contraction || n.is<ops::Cast>() || n.is<ops::Reduce>() || n.is<ops::Softmax>());
+bool never_refuses(const ir::Graph& g, const ir::Node& n) {
+  const ir::Traits& t = n.op->traits;
+  if (!t.pure || t.leaf) return false;
+  if (t.contraction) {  // some pick their matrices
+    for (size_t i = 0; i < n.inputs.size(); ++i) {
+      if (picks_places(g, n, i)) return false;
+    }
+    return true;
+  }
+  return t.elementwise || t.linear || n.op->view != nullptr || n.is<ops::Cast>() || n.is<ops::Reduce>() ||
+         n.is<ops::Softmax>();
 }
 
 int64_t bytes_of(const Shapes& shapes) {
@@ -38,7 +46,7 @@ Invariants find_invariants(const ir::Graph& body, size_t first, size_t last) {
       ++leaf;
       continue;
     }
-    bool all = n->inputs.empty() ? n->is<ir::Constant>() || n->is<ir::Full>() : never_refuses(*n);
+    bool all = n->inputs.empty() ? n->is<ir::Constant>() || n->is<ir::Full>() : never_refuses(body, *n);
     int64_t operands = 0;
     bool above = false;
     for (const ir::Value v : n->inputs) {
