@@ -3,40 +3,13 @@
 #include <charconv>
 
 #include "apps/rlx/open_program.h"
-#include "rlx/io/literal.h"
-#include "rlx/io/npy.h"
+#include "apps/rlx/value_files.h"
 #include "rlx/ir/leaves.h"
 #include "rlx/ir/sample.h"
 #include "rlx/lang/program.h"
 
 namespace rlx::cli {
 namespace {
-
-std::pair<std::string, std::string> split(std::string_view command, const std::string& text,
-                                          std::string_view option) {
-  const size_t at = text.find('=');
-  if (at == 0 || at == std::string::npos || at + 1 == text.size())
-    throw invalid(command, ": ", option, " ", text, "; NAME=VALUE expected");
-  return {text.substr(0, at), text.substr(at + 1)};
-}
-
-// NAME=FILE.npy is one input; FILE.npz holds several under their own names.
-ir::NamedLiterals read_inputs(std::string_view command, const std::vector<std::string>& inputs) {
-  ir::NamedLiterals out;
-  const auto add = [&](const std::string& name, const io::TensorView& t) {
-    if (!out.emplace(name, io::to_literal(t)).second)
-      throw invalid(command, ": input '", name, "' is given twice");
-  };
-  for (const std::string& text : inputs) {
-    if (text.ends_with(".npz") && text.find('=') == std::string::npos) {
-      for (const io::TensorView& t : io::read_npz(text)) add(t.name, t);
-    } else {
-      const auto [name, path] = split(command, text, "--input");
-      add(name, io::read_npy(path));
-    }
-  }
-  return out;
-}
 
 // Leaves nobody gave get random values; what must be an index is best given.
 void fill_random(std::string_view command, const ir::Graph& g, uint64_t seed, ir::NamedLiterals& values) {
@@ -55,7 +28,10 @@ void fill_random(std::string_view command, const ir::Graph& g, uint64_t seed, ir
 DimBinding read_bindings(std::string_view command, const std::vector<std::string>& binds) {
   DimBinding out;
   for (const std::string& text : binds) {
-    const auto [symbol, value] = split(command, text, "--bind");
+    const size_t at = text.find('=');
+    if (at == 0 || at == text.npos || at + 1 == text.size())
+      throw invalid(command, ": --bind ", text, "; SYMBOL=SIZE expected");
+    const std::string symbol = text.substr(0, at), value = text.substr(at + 1);
     int64_t size = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), size);
     if (error != std::errc() || end != value.data() + value.size() || size < 0)
@@ -73,7 +49,8 @@ void add_graph_file(Command command, GraphArguments& a) {
 
 void add_graph_arguments(Command command, GraphArguments& a) {
   add_graph_file(command, a);
-  command.add_option("--input,-i", a.inputs, "NAME=FILE.npy, or FILE.npz with arrays of those names");
+  command.add_option("--input,-i", a.inputs,
+                     "NAME=FILE with one array, or FILE with arrays of those names (npy, npz, safetensors)");
   command.add_option("--random", a.random, "seed: fill inputs that are not given").not_negative();
 }
 
@@ -91,7 +68,7 @@ BoundGraph read_graph_only(const GraphArguments& a, std::string_view command, ir
 }
 
 BoundGraph read_bound_graph(const GraphArguments& a, std::string_view command) {
-  ir::NamedLiterals values = read_inputs(command, a.inputs);
+  ir::NamedLiterals values = read_values(command, "--input", a.inputs);
   BoundGraph out = read_graph_only(a, command, &values);
   for (auto& [name, weight] : out.weights) values.emplace(name, weight);
   out.weights.clear();

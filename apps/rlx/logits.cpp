@@ -4,7 +4,7 @@
 #include "apps/rlx/output.h"
 #include "rlx/base/file.h"
 #include "rlx/io/literal.h"
-#include "rlx/io/npy.h"
+#include "rlx/io/model_file.h"
 #include "rlx/io/safetensors.h"
 #include "rlx/llm/adapter.h"
 #include "rlx/models/model.h"
@@ -21,16 +21,20 @@ struct Options {
   int threads = 0;
 };
 
-bool is_safetensors(const std::string& path) { return path.ends_with(".safetensors"); }
-
-// The array of an .npy file, or the first of these tensors that a safetensors file has; empty when it has none.
-std::optional<Literal> read_array(const std::string& path, std::initializer_list<const char*> names) {
-  if (!is_safetensors(path)) return io::to_literal(io::read_npy(path));
-  const io::SafetensorsFile file = io::SafetensorsFile::open(path);
-  for (const char* name : names) {
-    if (const io::TensorView* t = file.find_tensor(name)) return io::to_literal(*t);
+// The first of these tensors that a file has.
+std::optional<Literal> find_array(const io::ModelFile& file, std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names) {
+    for (const io::TensorView& t : file.tensors) {
+      if (t.name == name) return io::to_literal(t);
+    }
   }
   return std::nullopt;
+}
+
+// The same, or the array of a file that holds nothing else (.npy).
+std::optional<Literal> the_array(const io::ModelFile& file, std::initializer_list<std::string_view> names) {
+  const auto found = find_array(file, names);
+  return !found && file.format->name == "npy" ? io::to_literal(file.tensors.at(0)) : found;
 }
 
 // Whole numbers [batch, seq] as i32; [seq] is a batch of one.
@@ -46,22 +50,22 @@ Literal as_tokens(const Literal& x, const std::string& what) {
   return rank == 2 ? y : y.reshaped({1, x.elements()});
 }
 
-Literal read_ids(const Options& o) {
-  const auto ids = read_array(o.input, {"input_ids"});
-  if (!ids) throw invalid("logits: '", o.input, "' has no tensor 'input_ids'");
+Literal read_ids(const io::ModelFile& input) {
+  const auto ids = the_array(input, {"input_ids"});
+  if (!ids) throw invalid("logits: '", input.path, "' has no tensor 'input_ids'");
   const Literal out = as_tokens(*ids, "input_ids");
   if (out.elements() == 0)
     throw invalid("logits: input_ids is ", ids->shape(), "; at least one token expected");
   return out;
 }
 
-std::optional<Literal> read_mask(const Options& o, const Literal& ids) {
+std::optional<Literal> read_mask(const Options& o, const io::ModelFile& input, const Literal& ids) {
   std::optional<Literal> mask;
   if (!o.mask.empty()) {
-    mask = read_array(o.mask, {"attention_mask", "mask"});
+    mask = the_array(io::ModelFile::open(o.mask), {"attention_mask", "mask"});
     if (!mask) throw invalid("logits: '", o.mask, "' has no tensor 'attention_mask' or 'mask'");
-  } else if (is_safetensors(o.input)) {
-    mask = read_array(o.input, {"attention_mask"});
+  } else {
+    mask = find_array(input, {"attention_mask"});
   }
   if (!mask) return mask;
   mask = as_tokens(*mask, "the mask");
@@ -133,11 +137,12 @@ NamedLiterals run_pieces(const models::Model& model, const Options& o, const Lit
 
 void run(const Options& o) {
   device_named(o.device);  // an unknown one is told before anything else
-  if (!is_safetensors(o.output))
+  if (!o.output.ends_with(".safetensors"))
     throw invalid("logits: --output '", o.output, "'; a name that ends in .safetensors expected");
   const models::Model model = models::open_model(model_path(o.model));
-  const Literal ids = read_ids(o);
-  const std::optional<Literal> mask = read_mask(o, ids);
+  const io::ModelFile input = io::ModelFile::open(o.input);
+  const Literal ids = read_ids(input);
+  const std::optional<Literal> mask = read_mask(o, input, ids);
   if (o.piece > 0 && mask) throw invalid("logits: --piece does not go with a mask");
   const NamedLiterals results = o.piece > 0 ? run_pieces(model, o, ids) : run_whole(model, o, ids, mask);
   check_mapped_files();  // weights and inputs are views of their files
@@ -154,9 +159,10 @@ void add_logits(Command app) {
       app.add_subcommand("logits", "run a model on token ids and write its logits or hidden states");
   auto o = std::make_shared<Options>();
   command.add_option("MODEL", o->model, "GGUF file, folder, or a name that 'rlx models' lists").required();
-  command.add_option("--input,-i", o->input, "token ids: .npy, or .safetensors with 'input_ids'").required();
+  command.add_option("--input,-i", o->input, "token ids: an .npy file, or one with a tensor 'input_ids'")
+      .required();
   command.add_option("--mask", o->mask,
-                     "1 for tokens, 0 for padding: .npy, or .safetensors with 'attention_mask'");
+                     "1 for tokens, 0 for padding: an .npy file, or one with 'attention_mask'");
   command.add_option("--output,-o", o->output, "the .safetensors file to write").required();
   command.add_option("--lora", o->adapter, "LoRA adapter: a PEFT folder or a GGUF file");
   command.add_option("--piece", o->piece, "tokens a run, with states between the runs; default: all at once")

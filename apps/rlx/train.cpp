@@ -7,6 +7,7 @@
 #include "apps/rlx/output.h"
 #include "apps/rlx/progress.h"
 #include "apps/rlx/schedule_arguments.h"
+#include "apps/rlx/value_files.h"
 #include "rlx/backend/plan.h"
 #include "rlx/base/file.h"
 #include "rlx/base/json_write.h"
@@ -37,27 +38,6 @@ struct Options {
   bool json = false;
 };
 
-// Tensors of safetensors, npz or NAME=FILE.npy files.
-NamedLiterals read_tensors(const std::vector<std::string>& files) {
-  NamedLiterals out;
-  const auto add = [&out](const std::string& name, const io::TensorView& t) {
-    if (!out.emplace(name, io::to_literal(t)).second)
-      throw invalid("train: tensor '", name, "' is given twice");
-  };
-  for (const std::string& file : files) {
-    const size_t equals = file.find('=');
-    if (file.ends_with(".npz")) {
-      for (const io::TensorView& t : io::read_npz(file)) add(t.name, t);
-    } else if (equals != std::string::npos && file.ends_with(".npy")) {
-      add(file.substr(0, equals), io::read_npy(file.substr(equals + 1)));
-    } else {
-      const auto opened = io::SafetensorsFile::open(file);
-      for (const io::TensorView& t : opened.tensors()) add(t.name, t);
-    }
-  }
-  return out;
-}
-
 train::Settings read_settings(const std::vector<std::string>& list) {
   train::Settings out;
   for (const std::string& item : list) {
@@ -77,7 +57,7 @@ train::Settings read_settings(const std::vector<std::string>& list) {
 
 // What the file has, then --init, then random numbers; floats take the types of the graph.
 NamedLiterals starting_weights(const ir::Graph& g, const NamedLiterals& own, const Options& o) {
-  NamedLiterals given = read_tensors(o.init);
+  NamedLiterals given = read_values("train", "--init", o.init);
   for (const auto& [name, value] : own) given.emplace(name, value);
   NamedLiterals out = train::init(g, {}, o.seed);
   std::vector<std::string> unknown;
@@ -188,7 +168,7 @@ void run(const Options& o) {
   device_named(o.device);  // an unknown one is told before anything else
   check_places(o);
   const GraphFile file = read_graph(o.path);
-  train::Batches batches(file.graph, read_tensors(o.data), o.accumulate);
+  train::Batches batches(file.graph, read_values("train", "--data", o.data), o.accumulate);
   const int64_t steps = o.steps.value_or(batches.steps());
   train::Trainer trainer(file.graph, starting_weights(file.graph, file.weights, o), train_options(o, steps));
   if (!o.resume.empty()) trainer.load_checkpoint(o.resume);
@@ -235,7 +215,7 @@ void add_train(Command app) {
       .required();
   command
       .add_option("--data", o->data,
-                  "safetensors or npz with the inputs, or NAME=FILE.npy; the first axis counts batches")
+                  "a file with the inputs (safetensors, npz), or NAME=FILE; the first axis counts batches")
       .required();
   command.add_option("--init", o->init, "files with starting values of params; the others are random");
   command.add_option("--seed", o->seed, "of random starting values").not_negative().with_default_shown();

@@ -335,6 +335,24 @@ def npy(folder):
     return path
 
 
+def test_values_come_from_any_file_of_tensors(folder):
+    path = written(folder, "graph @g(x: f32[3], z: f32[3]) {\n  return y=sub(x, z)\n}\n")
+    x = npy(folder)
+    same = x.rename(folder / "x.of_any_name")
+    assert "y: f32[3]{0.0, 0.0, 0.0}" in rlx("run", path, "-i", f"x={same}", "-i", f"z={same}")  # told by content
+    both = folder / "both.safetensors"
+    head = json.dumps({name: {"dtype": "F32", "shape": [3], "data_offsets": [at, at + 12]} for name, at in (("x", 0), ("z", 12))}).encode()
+    both.write_bytes(struct.pack("<Q", len(head)) + head + struct.pack("<6f", 3, 2, 1, 1, 1, 1))
+    assert "y: f32[3]{2.0, 1.0, 0.0}" in rlx("run", path, "-i", both)
+    for arguments, message in (
+            ((f"x={both}",), f"run: --input x={both}: '{both}' holds 2 tensors; NAME=FILE takes one, FILE alone takes all under their names"),
+            ((both, f"x={same}"), "run: --input gives 'x' twice"),
+            (("=a",), "run: --input =a; a file, or NAME=FILE, expected"),
+            (("nowhere.npz",), "cannot open 'nowhere.npz'")):
+        told = rlx("run", path, *(word for a in arguments for word in ("-i", a)), code=1)
+        assert message in told, told
+
+
 def linked():
     """What a program that `rlx build` wrote is linked with, as the package tells it; sanitizers as this build has them."""
     libs = re.search(r"^Libs: .*", (BUILD / "rlx-run.pc").read_text(), re.M).group(0).split()[1:]
