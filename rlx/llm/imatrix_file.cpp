@@ -9,6 +9,7 @@
 
 #include "rlx/base/error.h"
 #include "rlx/base/file.h"
+#include "rlx/io/file_format.h"
 #include "rlx/io/gguf.h"
 #include "rlx/io/literal.h"
 #include "rlx/llm/imatrix.h"
@@ -145,9 +146,10 @@ void ImportanceMatrix::write(const std::string& path) const {
 }
 
 ImportanceMatrix ImportanceMatrix::open(const std::string& path) {
-  std::string bytes = read_file(path);
-  if (bytes.starts_with("GGUF")) return read_gguf(io::GgufFile::open(path), path);
-  return OlderReader(std::move(bytes), path).read();
+  const io::Input input = io::Input::open(path);
+  const io::FileFormat* format = io::FormatTable::standard().recognise(input);
+  if (format != nullptr && format->name == "gguf") return read_gguf(io::GgufFile::open(input), path);
+  return OlderReader(std::string(input.text()), path).read();
 }
 
 }  // namespace rlx::llm
