@@ -7,6 +7,7 @@
 
 #include "rlx/backend/executable.h"
 #include "rlx/ir/bodies.h"
+#include "rlx/ops/control/while.h"
 
 namespace rlx::python {
 namespace {
@@ -82,7 +83,7 @@ unsigned long main_thread() {
 }  // namespace
 
 bool has_open_loop(const ir::Graph& g) {
-  return ir::any_node(g, [](const ir::Node& n) { return n.op->name == "while"; });
+  return ir::any_node(g, [](const ir::Node& n) { return n.is<ops::While>(); });
 }
 
 bool Patience::is_needed() const {
