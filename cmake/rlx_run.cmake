@@ -3,7 +3,7 @@
 #
 # Functions of these rooms stand in sections of their own, so that a linker told --gc-sections leaves out what a program does not reach.
 # Options of sources, not of targets: precompiled headers stay those of other rooms.
-set(RLX_RUN_ROOMS base ir ops region passes backend backend_cpu backend_cpu_nodes)
+set(RLX_RUN_ROOMS base math quant ir ops region passes backend_cpu backend backend_cpu_nodes)  # lowest first
 
 function(rlx_run_sections)
   foreach(room ${RLX_RUN_ROOMS})
