@@ -3,8 +3,8 @@
 (those marked ```cpp top stand before it), and its ```text blocks in order are what it prints. So is README.md, which shows
 its includes too.
 
-    programs.py write OUT_FOLDER [CHAPTER.md ...]   one source file a chapter, and main.cpp that calls them by name
-    programs.py run PROGRAM                         runs every chapter and compares"""
+    programs.py write OUT_FOLDER   one source file a chapter, and main.cpp that calls them by name
+    programs.py run PROGRAM        runs every chapter and compares"""
 import difflib
 import pathlib
 import re

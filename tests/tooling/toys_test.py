@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -328,6 +329,77 @@ int main() {
 }
 ''', "f32[2]{1.0, 3.0}\n")
 
+BLOCKS = Toy("a block format of weights", {
+    "rlx/quant/toy.h": r'''
+// toy4: four numbers as whole ones of 8 bits.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+namespace rlx::quant {
+void decode_toy4(const std::byte* in, float* out, int64_t count);
+void encode_toy4(const float* in, std::byte* out, int64_t count);
+}
+''',
+    "rlx/quant/toy.cpp": r'''
+#include "rlx/quant/toy.h"
+#include <cmath>
+namespace rlx::quant {
+void decode_toy4(const std::byte* in, float* out, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) out[i] = float(int8_t(in[i]));
+}
+void encode_toy4(const float* in, std::byte* out, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) out[i] = std::byte(int8_t(std::lround(in[i])));
+}
+}
+''',
+    "rlx/quant/format.cpp": [('#include "rlx/quant/ternary.h"\n', '#include "rlx/quant/ternary.h"\n#include "rlx/quant/toy.h"\n'),
+                             ('    {"q1_0", 41, 128, 18, {}},\n', '    {"q1_0", 41, 128, 18, {}},\n    {"toy4", 240, 4, 4, {}, decode_toy4, encode_toy4},\n')],
+}, r'''
+#include <cstdio>
+#include "rlx/io/convert.h"
+#include "rlx/io/literal.h"
+#include "rlx/io/model_file.h"
+#include "rlx/io/npy.h"
+int main() {
+  using namespace rlx;
+  io::write_npz("in.npz", std::vector{io::to_view("w", Literal::of<float>({1, 4}, {1.2f, -2, 3, 100}))});
+  io::convert_file("in.npz", "out.gguf", {.type = "toy4"});
+  const io::TensorView w = io::ModelFile::open("out.gguf").tensors.at(0);
+  std::printf("%s, %s\n", cat(w).c_str(), cat(io::to_literal(w)).c_str());
+}
+''', "toy4[1, 4], f32[1,4]{1.0, -2.0, 3.0, 100.0}\n")
+
+ARCHITECTURE = Toy("a model architecture", {
+    "rlx/models/toy.cpp": r'''
+#include "rlx/models/architecture.h"
+#include "rlx/models/layers.h"
+namespace rlx::models {
+static constexpr WeightName kNames[] = {{"embed", "@words.weight"}, {"head", "head.weight"}};
+static void build(Net& net) { net.finish_decoder(net.embed()); }
+static constexpr std::string_view kHf[] = {"toy"}, kPrefixes[] = {"toy.", ""};
+constexpr Architecture kToy{"toy", kHf, {}, kNames, kPrefixes, read_decoder, build};
+}
+''',
+    "rlx/models/architecture.h": [("extern const Architecture kLlama,", "extern const Architecture kToy, kLlama,")],
+    "rlx/models/architecture.cpp": [("&kRoberta};", "&kRoberta, &kToy};")],
+}, r'''
+#include <cstdio>
+#include "rlx/base/file.h"
+#include "rlx/io/literal.h"
+#include "rlx/io/safetensors.h"
+#include "rlx/ir/interpreter.h"
+#include "rlx/models/model.h"
+int main() {
+  using namespace rlx;
+  write_file("config.json", R"({"model_type": "toy", "vocab_size": 2, "hidden_size": 2, "num_hidden_layers": 0, "tie_word_embeddings": true})");
+  io::write_safetensors("model.safetensors", std::vector{io::to_view("toy.words.weight", Literal::of<float>({2, 2}, {1, 2, 3, 4}))});
+  const models::ModelGraph m = models::open_model(".").graph();
+  NamedLiterals leaves = m.weights;
+  leaves["input_ids"] = Literal::of<int32_t>({1, 1}, {1});
+  std::printf("%s\n", cat(ir::interpret(m.graph.bind({{"batch", 1}, {"seq", 1}}), leaves).at("logits")).c_str());
+}
+''', "f32[1,1,2]{11.0, 25.0}\n")
+
 COMMAND = Toy("a command", {
     "apps/rlx/greet.cpp": r'''
 #include "apps/rlx/command.h"
@@ -343,13 +415,63 @@ void add_greet(Command app) {
 }, "", "good day\n", again=["apps/rlx/main.cpp"], objects="apps/CMakeFiles/rlx_command.dir/**/*.o", arguments=["greet"])
 
 
+class Chapter:
+    """A chapter of the guide: one file, found and typed along by tests/guide/programs.py."""
+    name, places = "a chapter of the guide", {"docs/guide/toy.md": """# A toy
+
+```cpp
+std::cout << cat(Dim::symbol("n") * 2) << "\\n";
+```
+
+```text
+2*n
+```
+"""}
+
+    def check(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            root = pathlib.Path(scratch)
+            for path, text in {**self.places, "README.md": "# A toy\n", "tests/guide/programs.py": (SOURCE / "tests/guide/programs.py").read_text()}.items():
+                (root / path).parent.mkdir(parents=True, exist_ok=True)
+                (root / path).write_text(text)
+            guide = [sys.executable, str(root / "tests/guide/programs.py")]
+            sources = subprocess.run([*guide, "write", str(root)], text=True, capture_output=True, check=True).stdout.split(";")
+            built = subprocess.run([COMPILER, "-std=c++20", "-O0", f"-I{SOURCE}", str(root / "main.cpp"), *sources, *LIBRARIES, "-o", str(root / "toy")],
+                                   text=True, capture_output=True)
+            if built.returncode:
+                return f"does not build:\n{built.stderr[:3000]}"
+            run = subprocess.run([*guide, "run", str(root / "toy")], text=True, capture_output=True)
+            return "" if (run.returncode, run.stdout) == (0, "toy: as printed\n") else f"said {run.stdout!r} {run.stderr}"
+
+
+class NumpyName:
+    """A name of NumPy: a function and its word in __all__ of one file."""
+    name, places = "a name of NumPy in Python", {"python/rlx/numpy/_shape.py": None}
+
+    def check(self):
+        python = re.search(r"^_?Python_EXECUTABLE:\w+=(.*)$", (BUILD / "CMakeCache.txt").read_text(), re.M).group(1)
+        with tempfile.TemporaryDirectory() as scratch:
+            package = pathlib.Path(scratch) / "rlx"
+            shutil.copytree(BUILD / "python/rlx", package)
+            file = package / "numpy/_shape.py"
+            text = file.read_text()
+            changed = text.replace("__all__ = [", '__all__ = ["first_of", ', 1)
+            assert changed != text, "numpy/_shape.py has no __all__"
+            file.write_text(changed + "\n\ndef first_of(x):\n    return x[0]\n")
+            run = subprocess.run([python, "-c", "import rlx, rlx.numpy as rnp; print(rlx.jit(rnp.first_of)(rlx.array([3.0, 4.0])))"],
+                                 text=True, capture_output=True, env=dict(os.environ, PYTHONPATH=scratch))
+            return "" if run.stdout == "3.0\n" else f"printed {run.stdout!r} {run.stderr}"
+
+
 def main():
     failed = 0
-    toys = (BLOCK, FILE_FORMAT, PRE_TOKENIZER, RULE, KERNEL_FAMILY, KERNEL, PASS, OPTIMISER, ONNX_OPERATOR)
+    toys = (BLOCK, FILE_FORMAT, PRE_TOKENIZER, RULE, KERNEL_FAMILY, KERNEL, PASS, OPTIMISER, ONNX_OPERATOR, BLOCKS, ARCHITECTURE, Chapter())
     if any(BUILD.glob("apps/CMakeFiles/rlx_command.dir/**/*.o")):
         toys += (COMMAND,)
+    if any(BUILD.glob("python/rlx/_rlx*.so")):
+        toys += (NumpyName(),)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for toy, wrong in zip(toys, pool.map(Toy.check, toys)):
+        for toy, wrong in zip(toys, pool.map(lambda toy: toy.check(), toys)):
             print(f"{toy.name}: {wrong or 'added in ' + str(len(toy.places) or 1) + ' places and used'}")
             failed += bool(wrong)
     return 1 if failed else 0
