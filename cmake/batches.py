@@ -69,6 +69,9 @@ class Source(Names):
         head, body = re.match(r"((?:[ \t]*(?://[^\n]*|#include[^\n]*)?\n)*)(.*)", text, re.S).groups()
         self.headers = re.findall(r'^#include (?:"[^"]+"|<[^>]+>)', head, re.M)
         self.alone = re.search(r'^[ \t]*#[ \t]*include "', body, re.M) is not None  # a header that reads what stands above it
+        tables = set(re.findall(r"^RLX_ISA_TABLE\w*\(\w+, (\w+)\)", text, re.M))  # a function each, called as its maker is
+        self.functions |= tables
+        self.fixed |= tables
         if re.search(r"^[ \t]*#[ \t]*include <", body, re.M):  # behind the macros
             self.fixed |= self.functions | self.declared
 
