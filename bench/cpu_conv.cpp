@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bench/bench.h"
-#include "rlx/backend/cpu/kernels/conv.h"
+#include "rlx/backend/cpu/kernels/conv/conv.h"
 
 #ifdef RLX_BENCH_DNNL
 #include <omp.h>

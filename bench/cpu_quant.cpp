@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "bench/bench.h"
-#include "rlx/backend/cpu/kernels/quant_product.h"
+#include "rlx/backend/cpu/kernels/quant/quant_product.h"
 
 namespace rlx::bench {
 namespace {

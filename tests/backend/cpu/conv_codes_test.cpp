@@ -1,4 +1,4 @@
-#include "rlx/backend/cpu/kernels/conv_codes.h"
+#include "rlx/backend/cpu/kernels/conv/conv_codes.h"
 
 #include <limits>
 

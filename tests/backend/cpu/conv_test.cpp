@@ -1,4 +1,4 @@
-#include "rlx/backend/cpu/kernels/conv.h"
+#include "rlx/backend/cpu/kernels/conv/conv.h"
 
 #include <cstring>
 

@@ -1,9 +1,9 @@
-#include "rlx/backend/cpu/kernels/quant_product.h"
+#include "rlx/backend/cpu/kernels/quant/quant_product.h"
 
 #include <cstring>
 #include <map>
 
-#include "rlx/backend/cpu/kernels/quant_transposed.h"
+#include "rlx/backend/cpu/kernels/quant/quant_transposed.h"
 #include "rlx/base/error.h"
 #include "rlx/io/safetensors.h"
 #include "rlx/quant/grid.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "rlx/backend/cpu/kernels/quant_product.h"
+#include "rlx/backend/cpu/kernels/quant/quant_product.h"
 #include "rlx/backend/cpu/nodes/device.h"
 #include "rlx/ir/sample.h"
 #include "rlx/passes/legalise.h"

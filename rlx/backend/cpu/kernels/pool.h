@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "rlx/backend/cpu/kernels/conv.h"
+#include "rlx/backend/cpu/kernels/conv/conv.h"
 #include "rlx/backend/cpu/kernels/reduce.h"
 #include "rlx/base/pool.h"
 

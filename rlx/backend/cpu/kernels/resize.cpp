@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "rlx/backend/cpu/isa_table.h"
-#include "rlx/backend/cpu/kernels/conv_geometry.h"
+#include "rlx/backend/cpu/kernels/conv/conv_geometry.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/base/error.h"
 

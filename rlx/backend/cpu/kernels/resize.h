@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "rlx/backend/cpu/kernels/conv.h"
+#include "rlx/backend/cpu/kernels/conv/conv.h"
 #include "rlx/base/pool.h"
 
 namespace rlx::cpu {

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "rlx/backend/cpu/kernels/conv_geometry.h"
+#include "rlx/backend/cpu/kernels/conv/conv_geometry.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/base/error.h"
 

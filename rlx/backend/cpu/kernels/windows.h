@@ -5,7 +5,7 @@
 // A plane is done by one thread, so sums do not depend on their number.
 #pragma once
 
-#include "rlx/backend/cpu/kernels/conv.h"
+#include "rlx/backend/cpu/kernels/conv/conv.h"
 #include "rlx/base/dtype.h"
 #include "rlx/base/pool.h"
 

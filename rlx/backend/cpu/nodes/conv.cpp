@@ -3,7 +3,7 @@
 // Every operator becomes a ConvShape and a pass. The zeros behind x are those that give the wanted number of
 // positions, so that a remainder that no window reaches, or positions beyond the last window, are negative
 // padding.
-#include "rlx/backend/cpu/kernels/conv.h"
+#include "rlx/backend/cpu/kernels/conv/conv.h"
 
 #include <cstring>
 

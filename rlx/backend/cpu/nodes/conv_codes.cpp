@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "rlx/backend/cpu/isa.h"
-#include "rlx/backend/cpu/kernels/conv_codes.h"
+#include "rlx/backend/cpu/kernels/conv/conv_codes.h"
 #include "rlx/backend/cpu/nodes/packed.h"
 #include "rlx/ir/leaves.h"
 #include "rlx/ops/all.h"

@@ -1,7 +1,7 @@
 // Fixed weights of convolutions in f32, in the order that the kernels read.
 #pragma once
 
-#include "rlx/backend/cpu/kernels/conv.h"
+#include "rlx/backend/cpu/kernels/conv/conv.h"
 #include "rlx/backend/cpu/nodes/families.h"
 
 namespace rlx::cpu {

@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "rlx/backend/cpu/isa.h"
-#include "rlx/backend/cpu/kernels/quant_product.h"
-#include "rlx/backend/cpu/kernels/quant_transposed.h"
+#include "rlx/backend/cpu/kernels/quant/quant_product.h"
+#include "rlx/backend/cpu/kernels/quant/quant_transposed.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/backend/cpu/nodes/packed.h"
 #include "rlx/backend/cpu/nodes/quant_blocks.h"

@@ -1,7 +1,7 @@
 // What nodes with GGUF blocks need to become packed products.
 #pragma once
 
-#include "rlx/backend/cpu/kernels/quant_product.h"
+#include "rlx/backend/cpu/kernels/quant/quant_product.h"
 #include "rlx/backend/cpu/nodes/packed.h"
 #include "rlx/ops/quant/dequant_matmul.h"
 

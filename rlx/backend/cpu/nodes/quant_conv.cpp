@@ -1,6 +1,6 @@
 // Convolutions of 8-bit codes, requantised exactly. Channels are last inside; the result is turned at the end.
 #include "rlx/backend/cpu/isa.h"
-#include "rlx/backend/cpu/kernels/conv_codes.h"
+#include "rlx/backend/cpu/kernels/conv/conv_codes.h"
 #include "rlx/backend/cpu/kernels/copy.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/backend/cpu/nodes/packed.h"

@@ -12,16 +12,16 @@
 //   weights    image after image, dy is turned to [position][channel], then tasks are tiles of
 //              (tap, channel) rows and output channels; each sum is one chain in the order of images and
 //              positions.
-#include "rlx/backend/cpu/kernels/conv.h"
+#include "rlx/backend/cpu/kernels/conv/conv.h"
 
 #include <cstring>
 
 #include "rlx/backend/cpu/isa_table.h"
-#include "rlx/backend/cpu/kernels/conv_depthwise.h"
-#include "rlx/backend/cpu/kernels/conv_geometry.h"
-#include "rlx/backend/cpu/kernels/conv_rows.h"
-#include "rlx/backend/cpu/kernels/conv_weights.h"
-#include "rlx/backend/cpu/kernels/conv_winograd.h"
+#include "rlx/backend/cpu/kernels/conv/conv_depthwise.h"
+#include "rlx/backend/cpu/kernels/conv/conv_geometry.h"
+#include "rlx/backend/cpu/kernels/conv/conv_rows.h"
+#include "rlx/backend/cpu/kernels/conv/conv_weights.h"
+#include "rlx/backend/cpu/kernels/conv/conv_winograd.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/base/error.h"
 

@@ -5,7 +5,7 @@
 #include <atomic>
 
 #include "rlx/backend/cpu/isa_table.h"
-#include "rlx/backend/cpu/kernels/conv_codes_layout.h"
+#include "rlx/backend/cpu/kernels/conv/conv_codes_layout.h"
 
 namespace rlx::cpu {
 

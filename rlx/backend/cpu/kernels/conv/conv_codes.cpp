@@ -2,13 +2,13 @@
 // of channels multiply. A task keeps its rows of the frame in L2 and passes over them panel by panel; small
 // weights stay in L2 beside them and rows are shared out, large ones come from further away, so that the
 // panels are shared out and rows kept together.
-#include "rlx/backend/cpu/kernels/conv_codes.h"
+#include "rlx/backend/cpu/kernels/conv/conv_codes.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "rlx/backend/cpu/isa_table.h"
-#include "rlx/backend/cpu/kernels/conv_codes_layout.h"
+#include "rlx/backend/cpu/kernels/conv/conv_codes_layout.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/base/error.h"
 #include "rlx/base/text.h"

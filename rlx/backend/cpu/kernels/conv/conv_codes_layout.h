@@ -1,8 +1,8 @@
 // How a convolution of codes lies in memory: the frame of widened inputs and the runs of neighbours in it.
 #pragma once
 
-#include "rlx/backend/cpu/kernels/conv_codes.h"
-#include "rlx/backend/cpu/kernels/conv_squares.h"
+#include "rlx/backend/cpu/kernels/conv/conv_codes.h"
+#include "rlx/backend/cpu/kernels/conv/conv_squares.h"
 
 namespace rlx::cpu {
 

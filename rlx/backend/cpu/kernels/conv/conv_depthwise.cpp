@@ -1,9 +1,9 @@
 // Plan: tasks are planes (of the weights' gradient: channels with their planes of all images), read and
 // written in place; a thread needs only a row of zeros and a kernel of weights in the order of places.
-#include "rlx/backend/cpu/kernels/conv_depthwise.h"
+#include "rlx/backend/cpu/kernels/conv/conv_depthwise.h"
 
 #include "rlx/backend/cpu/isa_table.h"
-#include "rlx/backend/cpu/kernels/conv_geometry.h"
+#include "rlx/backend/cpu/kernels/conv/conv_geometry.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 
 namespace rlx::cpu {

@@ -8,7 +8,7 @@
 // a frame of zeros that covers every position any tap asks for.
 #pragma once
 
-#include "rlx/backend/cpu/kernels/conv.h"
+#include "rlx/backend/cpu/kernels/conv/conv.h"
 
 namespace rlx::cpu {
 

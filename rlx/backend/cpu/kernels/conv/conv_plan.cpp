@@ -2,10 +2,10 @@
 #include <limits>
 
 #include "rlx/backend/cpu/isa_table.h"
-#include "rlx/backend/cpu/kernels/conv_geometry.h"
-#include "rlx/backend/cpu/kernels/conv_rows.h"
-#include "rlx/backend/cpu/kernels/conv_weights.h"
-#include "rlx/backend/cpu/kernels/conv_winograd.h"
+#include "rlx/backend/cpu/kernels/conv/conv_geometry.h"
+#include "rlx/backend/cpu/kernels/conv/conv_rows.h"
+#include "rlx/backend/cpu/kernels/conv/conv_weights.h"
+#include "rlx/backend/cpu/kernels/conv/conv_winograd.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/base/error.h"
 #include "rlx/base/text.h"

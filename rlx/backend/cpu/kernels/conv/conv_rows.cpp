@@ -6,14 +6,14 @@
 // cuts. Small weights: tasks are many blocks of rows. Large ones: they are shared out instead and rows kept
 // together, so that a weight is read from memory once. Every sum is one chain in an order that the plan
 // fixes.
-#include "rlx/backend/cpu/kernels/conv_rows.h"
+#include "rlx/backend/cpu/kernels/conv/conv_rows.h"
 
 #include <cstring>
 #include <limits>
 
 #include "rlx/backend/cpu/isa_table.h"
-#include "rlx/backend/cpu/kernels/conv_geometry.h"
-#include "rlx/backend/cpu/kernels/conv_tasks.h"
+#include "rlx/backend/cpu/kernels/conv/conv_geometry.h"
+#include "rlx/backend/cpu/kernels/conv/conv_tasks.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 
 namespace rlx::cpu {

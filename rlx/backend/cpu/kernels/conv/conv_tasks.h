@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "rlx/backend/cpu/kernels/conv.h"
+#include "rlx/backend/cpu/kernels/conv/conv.h"
 
 namespace rlx::cpu {
 

@@ -7,13 +7,13 @@
 //
 // Rows of dy are read where they lie unless their distance is such that they share few sets of L1; then a
 // tile's rows are copied first.
-#include "rlx/backend/cpu/kernels/conv_weights.h"
+#include "rlx/backend/cpu/kernels/conv/conv_weights.h"
 
 #include <limits>
 
 #include "rlx/backend/cpu/isa_table.h"
-#include "rlx/backend/cpu/kernels/conv_geometry.h"
-#include "rlx/backend/cpu/kernels/conv_tasks.h"
+#include "rlx/backend/cpu/kernels/conv/conv_geometry.h"
+#include "rlx/backend/cpu/kernels/conv/conv_tasks.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 
 namespace rlx::cpu {

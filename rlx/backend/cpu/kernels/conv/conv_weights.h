@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "rlx/backend/cpu/kernels/conv.h"
+#include "rlx/backend/cpu/kernels/conv/conv.h"
 
 namespace rlx::cpu {
 

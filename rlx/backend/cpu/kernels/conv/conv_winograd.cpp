@@ -1,14 +1,14 @@
 // Plan: a block of squares (conv_squares.h) is transformed to V [16][channel][square], multiplied to
 // M [16][output channel][square] with the tiles of conv.h, and transformed back.
-#include "rlx/backend/cpu/kernels/conv_winograd.h"
+#include "rlx/backend/cpu/kernels/conv/conv_winograd.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "rlx/backend/cpu/isa_table.h"
-#include "rlx/backend/cpu/kernels/conv_geometry.h"
-#include "rlx/backend/cpu/kernels/conv_squares.h"
-#include "rlx/backend/cpu/kernels/conv_tasks.h"
+#include "rlx/backend/cpu/kernels/conv/conv_geometry.h"
+#include "rlx/backend/cpu/kernels/conv/conv_squares.h"
+#include "rlx/backend/cpu/kernels/conv/conv_tasks.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 
 namespace rlx::cpu {

@@ -7,7 +7,7 @@
 // finite reaches all outputs of the squares that read it.
 #pragma once
 
-#include "rlx/backend/cpu/kernels/conv.h"
+#include "rlx/backend/cpu/kernels/conv/conv.h"
 
 namespace rlx::cpu {
 

@@ -8,7 +8,7 @@
 //
 // Depthwise: one load and one multiply-add a vector and tap, up to four vectors of outputs at a time so that
 // a weight is broadcast once for them. Bound: loads, half of the peak of arithmetic.
-#include "rlx/backend/cpu/kernels/conv.h"
+#include "rlx/backend/cpu/kernels/conv/conv.h"
 
 #include "rlx/backend/cpu/kernels/isa/turned.h"
 #include "rlx/backend/cpu/simd/strided.h"

@@ -6,7 +6,7 @@
 // Sums stay in registers over all runs, then become codes: one multiply-add, a clamp, a rounding, and the low
 // bytes of both vectors in one store. Bound: multiplications.
 // Levels: also avx512vnni.
-#include "rlx/backend/cpu/kernels/conv_codes.h"
+#include "rlx/backend/cpu/kernels/conv/conv_codes.h"
 
 #include "rlx/backend/cpu/kernels/isa/gemm_tile.h"
 #include "rlx/backend/cpu/kernels/isa/indices.h"

@@ -3,7 +3,7 @@
 // 3 30 loads and 72 multiply-adds. Planes are read in place: lanes left and right of the plane are masked
 // off, rows above and below are a row of zeros. The gradient of the weights has the same loads with eight (5
 // x 5: four) rows of dy in registers and one sum a tap. Bound: multiply-adds, 7/8 of them on rows of 56.
-#include "rlx/backend/cpu/kernels/conv_depthwise.h"
+#include "rlx/backend/cpu/kernels/conv/conv_depthwise.h"
 
 #include "rlx/backend/cpu/simd/vec.h"
 

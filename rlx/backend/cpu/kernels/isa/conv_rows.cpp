@@ -7,7 +7,7 @@
 //
 // The finished sums, [output][channel], are turned in squares of registers, 2 x 64 shuffles a tile, and
 // stored. Doing this through memory took 2.5 % of a tile of 64 channels and 9 taps instead of 0.5.
-#include "rlx/backend/cpu/kernels/conv_rows.h"
+#include "rlx/backend/cpu/kernels/conv/conv_rows.h"
 
 #include "rlx/backend/cpu/kernels/isa/indices.h"
 #include "rlx/backend/cpu/simd/transpose.h"

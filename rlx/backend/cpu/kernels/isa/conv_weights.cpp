@@ -4,7 +4,7 @@
 // three pointers and two distances, so that the loop holds nothing else: 28 multiply-adds for 16 loads. A tap
 // runs only over the positions whose input is inside, so no padding is stored or multiplied. Bound:
 // multiply-adds.
-#include "rlx/backend/cpu/kernels/conv_weights.h"
+#include "rlx/backend/cpu/kernels/conv/conv_weights.h"
 
 #include "rlx/backend/cpu/kernels/isa/indices.h"
 #include "rlx/backend/cpu/kernels/isa/turned.h"

@@ -2,7 +2,7 @@
 // shuffle each; B' and A' are sums and differences, 32 and 24 for a vector of squares. Outputs of a row are
 // two interleaved vectors. About 7 vector operations a square and channel each way, beside 16 multiply-adds
 // for every pair of channels.
-#include "rlx/backend/cpu/kernels/conv_winograd.h"
+#include "rlx/backend/cpu/kernels/conv/conv_winograd.h"
 
 #include "rlx/backend/cpu/simd/strided.h"
 

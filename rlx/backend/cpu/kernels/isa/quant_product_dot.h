@@ -5,7 +5,7 @@
 // 16-bit halves. All are exact.
 #pragma once
 
-#include "rlx/backend/cpu/kernels/quant_layout.h"
+#include "rlx/backend/cpu/kernels/quant/quant_layout.h"
 #include "rlx/backend/cpu/simd/vec.h"
 
 namespace rlx::cpu::RLX_ISA {

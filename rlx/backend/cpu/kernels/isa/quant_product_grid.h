@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "rlx/backend/cpu/kernels/isa/quant_product_bytes.h"
-#include "rlx/backend/cpu/kernels/quant_grids.h"
-#include "rlx/backend/cpu/kernels/quant_layout.h"
+#include "rlx/backend/cpu/kernels/quant/quant_grids.h"
+#include "rlx/backend/cpu/kernels/quant/quant_layout.h"
 #include "rlx/backend/cpu/simd/vec.h"
 
 namespace rlx::cpu::RLX_ISA {

@@ -3,7 +3,7 @@
 
 #include "rlx/backend/cpu/kernels/isa/quant_product_bytes.h"
 #include "rlx/backend/cpu/kernels/isa/quant_product_grid.h"
-#include "rlx/backend/cpu/kernels/quant_product.h"
+#include "rlx/backend/cpu/kernels/quant/quant_product.h"
 #include "rlx/backend/cpu/simd/narrow.h"
 
 namespace rlx::cpu::RLX_ISA {

@@ -1,4 +1,4 @@
-#include "rlx/backend/cpu/kernels/quant_product.h"
+#include "rlx/backend/cpu/kernels/quant/quant_product.h"
 
 #include <algorithm>
 

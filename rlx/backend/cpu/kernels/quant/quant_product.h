@@ -19,7 +19,7 @@
 
 #include "rlx/backend/cpu/kernels/gemm.h"
 #include "rlx/backend/cpu/kernels/packed_memory.h"
-#include "rlx/backend/cpu/kernels/quant_layout.h"
+#include "rlx/backend/cpu/kernels/quant/quant_layout.h"
 #include "rlx/base/pool.h"
 #include "rlx/quant/scheme.h"
 

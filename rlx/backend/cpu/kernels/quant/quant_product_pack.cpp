@@ -1,11 +1,11 @@
 // Between encoded blocks, or the operands of a scheme, and packed groups. A format is a row of kSources:
 // where its codes and scales lie. Only scales packed in six bits and base-3 digits need code of their own;
 // codebook formats have theirs in quant_product_pack_grid.cpp.
-#include "rlx/backend/cpu/kernels/quant_product_pack.h"
+#include "rlx/backend/cpu/kernels/quant/quant_product_pack.h"
 
 #include <cstring>
 
-#include "rlx/backend/cpu/kernels/quant_product.h"
+#include "rlx/backend/cpu/kernels/quant/quant_product.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/base/error.h"
 #include "rlx/base/text.h"

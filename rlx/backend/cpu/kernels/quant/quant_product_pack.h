@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "rlx/backend/cpu/kernels/quant_layout.h"
+#include "rlx/backend/cpu/kernels/quant/quant_layout.h"
 #include "rlx/quant/grid.h"
 
 namespace rlx::cpu {

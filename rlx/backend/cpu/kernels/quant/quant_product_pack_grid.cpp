@@ -1,8 +1,8 @@
 #include <array>
 #include <cstring>
 
-#include "rlx/backend/cpu/kernels/quant_grids.h"
-#include "rlx/backend/cpu/kernels/quant_product_pack.h"
+#include "rlx/backend/cpu/kernels/quant/quant_grids.h"
+#include "rlx/backend/cpu/kernels/quant/quant_product_pack.h"
 #include "rlx/quant/grid_points.h"
 
 namespace rlx::cpu {

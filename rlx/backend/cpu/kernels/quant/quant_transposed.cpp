@@ -1,4 +1,4 @@
-#include "rlx/backend/cpu/kernels/quant_transposed.h"
+#include "rlx/backend/cpu/kernels/quant/quant_transposed.h"
 
 #include "rlx/backend/cpu/isa_table.h"
 #include "rlx/backend/cpu/kernels/sizes.h"

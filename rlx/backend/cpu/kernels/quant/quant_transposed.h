@@ -4,7 +4,7 @@
 // depend on the shape alone, so results are bit-equal between numbers of threads at one level.
 #pragma once
 
-#include "rlx/backend/cpu/kernels/quant_product.h"
+#include "rlx/backend/cpu/kernels/quant/quant_product.h"
 
 namespace rlx::cpu {
 
