@@ -34,6 +34,12 @@ def main():
         again = subprocess.run([sys.executable, str(source / "cmake/new_op.py"), "triple_it"], env=env, text=True,
                                capture_output=True)
         assert again.returncode == 1 and "exists already" in again.stderr, again.stderr
+        for words, message in ((["add"], "rlx/ops/elementwise/binary.h has an operator 'add' already"), (["input"], "rlx/ir/leaves.h has"),
+                               (["mine", "../.."], "usage"), (["Mine"], "usage")):
+            refused = subprocess.run([sys.executable, str(source / "cmake/new_op.py"), *words], env=env, text=True, capture_output=True)
+            assert refused.returncode and message in refused.stderr, refused.stderr
+        listed = [line for line in (root / "rlx/ops/all.h").read_text().splitlines() if line.startswith('#include "rlx/ops/')]
+        assert listed == sorted(listed), "the includes are out of order"
         (root / "main.cpp").write_text(PROGRAM)
         # all.cpp is compiled anew, so that the table is the one with the new operator: named first, it wins over the
         # one in the library.
