@@ -1,6 +1,7 @@
 // GraphAssembly, second part: outputs, lifetimes, sharing of places, offsets.
 #include <algorithm>
 
+#include "rlx/backend/choosing.h"
 #include "rlx/backend/graph_assembly.h"
 #include "rlx/backend/grouping.h"
 #include "rlx/ir/leaves.h"
@@ -219,10 +220,11 @@ std::shared_ptr<const Executable> Builder::build(const ir::Graph& graph, const I
   if (const auto symbols = graph.dynamic_symbols(); !symbols.empty())
     throw invalid("build: graph '", graph.name(), "' has symbolic sizes: ", join(symbols),
                   "; bind them first");
-  if (const auto* const joins = dynamic_cast<const Grouping*>(backend_)) {
-    if (const auto grouped = joins->grouped(graph)) return GraphAssembly(*this, *grouped, interface).run();
-  }
-  return GraphAssembly(*this, graph, interface).run();
+  std::optional<ir::Graph> grouped;
+  if (const auto* const joins = dynamic_cast<const Grouping*>(backend_)) grouped = joins->grouped(graph);
+  const auto make = [&] { return GraphAssembly(*this, grouped ? *grouped : graph, interface).run(); };
+  const auto* const chooses = dynamic_cast<const Choosing*>(backend_);
+  return chooses ? chooses->with_choices(make) : make();
 }
 
 }  // namespace rlx::backend

@@ -1,5 +1,6 @@
 #include "rlx/backend/cuda/device.h"
 
+#include "rlx/backend/cuda/driver/fastest.h"
 #include "rlx/backend/cuda/groups/groups.h"
 #include "rlx/backend/cuda/nodes/families.h"
 #include "rlx/backend/cuda/queue.h"
@@ -90,3 +91,18 @@ std::string device_problem() {
 }
 
 }  // namespace rlx::cuda
+// The compiler reads one text at a time and works on many: all that a program needs, and all that is measured for it, go to it together.
+std::shared_ptr<const backend::Executable> Device::with_choices(const Make& make) const {
+  Postponed measurements;
+  if (measurements.is_inside()) return make();  // the body of a loop: whoever builds that one measures
+  auto program = make();
+  if (measurements.count() == 0) return program;
+  try {
+    functions_.compile_waiting();
+  } catch (const Error&) {
+    // Told when it is the one that is needed.
+  }
+  measurements.end();
+  return make();
+}
+

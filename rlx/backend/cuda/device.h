@@ -2,6 +2,7 @@
 #pragma once
 
 #include "rlx/backend/backend.h"
+#include "rlx/backend/choosing.h"
 #include "rlx/backend/cuda/compile/architecture.h"
 #include "rlx/backend/cuda/compile/function.h"
 #include "rlx/backend/cuda/driver/gpu.h"
@@ -9,7 +10,7 @@
 
 namespace rlx::cuda {
 
-class Device final : public backend::Backend, public backend::Grouping {
+class Device final : public backend::Backend, public backend::Grouping, public backend::Choosing {
  public:
   /// Without a GPU it compiles what programs need and runs nothing.
   Device(std::string architecture, const Gpu* gpu);
@@ -20,6 +21,7 @@ class Device final : public backend::Backend, public backend::Grouping {
   std::optional<ir::Graph> grouped(const ir::Graph&) const override;
   const backend::Memory& memory() const override;
   std::unique_ptr<backend::Queue> make_queue() const override;
+  std::shared_ptr<const backend::Executable> with_choices(const Make&) const override;
 
   Functions& functions() const { return functions_; }
   const Gpu* gpu() const { return gpu_; }

@@ -77,7 +77,10 @@ size_t Functions::compile_waiting() {
 }
 
 size_t Functions::compile_locked() {
-  const std::vector<Function*> work = std::move(waiting_);
+  std::vector<Function*> work = std::move(waiting_);
+  std::stable_sort(work.begin(), work.end(), [](const Function* a, const Function* b) {
+    return a->source_.expected_work() > b->source_.expected_work();
+  });
   const Timed timed(cat("all of ", work.size(), " kernels"));
   waiting_.clear();
   std::vector<std::string> done(work.size());
@@ -127,8 +130,15 @@ void Functions::load(const Function& f) {
   const Driver& d = gpu_->use();
   const Timed timed(cat("loading ", f.source_.entry));
   Module_* module = nullptr;
-  check(d.ModuleLoadData(&module, cubin->second.data()), "loading a kernel");
-  check(d.ModuleGetFunction(&f.handle_, module, f.source_.entry.c_str()), "finding a kernel");
+  const auto load_and_find = [&] {
+    const Result r = d.ModuleLoadData(&module, cubin->second.data());
+    return r != 0 ? r : d.ModuleGetFunction(&f.handle_, module, f.source_.entry.c_str());
+  };
+  if (load_and_find() != 0) {
+    // What was kept may come from another compiler of the same version, or be whole and wrong.
+    cubin->second = compile(f.source_, architecture_, Kept::is_refused);
+    if (const Result r = load_and_find(); r != 0) check(r, cat("loading ", f.source_.entry).c_str());
+  }
   cubins_.erase(cubin);
 }
 

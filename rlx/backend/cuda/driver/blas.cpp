@@ -217,7 +217,7 @@ std::shared_ptr<const BlasPlan> BlasPlan::make(const Gpu& gpu, const BlasProduct
     const backend::Memory& memory = gpu.memory();
     const backend::Block a(memory, bytes_of(p, p.a, p.m, p.k)), b(memory, bytes_of(p, p.b, p.k, p.n)),
         c(memory, bytes_of(p, p.c, p.m, p.n)), workspace(memory, kWorkspaceBytes);
-    const int best = fastest(gpu, key_of(p), found, p.m <= kFewRows ? Trials::cold : Trials::warm,
+    const int best = fastest(gpu, key_of(p), found, p.m <= kFewRows ? Trials::cold : Trials::warm, {},
                              [&](Stream_* stream, int way) {
                                take(candidates[way]);
                                plan->run(stream, a.get(), b.get(), c.get(), workspace.get());

@@ -49,11 +49,13 @@ int measured(const Device& device, ConvPart p, const std::vector<ConvWay>& ways)
         w(memory, p.ws, p.groups * p.outputs, p.inputs, p.w, size),
         y(memory, p.ys, p.batch, p.groups * p.outputs, p.y, size);
     const backend::Block workspace(memory, bytes);
-    return fastest(*device.gpu(), key, int(plans.size()), Trials::warm, [&](Stream_* stream, int way) {
-      const ConvPlan& plan = plans[size_t(way)];
-      plan.run(stream, x.at(), w.at(), workspace.get(), workspace.get() + ConvPlan::aligned(plan.turned),
-               {y.at()});
-    });
+    return fastest(
+        *device.gpu(), key, int(plans.size()), Trials::warm, [] {},
+        [&](Stream_* stream, int way) {
+          const ConvPlan& plan = plans[size_t(way)];
+          plan.run(stream, x.at(), w.at(), workspace.get(), workspace.get() + ConvPlan::aligned(plan.turned),
+                   {y.at()});
+        });
   } catch (const Error&) {
     return 0;  // too little memory to try
   }

@@ -156,7 +156,7 @@ std::vector<CopiedTiling> CopiedTiles::tilings(const Device& device, const FewRo
   return out;
 }
 
-// Operands, and all ways compiled together, are made when something is to be measured: a recording goes through copies of the weights, more than the second cache holds, as a model goes through its layers.
+// Operands are made when something is to be measured: a recording goes through copies of the weights, more than the second cache holds, as a model goes through its layers.
 int CopiedTiles::fastest_way(const Device& device, const FewRows& p, int64_t sides,
                              const std::vector<CopiedTiling>& ways, const BlasPlan* library) {
   std::string key = cat("copied in turn ", p.dtype, " ", p.m, " ", p.n, " ", p.k, " ", p.a_row, " ", p.c_row,
@@ -168,20 +168,19 @@ int CopiedTiles::fastest_way(const Device& device, const FewRows& p, int64_t sid
       each < kLeastBytesOfSides ? 2 : std::clamp<int64_t>(kAllWeights / each, 2, kMostCopies);
   struct Trial {
     backend::Block a, b, c, workspace;
-    std::vector<CopiedTiles> made;
   };
+  std::vector<CopiedTiles> made;
   std::optional<Trial> trial;
+  const auto ask = [&] {
+    for (size_t i = made.size(); i < ways.size(); ++i) made.push_back(plain(device, p, sides, ways[i]));
+  };
   const auto prepare = [&] {
     const auto block = [&](int64_t bytes) { return backend::Block(device.gpu()->memory(), size_t(bytes)); };
-    std::vector<CopiedTiles> made;
+    ask();
     size_t workspace = library ? library->workspace() : 1;
-    for (const CopiedTiling& t : ways) {
-      made.push_back(plain(device, p, sides, t));
-      workspace = std::max(workspace, made.back().workspace());
-    }
-    device.functions().compile_waiting();
+    for (const CopiedTiles& way : made) workspace = std::max(workspace, way.workspace());
     trial.emplace(Trial{block(std::max(p.a_row, p.k) * p.m * 2), block(each * copies),
-                        block(std::max(p.c_row, p.n) * p.m * 2), block(int64_t(workspace)), std::move(made)});
+                        block(std::max(p.c_row, p.n) * p.m * 2), block(int64_t(workspace))});
   };
   const int first = library ? 1 : 0;
   const auto queue = [&](Stream_* stream, int way) {
@@ -191,12 +190,12 @@ int CopiedTiles::fastest_way(const Device& device, const FewRows& p, int64_t sid
       if (way < first) {
         library->run(stream, a, b, c, trial->workspace.get());
       } else {
-        trial->made[size_t(way - first)].run(stream, a, {b, b + size_t(matrix * (sides - 1)) * 2}, c,
-                                             trial->workspace.get());
+        made[size_t(way - first)].run(stream, a, {b, b + size_t(matrix * (sides - 1)) * 2}, c,
+                                      trial->workspace.get());
       }
     }
   };
-  return fastest(*device.gpu(), key, int(ways.size()) + first, Trials::recorded, queue) - first;
+  return fastest(*device.gpu(), key, int(ways.size()) + first, Trials::recorded, ask, queue) - first;
 }
 
 std::optional<CopiedTiles> CopiedTiles::make(const Device& device, const FewRows& p,

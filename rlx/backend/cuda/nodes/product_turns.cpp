@@ -22,6 +22,9 @@ constexpr int kThreads = 384, kMultiplying = 8;  // warps of the groups that mul
 constexpr double kCacheBytes = 30, kSharedBytes = 128, kProducts = 2048, kInstructions = 26, kStart = 1500,
                  kTurn = 150, kElementRate = 0.75, kElementWait = 300, kShare = 1.05;
 
+// Work of the compiler: the text, and each column of sums that it unrolls.
+constexpr double kCompilerStart = 70, kCompilerSum = 0.7;
+
 int64_t parts(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t slices_of(const TurnsProduct& p) { return parts(p.k, p.lanes()); }
 int64_t height_of(const TurnsProduct& p, const TurnsTiles& t) { return 64 * t.halves * p.groups(); }
@@ -192,8 +195,8 @@ ProductTurns::ProductTurns(const Device& device, const TurnsProduct& p, const Tu
            ", kEarly = ", flag(p.b_is_fixed), ", kRowsFirst = ", flag(t.rows_first),
            ";\n#define kClusterShape ",
            t.cluster > 1 ? cat("__cluster_dims__(", t.cluster, ", 1, 1)") : std::string(), "\n", hooks,
-           kMatrixGroups, kClusterBlocks, multiply_text(p, p.sides * t.wide), scales_text(p),
-           kProductTurns)});
+           kMatrixGroups, kClusterBlocks, multiply_text(p, p.sides * t.wide), scales_text(p), kProductTurns),
+       kCompilerStart + kCompilerSum * double(t.halves * p.sides * t.wide)});
 }
 
 void ProductTurns::run(const Gpu& gpu, Stream_* stream, void* params, const std::byte* a,

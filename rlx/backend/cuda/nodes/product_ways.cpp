@@ -80,19 +80,22 @@ void PlainWay::run(const Launch& l, std::byte* workspace) const {
 int fastest_way(const Device& device, const Request& r, const PlainWay& plain, const std::string& key,
                 size_t own_ways, const std::function<OwnWays()>& make) {
   Places p;
+  const auto ask = [&] {
+    if (!p.own) p.own = make();
+  };
   const auto fill = [&] {
     const auto add = [&](int64_t bytes) {
       p.blocks.emplace_back(device.memory(), size_t(bytes));
       p.addresses.push_back(p.blocks.back().get());
     };
-    p.own = make();  // all of them are compiled together
+    ask();
     for (const Arg& a : r.in) add(bytes_of(a));
     for (const Arg& a : r.out) add(a.shape.size_bytes());
     add(int64_t(plain.workspace()));
   };
   try {
     const std::string runs = cat(kInARow, " in a row\n", key);
-    return fastest(*device.gpu(), runs, int(own_ways) + 1, Trials::recorded, [&](Stream_* stream, int way) {
+    const auto queue = [&](Stream_* stream, int way) {
       if (p.blocks.empty()) fill();
       Stream s{*device.gpu(), stream};
       const Launch l{.team = default_pool(),
@@ -106,7 +109,8 @@ int fastest_way(const Device& device, const Request& r, const PlainWay& plain, c
           p.own(size_t(way) - 1, stream, l);
         }
       }
-    });
+    };
+    return fastest(*device.gpu(), runs, int(own_ways) + 1, Trials::recorded, ask, queue);
   } catch (const Error&) {
     return 0;
   }

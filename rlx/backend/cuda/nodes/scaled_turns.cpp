@@ -115,6 +115,9 @@ class ScaledTurnsStep final : public Step {
     std::vector<backend::Block> blocks;
     std::vector<std::byte*> at;
     std::vector<ProductTurns> own;
+    const auto ask = [&] {
+      for (size_t i = own.size(); i < count; ++i) own.emplace_back(device_, sizes_, tiles[i], hooks());
+    };
     const auto fill = [&] {
       const auto add = [&](size_t bytes) {
         blocks.emplace_back(device_.memory(), bytes);
@@ -123,10 +126,10 @@ class ScaledTurnsStep final : public Step {
       for (const Arg& a : r.in) add(size_t(bytes_of(a)));
       add(size_t(bytes_of(r.out[0])));
       add(workspace);
-      for (size_t i = 0; i < count; ++i) own.emplace_back(device_, sizes_, tiles[i], hooks());
+      ask();
     };
     try {
-      return fastest(*device_.gpu(), key, int(count) + 1, Trials::recorded, [&](Stream_* stream, int way) {
+      const auto queue = [&](Stream_* stream, int way) {
         if (at.empty()) fill();
         Stream s{*device_.gpu(), stream};
         const Launch l{.team = default_pool(),
@@ -142,7 +145,8 @@ class ScaledTurnsStep final : public Step {
             run_own(own[size_t(way) - 1], l, stream);
           }
         }
-      });
+      };
+      return fastest(*device_.gpu(), key, int(count) + 1, Trials::recorded, ask, queue);
     } catch (const Error&) {
       return 0;  // too little memory to try
     }
