@@ -38,7 +38,7 @@ void find_steps(const backend::Plan& plan, const ir::Graph& g, const std::string
       return runs && (n->name == out.node || holds(*n, out.node));
     });
     if (found == nodes.end()) continue;
-    out.steps.push_back({cat(path, i), step.kernel, step.note, step.declined});
+    out.steps.push_back({cat(path, i), step.kernel, step.note, step.declined, step.sources});
     size_t body = 0;
     ir::for_each_body(**found, [&](const ir::FieldInfo&, const ir::GraphRef& inner) {
       if (body < step.bodies.size()) find_steps(step.bodies[body], *inner, cat(path, i, ".", body, "."), out);
@@ -82,6 +82,7 @@ std::string Explanation::text() const {
   for (const Step& s : steps) {
     out += cat("step ", s.path, ": ", s.kernel, s.note.empty() ? "" : cat(" (", s.note, ")"), "\n");
     for (const backend::Declined& d : s.declined) out += cat("  declined: ", d.kernel, ": ", d.reason, "\n");
+    for (const backend::SourceText& text : s.sources) out += cat("  kernel as text:\n", *text, "\n");
   }
   return out;
 }
@@ -119,6 +120,9 @@ std::string Explanation::json() const {
       out.member("reason", d.reason);
       out.end_object();
     }
+    out.end_array();
+    out.key("sources"), out.begin_array();
+    for (const backend::SourceText& text : s.sources) out.value(*text);
     out.end_array();
     out.end_object();
   }

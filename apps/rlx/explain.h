@@ -13,6 +13,7 @@ struct Explanation {
     std::string path;  // as reports number steps: 3.0.1 is the second step of the first body of step 3
     std::string kernel, note;
     std::vector<backend::Declined> declined;
+    std::vector<backend::SourceText> sources;  // of its kernels, where the device compiles them
   };
   std::string node;
   std::vector<Stage> stages;

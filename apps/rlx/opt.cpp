@@ -112,7 +112,9 @@ void add_opt(Command app) {
   const Argument dump =
       command.add_option("--dump", a->dump, "print a stage: input, a pass, prologue, main, plan, or all")
           .excludes(passes);
-  command.add_option("--explain", a->explain, "what became of a node, and which kernels declined it")
+  command
+      .add_option("--explain", a->explain,
+                  "what became of a node, which kernels declined it, and the text of its kernels on a GPU")
       .excludes(passes)
       .excludes(dump);
   command.add_flag("--no-fuse", a->no_fuse, "leave every operator a step of its own").excludes(passes);

@@ -42,6 +42,8 @@ void Assembly::append(Plan::Step s, std::unique_ptr<Step> step) {
   s.note = step->note;
   s.bodies = step->bodies();
   s.in_place = step->in_place;
+  s.by_rule = step->by_rule;
+  s.sources = std::move(step->sources);
   std::vector<int> forms = keep_packings(s, *step);
   plan_.steps.push_back(std::move(s));
   work_.push_back({std::move(step), std::move(forms)});

@@ -51,6 +51,10 @@ class Backend : public ir::Target {
 
   /// Copies a value between places of one type.
   virtual std::unique_ptr<Step> prepare_copy(const Arg& from, const Arg& to, int threads) const = 0;
+  /// The step of a kernel that accepted the request.
+  virtual std::unique_ptr<Step> prepare(const Kernel& kernel, const Request& r) const {
+    return kernel.prepare(r);
+  }
 
   /// Where operands and results of steps lie.
   virtual const Memory& memory() const { return host_memory(); }

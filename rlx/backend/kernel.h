@@ -78,6 +78,8 @@ struct InPlace {
   int operand, result;
 };
 
+using SourceText = std::shared_ptr<const std::string>;
+
 class Step {
  public:
   virtual ~Step() = default;
@@ -91,6 +93,9 @@ class Step {
   std::string note;  // how it will run, for the report: "6x16 tiles, packed weights"
   /// The host takes part while it runs, so that a device cannot record it and repeat it alone.
   bool needs_host = false;
+  /// The reference rule of the operator computes it, on the host.
+  bool by_rule = false;
+  std::vector<SourceText> sources;  // of the kernels it launches, on a device that compiles them
 };
 
 /// A step made of a function; most kernels need no more.

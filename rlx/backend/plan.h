@@ -45,7 +45,9 @@ struct Plan {
     int workspace = -1;             // its buffer
     ir::Cost cost;
     std::vector<Declined> declined;
-    std::vector<Plan> bodies;  // of control flow
+    std::vector<Plan> bodies;         // of control flow
+    bool by_rule = false;             // the reference rule computes it on the host: exact, slow
+    std::vector<SourceText> sources;  // of its kernels, where the device compiles them
   };
 
   std::string graph;  // its name
@@ -57,6 +59,9 @@ struct Plan {
   /// One line a buffer and a step; see docs/design/005.
   std::string text() const;
 };
+
+/// Whether the step, or one in its bodies, is computed by the reference rule.
+bool runs_by_rule(const Plan::Step&);
 
 /// What is wrong with a plan; empty when nothing is. Buffers in use at the same time do not overlap and begin at multiples of 64 bytes,
 /// places lie inside their buffers, and arena and live set are what they are said to be. Then runs it on numbers: every byte that a step

@@ -39,6 +39,7 @@ class ReferenceStep final : public Step {
       }
     }
     note = "reference rule";
+    by_rule = true;
     if (BySteps::has_steps(r.node) && r.builder) by_steps_.emplace(r);
   }
 

@@ -164,7 +164,8 @@ void GraphAssembly::add_chosen(const ir::Node& n, std::vector<Place> in, std::sp
                   .cost = work_of(n, types),
                   .declined = std::move(declined)};
   add(std::move(step),
-      choice.kernel->prepare(
+      builder_.backend().prepare(
+          *choice.kernel,
           {.node = n, .in = args, .out = results, .threads = builder_.threads(), .builder = &builder_}));
 }
 

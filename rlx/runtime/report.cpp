@@ -189,7 +189,7 @@ void Report::add_times(const Profile& profile) {
 std::vector<size_t> Report::reference_steps() const {
   std::vector<size_t> out;
   for (size_t i = 0; i < plan.steps.size(); ++i) {
-    if (plan.steps[i].kernel == "reference") out.push_back(i);
+    if (backend::runs_by_rule(plan.steps[i])) out.push_back(i);
   }
   return out;
 }
@@ -207,7 +207,8 @@ std::string Report::text() const {
   if (const auto slow = reference_steps(); !slow.empty()) {
     std::vector<std::string> list;
     for (const size_t i : slow) list.push_back(cat(names[i], " ", plan.steps[i].op));
-    out += cat("run by the reference rule, slowly: ", join(list), "\n");
+    out += cat("run by the reference rule", device == "cpu" || device == "ref" ? "" : " on the host",
+               ", slowly: ", join(list), "\n");
   }
   std::string declined;
   append_declined(declined, plan, names, "  ");

@@ -43,7 +43,7 @@ struct Report {
 
   /// Medians of a profile of the same plan, for the columns of time.
   void add_times(const Profile&);
-  /// Steps that the reference rule runs: exact, slow.
+  /// Steps that the reference rule runs, or that have such in their bodies: exact, slow, on the host.
   std::vector<size_t> reference_steps() const;
 
   std::string text() const;

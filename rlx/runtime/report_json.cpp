@@ -55,6 +55,7 @@ void write_plan(JsonWriter& out, const Plan& plan, const Report& r, const StepPa
     out.member("kernel", s.kernel);
     if (!s.note.empty()) out.member("note", s.note);
     if (!s.origin.empty()) out.member("origin", s.origin);
+    if (s.by_rule) out.member("by_rule", true);
     out.member("operations", s.cost.operations);
     out.member("bytes", s.cost.bytes);
     if (top && !r.seconds.empty()) out.member("seconds", r.seconds[i]);

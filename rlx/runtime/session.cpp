@@ -18,7 +18,7 @@ bool runs_natively(const ir::Graph& g, const std::string& device) {
   for (const auto& leaf : core.leaves()) leaves.push_back(leaf.shape);
   const auto program = core.build(leaves).program;
   const auto& steps = program->plan().steps;
-  return std::none_of(steps.begin(), steps.end(), [](const auto& s) { return s.kernel == "reference"; });
+  return std::none_of(steps.begin(), steps.end(), backend::runs_by_rule);
 }
 
 }  // namespace

@@ -59,10 +59,21 @@ Device::Device(std::string architecture, const Gpu* gpu)
 
 std::unique_ptr<backend::Step> Device::prepare_copy(const backend::Arg& from, const backend::Arg& to,
                                                     int) const {
-  return prepare_gpu_copy(*this, from, to);
+  AskedTexts asked;
+  auto step = prepare_gpu_copy(*this, from, to);
+  step->sources = asked.take();
+  return step;
 }
 
 std::optional<ir::Graph> Device::grouped(const ir::Graph& g) const { return with_groups(g, *this); }
+
+std::unique_ptr<backend::Step> Device::prepare(const backend::Kernel& kernel,
+                                               const backend::Request& r) const {
+  AskedTexts asked;
+  auto step = kernel.prepare(r);
+  step->sources = asked.take();
+  return step;
+}
 
 const backend::Memory& Device::memory() const { return gpu_ ? gpu_->memory() : backend::host_memory(); }
 

@@ -16,6 +16,7 @@ class Device final : public backend::Backend, public backend::Grouping, public b
   Device(std::string architecture, const Gpu* gpu);
 
   std::string_view name() const override { return "cuda"; }
+  std::unique_ptr<backend::Step> prepare(const backend::Kernel&, const backend::Request&) const override;
   std::unique_ptr<backend::Step> prepare_copy(const backend::Arg& from, const backend::Arg& to,
                                               int threads) const override;
   std::optional<ir::Graph> grouped(const ir::Graph&) const override;

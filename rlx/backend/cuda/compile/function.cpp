@@ -18,11 +18,23 @@ constexpr int kCooperative = 2;                // CU_LAUNCH_ATTRIBUTE_COOPERATIV
 constexpr int kProgrammaticSerialization = 6;  // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 
 thread_local bool apart = false;
+thread_local AskedTexts* noting = nullptr;
 
 }  // namespace
 
 Apart::Apart() : before_(apart) { apart = true; }
 Apart::~Apart() { apart = before_; }
+
+AskedTexts::AskedTexts() : outer_(noting) { noting = this; }
+AskedTexts::~AskedTexts() { noting = outer_; }
+
+void AskedTexts::add(const FunctionRef& f) {
+  const std::string& text = f->source().text;
+  for (const auto& known : texts_) {
+    if (known.get() == &text) return;
+  }
+  texts_.emplace_back(f, &text);
+}
 
 Functions::Functions(std::string architecture, const Gpu* gpu)
     : architecture_(std::move(architecture)), gpu_(gpu) {
@@ -61,6 +73,7 @@ FunctionRef Functions::get(Source source) {
     at = std::make_shared<Function>(*this, std::move(source));
     waiting_.push_back(at.get());
   }
+  if (noting) noting->add(at);
   return at;
 }
 
@@ -76,6 +89,7 @@ size_t Functions::compile_waiting() {
   return compile_locked();
 }
 
+// The compiler reads one text after the other and then works on all of them at once: those that take long are read first.
 size_t Functions::compile_locked() {
   std::vector<Function*> work = std::move(waiting_);
   std::stable_sort(work.begin(), work.end(), [](const Function* a, const Function* b) {

@@ -46,6 +46,25 @@ class Function {
 
 using FunctionRef = std::shared_ptr<const Function>;
 
+/// While one lives, it notes the texts of the kernels that this thread asks for; one inside of another notes them alone.
+class AskedTexts {
+ public:
+  AskedTexts();
+  ~AskedTexts();
+  AskedTexts(const AskedTexts&) = delete;
+  AskedTexts& operator=(const AskedTexts&) = delete;
+
+  /// Each once, in the order they were asked for. They live as long as they are held.
+  std::vector<std::shared_ptr<const std::string>> take() { return std::move(texts_); }
+
+ private:
+  friend class Functions;
+  void add(const FunctionRef&);
+
+  AskedTexts* outer_;
+  std::vector<std::shared_ptr<const std::string>> texts_;
+};
+
 /// While it lives, kernels that this thread launches wait for the end of those before them: bodies of conditional nodes.
 class Apart {
  public:

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "rlx/backend/cuda/compile/cubin_cache.h"
+#include "rlx/backend/cuda/compile/function.h"
 #include "rlx/backend/cuda/compile/timings.h"
 #include "rlx/base/error.h"
 
@@ -106,9 +107,9 @@ int measure(const Gpu& gpu, int count, Trials how, const std::function<void(Stre
   return best;
 }
 
-}  // namespace
 thread_local Postponed* outermost = nullptr;
 
+}  // namespace
 
 Postponed::Postponed() : inside_(outermost != nullptr) {
   if (!inside_) outermost = this;
@@ -126,6 +127,7 @@ bool Postponed::take(const std::function<void()>& ask) {
 
 int fastest(const Gpu& gpu, const std::string& key, int count, Trials how, const std::function<void()>& ask,
             const std::function<void(Stream_*, int way)>& queue) {
+  const AskedTexts of_ways;  // are no part of the step
   static std::mutex mutex;
   static std::map<std::string, int> known;
   const std::lock_guard lock(mutex);
@@ -136,9 +138,9 @@ int fastest(const Gpu& gpu, const std::string& key, int count, Trials how, const
   const auto kept = read_cubin(path);
   if (!kept || std::from_chars(kept->data(), kept->data() + kept->size(), best).ec != std::errc() ||
       best < 0) {
+    if (Postponed::take(ask)) return 0;
     Timed timed(
         cat("measuring ", count, " ways of ", key.substr(0, key.find('\n')), ", ", key.size(), " bytes"));
-    if (Postponed::take(ask)) return 0;
     best = measure(gpu, count, how, queue, timed);
     write_cubin(path, cat(best));
   }

@@ -32,6 +32,7 @@ class Operand {
 
 // Results are stored as they are while ways are measured: operators behind them have operands of their own.
 int measured(const Device& device, ConvPart p, const std::vector<ConvWay>& ways) {
+  const AskedTexts of_ways;  // are no part of the step
   p.turned = Turned::no;
   const ConvResults results = plain_results(p.dtype);
   std::vector<ConvPlan> plans;

@@ -12,7 +12,7 @@ class OnHostStep final : public Step {
     for (const Arg& a : r.in) sizes_.push_back(size_t(a.shape.size_bytes()));
     for (const Arg& a : r.out) sizes_.push_back(size_t(a.shape.size_bytes()));
     operands_ = r.in.size();
-    needs_host = true;
+    needs_host = by_rule = true;
     note = "on the host, by the reference rule";
   }
 
