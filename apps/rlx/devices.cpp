@@ -5,6 +5,7 @@
 #include "rlx/base/json_write.h"
 #include "rlx/base/text.h"
 #include "rlx/runtime/attempt.h"
+#include "rlx/runtime/table.h"
 
 namespace rlx::cli {
 
@@ -13,20 +14,22 @@ void add_devices(Command app) {
   const auto json = std::make_shared<bool>(false);
   command.add_flag("--json", *json, "as JSON");
   command.callback([json] {
+    Table table({{"device"}, {"what it is"}});
     JsonWriter out({.indent = 2});
     out.begin_array();
     for (const std::string& name : device_names()) {
       const auto device = attempt([&] { return &device_named(name); });
-      if (!*json)
-        print(cat(name, device ? std::string() : cat("  not here: ", device.error()->message()), "\n"));
+      const std::string what = device ? device.value()->description() : device.error()->message();
+      table.add({name, device ? what : cat("not here: ", what)});
       out.begin_object();
       out.member("name", name);
       out.member("available", bool(device));
-      if (!device) out.member("reason", device.error()->message());
+      out.member(device ? "description" : "reason", what);
       out.end_object();
     }
     out.end_array();
-    if (*json) print(out.take() + "\n");
+    print(*json ? out.take() + "
+" : table.text(""));
   });
 }
 

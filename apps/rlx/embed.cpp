@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "apps/rlx/command.h"
+#include "apps/rlx/device.h"
 #include "apps/rlx/model_arguments.h"
 #include "apps/rlx/output.h"
 #include "rlx/base/error.h"
@@ -87,7 +88,7 @@ void add_embed(Command app) {
   command.add_option("--dimensions", a->dimensions, "the first so many of a vector").positive();
   command.add_flag("--raw", a->raw, "not normalised to length 1");
   command.add_option("-t,--threads", a->threads, "threads; 0: all cores").not_negative();
-  command.add_option("--device", a->device, "where to run; see 'rlx devices'");
+  add_device(command, a->device);
   command.callback([a] { run(*a); });
 }
 

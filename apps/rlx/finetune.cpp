@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "apps/rlx/command.h"
+#include "apps/rlx/device.h"
 #include "apps/rlx/model_arguments.h"
 #include "apps/rlx/output.h"
 #include "apps/rlx/progress.h"
@@ -153,7 +154,7 @@ void add_finetune(Command app) {
       .not_negative()
       .with_default_shown();
   command.add_option("-t,--threads", a->threads, "threads; 0: all cores").not_negative();
-  command.add_option("--device", a->device, "where to run; see 'rlx devices'");
+  add_device(command, a->device);
   command.add_option("--progress", a->progress, "how far it is, on standard error")
       .one_of({"auto", "bar", "lines", "none"});
   command.add_flag("--json", a->json, "losses of all steps as JSON");

@@ -1,6 +1,7 @@
 // rlx imatrix: which columns of a model's weights matter, measured on a text.
 #include "rlx/llm/imatrix.h"
 #include "apps/rlx/command.h"
+#include "apps/rlx/device.h"
 #include "apps/rlx/model_arguments.h"
 #include "apps/rlx/output.h"
 #include "apps/rlx/progress.h"
@@ -47,7 +48,7 @@ void add_imatrix(Command app) {
   command.add_option("-c,--chunk", a->chunk, "tokens read together").positive();
   command.add_option("--add", a->add, "files of earlier runs to add to it");
   command.add_option("-t,--threads", a->threads, "threads; 0: all cores").not_negative();
-  command.add_option("--device", a->device, "where to run; see 'rlx devices'");
+  add_device(command, a->device);
   command.add_option("--progress", a->progress, "how far it is, on standard error")
       .one_of({"auto", "bar", "lines", "none"});
   command.callback([a] { run(*a); });

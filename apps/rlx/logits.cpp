@@ -1,5 +1,6 @@
 // rlx logits: what a model says about given tokens.
 #include "apps/rlx/command.h"
+#include "apps/rlx/device.h"
 #include "apps/rlx/model_arguments.h"
 #include "apps/rlx/output.h"
 #include "rlx/base/file.h"
@@ -168,7 +169,7 @@ void add_logits(Command app) {
   command.add_option("--piece", o->piece, "tokens a run, with states between the runs; default: all at once")
       .positive();
   add_activations(command, o->activations);
-  command.add_option("--device", o->device, "where to run: cpu, or ref (the reference interpreter)");
+  add_device(command, o->device);
   command.add_option("--threads,-t", o->threads, "threads; 0: all cores").not_negative();
   command.callback([o] { run(*o); });
 }

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "apps/rlx/device.h"
 #include "apps/rlx/precision.h"
 #include "rlx/base/error.h"
 #include "rlx/base/file.h"
@@ -86,7 +87,7 @@ void RunArguments::add(Command command) {
   command.add_option("-t,--threads", threads, "threads; 0: all cores").not_negative();
   command.add_option("--kv,--kv-type", cache_type, "storage of keys and values: f32, f16, bf16 or q8_0");
   add_activations(command, activations);
-  command.add_option("--device", device, "where to run; see 'rlx devices'");
+  add_device(command, device);
   add_precision(command, precision);
 }
 
@@ -95,8 +96,8 @@ llm::ModelOptions RunArguments::options() const {
   o.cache_type = models::CacheType::named(cache_type);
   o.round_activations = activations != "f32";
   o.compile.threads = threads;
-  o.compile.device = device;
   o.compile.precision = read_precision(precision, device);
+  o.compile.device = open_device(device);
   return o;
 }
 

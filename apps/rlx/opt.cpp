@@ -3,6 +3,7 @@
 
 #include "apps/rlx/bound_graph.h"
 #include "apps/rlx/command.h"
+#include "apps/rlx/device.h"
 #include "apps/rlx/explain.h"
 #include "apps/rlx/output.h"
 #include "rlx/base/json_write.h"
@@ -103,7 +104,7 @@ void add_opt(Command app) {
   Command command = app.add_subcommand("opt", "show what the compiler makes of a graph");
   auto a = std::make_shared<OptArguments>();
   add_graph_file(command, a->graph);
-  command.add_option("--device", a->device, "the device to compile for");
+  add_device(command, a->device);
   const Argument passes =
       command
           .add_option("--pass", a->passes,

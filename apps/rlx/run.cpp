@@ -2,6 +2,7 @@
 
 #include "apps/rlx/bound_graph.h"
 #include "apps/rlx/command.h"
+#include "apps/rlx/device.h"
 #include "apps/rlx/output.h"
 #include "apps/rlx/precision.h"
 #include "rlx/base/file.h"
@@ -76,8 +77,7 @@ void add_run(Command app) {
   Command command = app.add_subcommand("run", "run a graph on arrays and print or write its outputs");
   auto a = std::make_shared<RunArguments>();
   add_graph_arguments(command, a->graph);
-  command.add_option("--device", a->device,
-                     "where to run: cpu, or ref (the reference interpreter); see 'rlx devices'");
+  add_device(command, a->device);
   add_precision(command, a->precision);
   command.add_option("--threads", a->threads, "threads; 0: all cores").not_negative();
   command.add_option("--output-dir", a->output_dir, "write each output as NAME.npy into this folder");

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "apps/rlx/command.h"
+#include "apps/rlx/device.h"
 #include "apps/rlx/output.h"
 #include "apps/rlx/progress.h"
 #include "apps/rlx/schedule_arguments.h"
@@ -232,7 +233,7 @@ void add_train(Command app) {
       .positive()
       .needs(checkpoint);
   command.add_option("--save", o->save, "write the weights to this safetensors file");
-  command.add_option("--device", o->device, "where to run: cpu, or ref (the reference interpreter)");
+  add_device(command, o->device);
   command.add_option("--threads", o->threads, "threads; 0: all cores").not_negative();
   command.add_option("--progress", o->progress, "auto, bar, lines or none");
   command.add_flag("--json", o->json, "losses and rates of all steps as JSON");

@@ -134,7 +134,8 @@ def apply_one(name, operands, keywords):
 
 
 class Config:
-    """Where functions run: a device of rlx.show_config(), and how many threads (0: all that the process may use)."""
+    """Where functions run: a device of rlx.show_config(), or "auto", the GPU where there is one; how many threads (0: all that the process
+    may use)."""
 
     def __init__(self):
         self._device = "cpu"
@@ -147,8 +148,10 @@ class Config:
     @device.setter
     def device(self, name: str):
         known = _rlx.devices()
+        if name == "auto":
+            name = "cuda" if known.get("cuda", "not built") is None else "cpu"
         if name not in known:
-            raise _rlx.Error(f"config: unknown device {name!r}; known: {', '.join(known)}")
+            raise _rlx.Error(f"config: unknown device {name!r}; known: {', '.join(known)}, auto")
         if known[name] is not None:
             raise _rlx.Error(f"config: device {name!r} is not there: {known[name]}")
         self._device = name

@@ -78,10 +78,12 @@ class Tracing(unittest.TestCase):
         self.assertRegex(printed.getvalue(), rf"rlx {rlx.__version__} on Python[\s\S]*cpu: ready")
 
     def test_settings_that_make_no_sense_are_refused_at_once(self):
-        with self.assertRaisesRegex(rlx.Error, "^config: unknown device 'tpu'; known: cpu, cuda, ref$"):
+        with self.assertRaisesRegex(rlx.Error, "^config: unknown device 'tpu'; known: cpu, cuda, ref, auto$"):
             rlx.config.device = "tpu"
         with self.assertRaisesRegex(rlx.Error, "^config: -2 threads; 1 or more expected"):
             rlx.config.threads = -2
+        rlx.config.device = "auto"
+        self.assertIn(rlx.config.device, ("cpu", "cuda"))
         rlx.config.device = "ref"
         self.assertEqual((rlx.config.device, rlx.config.threads), ("ref", 0))
         rlx.config.device = "cpu"

@@ -43,18 +43,20 @@ struct Choice {
 
 class Backend : public ir::Target {
  public:
+  /// What it is, for people: "2 threads, avx512".
+  virtual std::string description() const { return {}; }
   const KernelTable& kernels() const { return kernels_; }
   /// The first kernel that accepts: those of the operator, the general ones and, if asked for, the last resort.
   Choice choose(const Request&, bool last_resort) const;
   Support accepts(const ir::Node&, std::span<const Shape> types, std::span<const Layout> in,
                   std::span<const Layout> out) const override;
 
-  /// Copies a value between places of one type.
-  virtual std::unique_ptr<Step> prepare_copy(const Arg& from, const Arg& to, int threads) const = 0;
   /// The step of a kernel that accepted the request.
   virtual std::unique_ptr<Step> prepare(const Kernel& kernel, const Request& r) const {
     return kernel.prepare(r);
   }
+  /// Copies a value between places of one type.
+  virtual std::unique_ptr<Step> prepare_copy(const Arg& from, const Arg& to, int threads) const = 0;
 
   /// Where operands and results of steps lie.
   virtual const Memory& memory() const { return host_memory(); }

@@ -71,6 +71,7 @@ class RefBackend final : public Backend {
  public:
   RefBackend() { kernels_.add_general(reference_kernel()); }
   std::string_view name() const override { return "ref"; }
+  std::string description() const override { return "the interpreter's rules: exact, slow"; }
   std::unique_ptr<Step> prepare_copy(const Arg& from, const Arg& to, int) const override {
     return prepare_plain_copy(from, to);
   }

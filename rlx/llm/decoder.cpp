@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "rlx/base/error.h"
+#include "rlx/runtime/devices.h"
 
 namespace rlx::llm {
 
@@ -49,6 +50,7 @@ Decoder::Decoder(const models::Model& model, DecoderOptions options)
   models::ModelGraph made = model.graph(g);
   for (const auto& [name, value] : options_.adapter_weights) made.weights.insert_or_assign(name, value);
   states_ = std::move(made.states);
+  options_.compile.device = device_named(options_.compile.device).name();
   for (const models::State& s : states_) options_.compile.states.push_back({s.input, s.output});
   graph_ = std::make_unique<CompiledGraph>(made.graph, made.weights, options_.compile);
   for (const Port& p : graph_->inputs()) {

@@ -26,6 +26,12 @@ backend::Builder builder_for(const CompileOptions& o) {
 }
 
 // Why a state cannot be of these types; empty when it can.
+// "auto" becomes the device it stands for.
+CompileOptions on_one_device(CompileOptions o) {
+  o.device = device_named(o.device).name();
+  return o;
+}
+
 std::string types_refused(const Shape& before, const Shape& after) {
   if (before != after) {
     const bool grows = before.dtype() == after.dtype() && before.rank() == after.rank() &&
@@ -42,15 +48,15 @@ std::string types_refused(const Shape& before, const Shape& after) {
 }  // namespace
 
 Core::Core(const ir::Graph& graph, const NamedLiterals& weights, const CompileOptions& options, bool split)
-    : options_(options),
-      graph_(optimise(graph, options, {}, &remarks_)),
-      builder_(builder_for(options)),
+    : options_(on_one_device(options)),
+      graph_(optimise(graph, options_, {}, &remarks_)),
+      builder_(builder_for(options_)),
       weights_(builder_.backend().memory()) {
   if (split && options.optimise) {
     if (passes::Split parts = passes::split_prologue(graph_); !parts.empty()) {
       graph_ = std::move(parts.main);
       derived_ = std::move(parts.made);
-      CompileOptions once = options;
+      CompileOptions once = options_;
       once.states.clear();
       prologue_ = std::make_unique<CompiledGraph>(
           std::make_shared<Core>(parts.prologue, NamedLiterals{}, once, false));
@@ -61,7 +67,7 @@ Core::Core(const ir::Graph& graph, const NamedLiterals& weights, const CompileOp
 }
 
 Core::Core(Prepared prepared)
-    : options_(prepared.options),
+    : options_(on_one_device(prepared.options)),
       graph_(prepared.graph),
       builder_(builder_for(options_)),
       weights_(builder_.backend().memory()) {

@@ -5,6 +5,7 @@
 #if defined(RLX_CUDA)
 #include "rlx/backend/cuda/device.h"
 #endif
+#include "rlx/runtime/session.h"
 
 namespace rlx {
 
@@ -25,7 +26,8 @@ const backend::Backend& device_named(std::string_view name) {
     throw environment_error("device: this library was built without cuda; -DRLX_CUDA=ON adds it");
 #endif
   if (name == "ref") return backend::ref();
-  throw invalid("device: unknown device '", name, "'; known: ", join(device_names()));
+  if (name == "auto") return device_named(available_devices().front());
+  throw invalid("device: unknown device '", name, "'; known: ", join(device_names()), ", auto");
 }
 
 }  // namespace rlx

@@ -6,8 +6,10 @@
 namespace rlx {
 
 /// "cpu": this machine's processor; "cuda": its first NVIDIA GPU, opened at the first call, an environment error that says why where
-/// there is none; "ref": the interpreter's rules, exact and slow. An unknown name is a user error that lists the known ones.
+/// there is none; "ref": the interpreter's rules, exact and slow; "auto": the GPU where there is one, else the processor. An unknown name is a
+/// user error that lists the known ones.
 const backend::Backend& device_named(std::string_view name);
+/// Without "auto", which is none of its own.
 std::vector<std::string> device_names();
 
 }  // namespace rlx

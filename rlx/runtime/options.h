@@ -18,7 +18,7 @@ struct StatePair {
 };
 
 struct CompileOptions {
-  std::string device = "cpu";  // see device_names()
+  std::string device = "cpu";  // see device_named()
   int threads = 0;             // 0: all that the process may use
   bool optimise = true;        // run the passes of the pipeline; false builds the graph as it is
   bool fuse = true;            // join elementwise regions; results do not depend on it

@@ -56,11 +56,7 @@ std::string pick_device(const ir::Graph& graph) {
 }
 
 Session::Session(std::string_view device, Precision precision)
-    : device_(device == "auto" ? available_devices().front() : std::string(device)),
-      precision_(precision),
-      policy_(policy_of(precision)) {
-  device_named(device_);
-}
+    : device_(device_named(device).name()), precision_(precision), policy_(policy_of(precision)) {}
 
 Session& Session::with_policy(PrecisionPolicy policy) {
   policy_ = std::move(policy);

@@ -128,7 +128,7 @@ TEST(CompiledGraph, refuses_to_keep_no_plan) {
 
 TEST(CompiledGraph, refuses_an_unknown_device_and_a_graph_without_outputs) {
   EXPECT_EQ(error_of([] { compile(linear(), {}, {.device = "tpu"}); }),
-            cat("device: unknown device 'tpu'; known: ", join(device_names())));
+            cat("device: unknown device 'tpu'; known: ", join(device_names()), ", auto"));
   EXPECT_EQ(error_of([] { compile(ir::Graph("nothing")); }),
             "compile: graph 'nothing' has no outputs; name them with set_outputs");
 }

@@ -54,7 +54,7 @@ TEST(Lockstep, gives_the_first_node_as_a_graph_that_shows_the_difference) {
   EXPECT_TRUE(again.parting);
   EXPECT_LE(r.parting->graph.len(), 6u);
   EXPECT_EQ(error_of([] { run_in_lockstep(layer(), named_samples(layer()), {.b = "tpu"}); }),
-            cat("device: unknown device 'tpu'; known: ", join(device_names())));
+            cat("device: unknown device 'tpu'; known: ", join(device_names()), ", auto"));
 }
 
 // The first node of the first step that rounds otherwise, alone on its operands.

@@ -1,5 +1,6 @@
 #include "rlx/backend/cuda/device.h"
 
+#include "rlx/backend/cuda/driver/blas.h"
 #include "rlx/backend/cuda/driver/fastest.h"
 #include "rlx/backend/cuda/groups/groups.h"
 #include "rlx/backend/cuda/nodes/families.h"
@@ -12,6 +13,12 @@ namespace {
 // Code for exactly this processor; 9.0 has instructions that only its own code may use.
 std::string architecture_of(const Gpu& gpu) {
   return cat("sm_", gpu.major(), gpu.minor(), gpu.major() == 9 ? "a" : "");
+}
+
+// "139.8"
+std::string gibibytes(size_t bytes) {
+  const size_t tenths = bytes / (size_t(1) << 20) * 10 >> 10;
+  return cat(tenths / 10, ".", tenths % 10);
 }
 
 }  // namespace
@@ -57,6 +64,25 @@ Device::Device(std::string architecture, const Gpu* gpu)
   kernels_.add_last_resort(on_host_kernel());
 }
 
+std::string Device::description() const {
+  if (!gpu_) return cat("kernels for ", functions_.architecture(), ", no GPU");
+  size_t free = 0, total = 0;
+  gpu_->use().MemGetInfo(&free, &total);
+  const int driver = gpu_->driver_version();
+  return cat(gpu_->name(), ", compute capability ", gpu_->major(), ".", gpu_->minor(), ", ",
+             gpu_->multiprocessors(), " multiprocessors, ", gibibytes(free), " of ", gibibytes(total),
+             " GiB free; driver ", driver / 1000, ".", driver % 1000 / 10, ", NVRTC ", compiler_version(),
+             ", ", blas_version());
+}
+
+std::unique_ptr<backend::Step> Device::prepare(const backend::Kernel& kernel,
+                                               const backend::Request& r) const {
+  AskedTexts asked;
+  auto step = kernel.prepare(r);
+  step->sources = asked.take();
+  return step;
+}
+
 std::unique_ptr<backend::Step> Device::prepare_copy(const backend::Arg& from, const backend::Arg& to,
                                                     int) const {
   AskedTexts asked;
@@ -67,12 +93,19 @@ std::unique_ptr<backend::Step> Device::prepare_copy(const backend::Arg& from, co
 
 std::optional<ir::Graph> Device::grouped(const ir::Graph& g) const { return with_groups(g, *this); }
 
-std::unique_ptr<backend::Step> Device::prepare(const backend::Kernel& kernel,
-                                               const backend::Request& r) const {
-  AskedTexts asked;
-  auto step = kernel.prepare(r);
-  step->sources = asked.take();
-  return step;
+// The compiler reads one text at a time and works on many: all that a program needs, and all that is measured for it, go to it together.
+std::shared_ptr<const backend::Executable> Device::with_choices(const Make& make) const {
+  Postponed measurements;
+  if (measurements.is_inside()) return make();  // the body of a loop: whoever builds that one measures
+  auto program = make();
+  if (measurements.count() == 0) return program;
+  try {
+    functions_.compile_waiting();
+  } catch (const Error&) {
+    // Told when it is the one that is needed.
+  }
+  measurements.end();
+  return make();
 }
 
 const backend::Memory& Device::memory() const { return gpu_ ? gpu_->memory() : backend::host_memory(); }
@@ -102,18 +135,3 @@ std::string device_problem() {
 }
 
 }  // namespace rlx::cuda
-// The compiler reads one text at a time and works on many: all that a program needs, and all that is measured for it, go to it together.
-std::shared_ptr<const backend::Executable> Device::with_choices(const Make& make) const {
-  Postponed measurements;
-  if (measurements.is_inside()) return make();  // the body of a loop: whoever builds that one measures
-  auto program = make();
-  if (measurements.count() == 0) return program;
-  try {
-    functions_.compile_waiting();
-  } catch (const Error&) {
-    // Told when it is the one that is needed.
-  }
-  measurements.end();
-  return make();
-}
-

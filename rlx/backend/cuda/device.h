@@ -16,13 +16,14 @@ class Device final : public backend::Backend, public backend::Grouping, public b
   Device(std::string architecture, const Gpu* gpu);
 
   std::string_view name() const override { return "cuda"; }
+  std::string description() const override;
   std::unique_ptr<backend::Step> prepare(const backend::Kernel&, const backend::Request&) const override;
   std::unique_ptr<backend::Step> prepare_copy(const backend::Arg& from, const backend::Arg& to,
                                               int threads) const override;
   std::optional<ir::Graph> grouped(const ir::Graph&) const override;
+  std::shared_ptr<const backend::Executable> with_choices(const Make&) const override;
   const backend::Memory& memory() const override;
   std::unique_ptr<backend::Queue> make_queue() const override;
-  std::shared_ptr<const backend::Executable> with_choices(const Make&) const override;
 
   Functions& functions() const { return functions_; }
   const Gpu* gpu() const { return gpu_; }

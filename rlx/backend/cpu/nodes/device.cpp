@@ -1,6 +1,7 @@
 #include "rlx/backend/cpu/nodes/device.h"
 
 #include "rlx/backend/control.h"
+#include "rlx/backend/cpu/isa.h"
 #include "rlx/backend/cpu/nodes/conv_codes.h"
 #include "rlx/backend/cpu/nodes/families.h"
 #include "rlx/backend/cpu/nodes/fused_conv.h"
@@ -65,6 +66,10 @@ class Device final : public backend::Backend, public backend::Grouping {
   }
 
   std::string_view name() const override { return "cpu"; }
+  std::string description() const override {
+    const int threads = default_pool().threads();
+    return cat(threads, threads == 1 ? " thread, " : " threads, ", isa_name(current_isa()));
+  }
   std::unique_ptr<Step> prepare_copy(const Arg& from, const Arg& to, int) const override {
     return cpu::prepare_copy(from, to);
   }

@@ -153,6 +153,13 @@ std::string key_of(const BlasProduct& p) {
 
 }  // namespace
 
+// The library says 130100 for 13.1.0.
+std::string blas_version() {
+  if (!opened().problem.empty()) return opened().problem;
+  const size_t version = opened().functions.GetVersion();
+  return cat("cuBLASLt ", version / 10000, ".", version % 10000 / 100);
+}
+
 struct BlasPlan::Descriptors {
   Opaque handle = nullptr, product = nullptr, a = nullptr, b = nullptr, c = nullptr;
   Algorithm algorithm{};

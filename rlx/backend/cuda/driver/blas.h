@@ -2,11 +2,15 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "rlx/backend/cuda/driver/gpu.h"
 #include "rlx/base/dtype.h"
 
 namespace rlx::cuda {
+
+/// "cuBLASLt 13.1", or why there is none.
+std::string blas_version();
 
 /// A matrix in memory: rows x columns with one of the two strides 1.
 struct BlasMatrix {
