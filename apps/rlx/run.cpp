@@ -42,8 +42,7 @@ void print_outputs(const NamedLiterals& results, const std::vector<Port>& output
 // Times are taken after a first run, which allocates.
 void print_report(CompiledGraph& f, const BoundGraph& bound, const RunArguments& a) {
   if (a.profile.empty() && !a.report) return;
-  // The limits are those of the processor.
-  Profile profile(a.device == "cuda" ? std::nullopt : std::optional(measure_limits(a.threads)));
+  Profile profile(measure_limits(a.device, a.threads));
   f.observe(&profile);
   for (int i = 0; i < kProfiledRuns; ++i) f.run(bound.inputs);
   f.observe(nullptr);

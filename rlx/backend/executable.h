@@ -24,6 +24,8 @@ class Observer {
   virtual ~Observer() = default;
   virtual void before(const Plan::Step&, const Launch&) {}
   virtual void after(const Plan::Step&, const Launch&) {}
+  /// Before `after`, where the device has a clock of its own: what the step took by it.
+  virtual void took(double /*seconds*/) {}
   /// A body of the step that began last is about to run; false: its steps are not wanted this time.
   virtual bool enter(const BodyRun&) { return false; }
   /// Of a body whose steps were wanted, also when one of them failed.

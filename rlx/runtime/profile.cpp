@@ -1,6 +1,7 @@
 #include "rlx/runtime/profile.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace rlx {
 
@@ -98,7 +99,8 @@ void Profile::after(const backend::Plan::Step&, const backend::Launch&) {
   const Clock::time_point end = Clock::now();
   const Level& l = levels_[depth_];
   const double begin = since_start(l.begin);
-  spans_.push_back({l.step, begin, since_start(end) - begin, l.shown, l.left_out});
+  const double seconds = std::exchange(by_device_, std::nullopt).value_or(since_start(end) - begin);
+  spans_.push_back({l.step, begin, seconds, l.shown, l.left_out});
   if (l.shown > 0) steps_[l.step].was_looked_into = true;
   if (depth_ > 0) ++inside_;
 }

@@ -18,8 +18,8 @@ namespace rlx {
 
 class JsonWriter;
 
-/// What the processor reaches with our own kernels: products of two matrices that lie in the cache, and sums of tensors that
-/// do not, and of smaller ones that do.
+/// What a device reaches with the kernels that graphs run on: products of two matrices, and sums of tensors that lie in no cache, and of
+/// smaller ones that do.
 struct MachineLimits {
   double operations_per_second = 0;  // of f32
   double bytes_per_second = 0;       // of memory
@@ -33,8 +33,10 @@ struct MachineLimits {
   double bytes_per_second_of(double bytes) const;
   double operations_per_second_of(DType) const;
 };
-/// Takes about a tenth of a second.
+/// Of the processor; takes about a tenth of a second.
 MachineLimits measure_limits(int threads = 0);
+/// Of a device that device_named() knows, by its own clock where it has one; "ref" runs on the processor.
+MachineLimits measure_limits(std::string_view device, int threads = 0);
 
 /// Time of a step at these limits over the time it took; `type`: the narrowest of its operands.
 double roofline_share(const MachineLimits&, const ir::Cost&, double seconds, DType type = DType::f32);
@@ -48,13 +50,14 @@ struct InsideTimes {
 /// Where a step is: its number in the plan and, in a body, the number of that body and its own number there, and so on.
 using StepPath = std::vector<int>;
 
-/// Steps with the time they took, those of loops and branches inside of the step that runs them, and what each thread did meanwhile. A loop
+/// Steps with the time they took, by the clock of the device where it has one, those of loops and branches inside of the step that runs them, and what each thread did meanwhile. A loop
 /// is looked into the first time that it runs, up to a number of steps; the trace says what was left out.
 class Profile final : public backend::Observer, private PoolWatch {
  public:
   explicit Profile(std::optional<MachineLimits> limits = std::nullopt) : limits_(limits) {}
 
   void before(const backend::Plan::Step&, const backend::Launch&) override;
+  void took(double seconds) override { by_device_ = seconds; }
   void after(const backend::Plan::Step&, const backend::Launch&) override;
   bool enter(const backend::BodyRun&) override;
   void leave() override;
@@ -127,6 +130,7 @@ class Profile final : public backend::Observer, private PoolWatch {
   int64_t work_left_out_ = 0;  // parts of jobs
   size_t depth_ = 0;           // of bodies
   std::vector<Level> levels_{1};
+  std::optional<double> by_device_;  // seconds of the step that has ended
 };
 
 }  // namespace rlx

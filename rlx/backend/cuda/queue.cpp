@@ -4,6 +4,7 @@
 
 #include "rlx/backend/cuda/fault.h"
 #include "rlx/base/error.h"
+#include "rlx/base/options.h"
 
 namespace rlx::cuda {
 namespace {
@@ -13,23 +14,64 @@ constexpr unsigned kWithoutTime = 2;  // CU_EVENT_DISABLE_TIMING
 // A branch that was not taken yet is loaded while it is recorded, which the stricter modes refuse.
 constexpr int kCaptureRelaxed = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED
 
-/// Waits for every step, so that the times an observer takes are those of the steps.
+bool waits_for_steps() { return option("RLX_CUDA_WAIT").value_or("0") == "1"; }
+
+/// Waits for every step: an error of the GPU is that of a step which is known, and an observer gets its time by the clock of the GPU.
 class StepByStep final : public backend::Observer {
  public:
-  StepByStep(backend::Observer& inside, const Driver& driver, Stream_* stream)
-      : inside_(inside), driver_(driver), stream_(stream) {}
-  void before(const backend::Plan::Step& s, const backend::Launch& l) override { inside_.before(s, l); }
-  void after(const backend::Plan::Step& s, const backend::Launch& l) override {
-    check(driver_.StreamSynchronize(stream_), "a step");
-    inside_.after(s, l);
+  /// `inside` may be null.
+  StepByStep(backend::Observer* inside, const Driver& driver, Stream_* stream)
+      : inside_(inside), driver_(driver), stream_(stream) {
+    check(driver_.StreamSynchronize(stream_), "what was queued before a run");
   }
-  bool enter(const backend::BodyRun& which) override { return inside_.enter(which); }
-  void leave() override { inside_.leave(); }
+  ~StepByStep() override {
+    for (const Times& t : times_) {
+      if (t.begin) driver_.EventDestroy(t.begin);
+      if (t.end) driver_.EventDestroy(t.end);
+    }
+  }
+  StepByStep(const StepByStep&) = delete;
+  StepByStep& operator=(const StepByStep&) = delete;
+
+  void before(const backend::Plan::Step& s, const backend::Launch& l) override {
+    if (!inside_) return;
+    inside_->before(s, l);
+    if (depth_ == times_.size()) times_.push_back({event(), event()});
+    check(driver_.EventRecord(times_[depth_].begin, stream_), "taking the time of a step");
+    ++depth_;
+  }
+  void after(const backend::Plan::Step& s, const backend::Launch& l) override {
+    if (inside_) check(driver_.EventRecord(times_[--depth_].end, stream_), "taking the time of a step");
+    check(driver_.StreamSynchronize(stream_), "the step");
+    if (!inside_) return;
+    float milliseconds = 0;
+    check(driver_.EventElapsedTime(&milliseconds, times_[depth_].begin, times_[depth_].end),
+          "taking the time of a step");
+    inside_->took(double(milliseconds) * 1e-3);
+    inside_->after(s, l);
+  }
+  bool enter(const backend::BodyRun& which) override { return inside_ ? inside_->enter(which) : true; }
+  void leave() override {
+    if (inside_) inside_->leave();
+  }
+  bool wants_every_step() const override { return inside_ && inside_->wants_every_step(); }
+  PoolWatch* pool_watch() override { return inside_ ? inside_->pool_watch() : nullptr; }
 
  private:
-  backend::Observer& inside_;
+  struct Times {
+    Event_ *begin = nullptr, *end = nullptr;
+  };
+  Event_* event() const {
+    Event_* made = nullptr;
+    check(driver_.EventCreate(&made, 0), "making an event");
+    return made;
+  }
+
+  backend::Observer* inside_;
   const Driver& driver_;
   Stream_* stream_;
+  std::vector<Times> times_;  // of the steps that have begun, the outer ones first
+  size_t depth_ = 0;
 };
 
 }  // namespace
@@ -68,8 +110,15 @@ void GpuQueue::download(std::byte* to, const std::byte* from, size_t n) {
 }
 
 void GpuQueue::wait() {
-  check(stream_.gpu.use().StreamSynchronize(stream_.handle), "queued work");
+  check_work(stream_.gpu.use().StreamSynchronize(stream_.handle));
   throw_fault();
+}
+
+// Which of the queued steps failed the driver does not tell.
+void GpuQueue::check_work(Result r) const {
+  if (r != 0)
+    check(r, cat("a step of graph '", graph_, "'").c_str(),
+          waits_for_steps() ? "" : "RLX_CUDA_WAIT=1 names the step");
 }
 
 uint64_t GpuQueue::mark() {
@@ -84,7 +133,7 @@ void GpuQueue::wait_for(uint64_t mark) {
   const Driver& d = stream_.gpu.use();
   if (!d.EventSynchronize) return wait();
   RLX_CHECK(mark < marks_ && marks_ - mark <= kMarks, "mark ", mark, " of ", marks_);
-  check(d.EventSynchronize(events_[mark % kMarks]), "queued work");
+  check_work(d.EventSynchronize(events_[mark % kMarks]));
   throw_fault();
 }
 
@@ -176,12 +225,13 @@ GraphExec_* GpuQueue::record_as_it_is(const backend::Executable& program, const 
 // The first run loads and compiles what it needs, which cannot be recorded.
 void GpuQueue::run(const backend::Executable& program, const backend::Frame& given) {
   const Driver& d = stream_.gpu.use();
+  graph_ = program.plan().graph;
   addresses_.resize(std::max(addresses_.size(), program.addresses() + 1));
   backend::Frame f = given;
   f.stream = &stream_;
   f.addresses = addresses_.data();
-  if (given.observer) {
-    StepByStep steps(*given.observer, d, stream_.handle);
+  if (given.observer || waits_for_steps()) {
+    StepByStep steps(given.observer, d, stream_.handle);
     f.observer = &steps;
     return program.run(f);
   }
@@ -198,7 +248,7 @@ void GpuQueue::run(const backend::Executable& program, const backend::Frame& giv
       return program.run(f);
     }
   }
-  check(d.GraphLaunch(r.graph, stream_.handle), "repeating what was recorded");
+  check_work(d.GraphLaunch(r.graph, stream_.handle));
 }
 
 }  // namespace rlx::cuda

@@ -61,6 +61,7 @@ class GpuQueue final : public backend::Queue, public backend::Marks {
   GraphExec_* record(const backend::Executable&, const backend::Frame&);
   GraphExec_* record_as_it_is(const backend::Executable&, const backend::Frame&, Chain*);
   void forget(Recording&);
+  void check_work(Result) const;
   void throw_fault();
 
   Stream stream_;
@@ -74,6 +75,7 @@ class GpuQueue final : public backend::Queue, public backend::Marks {
   std::vector<const void*> bases_;  // of the run in progress
   uint64_t runs_ = 0, marks_ = 0;
   Event_* events_[kMarks] = {};  // of the last marks
+  std::string graph_;            // that was run last
 };
 
 }  // namespace rlx::cuda

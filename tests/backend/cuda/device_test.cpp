@@ -2,7 +2,10 @@
 // equal to the interpreter; loops, states, replays.
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "rlx/ops/all.h"
+#include "rlx/runtime/report.h"
 #include "rlx/transform/transform.h"
 #include "tests/backend/cuda/on_device.h"
 #include "tests/support/gradient_case.h"
@@ -191,6 +194,52 @@ TEST_F(OnDevice, results_are_the_same_in_every_run) {
   CompiledGraph f = compile(g, {}, {.device = "cuda"});
   const NamedLiterals first = f.run(leaves);
   for (int i = 0; i < 5; ++i) EXPECT_EQ(f.run(leaves), first);
+}
+
+TEST_F(OnDevice, programs_of_several_threads_run_at_once) {
+  const ir::Graph g = test::graph(
+      "graph @f(x: f32[20,30], w: f32[30,40], s: f32[20,40]) { h = matmul(x, w) a = tanh(h) t = add(s, a) "
+      "y = reduce(t, kind=sum, axes=[1]) return y, t }");
+  const Literal x = ramp("f32[20,30]", 1), w = ramp("f32[30,40]", 2);
+  CompiledGraph f = compile(g, {}, {.device = "cuda", .states = {{"s", g.output_names()[1]}}});
+  constexpr int kThreads = 4, kRuns = 5;
+  std::vector<CompiledGraph> own;
+  for (int i = 0; i < kThreads; ++i) own.push_back(f.clone());
+  std::vector<NamedLiterals> last(kThreads);
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < kThreads; ++i) {
+      threads.emplace_back([&, i] {
+        for (int run = 0; run < kRuns; ++run) last[size_t(i)] = own[size_t(i)].run({{"x", x}, {"w", w}});
+      });
+    }
+  }
+  NamedLiterals alone;
+  for (int run = 0; run < kRuns; ++run) alone = f.run({{"x", x}, {"w", w}});
+  for (const NamedLiterals& results : last) EXPECT_EQ(results, alone);
+}
+
+TEST_F(OnDevice, a_profile_has_the_times_of_the_device) {
+  const ir::Graph g = test::graph(
+      "graph @f(x: f32[40,50], i: i32[3]) { y = softmax(x, axis=1) z = gather(y, i, axis=0) return z, y }");
+  const NamedLiterals inputs = {{"x", ramp("f32[40,50]", 1)}, {"i", Literal::of<int32_t>({3}, {0, 39, 1})}};
+  CompiledGraph f = compile(g, {}, {.device = "cuda"});
+  f.run(inputs);
+  struct Told final : backend::Observer {
+    void took(double seconds) override { times.push_back(seconds); }
+    std::vector<double> times;
+  } told;
+  f.observe(&told);
+  f.run(inputs);
+  EXPECT_EQ(told.times.size(), f.plan().steps.size());
+  for (const double t : told.times) EXPECT_GT(t, 0);
+  Profile profile;
+  f.observe(&profile);
+  for (int i = 0; i < 3; ++i) f.run(inputs);
+  f.observe(nullptr);
+  Report report = f.report();
+  report.add_times(profile);
+  for (const double seconds : report.seconds) EXPECT_GT(seconds, 0);
 }
 
 }  // namespace

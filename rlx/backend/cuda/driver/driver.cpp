@@ -86,6 +86,12 @@ const Opened& opened() {
   return o;
 }
 
+// Behind these the driver refuses everything: memory that cannot be corrected, a wrong address, a kernel that was stopped, an assertion, a wrong
+// stack, instruction or alignment, a kernel that failed.
+bool ends_context(Result r) {
+  return r == 214 || r == 700 || r == 702 || r == 709 || r == 710 || (r >= 714 && r <= 719);
+}
+
 }  // namespace
 
 const Driver& driver() {
@@ -93,13 +99,14 @@ const Driver& driver() {
   return opened().functions;
 }
 
-void check(Result r, const char* what) {
+void check(Result r, const char* what, const char* hint) {
   if (r == 0) return;
   const char *name = nullptr, *text = nullptr;
   opened().functions.GetErrorName(r, &name);
   opened().functions.GetErrorString(r, &text);
   throw environment_error("cuda: ", what, " failed: ", name ? name : "unknown", " (", r, "), ",
-                          text ? text : "no description");
+                          text ? text : "no description", *hint ? "; " : "", hint,
+                          ends_context(r) ? "; no further work of this process reaches the GPU" : "");
 }
 
 }  // namespace rlx::cuda

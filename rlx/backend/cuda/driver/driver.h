@@ -109,7 +109,8 @@ struct Driver {
 /// there.
 const Driver& driver();
 
-/// Throws an environment error `cuda: WHAT failed: NAME, TEXT` for anything but success.
-void check(Result, const char* what);
+/// Throws an environment error `cuda: WHAT failed: NAME, TEXT; HINT` for anything but success. Behind an error that ends the context of the
+/// process the text says so.
+void check(Result, const char* what, const char* hint = "");
 
 }  // namespace rlx::cuda
