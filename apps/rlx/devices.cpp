@@ -28,8 +28,7 @@ void add_devices(Command app) {
       out.end_object();
     }
     out.end_array();
-    print(*json ? out.take() + "
-" : table.text(""));
+    print(*json ? out.take() + "\n" : table.text(""));
   });
 }
 

@@ -54,7 +54,7 @@ void print_report(CompiledGraph& f, const BoundGraph& bound, const RunArguments&
 }
 
 void run(const RunArguments& a) {
-  device_named(a.device);  // an unknown one is told before anything else
+  const backend::Backend& device = device_named(a.device);  // an unknown one is told before anything else
   const BoundGraph bound = read_bound_graph(a.graph, "run");
   // A check wants every operator as a step of its own; the bits are the same.
   CompiledGraph f = compile(bound.graph, bound.weights,
@@ -62,7 +62,7 @@ void run(const RunArguments& a) {
                              .threads = a.threads,
                              .fuse = !a.check_nan,
                              .precision = read_precision(a.precision, a.device)});
-  FiniteCheck check;
+  FiniteCheck check(FiniteCheck::Wanted::no_nan, device.memory());
   if (a.check_nan) f.observe(&check);
   const NamedLiterals results = f.run(bound.inputs);
   check_mapped_files();  // weights and inputs are views of their files

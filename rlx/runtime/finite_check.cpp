@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 
 #include "rlx/base/float16.h"
@@ -86,21 +87,45 @@ int64_t first_bad(const Plan::Place& place, const std::byte* data, bool infiniti
   return -1;
 }
 
+/// The elements between the first and the last in memory, in either direction of its axes: how many stand before the first by its strides.
+struct Reach {
+  int64_t before = 0, behind = 0;
+};
+Reach reach_of(const Plan::Place& place) {
+  Reach out;
+  for (int i = 0; i < place.shape.rank(); ++i) {
+    const int64_t last = (place.shape.dim(i).value() - 1) * place.layout.strides[size_t(i)];
+    (last < 0 ? out.before : out.behind) += std::abs(last);
+  }
+  return out;
+}
+
 }  // namespace
+
+int64_t FiniteCheck::first_bad(const Plan::Place& place, const std::byte* data) {
+  const bool infinities = wanted_ == Wanted::finite;
+  if (memory_.on_host() || data == nullptr || !has_bad_values(place.shape.dtype()) ||
+      place.shape.elements() == 0)
+    return rlx::first_bad(place, data, infinities);
+  const auto size = int64_t(dtype_size(place.shape.dtype()));
+  const Reach reach = reach_of(place);
+  fetched_.resize(size_t((reach.before + 1 + reach.behind) * size));
+  memory_.download(fetched_.data(), data - reach.before * size, fetched_.size());
+  return rlx::first_bad(place, fetched_.data() + reach.before * size, infinities);
+}
 
 // Before the step: its result may take the place of an operand.
 void FiniteCheck::before(const Plan::Step& step, const backend::Launch& launch) {
   levels_.resize(depth_);
   bool fine = true;
-  for (size_t i = 0; fine && i < step.in.size(); ++i)
-    fine = first_bad(step.in[i], launch.in[i], wanted_ == Wanted::finite) < 0;
+  for (size_t i = 0; fine && i < step.in.size(); ++i) fine = first_bad(step.in[i], launch.in[i]) < 0;
   levels_.push_back({&step, fine, {}});
 }
 
 void FiniteCheck::after(const Plan::Step& step, const backend::Launch& launch) {
   if (!levels_[depth_].operands_are_fine) return;
   for (size_t i = 0; i < step.out.size(); ++i) {
-    const int64_t at = first_bad(step.out[i], launch.out[i], wanted_ == Wanted::finite);
+    const int64_t at = first_bad(step.out[i], launch.out[i]);
     if (at < 0) continue;
     throw invalid("check-nan: ", path(), step.op, " (", step.kernel, ") makes ",
                   wanted_ == Wanted::finite ? "NaN or infinity" : "NaN", " at element ", at, " of result ", i,

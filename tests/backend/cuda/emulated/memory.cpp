@@ -17,17 +17,33 @@ constexpr unsigned char kCanary = 0xa5;
 struct Piece {
   size_t bytes, mapped;
   char* begin;  // of its pages
+  Side side;
 };
 struct Pieces {
   std::mutex mutex;
   std::map<char*, Piece> held;
   size_t used = 0;
+  int at_work = 0;
 };
 Pieces& pieces() {
   static Pieces* const p = new Pieces;
   return *p;
 }
 size_t rounded(size_t n, size_t to) { return (n + to - 1) / to * to; }
+bool is_apart() {
+  static const bool apart = [] {
+    const char* const given = std::getenv("EMULATED_APART");
+    return given && *given == '1';
+  }();
+  return apart;
+}
+void allow(const Piece& p, bool touched) {
+  if (p.side == Side::device)
+    mprotect(p.begin, p.mapped - kPage, touched ? PROT_READ | PROT_WRITE : PROT_NONE);
+}
+void allow_all(bool touched) {
+  for (const auto& [at, piece] : pieces().held) allow(piece, touched);
+}
 
 }  // namespace
 
@@ -40,7 +56,18 @@ size_t memory_used() {
   return pieces().used;
 }
 
-char* allocate(size_t bytes) {
+AtWork::AtWork() {
+  if (!is_apart()) return;
+  const std::lock_guard lock(pieces().mutex);
+  if (pieces().at_work++ == 0) allow_all(true);
+}
+AtWork::~AtWork() {
+  if (!is_apart()) return;
+  const std::lock_guard lock(pieces().mutex);
+  if (--pieces().at_work == 0) allow_all(false);
+}
+
+char* allocate(size_t bytes, Side side) {
   Pieces& p = pieces();
   const std::lock_guard lock(p.mutex);
   if (p.used + bytes > memory_total()) return nullptr;
@@ -54,7 +81,8 @@ char* allocate(size_t bytes) {
   mprotect(begin + mapped - kPage, kPage, PROT_NONE);
   std::memset(at, 0xff, bytes);
   std::memset(at + bytes, kCanary, inside - bytes);
-  p.held[at] = {bytes, mapped, begin};
+  const Piece& piece = p.held[at] = {bytes, mapped, begin, side};
+  if (is_apart() && p.at_work == 0) allow(piece, false);
   p.used += bytes;
   return at;
 }
@@ -65,6 +93,7 @@ bool release(char* at) {
   const auto it = p.held.find(at);
   if (it == p.held.end()) return false;
   const Piece piece = it->second;
+  allow(piece, true);
   for (size_t i = piece.bytes; i < rounded(std::max<size_t>(piece.bytes, 1), kAlignment); ++i) {
     if (static_cast<unsigned char>(at[i]) == kCanary) continue;
     std::fprintf(stderr, "emulated: byte %zu behind an allocation of %zu bytes was written\n",
