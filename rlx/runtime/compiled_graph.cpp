@@ -4,6 +4,7 @@
 
 #include "rlx/runtime/core.h"
 #include "rlx/runtime/state_memory.h"
+#include "rlx/runtime/wanted_for.h"
 
 namespace rlx {
 
@@ -26,6 +27,11 @@ void check_ranks(const runtime::Core& core) {
   if (!problems.empty())
     throw invalid("compile: ", join(problems, "; "), "; inputs and outputs have at most ",
                   TensorView::kMaxRank, "; reshape them to fewer");
+}
+
+template <class Purpose>
+backend::Block room_for(const backend::Memory& memory, size_t bytes, const Purpose& purpose) {
+  return runtime::wanted_for(purpose, [&] { return backend::Block(memory, bytes); });
 }
 
 }  // namespace
@@ -171,7 +177,8 @@ void CompiledGraph::send_inputs(std::span<const Input> inputs) {
       continue;
     }
     const size_t bytes = in.value.bytes();
-    if (!inputs_[leaf] || bytes > inputs_[leaf].size()) inputs_[leaf] = backend::Block(memory(), bytes);
+    if (!inputs_[leaf] || bytes > inputs_[leaf].size())
+      inputs_[leaf] = room_for(memory(), bytes, [&] { return cat("input '", in.name, "'"); });
     leaves_[leaf] = inputs_[leaf].get();
     if (instance_->program->reads_leaf(leaf)) queue_->upload(leaves_[leaf], in.value.data, bytes);
   }
@@ -187,7 +194,7 @@ void CompiledGraph::use(std::shared_ptr<const Instance> instance) {
   instance_ = std::move(instance);
   if (const size_t bytes = instance_->program->arena_bytes(); !arena_ || bytes > arena_.size()) {
     arena_ = {};
-    arena_ = backend::Block(memory(), bytes);
+    arena_ = room_for(memory(), bytes, [&] { return cat("the arena of graph '", graph().name(), "'"); });
   }
   views_.clear();
   for (size_t i = 0; i < core_->leaves().size(); ++i) {
@@ -201,7 +208,8 @@ void CompiledGraph::use(std::shared_ptr<const Instance> instance) {
     if (output.state >= 0) continue;
     const Shape& shape = instance_->outputs[i];
     const auto bytes = size_t(shape.size_bytes());
-    if (!results_[i] || bytes > results_[i].size()) results_[i] = backend::Block(memory(), bytes);
+    if (!results_[i] || bytes > results_[i].size())
+      results_[i] = room_for(memory(), bytes, [&] { return cat("output '", output.name, "'"); });
     std::byte* seen = results_[i].get();
     if (!memory().on_host()) {
       if (!result_copies_[i] || bytes > result_copies_[i].size())

@@ -7,6 +7,7 @@
 #include "rlx/passes/prologue.h"
 #include "rlx/runtime/devices.h"
 #include "rlx/runtime/pipeline.h"
+#include "rlx/runtime/wanted_for.h"
 
 namespace rlx::runtime {
 namespace {
@@ -25,13 +26,13 @@ backend::Builder builder_for(const CompileOptions& o) {
   return {device, o.threads > 0 ? std::min(o.threads, most) : most, o.batch_independent};
 }
 
-// Why a state cannot be of these types; empty when it can.
 // "auto" becomes the device it stands for.
 CompileOptions on_one_device(CompileOptions o) {
   o.device = device_named(o.device).name();
   return o;
 }
 
+// Why a state cannot be of these types; empty when it can.
 std::string types_refused(const Shape& before, const Shape& after) {
   if (before != after) {
     const bool grows = before.dtype() == after.dtype() && before.rank() == after.rank() &&
@@ -343,7 +344,8 @@ std::shared_ptr<const Instance> Core::instance(const std::vector<Shape>& shapes)
   made->weights.resize(leaves_.size());
   for (size_t i = 0; i < leaves_.size(); ++i) {
     if (leaves_[i].role == LeafRole::param && made->program->reads_leaf(i))
-      made->weights[i] = weights_.resident(i);
+      made->weights[i] = wanted_for([&] { return cat("weight '", leaves_[i].name, "'"); },
+                                    [&] { return weights_.resident(i); });
   }
   keep(made);
   return made;

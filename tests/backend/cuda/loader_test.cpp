@@ -9,6 +9,7 @@
 #include "rlx/backend/cuda/fault.h"
 #include "rlx/base/file.h"
 #include "rlx/runtime/devices.h"
+#include "tests/support/scratch.h"
 
 namespace rlx::cuda {
 namespace {
@@ -47,6 +48,14 @@ TEST(Cache, keeps_what_was_written_and_nothing_that_was_changed) {
   write_file(path, "cut");
   EXPECT_FALSE(read_cubin(path));
   std::filesystem::remove_all(folder);
+}
+
+TEST(Cache, a_folder_that_refuses_keeps_nothing) {
+  const test::Scratch scratch;
+  write_file(scratch.path("file"), "no folder");
+  const std::string path = scratch.path("file") + "/cuda/a.cubin";
+  write_cubin(path, "machine code");
+  EXPECT_FALSE(read_cubin(path));
 }
 
 TEST(Cache, tells_keys_apart) { EXPECT_NE(cubin_path("sm_80 text"), cubin_path("sm_90 text")); }
