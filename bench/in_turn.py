@@ -1,8 +1,9 @@
 """Runs the benchmark programs of two builds in turn and tells how much faster the second is, line by line.
 
-usage: in_turn.py BEFORE AFTER [NAME...] [--rounds N] [--json]
+usage: in_turn.py BEFORE AFTER [NAME...] [--lines TEXT] [--rounds N] [--json]
     BEFORE, AFTER  folders with programs bench_*, as build/release/bench
     NAME           programs whose name contains it (default: all that are in both, but workloads)
+    --lines TEXT   only the lines of these programs whose name contains it
     --rounds N     how often each program runs (default 3); the order of the two changes from round to round
 
 With RLX_THREADS=1 programs count processor time, which other people's programs disturb least. A ratio above 1: the second
@@ -18,9 +19,9 @@ import sys
 LESS_IS_BETTER = {"s", "ms", "us", "ns", "bytes", "KiB", "MiB", "MB"}
 
 
-def lines_of(program):
+def lines_of(program, wanted):
     """Name -> (value, unit) of what a program prints."""
-    done = subprocess.run([program], stdout=subprocess.PIPE, text=True)
+    done = subprocess.run([program, *wanted], stdout=subprocess.PIPE, text=True)
     if done.returncode:
         sys.exit(f"in_turn: {program} failed with status {done.returncode}")
     rows = (json.loads(line) for line in done.stdout.splitlines() if line.startswith("{"))
@@ -40,13 +41,14 @@ def programs(folder):
     return {p for p in os.listdir(folder) if p.startswith("bench_") and os.access(os.path.join(folder, p), os.X_OK)}
 
 
-parser = argparse.ArgumentParser(usage=__doc__.split("\n\n", 1)[1])
+parser = argparse.ArgumentParser(usage=__doc__.split("usage: ", 1)[1])
 parser.add_argument("before")
 parser.add_argument("after")
 parser.add_argument("names", nargs="*")
+parser.add_argument("--lines", action="append", default=[])
 parser.add_argument("--rounds", type=int, default=3)
 parser.add_argument("--json", action="store_true")
-args = parser.parse_args()
+args = parser.parse_intermixed_args()
 
 both = sorted(programs(args.before) & programs(args.after) - {"bench_workloads", "bench_gpu"})
 chosen = [p for p in both if not args.names or any(name in p for name in args.names)]
@@ -56,7 +58,7 @@ for program in chosen:
     found = {}
     for turn in range(args.rounds):
         order = [args.before, args.after] if turn % 2 == 0 else [args.after, args.before]
-        lines = {folder: lines_of(os.path.join(folder, program)) for folder in order}
+        lines = {folder: lines_of(os.path.join(folder, program), args.lines) for folder in order}
         for name, gain in gains(lines[args.before], lines[args.after]):
             found.setdefault(name, []).append(gain)
     for name, ratios in found.items():
