@@ -24,9 +24,10 @@ inline constexpr int kMaxPanels = 8;
 inline constexpr int64_t kBlockRows =
     16 * kTileRows;  // more rows per pass over B; half as many measured 2 % slower
 
-// Steps between a prefetch and its use. On AVX-512 panels come from L2: 16 and 32 gain 1 % on one thread, 8 nothing. Elsewhere
-// a panel lies in L1, and the last tile of a block fetches what the next panel will read, which lies behind this one.
-inline constexpr int64_t kAhead = 32;
+// How far before its use an operand is fetched. On AVX-512 the first tile of a block takes panels from memory, and the others
+// from L2: with 4 KiB (f32) and 2 KiB (16 bits) a step came too soon for memory, 16 KiB gain nothing more. Elsewhere a panel
+// lies in L1, and the last tile of a block fetches what the next panel will read, which lies behind this one.
+inline constexpr int64_t kBytesAheadOfB = 8192, kStepsAheadOfA = 32;
 inline constexpr bool kPanelInL1 = kVectorBytes < 64;
 
 /// Panels whose sums fit in registers beside each other: few rows leave room for more of them, which gives
@@ -133,9 +134,12 @@ void micro(const std::byte* a, int64_t row_bytes, const typename Kind::B* __rest
     if constexpr (kPanelInL1 && P == 1) {
       __builtin_prefetch(b + ahead_of_b + ahead * 2 * Kind::weights);
     } else if constexpr (P == 1) {  // many panels at once come from memory, which prefetches itself
-      __builtin_prefetch(b + (kAhead + ahead) * 2 * Kind::weights);
-      __builtin_prefetch(b + (kAhead + ahead) * 2 * Kind::weights + Kind::weights);
-      if (!in_place) __builtin_prefetch(rows.at[0] + (kAhead + ahead) * R * int(sizeof(typename Kind::A)));
+      constexpr int of_step = 2 * Kind::weights * int(sizeof *b);
+      const auto* later = reinterpret_cast<const std::byte*>(b) + kBytesAheadOfB + ahead * of_step;
+#pragma GCC unroll 2
+      for (int line = 0; line < of_step; line += 64) __builtin_prefetch(later + line);
+      if (!in_place)
+        __builtin_prefetch(rows.at[0] + (kStepsAheadOfA + ahead) * R * int(sizeof(typename Kind::A)));
     }
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
