@@ -56,8 +56,11 @@ struct Plan {
   int64_t arena_bytes = 0;  // of activations and workspaces: what a run needs beside the caller's memory
   int64_t live_bytes = 0;   // the largest set in use at one step: a lower bound of the former
 
-  /// One line a buffer and a step; see docs/design/005.
+  /// A line for each buffer, two for each step (rlx/backend/plan_text.cpp); `parse` reads it back. What kernels declined is in reports alone.
   std::string text() const;
+  /// The plan that such a text says; its text is the same again. What cannot be read is a user error with the number of its line;
+  /// whether the plan can run, verify_plan tells.
+  static Plan parse(std::string_view text);
 };
 
 /// Whether the step, or one in its bodies, is computed by the reference rule.
