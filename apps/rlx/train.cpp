@@ -15,6 +15,7 @@
 #include "rlx/io/literal.h"
 #include "rlx/io/npy.h"
 #include "rlx/io/safetensors.h"
+#include "rlx/ir/call.h"
 #include "rlx/ir/leaves.h"
 #include "rlx/lang/graph_file.h"
 #include "rlx/runtime/devices.h"
@@ -94,6 +95,17 @@ train::TrainOptions train_options(const Options& o, int64_t steps) {
   return out;
 }
 
+// A budget is counted in bytes, so the sizes of the data have to be known.
+ir::Graph with_sizes_of(const ir::Graph& g, std::span<const Input> batch) {
+  std::vector<Shape> leaves;
+  for (const ir::NodeId id : g.leaves()) {
+    const auto given = std::find_if(batch.begin(), batch.end(),
+                                    [&](const Input& in) { return in.name == ir::leaf_name(g.node(id)); });
+    leaves.push_back(given == batch.end() ? g.node(id).shapes[0] : given->value.shape());
+  }
+  return g.bind(ir::solve_sizes(g, leaves));
+}
+
 void save_weights(const std::string& path, const NamedLiterals& weights) {
   std::vector<io::TensorView> tensors;
   for (const auto& [name, value] : weights) tensors.push_back(io::to_view(name, value));
@@ -171,7 +183,9 @@ void run(const Options& o) {
   const GraphFile file = read_graph(o.path);
   train::Batches batches(file.graph, read_values("train", "--data", o.data), o.accumulate);
   const int64_t steps = o.steps.value_or(batches.steps());
-  train::Trainer trainer(file.graph, starting_weights(file.graph, file.weights, o), train_options(o, steps));
+  const ir::Graph graph =
+      o.budget && o.accumulate == 1 ? with_sizes_of(file.graph, batches.at(0)) : file.graph;
+  train::Trainer trainer(graph, starting_weights(graph, file.weights, o), train_options(o, steps));
   if (!o.resume.empty()) trainer.load_checkpoint(o.resume);
   const Curve curve = train_steps(trainer, batches, steps, o);
   check_mapped_files();

@@ -54,7 +54,7 @@ struct TrainOptions {
   /// its beginning. The bits are the same. Steps of several batches and those with an activation budget round at the beginning.
   bool keep_narrow = true;
   std::optional<LossScale> loss_scale = {};
-  /// Bytes kept for the backward part; the rest is computed again.
+  /// Bytes kept for the backward part; the rest is computed again. All sizes must be known.
   std::optional<int64_t> activation_budget = {};
   /// Of the model itself: an input and the output that is its next value.
   std::vector<StatePair> states = {};

@@ -264,6 +264,9 @@ Values choose_saved(const Graph& joint, const Values& needed, SavePolicy policy,
     case SavePolicy::fit_bytes:
       if (!budget || *budget < 0)
         throw invalid("grad: the policy fit_bytes needs a budget of 0 bytes or more");
+      if (const auto open = joint.dynamic_symbols(); !open.empty())
+        throw invalid("grad: a budget in bytes, and sizes of ", join(open),
+                      " are open; bind them first (Graph::bind)");
       return fit(joint, needed, *budget);
   }
   return {};

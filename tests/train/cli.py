@@ -149,6 +149,8 @@ def messages(scratch):
             ("average", [graph, "--data", data, "--save-average", f"{scratch}/a"], "requires --average")):
         r = run(*args)
         check(name, r.returncode in (1, 2) and words in r.stderr, f"{r.returncode} {r.stderr}")
+    losses = [json.loads(run(graph, "--data", data, "--json", *more).stdout or '{"loss": 0}')["loss"] for more in ((), ("--budget", "4000"))]
+    check("budget", losses[0] == losses[1], losses)
     r = run(graph, "--data", data, "--progress", "lines", "--steps", "3")
     check("progress", "step 3 of 3, loss " in r.stderr and "3 steps in" in r.stdout, r.stderr + r.stdout)
 

@@ -463,6 +463,8 @@ TEST(Trainer, tells_what_is_wrong) {
             "train: the norm of gradients limited to nan; a number above 0 is needed");
   EXPECT_EQ(error({.activation_budget = -5}),
             "train: an activation budget of -5 bytes; at least 0 is needed");
+  EXPECT_EQ(error({.activation_budget = 1000}),
+            "grad: a budget in bytes, and sizes of n are open; bind them first (Graph::bind)");
   EXPECT_EQ(error({.mixed = DType::f64}), "train: mixed precision computes in bf16 or f16");
   EXPECT_EQ(
       error({.states = {{"a", "none"}, {"x", "error"}}}),
