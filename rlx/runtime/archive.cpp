@@ -9,6 +9,7 @@
 #include "rlx/base/version.h"
 #include "rlx/io/literal.h"
 #include "rlx/io/safetensors.h"
+#include "rlx/ir/call.h"
 #include "rlx/ir/leaves.h"
 #include "rlx/ir/text.h"
 #include "rlx/ops/table.h"
@@ -87,6 +88,30 @@ std::vector<StoredForm> forms_from(const io::SafetensorsFile& file, const ir::Gr
   return forms;
 }
 
+// Why a program for leaves of these types is none of the graph; empty when it is one.
+std::string misfit(const ir::Graph& graph, const std::vector<Shape>& types, const ir::Graph& program) {
+  const auto all = graph.leaves(), own = program.leaves();
+  if (types.size() != all.size() || own.size() != all.size())
+    return cat("it is for ", types.size(), " leaves and takes ", own.size(), ", the graph has ", all.size());
+  for (size_t i = 0; i < all.size(); ++i) {
+    const ir::Node &leaf = graph.node(all[i]), &mine = program.node(own[i]);
+    if (!ir::may_be(leaf.shapes[0], types[i]) || !types[i].is_static() || mine.op != leaf.op ||
+        ir::leaf_name(mine) != ir::leaf_name(leaf) || mine.shapes[0] != types[i])
+      return cat("it takes ", mine.op->name, " '", ir::leaf_name(mine), "' as ", mine.shapes[0],
+                 ", made for ", types[i], "; the graph has ", leaf.op->name, " '", ir::leaf_name(leaf),
+                 "' as ", leaf.shapes[0]);
+  }
+  if (program.output_names() != graph.output_names())
+    return cat("it returns ", join(program.output_names()), ", the graph ", join(graph.output_names()));
+  const DimBinding sizes = ir::solve_sizes(graph, types);
+  for (size_t i = 0; i < graph.outputs().size(); ++i) {
+    const Shape wanted = graph.shape(graph.outputs()[i]).bind(sizes),
+                made = program.shape(program.outputs()[i]);
+    if (made != wanted) return cat("'", graph.output_name(i), "' is ", made, ", that of the graph ", wanted);
+  }
+  return {};
+}
+
 /// Adds the tensors, and says in JSON what they are.
 std::string store_forms(const runtime::Prepared& prepared, std::vector<io::TensorView>& tensors) {
   JsonWriter out;
@@ -130,8 +155,10 @@ CompiledGraph from_file(const io::SafetensorsFile& file, const std::string& sour
   for (const JsonView p : programs.items()) {
     std::vector<Shape> leaves;
     for (const JsonView s : p.at("leaves").items()) leaves.push_back(parse_shape(s.string()));
-    prepared.programs.emplace_back(std::move(leaves),
-                                   ir::parse_module(p.at("text").string(), ops::table(), fetch).graph);
+    ir::Graph program = ir::parse_module(p.at("text").string(), ops::table(), fetch).graph;
+    if (const std::string why = misfit(prepared.graph, leaves, program); !why.empty())
+      throw invalid(source, ": program ", prepared.programs.size(), " does not fit its graph: ", why);
+    prepared.programs.emplace_back(std::move(leaves), std::move(program));
   }
   prepared.forms = forms_from(file, prepared.graph, source);
   for (const io::TensorView& t : file.tensors()) {

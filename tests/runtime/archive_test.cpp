@@ -200,6 +200,45 @@ TEST(Archive, refuses_what_does_not_fit) {
   EXPECT_NE(error_of([&] { load_compiled(path); }), "no error");
 }
 
+// A file that was tampered with is refused by what it says, not by a crash of the run.
+TEST(Archive, refuses_parts_that_do_not_belong_together) {
+  const test::Scratch scratch;
+  const ir::Graph g =
+      graph("graph @g(x: f32[n,4], param w: f32[4,4]) { h = matmul(x, w) y = tanh(h) return y }");
+  CompiledGraph f = compile(g, {{"w", ir::sample_literal("f32[4,4]", 1)}}, {.fuse = false});
+  const NamedLiterals x = {{"x", ir::sample_literal("f32[3,4]", 5)}};
+  f.run(x);
+  const std::string path = scratch.path("g.rlxp");
+  save_compiled(f, path);
+  const io::SafetensorsFile good = io::SafetensorsFile::open(path);
+  const auto changed = [&](const std::string& key, std::string_view from, std::string_view to) {
+    io::Metadata metadata = good.metadata();
+    std::string& text =
+        std::ranges::find_if(metadata, [&](const auto& entry) { return entry.first == key; })->second;
+    const size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from << " in " << text;
+    if (at != std::string::npos) text.replace(at, from.size(), to);
+    io::write_safetensors(scratch.path("bad.rlxp"), good.tensors(), metadata);
+    return error_of([&] { load_compiled(scratch.path("bad.rlxp")).run(x); });
+  };
+  constexpr std::string_view kNoFit = "does not fit its graph";
+  EXPECT_NE(
+      changed("rlx.programs", "x: f32[3,4], param w: f32[4,4]", "x: f32[3,4], z: f32[4], param w: f32[4,4]")
+          .find(kNoFit),
+      std::string::npos);
+  EXPECT_NE(changed("rlx.programs", "x: f32[3,4]", "x: f32[7,4]"), "no error");
+  EXPECT_NE(changed("rlx.programs", "param w", "w").find(kNoFit), std::string::npos);
+  EXPECT_NE(changed("rlx.programs", "return y", "return y, h").find(kNoFit), std::string::npos);
+  EXPECT_NE(changed("rlx.programs", "return y", "return h=y").find(kNoFit), std::string::npos);
+  EXPECT_NE(changed("rlx.programs", "[\"f32[3,4]\"", "[\"f32[3,4]\",\"f32[1]\"").find(kNoFit),
+            std::string::npos);
+  EXPECT_NE(changed("rlx.programs", "[\"f32[3,4]\"", "[\"f32[3,5]\"").find(kNoFit), std::string::npos);
+  EXPECT_NE(changed("rlx.text", "param w: f32[4,4]", "param w: f32[4,5]"), "no error");
+  EXPECT_NE(changed("rlx.options", "\"states\":[]", "\"states\":[[\"x\"]]"), "no error");
+  EXPECT_NE(changed("rlx.options", "\"plans_kept\":16", "\"plans_kept\":0"), "no error");
+  EXPECT_NE(changed("rlx.packed", "[", "[{\"param\":\"w\",\"form\":\"f\",\"tensor\":\"none\"},"), "no error");
+}
+
 TEST(Archive, wants_all_weights_and_lets_none_be_set_afterwards) {
   const test::Scratch scratch;
   CompiledGraph bare = compile(model());
