@@ -11,7 +11,7 @@ void ScheduleArguments::add(Command command, const std::string& command_name, tr
                             bool shape) {
   command_ = command_name;
   schedule_ = &s;
-  command.add_option("--lr", s.rate, "learning rate").with_default_shown();
+  command.add_option("--lr", s.rate, "learning rate").not_negative().with_default_shown();
   command.add_option("--schedule", s.name, "how the rate changes")
       .one_of(train::schedule_names())
       .with_default_shown();

@@ -210,8 +210,8 @@ void add_method(Command command, const std::shared_ptr<Options>& o) {
   command.add_option("--set", o->settings, "NAME=NUMBER, ...: settings of the optimizer")
       .separated_by_commas();
   o->schedule_arguments.add(command, "train", o->schedule, true);
-  command.add_option("--clip-norm", o->clip_norm, "largest norm of all gradients together");
-  command.add_option("--clip-value", o->clip_value, "largest gradient of an element");
+  command.add_option("--clip-norm", o->clip_norm, "largest norm of all gradients together").positive();
+  command.add_option("--clip-value", o->clip_value, "largest gradient of an element").positive();
   command.add_option("--frozen", o->frozen, "params that stay, * for any text").separated_by_commas();
   command.add_option("--no-decay", o->no_decay, "params without weight decay, * for any text")
       .separated_by_commas();
@@ -239,7 +239,8 @@ void add_train(Command app) {
   command.add_option("--accumulate", o->accumulate, "batches averaged for a step").positive();
   add_method(command, o);
   command.add_option("--mixed", o->mixed, "compute in this type").one_of({"bf16", "f16"});
-  command.add_option("--budget", o->budget, "bytes kept for the backward part; the rest is computed again");
+  command.add_option("--budget", o->budget, "bytes kept for the backward part; the rest is computed again")
+      .not_negative();
   command.add_option("--resume", o->resume, "go on from this checkpoint");
   const Argument checkpoint =
       command.add_option("--checkpoint", o->checkpoint, "write weights and state to this file at the end");
@@ -249,7 +250,8 @@ void add_train(Command app) {
   command.add_option("--save", o->save, "write the weights to this safetensors file");
   add_device(command, o->device);
   command.add_option("--threads", o->threads, "threads; 0: all cores").not_negative();
-  command.add_option("--progress", o->progress, "auto, bar, lines or none");
+  command.add_option("--progress", o->progress, "how far it is, on standard error")
+      .one_of({"auto", "bar", "lines", "none"});
   command.add_flag("--json", o->json, "losses and rates of all steps as JSON");
   command.callback([o] { run(*o); });
 }

@@ -111,6 +111,9 @@ Schedule schedule_of(const ScheduleText& s) {
   require_number("a factor", s.factor);
   require_number("a power", s.power);
   const int64_t rest = s.steps - s.warmup;
+  const bool ends = s.name == "linear" || s.name == "cosine" || s.name == "polynomial";
+  if (ends && s.warmup > 0 && rest <= 0)
+    throw invalid("schedule: a warm-up of ", s.warmup, " steps leaves none of ", s.steps, " for ", s.name);
   const auto decaying = [&]() -> Schedule {
     if (s.name == "constant") return constant(s.rate);
     if (s.name == "linear") return linear(s.rate, s.last, rest);

@@ -82,7 +82,7 @@ def test_wrong_calls():
             ("generate m -p a -n x", "--tokens: 'x' is not a number of 0 or more; see 'rlx help generate'"),
             ("generate m -p a -n -1", "--tokens: '-1' is not a number of 0 or more; see 'rlx help generate'"),
             ("generate m -p a -c 0", "--context: '0' is not a number above 0; see 'rlx help generate'"),
-            ("train a --data b --lr x", "--lr: 'x' is not a number; see 'rlx help train'"),
+            ("train a --data b --lr x", "--lr: 'x' is not a number of 0 or more; see 'rlx help train'"),
             ("train a --data b --steps 1.5", "--steps: '1.5' is not a whole number; see 'rlx help train'"),
             ("train a --data b --schedule cosine --power 2",
              "--power does nothing with --schedule cosine; it is for polynomial; see 'rlx help train'"),

@@ -149,6 +149,9 @@ def messages(scratch):
             ("average", [graph, "--data", data, "--save-average", f"{scratch}/a"], "requires --average")):
         r = run(*args)
         check(name, r.returncode in (1, 2) and words in r.stderr, f"{r.returncode} {r.stderr}")
+    for option, value in (("--clip-norm", "-1"), ("--clip-value", "0"), ("--budget", "-5"), ("--lr", "-1"), ("--lr", "nan"), ("--progress", "much")):
+        r = run(graph, "--data", data, option, value)
+        check(f"{option} {value}", r.returncode == 2 and option in r.stderr and value in r.stderr, f"{r.returncode} {r.stderr}")
     losses = [json.loads(run(graph, "--data", data, "--json", *more).stdout or '{"loss": 0}')["loss"] for more in ((), ("--budget", "4000"))]
     check("budget", losses[0] == losses[1], losses)
     r = run(graph, "--data", data, "--progress", "lines", "--steps", "3")

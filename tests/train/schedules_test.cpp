@@ -66,7 +66,7 @@ TEST(Schedules, are_found_by_name) {
             "schedule: unknown schedule 'cosin'; did you mean 'cosine'; known: constant, linear, cosine, "
             "polynomial, step, exponential, inverse_sqrt, one_cycle");
   EXPECT_EQ(test::message_of([] { schedule_of({.name = "linear", .steps = 4, .warmup = 4}); }),
-            "schedule: linear over 0 steps; at least 1 is needed");
+            "schedule: a warm-up of 4 steps leaves none of 4 for linear");
   EXPECT_EQ(test::message_of([] { schedule_of({.name = "inverse_sqrt", .steps = 4}); }),
             "schedule: inverse_sqrt needs a warm-up: its rate rises over these steps and falls from there");
   EXPECT_EQ(test::message_of([] { schedule_of({.rate = -1}); }),
