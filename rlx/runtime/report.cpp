@@ -126,6 +126,32 @@ void append_declined(std::string& out, const Plan& plan, const std::vector<std::
   }
 }
 
+// `outer`: of the body that the plan is, with its number.
+void find_reference_steps(const Plan& plan, const StepPath& outer, std::vector<StepPath>& out) {
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    StepPath path = outer;
+    path.push_back(int(i));
+    if (plan.steps[i].by_rule) out.push_back(path);
+    for (size_t b = 0; b < plan.steps[i].bodies.size(); ++b) {
+      StepPath body = path;
+      body.push_back(int(b));
+      find_reference_steps(plan.steps[i].bodies[b], body, out);
+    }
+  }
+}
+
+// "r scan: p cumprod"
+std::string path_text(const Plan& plan, const StepPath& path) {
+  std::string out;
+  const Plan* at = &plan;
+  for (size_t i = 0; i < path.size(); i += 2) {
+    const Plan::Step& s = at->steps[size_t(path[i])];
+    out += cat(i > 0 ? ": " : "", s.name.empty() ? "-" : s.name, " ", s.op);
+    if (i + 1 < path.size()) at = &s.bodies[size_t(path[i + 1])];
+  }
+  return out;
+}
+
 }  // namespace
 
 std::vector<int64_t> memory_timeline(const Plan& plan) {
@@ -186,11 +212,9 @@ void Report::add_times(const Profile& profile) {
   }
 }
 
-std::vector<size_t> Report::reference_steps() const {
-  std::vector<size_t> out;
-  for (size_t i = 0; i < plan.steps.size(); ++i) {
-    if (backend::runs_by_rule(plan.steps[i])) out.push_back(i);
-  }
+std::vector<StepPath> Report::reference_steps() const {
+  std::vector<StepPath> out;
+  find_reference_steps(plan, {}, out);
   return out;
 }
 
@@ -206,7 +230,7 @@ std::string Report::text() const {
   if (!prologue.empty()) out += cat("once, when weights are set: ", join(prologue), "\n");
   if (const auto slow = reference_steps(); !slow.empty()) {
     std::vector<std::string> list;
-    for (const size_t i : slow) list.push_back(cat(names[i], " ", plan.steps[i].op));
+    for (const StepPath& path : slow) list.push_back(path_text(plan, path));
     out += cat("run by the reference rule", device == "cpu" || device == "ref" ? "" : " on the host",
                ", slowly: ", join(list), "\n");
   }

@@ -43,8 +43,8 @@ struct Report {
 
   /// Medians of a profile of the same plan, for the columns of time.
   void add_times(const Profile&);
-  /// Steps that the reference rule runs, or that have such in their bodies: exact, slow, on the host.
-  std::vector<size_t> reference_steps() const;
+  /// Steps that the reference rule runs, those in bodies too: exact, slow, on the host.
+  std::vector<StepPath> reference_steps() const;
 
   std::string text() const;
   std::string json(int indent = 2) const;

@@ -56,6 +56,22 @@ TEST(Report, names_the_steps_of_the_reference_rule) {
   EXPECT_NE(r.text().find("run by the reference rule"), std::string::npos);
 }
 
+TEST(Report, names_steps_of_the_reference_rule_in_loops_too) {
+  const ir::Graph g = graph(R"(graph @g(c: c64[3], xs: c64[4,3]) {
+    r = scan(c, xs, body=graph @step(c: c64[3], x: c64[3]) {
+      s = add(c, x)
+      p = cumprod(s, axis=0)
+      return p
+    }, length=4, carries=1)
+    return r
+  })");
+  const Report r = compile(g).report();
+  ASSERT_EQ(r.reference_steps().size(), 1u) << r.text();
+  EXPECT_EQ(r.reference_steps()[0].size(), 3u);
+  EXPECT_NE(r.text().find("run by the reference rule, slowly: r scan: p cumprod\n"), std::string::npos)
+      << r.text();
+}
+
 TEST(MemoryTimeline, is_the_sum_of_what_is_in_use_and_never_above_the_arena) {
   CompiledGraph f = compile(layer(), weights(), {.threads = 1, .fuse = false});
   const Report r = f.report({{"x", parse_shape("f32[64,16]")}});
