@@ -226,9 +226,6 @@ struct OpDef {
   /// Number of operations on static operands; null: those of the parts where a composite holds products, else one per
   /// element of the results.
   double (*operations)(std::span<const Shape> in, std::span<const Shape> out, const void* attrs) = nullptr;
-  /// The operand that result 0 may overwrite although it is read elsewhere than it is written; -1: none. Elementwise
-  /// operators may overwrite any operand of the result's type.
-  int in_place = -1;
 
   const FieldInfo* find_field(std::string_view name) const;
   /// What is wrong with this many operands; empty when nothing is.

@@ -21,7 +21,6 @@
 //     static std::optional<Layout> view(const View&, const Attrs&);     // where the result is a view of operand 0
 //     static double operations(std::span<const Shape> in, std::span<const Shape> out, const Attrs&);  // default: of
 //                                                               // composites' parts, else one per result element
-//     static constexpr int in_place = 0;                        // the operand that result 0 may overwrite
 //   };
 // Sources that only build or ask for nodes need no more than this. Programs with records of their own include
 // rlx/ir/build_def.h, which makes the OpDef of a record.

@@ -80,7 +80,6 @@ void fill_plain_def(OpDef& d) {
       return Op::operations(in, out, *static_cast<const Attrs*>(a));
     };
   }
-  if constexpr (requires { Op::in_place; }) d.in_place = Op::in_place;
 }
 
 }  // namespace rlx::ir

@@ -29,7 +29,6 @@ struct DynamicUpdateSlice {
                                     operands = "x, update, starts";
   static constexpr std::string_view doc =
       "y = x, but y[s + i] = update[i]; s = starts limited to 0 .. size - update size per axis";
-  static constexpr int in_place = 0;
   using Attrs = NoAttrs;
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
