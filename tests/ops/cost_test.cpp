@@ -85,6 +85,30 @@ TEST(Cost, counts_what_is_multiplied) {
             2.0 * 40 * 50 * 60);
 }
 
+TEST(Cost, of_reductions_counts_what_is_read) {
+  const auto of = [](std::string_view call) {
+    return operations(test::graph(cat("graph @g(x: f32[30,40], p: bool[30,40]) { return ", call, " }")));
+  };
+  for (const char* call : {"reduce(x, kind=sum)", "reduce(x, kind=max, axes=[1])", "logsumexp(x)",
+                           "variance(x)", "argmax(x, axis=0)", "argmin(x)", "any(p)", "all(p, axes=[0])"})
+    EXPECT_EQ(of(call), 30.0 * 40) << call;
+}
+
+TEST(Cost, of_solvers_transforms_and_scans_follows_their_sizes) {
+  const auto of = [](std::string_view text) { return operations(test::graph(text)); };
+  EXPECT_EQ(of("graph @g(a: f32[5,30,30]) { return cholesky(a) }"), 5.0 * 30 * 30 * 30 / 3);
+  EXPECT_EQ(of("graph @g(a: f32[30,30], b: f32[30,7]) { return dense_solve(a, b) }"),
+            30 * (2.0 / 3 * 30 * 30 + 2.0 * 30 * 7));
+  EXPECT_EQ(of("graph @g(a: f32[5,30,30], b: f32[5,30,7]) { return triangular_solve(a, b) }"),
+            5.0 * 30 * 30 * 7);
+  EXPECT_EQ(of("graph @g(a: f32[5,30,30]) { return inverse(a) }"), 2.0 * 5 * 30 * 30 * 30);
+  EXPECT_EQ(of("graph @g(x: c64[3,1024]) { return fft(x) }"), 5.0 * 3 * 1024 * 10);
+  EXPECT_EQ(of("graph @g(x: f64[3,2048]) { return fft(x) }"), 5.0 * 3 * 1024 * 10);  // parts side by side
+  EXPECT_EQ(of(R"(graph @g(x: f32[2,9,4], d: f32[2,9,4], a: f32[4,3], b: f32[2,9,3], c: f32[2,9,3]) {
+    return selective_scan(x, d, a, b, c) })"),
+            2.0 * 9 * 4 * (7 * 3 + 1));
+}
+
 TEST(Cost, of_attention_counts_the_keys_that_are_seen) {
   const auto of = [](const std::string& mask) {
     return operations(test::graph(cat(R"(graph @g(q: f32[2,64,4,16], k: f32[2,64,4,16], v: f32[2,64,4,16]) {

@@ -77,6 +77,12 @@ Exprs Fft::vjp(const Vjp& c, const Attrs& a) {
 
 Exprs Fft::vmap(const Vmap& c, const Attrs& a) { return {fft_norm(c.in(0), a.inverse, a.norm)}; }
 
+// As of a transform by powers of two.
+double Fft::operations(std::span<const Shape> in, std::span<const Shape>, const Attrs&) {
+  const int64_t parts = is_complex(in[0].dtype()) ? 1 : 2, points = in[0].dim(-1).value() / parts;
+  return 5 * double(in[0].elements() / parts) * std::log2(double(std::max<int64_t>(1, points)));
+}
+
 std::vector<OpSample<Fft::Attrs>> Fft::samples() {
   using enum FftNorm;
   return {{{false, backward}, {"c64[3,8]"}}, {{true, backward}, {"f32[2,6]"}},

@@ -50,6 +50,10 @@ Exprs Cholesky::vjp(const Vjp& c, const Attrs&) {
 
 Exprs Cholesky::vmap(const Vmap& c, const Attrs&) { return {cholesky(c.in(0))}; }
 
+double Cholesky::operations(std::span<const Shape> in, std::span<const Shape>, const Attrs&) {
+  return double(in[0].elements()) * double(in[0].dim(-1).value()) / 3;
+}
+
 std::vector<OpSample<NoAttrs>> Cholesky::samples() {
   return {{{}, {"f32[5,5] spd"}},   {{}, {"f64[2,3,3] spd"}}, {{}, {"f32[1,1] spd"}},
           {{}, {"f32[2,0,0] spd"}}, {{}, {"f16[2,2] spd"}},   {{}, {"c64[3,3] spd"}}};

@@ -18,6 +18,7 @@ struct Cholesky {
   static Literals reference(const Eval&, const Attrs&);
   static Exprs vjp(const Vjp&, const Attrs&);
   static Exprs vmap(const Vmap&, const Attrs&);
+  static double operations(std::span<const Shape> in, std::span<const Shape> out, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 

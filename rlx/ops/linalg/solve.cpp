@@ -69,6 +69,12 @@ Exprs BatchedDenseSolve::vmap(const Vmap& c, const Attrs&) {
   return {batched_dense_solve(lifted(c, 0), lifted(c, 1))};
 }
 
+// Factors of a, then two substitutions for each right side.
+double BatchedDenseSolve::operations(std::span<const Shape> in, std::span<const Shape>, const Attrs&) {
+  const double n = double(in[0].dim(-1).value());
+  return n * (2.0 / 3 * double(in[0].elements()) + 2 * double(in[1].elements()));
+}
+
 std::vector<OpSample<NoAttrs>> BatchedDenseSolve::samples() {
   return {{{}, {"f32[3,4,4] solvable", "f32[3,4,2]"}}, {{}, {"f64[2,3,3] solvable", "f64[2,3]"}},
           {{}, {"f32[5,5] solvable", "f32[5]"}},       {{}, {"f32[2,1,3,3] solvable", "f32[2,1,3,1]"}},
@@ -87,6 +93,10 @@ Shapes DenseSolve::infer(Infer& c, Attrs&) {
 
 Literals DenseSolve::reference(const Eval& c, const Attrs&) { return solve(name, c); }
 Exprs DenseSolve::decompose(const Lower& c, const Attrs&) { return {batched_dense_solve(c.in(0), c.in(1))}; }
+
+double DenseSolve::operations(std::span<const Shape> in, std::span<const Shape> out, const Attrs& a) {
+  return BatchedDenseSolve::operations(in, out, a);
+}
 
 std::vector<OpSample<NoAttrs>> DenseSolve::samples() {
   return {{{}, {"f32[5,5] solvable", "f32[5]"}},   {{}, {"f64[4,4] solvable", "f64[4,3]"}},
@@ -113,6 +123,10 @@ Literals Inverse::reference(const Eval& c, const Attrs&) {
 
 Exprs Inverse::decompose(const Lower& c, const Attrs&) {
   return {batched_dense_solve(c.in(0), identity_like(c.in(0)))};
+}
+
+double Inverse::operations(std::span<const Shape> in, std::span<const Shape>, const Attrs&) {
+  return 2 * double(in[0].elements()) * double(in[0].dim(-1).value());
 }
 
 std::vector<OpSample<NoAttrs>> Inverse::samples() {

@@ -18,6 +18,7 @@ struct BatchedDenseSolve {
   static Exprs vjp(const Vjp&, const Attrs&);
   static Exprs jvp(const Jvp&, const Attrs&);
   static Exprs vmap(const Vmap&, const Attrs&);
+  static double operations(std::span<const Shape> in, std::span<const Shape> out, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -30,6 +31,7 @@ struct DenseSolve {
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
   static Exprs decompose(const Lower&, const Attrs&);
+  static double operations(std::span<const Shape> in, std::span<const Shape> out, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -40,6 +42,7 @@ struct Inverse {
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
   static Exprs decompose(const Lower&, const Attrs&);
+  static double operations(std::span<const Shape> in, std::span<const Shape> out, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 

@@ -74,6 +74,10 @@ Exprs TriangularSolve::vmap(const Vmap& c, const Attrs& attrs) {
   return {make<TriangularSolve>(c.graph, attrs, {lifted(c, 0), lifted(c, 1)})};
 }
 
+double TriangularSolve::operations(std::span<const Shape> in, std::span<const Shape>, const Attrs&) {
+  return double(in[1].elements()) * double(in[0].dim(-1).value());
+}
+
 std::vector<OpSample<TriangularSolve::Attrs>> TriangularSolve::samples() {
   return {{{}, {"f32[5,5] lower", "f32[5,2]"}},
           {{true, true}, {"f64[2,3,3] lower", "f64[2,3]"}},

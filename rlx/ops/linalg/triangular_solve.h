@@ -27,6 +27,7 @@ struct TriangularSolve {
   static Exprs vjp(const Vjp&, const Attrs&);
   static Exprs jvp(const Jvp&, const Attrs&);
   static Exprs vmap(const Vmap&, const Attrs&);
+  static double operations(std::span<const Shape> in, std::span<const Shape> out, const Attrs&);
   static std::vector<OpSample<Attrs>> samples();
 };
 

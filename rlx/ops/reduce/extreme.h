@@ -28,6 +28,9 @@ struct Argmax {
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
   static Exprs vmap(const Vmap&, const Attrs&);
+  static double operations(std::span<const Shape> in, std::span<const Shape>, const Attrs&) {
+    return double(in[0].elements());
+  }
   static std::vector<OpSample<Attrs>> samples();
 };
 
@@ -42,6 +45,9 @@ struct Argmin {
   static Shapes infer(Infer&, Attrs&);
   static Literals reference(const Eval&, const Attrs&);
   static Exprs vmap(const Vmap&, const Attrs&);
+  static double operations(std::span<const Shape> in, std::span<const Shape>, const Attrs&) {
+    return double(in[0].elements());
+  }
   static std::vector<OpSample<Attrs>> samples();
 };
 

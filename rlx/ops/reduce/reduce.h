@@ -34,6 +34,9 @@ struct Reduce {
   static Exprs vjp(const Vjp&, const Attrs&);
   static Exprs jvp(const Jvp&, const Attrs&);
   static Exprs vmap(const Vmap&, const Attrs&);
+  static double operations(std::span<const Shape> in, std::span<const Shape>, const Attrs&) {
+    return double(in[0].elements());
+  }
   static std::vector<OpSample<Attrs>> samples();
 };
 

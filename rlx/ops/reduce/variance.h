@@ -24,6 +24,9 @@ struct Variance {
   static Shapes infer(Infer&, Attrs&);
   static Exprs decompose(const Lower&, const Attrs&);
   static Exprs vmap(const Vmap&, const Attrs&);
+  static double operations(std::span<const Shape> in, std::span<const Shape>, const Attrs&) {
+    return double(in[0].elements());
+  }
   static std::vector<OpSample<Attrs>> samples();
 };
 

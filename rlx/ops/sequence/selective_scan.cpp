@@ -64,6 +64,11 @@ Exprs SelectiveScan::decompose(const Lower& e, const Attrs&) {
   return {reduce_sum(linear_recurrence(decay, input, 1) * unsqueeze(e.in(4), 2), {3})};
 }
 
+// For each state of each channel: delta a, its exponential, three products and two sums; delta x is shared.
+double SelectiveScan::operations(std::span<const Shape> in, std::span<const Shape>, const Attrs&) {
+  return double(in[0].elements()) * (7 * double(in[2].dim(1).value()) + 1);
+}
+
 std::vector<OpSample<SelectiveScan::Attrs>> SelectiveScan::samples() {
   return {{{2}, {"f32[2,3,4]", "f32[2,3,4]", "f32[4,2]", "f32[2,3,2]", "f32[2,3,2]"}},
           {{0}, {"f64[1,5,3]", "f64[1,5,3] unit", "f64[3,3]", "f64[1,5,3]", "f64[1,5,3]"}},
