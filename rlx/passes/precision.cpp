@@ -7,6 +7,7 @@
 #include "rlx/ir/bodies.h"
 #include "rlx/ir/clone.h"
 #include "rlx/ir/leaves.h"
+#include "rlx/ops/attention/paged_attention.h"
 #include "rlx/ops/attention/rope.h"
 #include "rlx/ops/control/while.h"
 #include "rlx/ops/elementwise/cast.h"
@@ -50,6 +51,8 @@ Class listed_class(const ir::OpDef* op) {
 
 Class class_of(const ir::Node& n) {
   if (n.is<ops::Cast>() || n.op->traits.leaf || n.inputs.empty() || !n.op->traits.pure) return Class::none;
+  if (n.is<ops::PagedAttention>())
+    return Class::none;  // a cast would copy the store of all texts in every run
   if (const Class c = listed_class(n.op); c != Class::none) return c;
   if (n.op->traits.contraction) return Class::compute;
   if (n.op->view != nullptr) return Class::movement;

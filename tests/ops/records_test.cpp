@@ -24,6 +24,7 @@ TEST(Records, every_operator_that_sums_products_is_a_contraction) {
                                           "depthwise_conv1d_causal",
                                           "attention",
                                           "attention_backward",
+                                          "paged_attention",
                                           "fused_attention_block",
                                           "fused_transformer_layer",
                                           "fused_matmul_bias_act",

@@ -116,6 +116,14 @@ TEST(Precision, keeps_reductions_and_listed_operators_in_f32) {
   EXPECT_EQ(type_of(kept, "softmax"), DType::bf16);
 }
 
+TEST(Precision, leaves_stores_of_pages_as_they_are) {
+  const ir::Graph g = graph(R"(graph @g(q: f32[2,1,4], k: f32[8,4], v: f32[8,4], p: i32[2,3], at: i32[2,1]) {
+    y = paged_attention(q, k, p, at, v, num_heads=2, page=2)
+    return y
+  })");
+  EXPECT_EQ(apply_precision(g, PrecisionPolicy::auto_mixed()), g);
+}
+
 TEST(Precision, saturates_fills_beyond_the_range_of_halves) {
   const ir::Graph g = graph(R"(graph @g(x: f32[2]) {
     m = full(shape=f32[2], value=-1e9)

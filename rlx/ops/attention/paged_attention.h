@@ -20,6 +20,7 @@ struct PagedAttention {
       "of k and v; positions [batch, seq]: a query at p sees keys p - window + 1 .. p, all up to p without a "
       "window, none where p is negative, which gives 0. Without v the values of a head are the first value_dim "
       "lanes of its keys. Otherwise as attention; every position is below n * page";
+  static constexpr Traits traits{.contraction = true};
   struct Attrs {
     int64_t num_heads = 1, num_kv_heads = 0, head_dim = 0, value_dim = 0, page = 1, window = 0;
     std::optional<double> score_scale, attn_logit_softcap;
