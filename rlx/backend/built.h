@@ -115,7 +115,6 @@ class Program : private Assembly {
   void check_number(int number) const;
   void check_in_place(const Plan::Step&, const Step&) const;
   int workspace_for(const Step&, int planned);
-  std::pair<int64_t, int64_t> extent(const Plan::Place&) const;
   void check_lists(const void* const* inputs, void* const* outputs) const;
   void check_sizes(const std::vector<int>& buffers, const size_t* bytes, const char* what) const;
   void check_memory(const void* const* inputs, void* const* outputs) const;

@@ -79,24 +79,11 @@ int Program::workspace_for(const Step& step, int planned) {
   return buffer;
 }
 
-std::pair<int64_t, int64_t> Program::extent(const Plan::Place& p) const {
-  int64_t low = 0, high = 0;
-  for (int i = 0; i < p.shape.rank(); ++i) {
-    const int64_t reach = (p.shape.dim(i).value() - 1) * p.layout.strides[size_t(i)];
-    (reach < 0 ? low : high) += reach;
-  }
-  const auto element = int64_t(dtype_size(p.shape.dtype()));
-  return {p.offset + low * element, p.offset + (high + 1) * element};
-}
-
 // The plan may have put a result where an operand lies.
 void Program::check_in_place(const Plan::Step& s, const Step& step) const {
   for (size_t y = 0; y < s.out.size(); ++y) {
     for (size_t x = 0; x < s.in.size(); ++x) {
-      if (s.in[x].buffer != s.out[y].buffer || s.out[y].shape.elements() == 0) continue;
-      const auto [begin, end] = extent(s.in[x]);
-      const auto [from, to] = extent(s.out[y]);
-      if (std::max(begin, from) >= std::min(end, to)) continue;
+      if (s.in[x].buffer != s.out[y].buffer || !s.in[x].extent().meets(s.out[y].extent())) continue;
       const bool may = std::any_of(step.in_place.begin(), step.in_place.end(), [&](const InPlace& p) {
         return p.operand == int(x) && p.result == int(y);
       });

@@ -14,6 +14,16 @@ enum class BufferKind : uint8_t {
 };
 std::string_view buffer_kind_name(BufferKind);
 
+/// Part of a buffer, or of other memory.
+struct ByteRange {
+  int64_t begin = 0, end = 0;
+  bool is_empty() const { return begin >= end; }
+  bool meets(const ByteRange& o) const {
+    return begin < o.end && o.begin < end && !is_empty() && !o.is_empty();
+  }
+  friend bool operator==(const ByteRange&, const ByteRange&) = default;
+};
+
 struct Plan {
   struct Buffer {
     BufferKind kind;
@@ -33,6 +43,9 @@ struct Plan {
     /// Tells apart what lies in one buffer one after the other, as results that take the place of an operand: the number that the buffer of
     /// the value had before; -1: it is this one. A view has the number of what it looks at.
     int value = -1;
+
+    /// What it touches of its buffer.
+    ByteRange extent() const;
   };
   struct Step {
     ir::NodeId node = ir::kNoNode;  // kNoNode: a copy that the builder added

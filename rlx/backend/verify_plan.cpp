@@ -16,37 +16,17 @@ bool in_arena(const Plan::Buffer& b) {
 }
 int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-struct Bytes {
-  int64_t begin = 0, end = 0;
-  bool is_empty() const { return begin >= end; }
-  bool meets(const Bytes& o) const { return begin < o.end && o.begin < end && !is_empty() && !o.is_empty(); }
-  friend bool operator==(const Bytes&, const Bytes&) = default;
-};
-
-// What a place touches inside of its buffer.
-Bytes extent(const Plan::Place& p) {
-  int64_t low = 0, high = 0;
-  for (int i = 0; i < p.shape.rank(); ++i) {
-    const int64_t size = p.shape.dim(i).value();
-    if (size == 0) return {};
-    const int64_t reach = (size - 1) * p.layout.strides[size_t(i)];
-    (reach < 0 ? low : high) += reach;
-  }
-  const auto element = int64_t(dtype_size(p.shape.dtype()));
-  return {p.offset + low * element, p.offset + (high + 1) * element};
-}
-
 /// Which value each byte of a memory holds.
 class Contents {
  public:
-  void write(Bytes b, int value) {
+  void write(ByteRange b, int value) {
     if (b.is_empty()) return;
     cut(b.begin), cut(b.end);
     runs_.erase(runs_.lower_bound(b.begin), runs_.lower_bound(b.end));
     runs_[b.begin] = {b.end, value};
   }
   /// What lies there instead of the value, kNothing where nothing was written.
-  std::optional<int> other_than(Bytes b, int value) const {
+  std::optional<int> other_than(ByteRange b, int value) const {
     int64_t at = b.begin;
     auto it = runs_.upper_bound(at);
     if (it != runs_.begin()) --it;
@@ -111,9 +91,9 @@ class Verifier {
     return in_arena(it) ? kArena : it.state >= 0 ? it.state : b;
   }
   Contents& memory_of(int b) { return memories_[memory_number(b)]; }
-  Bytes at(const Plan::Place& p) const {
+  ByteRange at(const Plan::Place& p) const {
     const Plan::Buffer& b = buffer(p);
-    const Bytes e = extent(p);
+    const ByteRange e = p.extent();
     const int64_t base = in_arena(b) ? b.offset : 0;
     return {base + e.begin, base + e.end};
   }
@@ -162,7 +142,7 @@ class Verifier {
         const Plan::Buffer& o = plan_.buffers[k];
         if (!in_arena(o) || o.last < 0) continue;
         const bool together = o.first <= b.last && b.first <= o.last;
-        if (together && Bytes{b.offset, b.offset + b.bytes}.meets({o.offset, o.offset + o.bytes}))
+        if (together && ByteRange{b.offset, b.offset + b.bytes}.meets({o.offset, o.offset + o.bytes}))
           tell(b.name, " and ", o.name, " overlap and are in use at the same time");
       }
     }
@@ -185,7 +165,7 @@ class Verifier {
 
   void check_place(int s, const Plan::Place& p, std::string_view what) {
     const Plan::Buffer& b = buffer(p);
-    const Bytes e = extent(p);
+    const ByteRange e = p.extent();
     if (!e.is_empty() && (e.begin < 0 || e.end > b.bytes))
       tell("step ", s, ": ", what, " ", b.name, " touches bytes ", e.begin, " to ", e.end, " of ", b.bytes);
     if (s < b.first || s > b.last)
