@@ -12,10 +12,7 @@ namespace {
 // The statement of a node, without its bodies.
 std::string statement(const ir::Graph& g, const ir::Node& n) {
   std::vector<std::string> operands, types;
-  for (const ir::Value v : n.inputs) {
-    const ir::Node& from = g.node(v);
-    operands.push_back(from.name.empty() ? cat("%", v.node) : from.name);
-  }
+  for (const ir::Value v : n.inputs) operands.push_back(g.node(v).label());
   for (const Shape& s : n.shapes) types.push_back(cat(s));
   return cat(n.op->name, "(", join(operands), ") : ", join(types));
 }
@@ -57,8 +54,7 @@ Explanation explain(const runtime::Stages& c, const std::string& name) {
     std::string now;
     for (const ir::Node* n : s.graph.nodes()) {
       if (n->name == name) now = statement(s.graph, *n);
-      if (holds(*n, name))
-        now = cat("inside ", n->name.empty() ? cat("%", n->id) : n->name, " = ", statement(s.graph, *n));
+      if (holds(*n, name)) now = cat("inside ", n->label(), " = ", statement(s.graph, *n));
     }
     known = known || !now.empty();
     if (now == last || (s.name == "prologue" && now.empty())) continue;

@@ -58,7 +58,8 @@ void GraphAssembly::find_parts() {
 
 Plan::Place GraphAssembly::place_of_result(const ir::Node& n, uint32_t i) {
   const auto part = parts_.find(n.result(i));
-  if (part == parts_.end()) return fresh(n.shapes[i], n.shapes.size() > 1 ? cat(label(n), "#", i) : label(n));
+  if (part == parts_.end())
+    return fresh(n.shapes[i], n.shapes.size() > 1 ? cat(n.label(), "#", i) : n.label());
   const Place whole = place_of_concat(graph_.node(part->second.concat));
   return part_of(whole, n.shapes[i], part->second.offset);
 }

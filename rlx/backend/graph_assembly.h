@@ -7,9 +7,6 @@
 
 namespace rlx::backend {
 
-/// A name for people: that of the node, or its number.
-std::string label(const ir::Node&);
-
 class GraphAssembly : private Assembly {
  public:
   GraphAssembly(const Builder&, const ir::Graph&, const Interface&);

@@ -9,8 +9,6 @@
 
 namespace rlx::backend {
 
-std::string label(const ir::Node& n) { return n.name.empty() ? cat("%", n.id) : n.name; }
-
 Plan::Place GraphAssembly::fresh(const Shape& shape, std::string name) {
   const int buffer = new_buffer(BufferKind::activation, std::move(name), shape.size_bytes());
   return {.buffer = buffer, .shape = shape, .layout = Layout::row_major(shape.dims())};
@@ -66,9 +64,9 @@ void GraphAssembly::add_constant(const ir::Node& n) {
   const Shape& shape = n.shapes[0];
   Place p{.shape = shape, .layout = Layout::row_major(shape.dims())};
   if (n.is<ir::Constant>()) {
-    p.buffer = new_constant(label(n), n.as<ir::Constant>().value);
+    p.buffer = new_constant(n.label(), n.as<ir::Constant>().value);
   } else {
-    p.buffer = new_constant(label(n), Literal::full(Shape::scalar(shape.dtype()), n.as<ir::Full>().value));
+    p.buffer = new_constant(n.label(), Literal::full(Shape::scalar(shape.dtype()), n.as<ir::Full>().value));
     p.layout.strides.assign(p.layout.strides.size(), 0);
   }
   places_[n.result()] = std::move(p);
@@ -91,7 +89,7 @@ void GraphAssembly::refuse(const ir::Node& n, const Choice& choice) const {
   for (const Declined& d : choice.declined) reasons.push_back(cat(d.kernel, ": ", d.reason));
   Error e = invalid("build: no kernel of ", builder_.backend().name(), " runs ", n.op->name, "; ",
                     reasons.empty() ? "none is known" : join(reasons, "; "));
-  e.set_node(label(n));
+  e.set_node(n.label());
   if (n.origin) e.set_origin(n.origin->text());
   throw e;
 }
@@ -138,7 +136,7 @@ void GraphAssembly::add_step(const ir::Node& n) {
   if (!choice.kernel) refuse(n, choice);
   for (size_t i = 0; i < in.size(); ++i) {
     if (args[i].layout == given[i].layout || given[i].is_row_major()) continue;
-    in[i] = add_copy(in[i], cat(label(n), " operand ", i));
+    in[i] = add_copy(in[i], cat(n.label(), " operand ", i));
   }
   add_chosen(n, std::move(in), args, choice, std::move(declined));
 }
@@ -155,7 +153,7 @@ void GraphAssembly::add_chosen(const ir::Node& n, std::vector<Place> in, std::sp
   Shapes types;
   for (const Place& p : in) types.push_back(p.shape);
   Plan::Step step{.node = n.id,
-                  .name = label(n),
+                  .name = n.label(),
                   .op = std::string(n.op->name),
                   .kernel = std::string(choice.kernel->name),
                   .origin = n.origin ? n.origin->text() : std::string(),

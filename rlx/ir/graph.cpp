@@ -19,6 +19,8 @@ uint16_t next_tag() {
 
 const Shape& Expr::shape() const { return graph->shape(value); }
 
+std::string Node::label() const { return name.empty() ? cat("%", id) : name; }
+
 Node::operator Value() const {
   if (shapes.size() != 1) throw invalid(op->name, ": %", id, " has ", shapes.size(), " results; name one");
   return result();

@@ -51,6 +51,8 @@ struct Node {
   std::string name;                 // for people; need not be unique
   OriginRef origin;
 
+  /// What messages call it: its name, or %7 where it has none.
+  std::string label() const;
   Value result(uint32_t i = 0) const { return {id, uint16_t(i), 0}; }
   /// The result of a node that has one.
   operator Value() const;  // NOLINT: implicit on purpose

@@ -27,7 +27,7 @@ void check_memory(const Node& n) {
 }
 
 void place(Error& e, const Node& n) {
-  if (e.node().empty()) e.set_node(n.name.empty() ? cat("%", n.id) : n.name);
+  if (e.node().empty()) e.set_node(n.label());
   if (e.origin().empty() && n.origin) e.set_origin(n.origin->text());
 }
 

@@ -15,8 +15,6 @@ namespace {
 
 constexpr size_t kLongestAttrs = 40;
 
-std::string label_of(const ir::Node& n) { return n.name.empty() ? cat("%", n.id) : n.name; }
-
 // Attributes without bodies and contents, cut when they are long.
 std::string attrs_of(const ir::Node& n) {
   std::vector<std::string> parts;
@@ -38,7 +36,7 @@ std::vector<std::string> lines_of(const ir::Node& n) {
   for (const Shape& s : n.shapes) types.push_back(cat(s));
   const std::string attrs = attrs_of(n);
   std::string head =
-      n.op->traits.leaf ? cat(n.op->name, " ", ir::leaf_name(n)) : cat(label_of(n), " = ", n.op->name);
+      n.op->traits.leaf ? cat(n.op->name, " ", ir::leaf_name(n)) : cat(n.label(), " = ", n.op->name);
   if (!attrs.empty()) head += cat("(", attrs, ")");
   return {std::move(head), join(types)};
 }
@@ -67,7 +65,7 @@ void append_dot_node(std::string& out, const ir::Node& n, const std::string& pre
   ir::for_each_body(n, [&](const ir::FieldInfo& field, const ir::GraphRef& body) {
     const std::string inside = cat(id, ".", field.name, ".");
     out += cat(indent, "subgraph ", dot_quoted(cat("cluster_", inside)), " {\n", indent,
-               "  label=", dot_quoted(cat(label_of(n), " ", field.name)), ";\n");
+               "  label=", dot_quoted(cat(n.label(), " ", field.name)), ";\n");
     append_dot(out, *body, inside, indent + "  ");
     out += indent + "}\n";
     if (const auto leaves = body->leaves(); !leaves.empty())
@@ -255,7 +253,7 @@ class Layout {
  private:
   std::string name_of(ir::Value v) const {
     const ir::Node& n = graph_.node(v);
-    return n.op->traits.leaf ? ir::leaf_name(n) : label_of(n);
+    return n.op->traits.leaf ? ir::leaf_name(n) : n.label();
   }
 
   void add_output(ir::Value v, const std::string& name) {

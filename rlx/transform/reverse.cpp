@@ -73,7 +73,7 @@ class Backward {
     if (n.op->vjp == nullptr) {
       Error e =
           invalid("grad: no derivative rule for op '", n.op->name, "'; wrap its operands in stop_gradient");
-      e.set_node(n.name.empty() ? cat("%", id) : n.name);
+      e.set_node(n.label());
       if (n.origin) e.set_origin(n.origin->text());
       throw e;
     }
