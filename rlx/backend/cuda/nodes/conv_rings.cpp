@@ -45,10 +45,10 @@ constexpr int64_t kMostElements = int64_t(1) << 30;  // offsets have 32 bits
 }  // namespace
 
 int64_t ConvForm::terms() const {
-  return part.taps() * (along || sideways ? part.inputs : padded(part.inputs, 8));
+  return part.taps() * (along || sideways ? part.inputs : round_up(part.inputs, 8));
 }
 int64_t ConvForm::columns() const {
-  return across ? product_of(part.y) * padded(part.batch, 8) : part.positions();
+  return across ? product_of(part.y) * round_up(part.batch, 8) : part.positions();
 }
 
 std::optional<ConvForm> form_of(const ConvPart& p) {
@@ -130,7 +130,7 @@ std::vector<RingTiling> ring_tilings_of(const ConvForm& f, int64_t processors) {
       RingTiling best;
       double least = -1;
       for (int64_t n = f.sideways ? 64 : 48; n <= 256; n += f.sideways ? 64 : 16) {
-        RingTiling t{.m = m, .n = n, .blocks = blocks, .slices = slices, .rows = padded(f.part.outputs, m)};
+        RingTiling t{.m = m, .n = n, .blocks = blocks, .slices = slices, .rows = round_up(f.part.outputs, m)};
         // n / 2 sums of a thread and some thirty registers beside them.
         const int64_t registers = std::min<int64_t>(65536 / (t.threads() * blocks) / 8 * 8, 255);
         if (n / 2 + 32 > registers) continue;

@@ -110,9 +110,9 @@ ConvTiling tiling_of(const ConvPart& p, const Processors& processors) {
     const int64_t run = t.matrix_units ? 8 : t.slice * t.n / t.threads;  // neighbouring terms of a thread
     t.sub = 1;
     while (!t.along && t.sub < std::min<int64_t>({p.inputs, run, 8})) t.sub *= 2;
-    const int64_t terms = p.taps() * (t.along ? p.inputs : padded(p.inputs, t.sub));
+    const int64_t terms = p.taps() * (t.along ? p.inputs : round_up(p.inputs, t.sub));
     t.slices = (terms + t.slice - 1) / t.slice;
-    t.rows = padded(p.outputs, t.m);
+    t.rows = round_up(p.outputs, t.m);
     const int64_t part = p.groups * p.outputs * t.columns(p) * (p.dtype == DType::f64 ? 8 : 4);
     for (int64_t splits = 1; splits <= std::min<int64_t>(t.slices, 256);
          splits += std::max<int64_t>(1, splits / 4)) {

@@ -23,8 +23,8 @@ struct Turning {
 };
 Turning turning_of(const ConvPart& p, Turned how) {
   const auto [inner, outer] = turned_sizes(p, how);
-  const int64_t tile = std::min<int64_t>(padded(inner, 8), 64), flat = 4096 / tile / 64 * 64;
-  const int64_t wide = (product_of(p.x) + flat - 1) / flat, tall = (padded(inner, 8) + tile - 1) / tile;
+  const int64_t tile = std::min<int64_t>(round_up(inner, 8), 64), flat = 4096 / tile / 64 * 64;
+  const int64_t wide = (product_of(p.x) + flat - 1) / flat, tall = (round_up(inner, 8) + tile - 1) / tile;
   const auto size = int64_t(dtype_size(p.dtype));
   int64_t each = is_run(p.xs, p.x) ? 16 / size : 1;  // elements of x that are read at once
   while (product_of(p.x) % each != 0 || p.xs.outer % each != 0 || p.xs.channel % each != 0) each /= 2;
@@ -34,7 +34,7 @@ Turning turning_of(const ConvPart& p, Turned how) {
                       " Word;\nconstexpr int kInnerStride = ", images ? p.xs.outer : p.xs.channel,
                       ", kOuterStride = ", images ? p.xs.channel : p.xs.outer,
                       ";\nconstexpr u32 kTurnBlocks = ", blocks, ", kTurnWide = ", wide,
-                      ", kTurnTall = ", tall, ", kInner = ", inner, ", kInnerPadded = ", padded(inner, 8),
+                      ", kTurnTall = ", tall, ", kInner = ", inner, ", kInnerPadded = ", round_up(inner, 8),
                       ", kTileInner = ", tile, ", kTileFlat = ", flat, ", kWide = ", each, ";\n")};
 }
 
@@ -50,7 +50,7 @@ bool is_run(const ConvPart::Strides& s, const Axes& extents) {
 }
 
 ConvPart with_turned_x(ConvPart p, Turned how) {
-  const int64_t inner = padded(turned_sizes(p, how).inner, 8), image = product_of(p.x) * inner;
+  const int64_t inner = round_up(turned_sizes(p, how).inner, 8), image = product_of(p.x) * inner;
   const bool images = how == Turned::images;
   p.xs = {.outer = images ? 1 : image,
           .channel = images ? image : 1,
@@ -60,7 +60,7 @@ ConvPart with_turned_x(ConvPart p, Turned how) {
 
 int64_t turned_elements(const ConvPart& p, Turned how) {
   const auto [inner, outer] = turned_sizes(p, how);
-  return outer * product_of(p.x) * padded(inner, 8);
+  return outer * product_of(p.x) * round_up(inner, 8);
 }
 
 ConvLaunch turn_launch(const Device& device, const ConvPart& p, Turned how, const ConvResults& results) {

@@ -2,10 +2,9 @@
 #pragma once
 
 #include "rlx/backend/cuda/nodes/conv_steps.h"
+#include "rlx/backend/cuda/rounding.h"
 
 namespace rlx::cuda {
-
-inline int64_t padded(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
 
 /// Whether the elements of an image of these extents are neighbours.
 bool is_run(const ConvPart::Strides&, const Axes& extents);

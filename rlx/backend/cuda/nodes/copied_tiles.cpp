@@ -13,6 +13,7 @@
 #include "rlx/backend/cuda/kernels/matrix_groups.h"
 #include "rlx/backend/cuda/nodes/untried.h"
 #include "rlx/backend/cuda/region/printer.h"
+#include "rlx/backend/cuda/rounding.h"
 #include "rlx/base/options.h"
 
 namespace rlx::cuda {
@@ -25,8 +26,7 @@ constexpr int64_t kAheadBytes = 96 << 10;            // for each block, into the
 constexpr int64_t kMostWarps = 8, kMostPlaces = 20, kLeastPlaces = 3, kMostBox = 256;
 constexpr size_t kMostWays = 12;
 
-int64_t up(int64_t x, int64_t unit) { return (x + unit - 1) / unit; }
-int64_t texts_of(const FewRows& p) { return up(p.m, 8) * 8; }
+int64_t texts_of(const FewRows& p) { return round_up(p.m, 8); }
 bool is_turned(const FewRows& p) { return p.b_column == 1 && p.b_row != 1; }
 const char* flag(bool b) { return b ? "true" : "false"; }
 
@@ -46,7 +46,8 @@ int64_t clusters_of(int64_t processors, int64_t cluster) {
 /// What a processor reads, in bytes, with rows of a counted by a half (they come from the second cache), what joining blocks takes, and more where little is on its way.
 int64_t cost_of(const FewRows& p, int64_t sides, const CopiedTiling& t) {
   constexpr int64_t kJoin = 6 << 10, kFinish = 2 << 10, kInFlight = 64 << 10;
-  const int64_t rounds = up(up(p.n, t.tile / sides), t.clusters), slices = up(up(p.k, kSlice), t.cluster);
+  const int64_t rounds = ceil_div(ceil_div(p.n, t.tile / sides), t.clusters),
+                slices = ceil_div(ceil_div(p.k, kSlice), t.cluster);
   const int64_t weights = rounds * t.tile * slices * kLine, rows = rounds * texts_of(p) * slices * kLine;
   const int64_t missing = std::max<int64_t>(kInFlight - t.places * t.tile * kLine, 0);
   return weights + weights / 4 * missing / kInFlight + rows / 2 + rounds * (t.cluster > 1 ? kJoin : kFinish);
@@ -60,12 +61,12 @@ std::optional<CopiedTiling> tiling_of(const Device& device, const FewRows& p, in
   const int64_t processors = device.multiprocessors();
   constexpr int64_t kReserved = 3 << 10;  // of a block: barriers, and what the driver keeps
   const int64_t room = (device.shared_memory() + (t.blocks - 1) * 1024) / t.blocks - kReserved;
-  if (up(p.k, kSlice) < t.cluster) return std::nullopt;
+  if (ceil_div(p.k, kSlice) < t.cluster) return std::nullopt;
   std::optional<CopiedTiling> best;
   for (t.tile = unit < 32 ? 32 : unit; t.tile <= 32 * kMostWarps; t.tile += unit) {
     if (t.tile % 32 != 0 && t.tile > 16 * kMostWarps) continue;
     if (t.tile / sides > kMostBox || (!is_turned(p) && t.tile / sides % 8 != 0)) continue;
-    const int64_t units = up(p.n, t.tile / sides);
+    const int64_t units = ceil_div(p.n, t.tile / sides);
     t.clusters = std::min(units, clusters_of(processors, t.cluster));
     const int64_t left = room - kSwizzle - sums_bytes(p, t);
     t.places = std::min(left / place_bytes(p, t), kMostPlaces);
@@ -86,7 +87,7 @@ void add_runs(std::vector<CopiedTiling>& to, const Device& device, const FewRows
   constexpr int64_t kReserved = 3 << 10;
   const auto add = [&](int64_t tile, int64_t blocks, int64_t each) {
     CopiedTiling t{.tile = tile, .rounded = together > 0, .blocks = blocks};
-    const int64_t steps = up(p.n, tile / sides) * up(p.k, kSlice);
+    const int64_t steps = ceil_div(p.n, tile / sides) * ceil_div(p.k, kSlice);
     t.runs = t.clusters = std::min(processors * each, steps);
     const int64_t room = (device.shared_memory() + (blocks - 1) * 1024) / blocks - kReserved;
     t.places = std::min((room - kSwizzle - sums_bytes(p, t)) / place_bytes(p, t), kMostPlaces);
@@ -242,7 +243,7 @@ CopiedTiles::CopiedTiles(const Device& device, const FewRows& p, int64_t sides, 
   kernel_.shared = shared_bytes(p, t);
   if (t.runs > 0 && device.gpu()) {
     auto words = std::make_shared<backend::Block>(device.gpu()->memory(),
-                                                  size_t(up(p.n, t.tile / sides)) * sizeof(uint32_t));
+                                                  size_t(ceil_div(p.n, t.tile / sides)) * sizeof(uint32_t));
     device.gpu()->memory().clear(words->get(), words->size());
     words_ = std::move(words);
   }
@@ -289,7 +290,7 @@ void PlainColumns::run_with(Stream_* stream, void* params, const void* a,
                             std::array<const void*, CopiedTiles::kMostSides> b) const {
   int64_t strides[] = {p_.a_row, p_.b_row, p_.b_column};
   void* parameters[] = {params, &a, &b[0], &b[1], &strides[0], &strides[1], &strides[2], nullptr};
-  function_->launch(stream, {up(p_.m * p_.n, 256)}, {256}, 0, parameters);
+  function_->launch(stream, {ceil_div(p_.m * p_.n, 256)}, {256}, 0, parameters);
 }
 
 }  // namespace rlx::cuda

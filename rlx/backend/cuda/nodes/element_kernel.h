@@ -4,6 +4,7 @@
 
 #include "rlx/backend/cuda/nodes/families.h"
 #include "rlx/backend/cuda/region/printer.h"
+#include "rlx/backend/cuda/rounding.h"
 
 namespace rlx::cuda {
 
@@ -27,7 +28,7 @@ inline std::vector<int64_t> sizes_of(const Shape& s) {
   return out;
 }
 
-inline Grid blocks_for(int64_t count, int64_t each = 256) { return {(count + each - 1) / each}; }
+inline Grid blocks_for(int64_t count, int64_t each = 256) { return {ceil_div(count, each)}; }
 
 /// The offset of indices `prefix`0, `prefix`1, .. with these strides: "i0 * 12 + i1".
 std::string offset_text(const std::vector<int64_t>& strides, std::string_view prefix = "i");

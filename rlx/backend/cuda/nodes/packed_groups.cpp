@@ -8,6 +8,7 @@
 #include "rlx/backend/cuda/nodes/element_kernel.h"
 #include "rlx/backend/cuda/nodes/on_first_use.h"
 #include "rlx/backend/cuda/nodes/packed_format.h"
+#include "rlx/backend/cuda/rounding.h"
 
 namespace rlx::cuda {
 namespace {
@@ -40,8 +41,6 @@ struct Chunk {
   int64_t features, bytes;
 };
 
-int64_t ceil_of(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 }  // namespace
 
 std::optional<PackedGroups> PackedGroups::make(const Device& device, const PackedSizes& p) {
@@ -66,16 +65,16 @@ std::optional<PackedGroups> PackedGroups::make(const Device& device, const Packe
 
 size_t PackedGroups::workspace() const {
   const Chunk chunk(*p_.format);
-  return size_t(ceil_of(p_.m, kTile) * (p_.k / chunk.features) * chunk.bytes);
+  return size_t(ceil_div(p_.m, kTile) * (p_.k / chunk.features) * chunk.bytes);
 }
 
 void PackedGroups::run(const Stream& s, const std::byte* x, const std::byte* w, std::byte* y,
                        std::byte* workspace) const {
   const Chunk chunk(*p_.format);
-  const int64_t tiles = ceil_of(p_.m, kTile), rows = tiles * kTile, own = p_.format->elements == 256 ? 8 : 4;
+  const int64_t tiles = ceil_div(p_.m, kTile), rows = tiles * kTile, own = p_.format->elements == 256 ? 8 : 4;
   (*rounding_)(s.handle, blocks_for(rows * p_.k / own), {256}, 0, x, workspace, int(p_.m), int(rows));
   const size_t shared = size_t(kRing / chunk.bytes * chunk.bytes + 1024);
-  const int64_t all = tiles * ceil_of(p_.n, kTile);
+  const int64_t all = tiles * ceil_div(p_.n, kTile);
   (*product_)(s.handle, {std::min(all, processors_)}, {384}, shared, static_cast<const std::byte*>(workspace),
               w, y, int(p_.m), int(p_.n), int(tiles), int(all));
 }

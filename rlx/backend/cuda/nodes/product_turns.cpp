@@ -7,6 +7,7 @@
 #include "rlx/backend/cuda/kernels/product_scales.h"
 #include "rlx/backend/cuda/kernels/product_turns.h"
 #include "rlx/backend/cuda/region/printer.h"
+#include "rlx/backend/cuda/rounding.h"
 
 namespace rlx::cuda {
 namespace {
@@ -25,23 +26,22 @@ constexpr double kCacheBytes = 30, kSharedBytes = 128, kProducts = 2048, kInstru
 // Work of the compiler: the text, and each column of sums that it unrolls.
 constexpr double kCompilerStart = 70, kCompilerSum = 0.7;
 
-int64_t parts(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t slices_of(const TurnsProduct& p) { return parts(p.k, p.lanes()); }
+int64_t slices_of(const TurnsProduct& p) { return ceil_div(p.k, p.lanes()); }
 int64_t height_of(const TurnsProduct& p, const TurnsTiles& t) { return 64 * t.halves * p.groups(); }
 
 // For each cluster of blocks.
 int64_t items_of(const TurnsProduct& p, const TurnsTiles& t) {
-  return parts(p.m, height_of(p, t) * t.cluster) * parts(parts(p.n, t.wide), t.item);
+  return ceil_div(p.m, height_of(p, t) * t.cluster) * ceil_div(ceil_div(p.n, t.wide), t.item);
 }
 
 struct Bytes {
   int64_t left = 0, right = 0, sums = 0;  // of a slice of a, of one of b, of all rounded sums
 };
 Bytes bytes_of(const TurnsProduct& p, const TurnsTiles& t) {
-  const int64_t columns = p.is_turned() ? parts(t.wide, kPiece) * kPiece : t.wide;
+  const int64_t columns = p.is_turned() ? round_up(t.wide, kPiece) : t.wide;
   return {.left = height_of(p, t) * kLineBytes,
           .right = p.sides * columns * kLineBytes,
-          .sums = kMultiplying * 16 * parts(p.sides * t.wide * 2, 128) * 128};
+          .sums = kMultiplying * 16 * round_up(p.sides * t.wide * 2, 128)};
 }
 
 // Places of the ring in what is left of the shared memory; false where it is too little.
@@ -59,7 +59,7 @@ bool find_stages(const TurnsProduct& p, int64_t shared_memory, TurnsTiles& t) {
 // While one group is in the elements of its tile, the other multiplies; the first product and the last elements have no company.
 double cycles_of(const TurnsProduct& p, const TurnsTiles& t, int64_t processors) {
   const Bytes b = bytes_of(p, t);
-  const auto tiles = double(parts(items_of(p, t), processors / t.cluster) * t.item);
+  const auto tiles = double(ceil_div(items_of(p, t), processors / t.cluster) * t.item);
   const auto across = double(p.sides * t.wide), halves = double(t.halves * p.groups());
   // The units multiply twice as many numbers of 8 bits.
   const double slices = double(slices_of(p)), products = 64 * halves * across * 64 / kProducts,
@@ -164,7 +164,7 @@ std::vector<TurnsTiles> turns_tiles(const TurnsProduct& p, int64_t processors, i
         if (cluster > 1 && (p.m <= 64 * halves * p.groups() || (stays && p.m * p.n < kManyElements))) break;
         TurnsTiles best;
         for (const bool resident : {true, false}) {
-          for (int64_t item = 1; item <= parts(p.n, wide) && item <= kMostItem; ++item) {
+          for (int64_t item = 1; item <= ceil_div(p.n, wide) && item <= kMostItem; ++item) {
             const auto t = turns_cut(
                 p, {.halves = halves, .wide = wide, .item = item, .cluster = cluster, .resident = resident},
                 processors, shared_memory);

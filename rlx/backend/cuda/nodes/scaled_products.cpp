@@ -10,6 +10,7 @@
 #include "rlx/backend/cuda/nodes/on_first_use.h"
 #include "rlx/backend/cuda/nodes/packed_rows.h"
 #include "rlx/backend/cuda/region/printer.h"
+#include "rlx/backend/cuda/rounding.h"
 #include "rlx/ops/quant/scaled_matmul.h"
 
 namespace rlx::cuda {
@@ -25,8 +26,6 @@ int64_t step_of(const Arg& x, int from_last) {
   const int axis = x.shape.rank() - from_last;
   return axis < 0 || x.shape.dim(axis) == Dim(1) ? 0 : x.layout.strides[size_t(axis)];
 }
-
-int64_t parts(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
 
@@ -97,8 +96,8 @@ struct Tiles {
 Tiles tiles_of(const Device& device, const ScaledProduct& p) {
   Tiles t{.rows = p.m <= kFewRows ? kFewRows : kManyRows};
   if (!has_clusters(device.functions().architecture())) return t;
-  const int64_t wanted = 2 * device.multiprocessors(), slices = parts(p.k, kDeep);
-  const int64_t blocks = parts(p.n, kColumns) * parts(p.m, t.rows) * p.batch;
+  const int64_t wanted = 2 * device.multiprocessors(), slices = ceil_div(p.k, kDeep);
+  const int64_t blocks = ceil_div(p.n, kColumns) * ceil_div(p.m, t.rows) * p.batch;
   while (t.split < kMostSplit && blocks * t.split < wanted && slices >= kLeastSlices * t.split * 2)
     t.split *= 2;
   return t;
@@ -203,7 +202,7 @@ class ScaledStep final : public Step {
                           int(p_.m),
                           int(p_.n),
                           int(p_.k)};
-      const Grid grid{parts(p_.n, kColumns) * tiles_.split, parts(p_.m, tiles_.rows),
+      const Grid grid{ceil_div(p_.n, kColumns) * tiles_.split, ceil_div(p_.m, tiles_.rows),
                       std::min(kMostBlocks, p_.batch - first)};
       (*function)(stream_of(l).handle, grid, {kThreads}, shared, params);
     }

@@ -10,6 +10,7 @@
 #include "rlx/backend/cuda/nodes/scaled_products.h"
 #include "rlx/backend/cuda/nodes/untried.h"
 #include "rlx/backend/cuda/region/printer.h"
+#include "rlx/backend/cuda/rounding.h"
 #include "rlx/base/options.h"
 
 namespace rlx::cuda {
@@ -21,8 +22,6 @@ constexpr size_t kMostWays = 8;     // of the own kernel that are measured
 constexpr int64_t kUnit = 16;       // bytes that rows begin at for the copy engine
 constexpr int kVector = 8;
 
-int64_t up(int64_t x, int64_t unit) { return (x + unit - 1) / unit * unit; }
-
 /// An operand as the kernel reads it, lines of k bytes; of a copy where it lies otherwise.
 struct Lines {
   int64_t step = 0;  // from line to line
@@ -32,7 +31,7 @@ struct Lines {
 
 // `lines` x k bytes with these steps.
 Lines lines_of(const Device& device, DType t, int64_t lines, int64_t k, int64_t line, int64_t step) {
-  const int64_t least = up(k, kUnit);
+  const int64_t least = round_up(k, kUnit);
   if ((step == 1 || k == 1) && (lines == 1 || (line >= k && line % kUnit == 0)))
     return {lines == 1 ? least : line, nullptr, 0};
   const Shape shape(t, {lines, k});

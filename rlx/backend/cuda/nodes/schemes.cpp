@@ -10,6 +10,7 @@
 #include "rlx/backend/cuda/nodes/element_kernel.h"
 #include "rlx/backend/cuda/nodes/on_first_use.h"
 #include "rlx/backend/cuda/nodes/packed_rows.h"
+#include "rlx/backend/cuda/rounding.h"
 #include "rlx/base/error.h"
 #include "rlx/ops/quant/dequant_matmul.h"
 #include "rlx/quant/scheme.h"
@@ -44,8 +45,6 @@ struct Spread {
   size_t shared = 0;
 };
 
-int64_t ceil_of(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // As many blocks along k that there are `wanted` blocks, while each has `least` pieces or more.
 int64_t split_for(const Device& device, int64_t blocks, int64_t wanted, int64_t pieces, int64_t least) {
   if (!has_clusters(device.functions().architecture())) return 1;
@@ -56,7 +55,7 @@ int64_t split_for(const Device& device, int64_t blocks, int64_t wanted, int64_t 
 
 // On the matrix units of groups of warps, where there are blocks for most processors.
 bool takes_groups(const Device& device, const SchemeProduct& p, int64_t processors) {
-  const int64_t blocks = ceil_of(p.n, 256) * ceil_of(p.m, 128);
+  const int64_t blocks = ceil_div(p.n, 256) * ceil_div(p.m, 128);
   return device.functions().architecture() == kHopper && is_narrow(p) && p.n % 4 == 0 && p.k % 8 == 0 &&
          p.m > 64 && 4 * blocks >= 3 * processors;
 }
@@ -71,7 +70,7 @@ Spread spread_of(const Device& device, const SchemeProduct& p, bool aligned) {
   }
   if (p.m <= (is_narrow(p) ? kFewRows : kFewWideRows)) {
     if (is_narrow(p)) {
-      s.tiles = int(ceil_of(p.m, 8));
+      s.tiles = int(ceil_div(p.m, 8));
       s.lane = s.tiles == 1 ? 16 : 8;
       s.rows = 8 * s.tiles;
     } else {
@@ -80,8 +79,8 @@ Spread spread_of(const Device& device, const SchemeProduct& p, bool aligned) {
       s.rows = s.tiles;
     }
     s.columns = 8 * s.lane;
-    const int64_t blocks = ceil_of(p.n, s.columns) * ceil_of(p.m, s.rows);
-    s.split = split_for(device, blocks, 2 * processors, ceil_of(p.k, 32), 16);
+    const int64_t blocks = ceil_div(p.n, s.columns) * ceil_div(p.m, s.rows);
+    s.split = split_for(device, blocks, 2 * processors, ceil_div(p.k, 32), 16);
     s.shared = size_t(8 * (is_narrow(p) ? 2 * s.lane * s.tiles * 32 : s.lane * s.tiles * 8)) * 4;
     return s;
   }
@@ -90,10 +89,10 @@ Spread spread_of(const Device& device, const SchemeProduct& p, bool aligned) {
   s.rows = 8 * s.tiles;
   s.way = is_narrow(p) ? Way::tiles : Way::wide_tiles;
   if (s.way == Way::tiles) {
-    const int64_t blocks = ceil_of(p.n, s.columns) * ceil_of(p.m, s.rows);
+    const int64_t blocks = ceil_div(p.n, s.columns) * ceil_div(p.m, s.rows);
     // Blocks of few rows are two on a processor; one that has the processor for itself is split where half of them would idle.
     const int64_t wanted = s.tiles <= 4 ? 2 * processors : processors / 2 + 1;
-    s.split = split_for(device, blocks, wanted, ceil_of(p.k, 64), 4);
+    s.split = split_for(device, blocks, wanted, ceil_div(p.k, 64), 4);
     // The ring of x, or the sums.
     s.shared = size_t(std::max(3 * s.rows * 160, int64_t(4096) * s.tiles));
   }
@@ -184,7 +183,7 @@ class SchemeStep final : public Step {
     const bool aligned = are_aligned({params.x, params.codes, params.scale, params.zero, params.y});
     const Loaded& use = aligned ? aligned_ : anywhere_.get([&] { return load(false); });
     const Spread& s = use.spread;
-    const Grid grid{ceil_of(p_.n, s.columns) * s.split, ceil_of(p_.m, s.rows)};
+    const Grid grid{ceil_div(p_.n, s.columns) * s.split, ceil_div(p_.m, s.rows)};
     (*use.function)(stream_of(l).handle, grid, {256}, s.shared, params);
   }
 

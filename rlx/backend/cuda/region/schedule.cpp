@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "rlx/backend/cuda/rounding.h"
 #include "rlx/base/text.h"
 
 namespace rlx::cuda {
@@ -18,8 +19,6 @@ constexpr int64_t kBlocksWanted = 264;      // two for each processor of an H100
 constexpr int64_t kFewRows = 64;            // fewer than half of the processors
 constexpr int64_t kRegisterValues = 64;     // of a thread for scratch rows and kept inputs
 constexpr int64_t kSplitColumns = 1 << 14;  // rows shorter than this are not shared by blocks
-
-int64_t rounded_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 int phase_count_of_argument(const Region& r, int argument) {
   int phases = 0, last = -1, phase = 0;
@@ -42,9 +41,9 @@ bool one_pass(const Region& r) {
 
 // Lanes for a row of so many vectors: the fewest idle ones in at most four rounds; less than four lanes would read far apart in a second round.
 int lanes_for(int64_t vectors) {
-  int64_t best = kWarp, least = rounded_up(vectors, kWarp) * kWarp;
+  int64_t best = kWarp, least = round_up(vectors, kWarp);
   for (int64_t lanes = kWarp / 2; lanes > 0; lanes /= 2) {
-    const int64_t rounds = rounded_up(vectors, lanes);
+    const int64_t rounds = ceil_div(vectors, lanes);
     if (rounds * lanes < least && rounds <= (lanes < 4 ? 1 : 4)) least = rounds * lanes, best = lanes;
   }
   return int(best);
@@ -109,21 +108,21 @@ void keep_in_registers(const Region& r, Schedule& s) {
 }
 
 void split_rows(const Region& r, Schedule& s) {
-  const int64_t blocks = rounded_up(r.rows(), s.rows_per_block);
+  const int64_t blocks = ceil_div(r.rows(), s.rows_per_block);
   if (!one_pass(r) || r.columns() < kSplitColumns / (s.threads_along_rows ? 16 : 1) ||
       blocks * 2 > kBlocksWanted)
     return;
   const int64_t pass = int64_t(s.lanes) * s.vector;
   // Blocks along the rows are many small ones, so that the last of them do not run alone.
   const int64_t wanted = kBlocksWanted * (s.threads_along_rows ? 6 : 2);
-  s.splits = std::min(rounded_up(wanted, blocks), rounded_up(r.columns(), pass * 4));
+  s.splits = std::min(ceil_div(wanted, blocks), ceil_div(r.columns(), pass * 4));
   if (s.splits <= 1) {
     s.splits = 1;
     return;
   }
   s.spread = Spread::split;
-  const int64_t part = rounded_up(rounded_up(r.columns(), s.splits), pass) * pass;
-  s.splits = rounded_up(r.columns(), part);
+  const int64_t part = round_up(ceil_div(r.columns(), s.splits), pass);
+  s.splits = ceil_div(r.columns(), part);
   s.rounds = int(part / pass);
 }
 
@@ -186,7 +185,7 @@ Schedule schedule_of(const Region& r, bool aligned) {
   } else if (columns <= kWarp * 8 * s.vector) {
     s.spread = Spread::warp;
     s.threads = 128;
-    s.lanes = lanes_for(rounded_up(columns, s.vector));
+    s.lanes = lanes_for(ceil_div(columns, s.vector));
     s.rows_per_block = s.threads / s.lanes;
   } else {
     s.spread = Spread::block;
@@ -194,7 +193,7 @@ Schedule schedule_of(const Region& r, bool aligned) {
     s.threads = wanted >= 1024 ? 1024 : wanted >= 512 ? 512 : wanted >= 256 ? 256 : 128;
     s.lanes = s.threads;
   }
-  s.rounds = int(std::max<int64_t>(1, rounded_up(columns, int64_t(s.lanes) * s.vector)));
+  s.rounds = int(std::max<int64_t>(1, ceil_div(columns, int64_t(s.lanes) * s.vector)));
   split_rows(r, s);
   if (s.spread != Spread::split) keep_in_registers(r, s);
   return s;
@@ -205,7 +204,7 @@ Schedule block_schedule(const Region& r, int threads, bool aligned) {
   s.spread = Spread::block;
   s.vector = aligned ? widest_vector(r) : 1;
   s.threads = s.lanes = threads;
-  s.rounds = int(std::max<int64_t>(1, rounded_up(r.columns(), int64_t(threads) * s.vector)));
+  s.rounds = int(std::max<int64_t>(1, ceil_div(r.columns(), int64_t(threads) * s.vector)));
   keep_in_registers(r, s);
   return s;
 }
@@ -217,7 +216,7 @@ Schedule warp_schedule(const Region& r, int warps, bool aligned) {
   s.lanes = int(kWarp);
   s.threads = warps * s.lanes;
   s.rows_per_block = warps;
-  s.rounds = int(std::max<int64_t>(1, rounded_up(r.columns(), kWarp * s.vector)));
+  s.rounds = int(std::max<int64_t>(1, ceil_div(r.columns(), kWarp * s.vector)));
   s.in_registers = true;
   return s;
 }
