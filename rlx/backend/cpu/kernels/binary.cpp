@@ -9,6 +9,7 @@
 
 #include "rlx/backend/cpu/isa_table.h"
 #include "rlx/backend/cpu/kernels/box.h"
+#include "rlx/backend/cpu/kernels/grain.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/base/error.h"
 
@@ -18,7 +19,6 @@ RLX_ISA_TABLE(BinaryKernels, binary_kernels)
 
 namespace {
 
-constexpr int64_t kGrain = 8192;       // elements; less is not worth a second thread
 constexpr int64_t kBlockBytes = 4096;  // of a gathered operand or a result on its way out
 
 template <int operands>

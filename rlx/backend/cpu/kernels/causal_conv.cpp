@@ -1,6 +1,7 @@
 #include "rlx/backend/cpu/kernels/causal_conv.h"
 
 #include "rlx/backend/cpu/isa_table.h"
+#include "rlx/backend/cpu/kernels/grain.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/base/error.h"
 
@@ -10,8 +11,6 @@ RLX_ISA_TABLE(CausalConvKernels, causal_conv_kernels)
 
 namespace {
 
-// Elements below which a second thread costs more than it brings.
-constexpr int64_t kSerialElements = 8192;
 // A kernel longer than this is no short convolution.
 constexpr int64_t kMaxKernel = 64;
 // The gradient of the weights is made of this many partial sums along the sequence whatever the threads.
@@ -32,9 +31,7 @@ void check(const CausalConv& p) {
   RLX_CHECK(p.kernel >= 1 && p.kernel <= kMaxKernel, "causal convolution with a kernel of ", p.kernel);
 }
 
-int64_t grain(const CausalConv& p) {
-  return std::max<int64_t>(1, kSerialElements / std::max<int64_t>(1, p.channels));
-}
+int64_t grain(const CausalConv& p) { return rows_worth(kGrain, p.channels); }
 
 int64_t weight_count(const CausalConv& p) { return p.kernel * p.channels; }
 size_t weight_bytes(const CausalConv& p) { return round_up(size_t(weight_count(p)) * sizeof(float)); }

@@ -3,15 +3,13 @@
 #include <cmath>
 #include <complex>
 
+#include "rlx/backend/cpu/kernels/grain.h"
 #include "rlx/base/error.h"
 
 namespace rlx::cpu {
 namespace {
 
 using Complex = std::complex<float>;
-
-// Elements below which a second thread costs more than it brings.
-constexpr int64_t kSerialElements = 8192;
 
 Complex divided(Complex a, Complex b) { return Complex(std::complex<double>(a) / std::complex<double>(b)); }
 // Without the checks for infinities that the standard product makes.
@@ -28,7 +26,7 @@ void walk(Team team, const ComplexMap& p, Op op) {
                 step_b = last < 0 ? 0 : p.box.strides[1][last];
   int64_t lines = 1;
   for (int i = 0; i < last; ++i) lines *= p.box.size[i];
-  const int64_t grain = std::max<int64_t>(1, kSerialElements / std::max<int64_t>(1, n));
+  const int64_t grain = rows_worth(kGrain, n);
   team.parallel_for(lines, grain, [&](int64_t begin, int64_t end) {
     for (int64_t line = begin; line < end; ++line) {
       int64_t rest = line, at_a = 0, at_b = 0;
@@ -50,7 +48,7 @@ bool nan(Complex z) { return std::isnan(z.real()) || std::isnan(z.imag()); }
 
 template <class To, class Op>
 void map(Team team, const void* x, void* y, int64_t n, Op op) {
-  team.parallel_for(n, kSerialElements, [&](int64_t begin, int64_t end) {
+  team.parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) static_cast<To*>(y)[i] = op(static_cast<const Complex*>(x)[i]);
   });
 }

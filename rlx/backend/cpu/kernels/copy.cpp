@@ -12,6 +12,7 @@
 #include "rlx/backend/cpu/isa_table.h"
 #include "rlx/backend/cpu/kernels/axis_order.h"
 #include "rlx/backend/cpu/kernels/box.h"
+#include "rlx/backend/cpu/kernels/grain.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/base/error.h"
 
@@ -22,8 +23,7 @@ RLX_ISA_TABLE(CopyKernels, copy_kernels)
 namespace {
 
 constexpr int64_t kColumns = 1024;
-constexpr int64_t kSerialBytes = 32768;  // less is not worth a second thread
-constexpr int64_t kStreamedLine = 512;   // shorter lines would not fill whole cache lines
+constexpr int64_t kStreamedLine = 512;  // shorter lines would not fill whole cache lines
 
 struct Axis {
   int64_t size, from, to;
@@ -105,7 +105,7 @@ void copy_lines(Team team, const LineKernels<T>& k, const Walk& w) {
   for (int d = 0; d < w.rank - 1; ++d) outer.add(w.axes[d].size, {w.axes[d].from, w.axes[d].to});
   const T* from = static_cast<const T*>(w.from);
   T* to = static_cast<T*>(w.to);
-  constexpr int64_t kElement = sizeof(T), kPiece = kSerialBytes / kElement;
+  constexpr int64_t kElement = sizeof(T), kPiece = kGrainBytes / kElement;
   const bool streaming = line.size * kElement >= kStreamedLine && line.from == 1 && line.to == 1 &&
                          too_large_for_caches(2 * outer.count() * line.size * kElement);
   if (outer.count() == 1) {
@@ -151,16 +151,15 @@ void transpose(Team team, const LineKernels<T>& k, const Walk& w, int across) {
   // Cut along the axis with more pieces.
   const bool by_strip = strips >= chunks;
   const int64_t pieces = by_strip ? strips : chunks, work = line.size * other.size * kElement / pieces;
-  team.parallel_for(outer.count() * pieces, std::max<int64_t>(1, kSerialBytes / std::max<int64_t>(1, work)),
-                    [&](int64_t begin, int64_t end) {
-                      for (int64_t i = begin; i < end;) {
-                        const int64_t block = i / pieces, first = i % pieces;
-                        const Range here{first, std::min(pieces, first + end - i)};
-                        part(block, by_strip ? here : Range{0, strips}, by_strip ? Range{0, chunks} : here);
-                        i += here.end - here.begin;
-                      }
-                      if (streaming) copy_kernels().fence();  // once: after every strip it cost a third
-                    });
+  team.parallel_for(outer.count() * pieces, rows_worth(kGrainBytes, work), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end;) {
+      const int64_t block = i / pieces, first = i % pieces;
+      const Range here{first, std::min(pieces, first + end - i)};
+      part(block, by_strip ? here : Range{0, strips}, by_strip ? Range{0, chunks} : here);
+      i += here.end - here.begin;
+    }
+    if (streaming) copy_kernels().fence();  // once: after every strip it cost a third
+  });
 }
 
 template <class T>

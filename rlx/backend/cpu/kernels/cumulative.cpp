@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "rlx/backend/cpu/isa_table.h"
+#include "rlx/backend/cpu/kernels/grain.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/base/error.h"
 
@@ -17,7 +18,6 @@ RLX_ISA_TABLE(CumulativeKernels, cumulative_kernels)
 
 namespace {
 
-constexpr int64_t kSerialElements = 8192;  // less is not worth a second thread
 constexpr int64_t kSlices = 32;
 constexpr int64_t kSlicedRow = 65536;  // rows from this length on are cut
 constexpr int64_t kTogether = 8;       // rows that the kernels advance in turn
@@ -116,29 +116,27 @@ void cumulative(Team team, const Cumulative& p) {
   if (p.inner > 1) {
     const int64_t blocks = ceil_div(p.inner, kRunningWidth);
     const int64_t work = p.n * std::min(kRunningWidth, p.inner);
-    team.parallel_for(p.outer * blocks, std::max<int64_t>(1, kSerialElements / work),
-                      [&](int64_t b, int64_t e) {
-                        for (int64_t i = b; i < e; ++i) {
-                          const int64_t column = i % blocks * kRunningWidth;
-                          const Place place = at((i / blocks * p.n + first) * p.inner + column);
-                          k.columns(place.x, place.y, place.indices,
-                                    std::min(kRunningWidth, p.inner - column), p.n, step, p.exclusive, first);
-                        }
-                      });
+    team.parallel_for(p.outer * blocks, rows_worth(kGrain, work), [&](int64_t b, int64_t e) {
+      for (int64_t i = b; i < e; ++i) {
+        const int64_t column = i % blocks * kRunningWidth;
+        const Place place = at((i / blocks * p.n + first) * p.inner + column);
+        k.columns(place.x, place.y, place.indices, std::min(kRunningWidth, p.inner - column), p.n, step,
+                  p.exclusive, first);
+      }
+    });
   } else if (p.outer < kTogether && p.n >= kSlicedRow) {
     for (int64_t o = 0; o < p.outer; ++o) run_sliced(team, p, k, at(o * p.n + first), bytes, step, first);
   } else {
     const int64_t groups = ceil_div(p.outer, kTogether);
-    team.parallel_for(
-        groups, std::max<int64_t>(1, kSerialElements / (p.n * kTogether)), [&](int64_t b, int64_t e) {
-          for (int64_t g = b; g < e; ++g) {
-            RunningCarry carry[kTogether];
-            std::fill_n(carry, kTogether, start_of(p, first));
-            const Place place = at(g * kTogether * p.n + first);
-            k.rows(place.x, place.y, place.indices, p.n, std::min(kTogether, p.outer - g * kTogether), p.n,
-                   step, p.exclusive, first, 0, carry);
-          }
-        });
+    team.parallel_for(groups, rows_worth(kGrain, p.n * kTogether), [&](int64_t b, int64_t e) {
+      for (int64_t g = b; g < e; ++g) {
+        RunningCarry carry[kTogether];
+        std::fill_n(carry, kTogether, start_of(p, first));
+        const Place place = at(g * kTogether * p.n + first);
+        k.rows(place.x, place.y, place.indices, p.n, std::min(kTogether, p.outer - g * kTogether), p.n, step,
+               p.exclusive, first, 0, carry);
+      }
+    });
   }
 }
 

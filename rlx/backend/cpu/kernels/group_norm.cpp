@@ -1,6 +1,7 @@
 #include "rlx/backend/cpu/kernels/group_norm.h"
 
 #include "rlx/backend/cpu/isa_table.h"
+#include "rlx/backend/cpu/kernels/grain.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/base/error.h"
 
@@ -10,14 +11,10 @@ RLX_ISA_TABLE(ChannelNormKernels, channel_norm_kernels)
 
 namespace {
 
-// Elements below which a second thread costs more than it brings.
-constexpr int64_t kSerialElements = 8192;
 // Gradients of the parameters over places are made of this many partial sums whatever the threads.
 constexpr int64_t kSlices = 16;
 
-int64_t grain(int64_t elements) {
-  return std::max<int64_t>(1, kSerialElements / std::max<int64_t>(1, elements));
-}
+int64_t grain(int64_t elements) { return rows_worth(kGrain, elements); }
 
 void check(const ChannelNorm& p) {
   RLX_CHECK(p.kind == ChannelNormKind::channels || (p.groups >= 1 && p.channels % p.groups == 0),

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "rlx/backend/cpu/isa_table.h"
+#include "rlx/backend/cpu/kernels/grain.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/base/error.h"
 
@@ -18,13 +19,9 @@ RLX_ISA_TABLE(IndexKernels, index_kernels)
 
 namespace {
 
-// Bytes below which a second thread costs more than it brings.
-constexpr int64_t kSerialBytes = 32768;
 constexpr int64_t kLine = 64;
 
-int64_t rows_per_part(int64_t row_bytes) {
-  return std::max<int64_t>(1, kSerialBytes / std::max<int64_t>(1, row_bytes));
-}
+int64_t rows_per_part(int64_t row_bytes) { return rows_worth(kGrainBytes, row_bytes); }
 
 template <class I>
 void check_range(const char* where, const Indices& indices, int64_t count, int64_t size) {
@@ -175,7 +172,7 @@ void check_kind(const Scatter& p) {
 // y = base, or zeros.
 void copy_base(Team team, const Scatter& p, int64_t bytes) {
   if (p.base == p.y) return;
-  team.parallel_for(bytes, kSerialBytes, [&](int64_t b, int64_t e) {
+  team.parallel_for(bytes, kGrainBytes, [&](int64_t b, int64_t e) {
     std::byte* to = static_cast<std::byte*>(p.y) + b;
     if (p.base == nullptr) {
       std::memset(to, 0, size_t(e - b));
@@ -242,7 +239,7 @@ void scatter(Team team, const Scatter& p, std::byte* workspace) {
         }
       }
     };
-    const int64_t threads = p.batch * p.count * row < kSerialBytes ? 1 : team.threads();
+    const int64_t threads = p.batch * p.count * row < kGrainBytes ? 1 : team.threads();
     const Team some = team.limited(int(threads));
     if (p.batch >= 2 * threads || threads == 1) {
       some.parallel_for(p.batch, 1, [&](int64_t b, int64_t e) { apply(b, e, 0, p.inner, 0, p.rows); });

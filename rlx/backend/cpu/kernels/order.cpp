@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "rlx/backend/cpu/isa_table.h"
+#include "rlx/backend/cpu/kernels/grain.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/base/error.h"
 #include "rlx/base/float16.h"
@@ -26,9 +27,8 @@ RLX_ISA_TABLE(OrderKernels, order_kernels)
 
 namespace {
 
-constexpr int64_t kSerialElements = 4096;  // below: one thread
-constexpr int64_t kShortRow = 256;         // sorted by comparison
-constexpr int64_t kLongRow = 1 << 16;      // cut over threads when rows are few
+constexpr int64_t kShortRow = 256;     // sorted by comparison
+constexpr int64_t kLongRow = 1 << 16;  // cut over threads when rows are few
 constexpr int kDigitBits = 11;
 constexpr int kDigits = 1 << kDigitBits;
 constexpr int64_t kPiece = 1024;  // elements between two looks at the threshold
@@ -212,7 +212,7 @@ bool rows_together(int threads, int64_t rows, int64_t n) {
   return n >= kLongRow && rows < threads && threads > 1;
 }
 
-int64_t rows_per_part(int64_t n) { return std::max<int64_t>(1, kSerialElements / std::max<int64_t>(1, n)); }
+int64_t rows_per_part(int64_t n) { return rows_worth(kHeavyGrain, n); }
 
 }  // namespace
 
@@ -242,7 +242,7 @@ void sort(Team team, const Sort& p, std::byte* workspace) {
         const int64_t at = row_start(row, p.n, p.inner);
         const Item* sorted =
             sort_row_together(team, x + at, p.inner, p.descending, p.n, area(0), second(area(0)));
-        team.parallel_for(p.n, kSerialElements, [&](int64_t b, int64_t e) {
+        team.parallel_for(p.n, kHeavyGrain, [&](int64_t b, int64_t e) {
           put_results(sorted, b, e, x + at, offset(values, at), offset(p.indices, at), p.inner);
         });
       }

@@ -4,6 +4,7 @@
 
 #include "rlx/backend/cpu/isa_table.h"
 #include "rlx/backend/cpu/kernels/conv/conv_geometry.h"
+#include "rlx/backend/cpu/kernels/grain.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/base/error.h"
 
@@ -12,9 +13,6 @@ namespace rlx::cpu {
 RLX_ISA_TABLE(PoolKernels, pool_kernels)
 
 namespace {
-
-// Elements below which a second thread costs more than it brings.
-constexpr int64_t kSerialElements = 8192;
 
 float neutral(Reduction kind) {
   switch (kind) {
@@ -48,9 +46,7 @@ int64_t length(const Range& r) { return r.end - r.begin; }
 
 int64_t padded_row(const Pooling& p) { return p.size[2] + 2 * p.padding[2]; }
 
-int64_t planes_per_part(const Pooling& p) {
-  return std::max<int64_t>(1, kSerialElements / std::max<int64_t>(1, volume(p.size)));
-}
+int64_t planes_per_part(const Pooling& p) { return rows_worth(kGrain, volume(p.size)); }
 
 float divisor(const Pooling& p, const Range& r0, const Range& r1, const Range& r2) {
   return float(p.count_padding ? volume(p.kernel) : length(r0) * length(r1) * length(r2));
@@ -239,8 +235,7 @@ void pooling(Team team, const Pooling& p, std::byte* workspace) {
   const Extents out = p.out();
   const int64_t rows = p.planes * out[0] * out[1];
   if (rows == 0) return;
-  const int parts = int(std::min<int64_t>(
-      team.threads(), ceil_div(rows, std::max<int64_t>(1, kSerialElements / std::max<int64_t>(1, out[2])))));
+  const int parts = int(std::min<int64_t>(team.threads(), ceil_div(rows, rows_worth(kGrain, out[2]))));
   team.run(parts, [&](int part) {
     float* row =
         reinterpret_cast<float*>(workspace + size_t(part) * round_up(size_t(padded_row(p)) * sizeof(float)));

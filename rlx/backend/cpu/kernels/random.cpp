@@ -3,18 +3,14 @@
 #include <cmath>
 
 #include "rlx/backend/cpu/isa_table.h"
+#include "rlx/backend/cpu/kernels/grain.h"
 #include "rlx/base/error.h"
 
 namespace rlx::cpu {
 
 RLX_ISA_TABLE(RandomKernels, random_kernels)
 
-namespace {
-
-// Elements below which a second thread costs more than it brings; a multiple of kRandomGrain.
-constexpr int64_t kSerialElements = 4096;
-
-}  // namespace
+static_assert(kHeavyGrain % kRandomGrain == 0);  // parts of a stream begin at whole blocks of words
 
 void random_fill(Team team, const RandomFill& p) {
   const bool words = p.kind == RandomKind::bits;
@@ -27,14 +23,14 @@ void random_fill(Team team, const RandomFill& p) {
     run(p, p.keys[s], p.counters[s], begin, end, static_cast<std::byte*>(p.y) + s * p.count * size);
   };
   if (p.streams >= 2 * team.threads()) {
-    const int64_t grain = std::max<int64_t>(1, kSerialElements / std::max<int64_t>(1, p.count));
+    const int64_t grain = rows_worth(kHeavyGrain, p.count);
     team.parallel_for(p.streams, grain, [&](int64_t b, int64_t e) {
       for (int64_t s = b; s < e; ++s) stream(s, 0, p.count);
     });
     return;
   }
   for (int64_t s = 0; s < p.streams; ++s) {
-    team.parallel_for(p.count, kSerialElements, [&](int64_t b, int64_t e) { stream(s, b, e); });
+    team.parallel_for(p.count, kHeavyGrain, [&](int64_t b, int64_t e) { stream(s, b, e); });
   }
 }
 
@@ -43,7 +39,7 @@ void dropout(Team team, const Dropout& p) {
   const auto threshold = uint32_t(std::min(std::nearbyint(p.rate * 0x1p32), 0x1p32 - 1));
   const auto scale = float(1 / (1 - p.rate));
   const auto run = random_kernels().dropout;
-  team.parallel_for(p.count, kSerialElements, [&](int64_t b, int64_t e) { run(p, threshold, scale, b, e); });
+  team.parallel_for(p.count, kHeavyGrain, [&](int64_t b, int64_t e) { run(p, threshold, scale, b, e); });
 }
 
 }  // namespace rlx::cpu

@@ -12,6 +12,7 @@
 #include "rlx/backend/cpu/isa_table.h"
 #include "rlx/backend/cpu/kernels/axis_order.h"
 #include "rlx/backend/cpu/kernels/box.h"
+#include "rlx/backend/cpu/kernels/grain.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/base/error.h"
 
@@ -21,8 +22,7 @@ RLX_ISA_TABLE(ReduceKernels, reduce_kernels)
 
 namespace {
 
-constexpr int64_t kSerialElements = 16384;  // less is not worth a second thread
-constexpr int64_t kColumnBlock = 512;       // columns folded together: their carries take 4 KiB
+constexpr int64_t kColumnBlock = 512;  // columns folded together: their carries take 4 KiB
 constexpr int64_t kSlices = 16;
 
 struct Axis {
@@ -93,10 +93,10 @@ Plan make_plan(const Reduce& p) {
   }
   const int64_t total = (p.alone ? 1 : plan.results.count()) * plan.count;
   const int64_t tasks = p.alone ? 1 : plan.outer.count() * ceil_div(plan.columns.size, kColumnBlock);
-  if (tasks < kSlices && total > 4 * kSerialElements) {
+  if (tasks < kSlices && total > 4 * kLightGrain) {
     plan.slice_rest = plan.rest.count() > plan.run.size;
     const int64_t along = plan.slice_rest ? plan.rest.count() : plan.run.size;
-    plan.slices = std::clamp<int64_t>(total / (2 * kSerialElements), 1, std::min(kSlices, along));
+    plan.slices = std::clamp<int64_t>(total / (2 * kLightGrain), 1, std::min(kSlices, along));
   }
   return plan;
 }
@@ -150,7 +150,7 @@ void pass(Team team, const Plan& plan, const Reduce& p, Fold fold, Term term, co
   const int64_t tasks = plan.outer.count() * blocks * plan.slices;
   if (tasks == 0) return;
   const int64_t work = std::max<int64_t>(1, results * plan.count / tasks);
-  team.parallel_for(tasks, std::max<int64_t>(1, kSerialElements / work), [&](int64_t begin, int64_t end) {
+  team.parallel_for(tasks, rows_worth(kLightGrain, work), [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
       const int64_t slice = task / (plan.outer.count() * blocks),
                     place = task % (plan.outer.count() * blocks);
@@ -214,7 +214,7 @@ void run(Team team, const Reduce& p, std::byte* workspace) {
     }
   };
   T* y = static_cast<T*>(p.y);
-  team.parallel_for(results, kSerialElements / 4, [&](int64_t begin, int64_t end) {
+  team.parallel_for(results, kLightGrain / 4, [&](int64_t begin, int64_t end) {
     int64_t i = begin;
     plan.results.walk(begin, end, [&](const auto& at) { y[at[0]] = finished(i++); });
   });
@@ -250,7 +250,7 @@ void arg_extreme(Team team, const ArgExtreme& p) {
   const ReduceKernels& k = reduce_kernels();
   if (p.inner == 1) {
     const auto row = k.arg_row[which][p.largest];
-    team.parallel_for(p.outer, std::max<int64_t>(1, kSerialElements / p.n), [&](int64_t b, int64_t e) {
+    team.parallel_for(p.outer, rows_worth(kLightGrain, p.n), [&](int64_t b, int64_t e) {
       for (int64_t o = b; o < e; ++o) p.y[o] = row(at(o * p.n), p.n);
     });
     return;
@@ -258,8 +258,7 @@ void arg_extreme(Team team, const ArgExtreme& p) {
   const auto columns = k.arg_columns[which][p.largest];
   constexpr int64_t kTogether = 64;  // columns: a cache line or more of every row
   const int64_t blocks = ceil_div(p.inner, kTogether);
-  team.parallel_for(p.outer * blocks,
-                    std::max<int64_t>(1, kSerialElements / (p.n * std::min(kTogether, p.inner))),
+  team.parallel_for(p.outer * blocks, rows_worth(kLightGrain, p.n * std::min(kTogether, p.inner)),
                     [&](int64_t begin, int64_t end) {
                       for (int64_t i = begin; i < end; ++i) {
                         const int64_t o = i / blocks, c = i % blocks * kTogether;

@@ -4,6 +4,7 @@
 
 #include "rlx/backend/cpu/isa_table.h"
 #include "rlx/backend/cpu/kernels/conv/conv_geometry.h"
+#include "rlx/backend/cpu/kernels/grain.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/base/error.h"
 
@@ -12,9 +13,6 @@ namespace rlx::cpu {
 RLX_ISA_TABLE(ResizeKernels, resize_kernels)
 
 namespace {
-
-// Elements below which a second thread costs more than it brings.
-constexpr int64_t kSerialElements = 8192;
 
 ResizeTap tap(const Resize& p, int64_t in, int64_t out, int64_t o) {
   if (p.mode == ResizeMode::nearest) return {o * in / out, o * in / out, 0};
@@ -65,7 +63,7 @@ void run_axis(Team team, const ResizeAxis& axis, int64_t outer, int64_t inner, c
               float* strips, size_t strip_floats) {
   const ResizeKernels& k = resize_kernels();
   const int64_t larger = std::max(axis.from, axis.to) * inner;
-  const int64_t grain = ceil_div(std::max<int64_t>(1, kSerialElements / larger), kResizeRows) * kResizeRows;
+  const int64_t grain = ceil_div(rows_worth(kGrain, larger), kResizeRows) * kResizeRows;
   const int parts = int(std::min<int64_t>(team.threads(), ceil_div(outer, inner == 1 ? grain : 1)));
   team.run(parts, [&](int part) {
     const Range r = split_range(outer, inner == 1 ? kResizeRows : 1, parts, part);
@@ -118,8 +116,7 @@ void run(Team team, const Resize& p, std::byte* workspace, bool backward) {
     return;
   }
   if (!by_planes(p, team.threads())) return run_axes(team, p, workspace, backward);
-  const int parts =
-      int(std::min<int64_t>(team.threads(), ceil_div(p.planes * std::max(from, to), kSerialElements)));
+  const int parts = int(std::min<int64_t>(team.threads(), ceil_div(p.planes * std::max(from, to), kGrain)));
   team.run(parts, [&](int part) {
     const Range r = split_range(p.planes, 1, parts, part);
     for (int64_t i = r.begin; i < r.end; ++i) {

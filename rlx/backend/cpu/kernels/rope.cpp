@@ -1,6 +1,7 @@
 #include "rlx/backend/cpu/kernels/rope.h"
 
 #include "rlx/backend/cpu/isa_table.h"
+#include "rlx/backend/cpu/kernels/grain.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/base/error.h"
 
@@ -33,7 +34,6 @@ void rope(Team team, const Rope& p) {
     }
   }
   const bool streaming = may_stream_rows(p);
-  constexpr int64_t kGrain = 8192;  // elements worth a thread
   const int64_t width = std::max<int64_t>(1, p.heads * p.head_dim);
   team.parallel_for(p.batch * p.length, std::max<int64_t>(1, kGrain / width),
                     [&](int64_t begin, int64_t end) { rope_kernels().rows(p, begin, end, streaming); });

@@ -1,6 +1,7 @@
 #include "rlx/backend/cpu/kernels/rows.h"
 
 #include "rlx/backend/cpu/isa_table.h"
+#include "rlx/backend/cpu/kernels/grain.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/base/error.h"
 
@@ -10,15 +11,13 @@ RLX_ISA_TABLE(RowKernels, row_kernels)
 
 namespace {
 
-// Elements below which a second thread costs more than it brings.
-constexpr int64_t kSerialElements = 8192;
 // Sums over rows are made of this many partial sums whatever the threads, so their bits do not change.
 constexpr int64_t kSlices = 16;
 
-int64_t rows_per_part(int64_t n) { return std::max<int64_t>(1, kSerialElements / std::max<int64_t>(1, n)); }
+int64_t rows_per_part(int64_t n) { return rows_worth(kGrain, n); }
 
 int64_t slice_count(int64_t rows, int64_t n) {
-  return std::clamp<int64_t>(rows * n / (4 * kSerialElements), 1, kSlices);
+  return std::clamp<int64_t>(rows * n / (4 * kGrain), 1, kSlices);
 }
 
 bool rows_may_stream(const float* x, const float* y, int64_t y_stride, int64_t elements) {

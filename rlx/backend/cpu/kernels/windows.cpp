@@ -3,14 +3,12 @@
 #include <cstring>
 
 #include "rlx/backend/cpu/kernels/conv/conv_geometry.h"
+#include "rlx/backend/cpu/kernels/grain.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/base/error.h"
 
 namespace rlx::cpu {
 namespace {
-
-// Elements below which a second thread costs more than it brings.
-constexpr int64_t kSerialElements = 16384;
 
 // The positions o for which o stride + k - padding lies in [0, size).
 struct Run {
@@ -46,7 +44,7 @@ void each_line(const Windows& p, Line line) {
 }
 
 int64_t planes_per_part(const Windows& p) {
-  return std::max<int64_t>(1, kSerialElements / std::max<int64_t>(1, volume(p.out) * volume(p.kernel)));
+  return rows_worth(kLightGrain, volume(p.out) * volume(p.kernel));
 }
 
 template <class T>

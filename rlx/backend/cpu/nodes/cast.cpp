@@ -1,5 +1,6 @@
 // Casts that regions do not take: from elements of one byte by a table of all 256 of them, others element by element.
 #include "rlx/ops/elementwise/cast.h"
+#include "rlx/backend/cpu/kernels/grain.h"
 
 #include <cstring>
 
@@ -10,7 +11,6 @@ namespace rlx::cpu {
 namespace {
 
 // Elements below which a second thread costs more than it brings.
-constexpr int64_t kSerialElements = 16384;
 
 Support accepts(const Request& r) {
   if (!r.node.is<ops::Cast>()) return Support::no("not among its operators");
@@ -20,7 +20,7 @@ Support accepts(const Request& r) {
 
 template <class T>
 void look_up(Team team, const std::byte* table, const std::byte* x, std::byte* y, int64_t n) {
-  team.parallel_for(n, kSerialElements, [&](int64_t begin, int64_t end) {
+  team.parallel_for(n, kLightGrain, [&](int64_t begin, int64_t end) {
     const auto* entries = reinterpret_cast<const T*>(table);
     const auto* from = reinterpret_cast<const uint8_t*>(x);
     for (int64_t i = begin; i < end; ++i) reinterpret_cast<T*>(y)[i] = entries[from[i]];
@@ -58,7 +58,7 @@ Support accepts_elements(const Request& r) {
 std::unique_ptr<Step> prepare_elements(const Request& r) {
   return make_step(
       [from = r.in[0].dtype(), to = r.out[0].dtype(), n = r.in[0].shape.elements()](const Launch& l) {
-        l.team.parallel_for(n, kSerialElements, [&](int64_t begin, int64_t end) {
+        l.team.parallel_for(n, kLightGrain, [&](int64_t begin, int64_t end) {
           cast_elements(from, l.in[0] + size_t(begin) * dtype_size(from), to,
                         l.out[0] + size_t(begin) * dtype_size(to), end - begin);
         });

@@ -1,5 +1,6 @@
 #include "rlx/backend/cpu/nodes/paged_attention.h"
 
+#include "rlx/backend/cpu/kernels/grain.h"
 #include "rlx/backend/cpu/kernels/paged_attention.h"
 #include "rlx/ops/attention/paged_attention.h"
 #include "rlx/ops/quant/encode_blocks.h"
@@ -97,8 +98,7 @@ std::unique_ptr<Step> prepare_encode(const Request& r) {
   const quant::BlockFormat format = *quant::scheme_from_text(r.node.as<ops::EncodeBlocks>().scheme)->format;
   const int64_t row = r.in[0].shape.dim(-1).value(), rows = r.in[0].shape.elements() / row;
   const int64_t bytes = quant::encoded_bytes(format, row);
-  constexpr int64_t kSerialNumbers = 4096;
-  const int64_t grain = std::max<int64_t>(1, kSerialNumbers / row);
+  const int64_t grain = rows_worth(kHeavyGrain, row);
   return make_step([=](const Launch& l) {
     l.team.parallel_for(rows, grain, [&](int64_t begin, int64_t end) {
       quant::encode(format, {f32(l, 0) + begin * row, size_t((end - begin) * row)},

@@ -4,6 +4,7 @@
 
 #include "rlx/backend/cpu/isa_table.h"
 #include "rlx/backend/cpu/kernels/copy.h"
+#include "rlx/backend/cpu/kernels/grain.h"
 #include "rlx/backend/cpu/kernels/sizes.h"
 #include "rlx/backend/cpu/vm/plan.h"
 #include "rlx/backend/cpu/vm/runner.h"
@@ -19,7 +20,6 @@ namespace {
 using vm::Plan;
 using vm::Schedule;
 
-constexpr int64_t kGrain = 8192;  // element operations; less is not worth a second thread
 constexpr int64_t kPiece = 4096;  // columns of a tile
 
 /// The pieces of work of a plan: groups of rows, cut along the columns for tiles; lines for schedule columns.
