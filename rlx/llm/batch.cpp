@@ -26,30 +26,44 @@ Decoder& LanguageModel::State::batch_decoder(int64_t rows, const std::shared_ptr
   return *batch->decoder;
 }
 
+namespace {
+
+/// What one row of a batch is asked for.
+const GenerateOptions& options_of(std::span<const GenerateOptions> options, size_t row) {
+  return options[options.size() == 1 ? 0 : row];
+}
+
+// Tokens of the longest prompt.
+size_t checked_length(std::span<const std::vector<TokenId>> prompts,
+                      std::span<const GenerateOptions> options) {
+  if (options.size() != 1 && options.size() != prompts.size())
+    throw invalid("generate: ", options.size(), " sets of options for ", prompts.size(),
+                  " prompts; one, or one for each");
+  size_t longest = 0;
+  for (size_t row = 0; row < prompts.size(); ++row) {
+    const GenerateOptions& o = options_of(options, row);
+    if (prompts[row].empty())
+      throw invalid("generate: prompt ", row, " is empty; at least one token expected");
+    if (o.adapter != options[0].adapter)
+      throw invalid("generate: one adapter for all texts of a batch expected");
+    if (o.lookup > 0 || o.guesser || o.mtp > 0)
+      throw invalid("generate: decoding with guesses is for one text at a time");
+    longest = std::max(longest, prompts[row].size());
+  }
+  return longest;
+}
+
+}  // namespace
+
 std::vector<Generation> LanguageModel::generate_batch(std::span<const std::vector<TokenId>> prompts,
                                                       std::span<const GenerateOptions> options) {
   const auto start = std::chrono::steady_clock::now();
   const auto seconds = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
-  if (options.size() != 1 && options.size() != prompts.size())
-    throw invalid("generate: ", options.size(), " sets of options for ", prompts.size(),
-                  " prompts; one, or one for each");
+  const size_t longest = checked_length(prompts, options);
   if (prompts.empty()) return {};
-  const auto options_of = [&](size_t row) -> const GenerateOptions& {
-    return options[options.size() == 1 ? 0 : row];
-  };
-  size_t longest = 0;
-  for (size_t row = 0; row < prompts.size(); ++row) {
-    if (prompts[row].empty())
-      throw invalid("generate: prompt ", row, " is empty; at least one token expected");
-    if (options_of(row).adapter != options_of(0).adapter)
-      throw invalid("generate: one adapter for all texts of a batch expected");
-    if (options_of(row).lookup > 0 || options_of(row).guesser || options_of(row).mtp > 0)
-      throw invalid("generate: decoding with guesses is for one text at a time");
-    longest = std::max(longest, prompts[row].size());
-  }
-  Decoder& d = state_->batch_decoder(int64_t(prompts.size()), options_of(0).adapter);
+  Decoder& d = state_->batch_decoder(int64_t(prompts.size()), options[0].adapter);
   if (int64_t(longest) > d.capacity())
     throw invalid("generate: the longest prompt has ", longest, " tokens, and the context is ", d.capacity());
   d.truncate(0);
@@ -59,7 +73,7 @@ std::vector<Generation> LanguageModel::generate_batch(std::span<const std::vecto
   std::vector<int64_t> padding;
   const OnToken none;
   for (size_t row = 0; row < prompts.size(); ++row) {
-    writers.push_back(std::make_unique<Writer>(*this, prompts[row], options_of(row), none));
+    writers.push_back(std::make_unique<Writer>(*this, prompts[row], options_of(options, row), none));
     padding.push_back(int64_t(longest - prompts[row].size()));
     ids.insert(ids.end(), size_t(padding.back()), 0);
     ids.insert(ids.end(), prompts[row].begin(), prompts[row].end());

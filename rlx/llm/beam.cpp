@@ -38,6 +38,51 @@ void add_best(std::vector<Step>& steps, std::span<const float> logits, int64_t b
     steps.push_back({score + double(logits[size_t(order[i])]) - log_sum, beam, order[i]});
 }
 
+/// The texts on their way, and those that have ended.
+struct Search {
+  std::vector<Beam> open = std::vector<Beam>(1), done;  // all rows hold the prompt: one beam to start with
+
+  /// Goes on with the best steps, at most so many; returns which beam each open one continues.
+  template <class IsEnd>
+  std::vector<int64_t> extend(const std::vector<Step>& steps, int64_t beams, IsEnd is_end) {
+    std::vector<Beam> next;
+    std::vector<int64_t> from;
+    for (const Step& s : steps) {
+      if (int64_t(next.size()) == beams) break;
+      Beam beam = open[size_t(s.beam)];
+      if (is_end(s.token)) {
+        beam.score = s.score;
+        done.push_back(std::move(beam));
+        continue;
+      }
+      beam.tokens.push_back(s.token);
+      beam.log_probabilities.push_back(float(s.score - beam.score));
+      beam.score = s.score;
+      next.push_back(std::move(beam));
+      from.push_back(s.beam);
+    }
+    open = std::move(next);
+    return from;
+  }
+
+  // Scores only fall: an ended text better than all open ones stays the best.
+  bool is_decided() const {
+    double best = -INFINITY;
+    for (const Beam& b : done) best = std::max(best, b.score);
+    return open.empty() || best >= open[0].score;
+  }
+
+  Generation best() const {
+    Generation out;
+    out.finish = Finish::max_tokens;
+    const Beam* best = open.empty() ? nullptr : &open[0];
+    for (const Beam& b : done)
+      if (!best || b.score >= best->score) best = &b, out.finish = Finish::end_token;
+    if (best) out.tokens = best->tokens, out.log_probabilities = best->log_probabilities;
+    return out;
+  }
+};
+
 }  // namespace
 
 // Beams are rows of a batch. A step keeps the best continuations over all of them; a row then goes on with the memory of the
@@ -64,49 +109,24 @@ Generation LanguageModel::beam_search(std::span<const TokenId> prompt, int64_t b
     };
     return among(options.end_tokens) || (!options.ignore_end && among(end_tokens()));
   };
-  std::vector<Beam> open(1), done;  // all rows hold the prompt: one beam to start with
+  Search search;
   const size_t keep = size_t(beams) + end_tokens().size() + options.end_tokens.size();
-  for (int64_t step = 0; step < options.max_tokens && !open.empty(); ++step) {
+  for (int64_t step = 0; step < options.max_tokens; ++step) {
     std::vector<Step> steps;
-    for (size_t b = 0; b < open.size(); ++b)
+    for (size_t b = 0; b < search.open.size(); ++b)
       add_best(steps, logits.as<const float>().subspan(b * size_t(d.vocab()), size_t(d.vocab())), int64_t(b),
-               open[b].score, keep);
+               search.open[b].score, keep);
     std::stable_sort(steps.begin(), steps.end(),
                      [](const Step& x, const Step& y) { return x.score > y.score; });
-    std::vector<Beam> next;
-    std::vector<int64_t> from;
-    for (const Step& s : steps) {
-      if (int64_t(next.size()) == beams) break;
-      Beam beam = open[size_t(s.beam)];
-      if (is_end(s.token)) {
-        beam.score = s.score;
-        done.push_back(std::move(beam));
-        continue;
-      }
-      beam.tokens.push_back(s.token);
-      beam.log_probabilities.push_back(float(s.score - beam.score));
-      beam.score = s.score;
-      next.push_back(std::move(beam));
-      from.push_back(s.beam);
-    }
-    open = std::move(next);
-    // Scores only fall: an ended text better than all open ones stays the best.
-    double best_done = -INFINITY;
-    for (const Beam& b : done) best_done = std::max(best_done, b.score);
-    if (open.empty() || best_done >= open[0].score || step + 1 == options.max_tokens) break;
+    std::vector<int64_t> from = search.extend(steps, beams, is_end);
+    if (search.is_decided() || step + 1 == options.max_tokens) break;
     std::vector<TokenId> fed;
-    for (const Beam& b : open) fed.push_back(b.tokens.back());
+    for (const Beam& b : search.open) fed.push_back(b.tokens.back());
     while (int64_t(from.size()) < beams) from.push_back(0), fed.push_back(fed[0]);
     d.reorder(from);
     logits = d.feed(fed);
   }
-  Generation out;
-  out.finish = Finish::max_tokens;
-  const Beam* best = open.empty() ? nullptr : &open[0];
-  for (const Beam& b : done)
-    if (!best || b.score >= best->score) best = &b, out.finish = Finish::end_token;
-  RLX_CHECK(best != nullptr || options.max_tokens == 0, "no beam");
-  if (best) out.tokens = best->tokens, out.log_probabilities = best->log_probabilities;
+  Generation out = search.best();
   if (state_->tokenizer) out.text = state_->tokenizer->decode(out.tokens);
   out.prompt_tokens = int64_t(prompt.size());
   out.reused_tokens = reused;

@@ -22,14 +22,7 @@ void write_places(JsonWriter& out, std::string_view key, const Plan& plan,
   out.end_array();
 }
 
-// `path`: of the step whose body this is, and the number of the body; empty for the plan itself.
-void write_plan(JsonWriter& out, const Plan& plan, const Report& r, const StepPath& path) {
-  const bool top = path.empty();
-  out.begin_object();
-  out.member("graph", plan.graph);
-  out.member("arena_bytes", plan.arena_bytes);
-  out.member("live_bytes", plan.live_bytes);
-  out.member("timeline", memory_timeline(plan));
+void write_buffers(JsonWriter& out, const Plan& plan) {
   out.key("buffers");
   out.begin_array();
   for (const Plan::Buffer& b : plan.buffers) {
@@ -44,50 +37,73 @@ void write_plan(JsonWriter& out, const Plan& plan, const Report& r, const StepPa
     out.end_object();
   }
   out.end_array();
+}
+
+void write_declined(JsonWriter& out, const std::vector<backend::Declined>& declined) {
+  out.key("declined");
+  out.begin_array();
+  for (const backend::Declined& d : declined) {
+    out.begin_object();
+    out.member("kernel", d.kernel);
+    out.member("reason", d.reason);
+    out.end_object();
+  }
+  out.end_array();
+}
+
+void write_plan(JsonWriter& out, const Plan& plan, const Report& r, const StepPath& path);
+
+// `path` ends with the step's number in its plan.
+void write_step(JsonWriter& out, const Plan& plan, const Report& r, const StepPath& path) {
+  const auto i = size_t(path.back());
+  const bool top = path.size() == 1;
+  const Plan::Step& s = plan.steps[i];
+  out.begin_object();
+  out.member("name", top ? r.names[i] : s.name);
+  out.member("node", s.node == ir::kNoNode ? int64_t(-1) : int64_t(s.node));
+  out.member("op", s.op);
+  out.member("kernel", s.kernel);
+  if (!s.note.empty()) out.member("note", s.note);
+  if (!s.origin.empty()) out.member("origin", s.origin);
+  if (s.by_rule) out.member("by_rule", true);
+  out.member("operations", s.cost.operations);
+  out.member("bytes", s.cost.bytes);
+  if (top && !r.seconds.empty()) out.member("seconds", r.seconds[i]);
+  if (top && !r.roofline.empty()) out.member("roofline_share", r.roofline[i]);
+  if (const auto times = r.inside.find(path); times != r.inside.end()) {
+    out.member("seconds", times->second.seconds);
+    out.member("seen", int64_t(times->second.seen));
+  }
+  write_places(out, "operands", plan, s.in);
+  write_places(out, "results", plan, s.out);
+  write_declined(out, s.declined);
+  if (!s.bodies.empty()) {
+    out.key("bodies");
+    out.begin_array();
+    for (size_t b = 0; b < s.bodies.size(); ++b) {
+      StepPath body = path;
+      body.push_back(int(b));
+      write_plan(out, s.bodies[b], r, body);
+    }
+    out.end_array();
+  }
+  out.end_object();
+}
+
+// `path`: of the step whose body this is, and the number of the body; empty for the plan itself.
+void write_plan(JsonWriter& out, const Plan& plan, const Report& r, const StepPath& path) {
+  out.begin_object();
+  out.member("graph", plan.graph);
+  out.member("arena_bytes", plan.arena_bytes);
+  out.member("live_bytes", plan.live_bytes);
+  out.member("timeline", memory_timeline(plan));
+  write_buffers(out, plan);
   out.key("steps");
   out.begin_array();
   for (size_t i = 0; i < plan.steps.size(); ++i) {
-    const Plan::Step& s = plan.steps[i];
-    out.begin_object();
-    out.member("name", top ? r.names[i] : s.name);
-    out.member("node", s.node == ir::kNoNode ? int64_t(-1) : int64_t(s.node));
-    out.member("op", s.op);
-    out.member("kernel", s.kernel);
-    if (!s.note.empty()) out.member("note", s.note);
-    if (!s.origin.empty()) out.member("origin", s.origin);
-    if (s.by_rule) out.member("by_rule", true);
-    out.member("operations", s.cost.operations);
-    out.member("bytes", s.cost.bytes);
-    if (top && !r.seconds.empty()) out.member("seconds", r.seconds[i]);
-    if (top && !r.roofline.empty()) out.member("roofline_share", r.roofline[i]);
     StepPath here = path;
     here.push_back(int(i));
-    if (const auto times = r.inside.find(here); times != r.inside.end()) {
-      out.member("seconds", times->second.seconds);
-      out.member("seen", int64_t(times->second.seen));
-    }
-    write_places(out, "operands", plan, s.in);
-    write_places(out, "results", plan, s.out);
-    out.key("declined");
-    out.begin_array();
-    for (const backend::Declined& d : s.declined) {
-      out.begin_object();
-      out.member("kernel", d.kernel);
-      out.member("reason", d.reason);
-      out.end_object();
-    }
-    out.end_array();
-    if (!s.bodies.empty()) {
-      out.key("bodies");
-      out.begin_array();
-      for (size_t b = 0; b < s.bodies.size(); ++b) {
-        StepPath body = here;
-        body.push_back(int(b));
-        write_plan(out, s.bodies[b], r, body);
-      }
-      out.end_array();
-    }
-    out.end_object();
+    write_step(out, plan, r, here);
   }
   out.end_array();
   out.end_object();

@@ -101,61 +101,53 @@ Tensor coupled(const Call& c, const std::vector<Tensors>& r, int64_t k, Dim rows
   });
 }
 
-Items svm_classifier(Call& c) {
-  const Tensor x = reals_in(c, 0);
+// One score for each pair of classes i < j: above 0 it is i.
+Tensors pair_scores(Call& c, const Tensor& x, const std::vector<int64_t>& per_class) {
   const auto vectors = c.reals("support_vectors"), coefficients = c.reals("coefficients"),
              rho = c.reals("rho");
-  const auto a = c.reals("prob_a"), b = c.reals("prob_b");
-  const auto per_class = c.integers("vectors_per_class");
   const int64_t k = int64_t(class_count(c));
-  int64_t count = 0;
-  for (const int64_t v : per_class) count += v;
+  std::vector<int64_t> start{0};
+  for (const int64_t v : per_class) start.push_back(start.back() + v);
+  const int64_t count = start.back();
   if (count < 1) c.unsupported("a classifier without support vectors");
   if (int64_t(per_class.size()) != k || int64_t(coefficients.size()) != count * (k - 1))
     throw c.wrong("lists do not fit ", k, " classes of ", count, " vectors");
   const Tensor values = kernel_values(c, x, vectors, count);
-  const DType type = x.dtype();
-  const auto weights = [&](int64_t row, int64_t first, int64_t n) {
-    const std::vector<float> part(coefficients.begin() + row * count + first,
-                                  coefficients.begin() + row * count + first + n);
-    return constant_row(c, part, type, {n, 1});
+  const auto part = [&](int64_t owner, int64_t row) {
+    const int64_t first = start[size_t(owner)], n = per_class[size_t(owner)];
+    const auto from = coefficients.begin() + row * count + first;
+    return rlx::matmul(values.narrow(1, first, n),
+                       constant_row(c, std::vector<float>(from, from + n), x.dtype(), {n, 1}));
   };
-  std::vector<int64_t> start{0};
-  for (const int64_t v : per_class) start.push_back(start.back() + v);
   Tensors scores;
   for (int64_t i = 0; i < k; ++i) {
-    for (int64_t j = i + 1; j < k; ++j) {
-      const auto part = [&](int64_t owner, int64_t row) {
-        const int64_t first = start[size_t(owner)], n = per_class[size_t(owner)];
-        return rlx::matmul(values.narrow(1, first, n), weights(row, first, n));
-      };
+    for (int64_t j = i + 1; j < k; ++j)
       scores.push_back(part(i, j - 1) + part(j, i) + double(rho.at(scores.size())));
-    }
   }
-  c.ignore("classlabels_ints"), c.ignore("classlabels_strings");
-  const std::string kind = c.text("post_transform", "NONE");
-  // Votes of the pairs name the class; the first wins a tie.
+  return scores;
+}
+
+// How many pairs each class wins.
+Tensor votes_of(const Tensors& scores, int64_t k) {
   Tensors votes(static_cast<size_t>(k));
-  size_t vote = 0;
+  const auto add = [&](int64_t who, const Tensor& v) {
+    Tensor& sum = votes[size_t(who)];
+    sum = sum.is_empty() ? v : sum + v;
+  };
+  size_t pair = 0;
   for (int64_t i = 0; i < k; ++i) {
-    for (int64_t j = i + 1; j < k; ++j, ++vote) {
-      const Tensor first = (scores[vote] > 0).cast(DType::f32);
-      const auto add = [&](int64_t who, const Tensor& v) {
-        Tensor& sum = votes[size_t(who)];
-        sum = sum.is_empty() ? v : sum + v;
-      };
+    for (int64_t j = i + 1; j < k; ++j, ++pair) {
+      const Tensor first = (scores[pair] > 0).cast(DType::f32);
       add(i, first);
       add(j, 1.0 - first);
     }
   }
-  const Tensor label = labels_at(c, best(rlx::concat(votes, {.axis = 1})));
-  if (a.empty()) {
-    // Two classes have one score, which stands with its negative before it.
-    if (k == 2 && kind != "NONE" && kind != "LOGISTIC")
-      c.unsupported(cat("two classes without probabilities and post_transform ", kind));
-    if (k == 2) scores.insert(scores.begin(), -scores[0]);
-    return {label, transformed(c, rlx::concat(scores, {.axis = 1}), kind).cast(DType::f32)};
-  }
+  return rlx::concat(votes, {.axis = 1});
+}
+
+// r[i][j]: how likely i is, of the two.
+std::vector<Tensors> pair_probabilities(Call& c, const Tensors& scores, int64_t k) {
+  const auto a = c.reals("prob_a"), b = c.reals("prob_b");
   std::vector<Tensors> r(static_cast<size_t>(k), Tensors(static_cast<size_t>(k)));
   size_t pair = 0;
   for (int64_t i = 0; i < k; ++i) {
@@ -166,8 +158,27 @@ Items svm_classifier(Call& c) {
       r[size_t(j)][size_t(i)] = 1.0 - p;
     }
   }
-  const Tensor p = coupled(c, r, k, x.dim(0), type);
-  return {label, transformed(c, p, kind).cast(DType::f32)};
+  return r;
+}
+
+Items svm_classifier(Call& c) {
+  const Tensor x = reals_in(c, 0);
+  const int64_t k = int64_t(class_count(c));
+  Tensors scores = pair_scores(c, x, c.integers("vectors_per_class"));
+  c.ignore("classlabels_ints"), c.ignore("classlabels_strings");
+  const std::string kind = c.text("post_transform", "NONE");
+  // Votes of the pairs name the class; the first wins a tie.
+  const Tensor label = labels_at(c, best(votes_of(scores, k)));
+  c.ignore("prob_b");  // goes with prob_a
+  if (!c.reals("prob_a").empty()) {
+    const Tensor p = coupled(c, pair_probabilities(c, scores, k), k, x.dim(0), x.dtype());
+    return {label, transformed(c, p, kind).cast(DType::f32)};
+  }
+  // Two classes have one score, which stands with its negative before it.
+  if (k == 2 && kind != "NONE" && kind != "LOGISTIC")
+    c.unsupported(cat("two classes without probabilities and post_transform ", kind));
+  if (k == 2) scores.insert(scores.begin(), -scores[0]);
+  return {label, transformed(c, rlx::concat(scores, {.axis = 1}), kind).cast(DType::f32)};
 }
 
 Items svm_regressor(Call& c) {
