@@ -49,8 +49,7 @@ void add_graph_file(Command command, GraphArguments& a) {
 
 void add_graph_arguments(Command command, GraphArguments& a) {
   add_graph_file(command, a);
-  command.add_option("--input,-i", a.inputs,
-                     "NAME=FILE with one array, or FILE with arrays of those names (npy, npz, safetensors)");
+  command.add_option("--input,-i", a.inputs, cat("values by name: ", value_files_taken()));
   command.add_option("--random", a.random, "seed: fill inputs that are not given").not_negative();
 }
 

@@ -14,6 +14,7 @@
 #include "rlx/base/json_write.h"
 #include "rlx/io/file_format.h"
 #include "rlx/io/model_file.h"
+#include "rlx/ir/leaves.h"
 #include "rlx/lang/graph_file.h"
 #include "rlx/lang/inspect.h"
 #include "rlx/lang/program.h"
@@ -120,16 +121,24 @@ void inspect_graph(const io::Input& input, const Question& q) {
   if (!q.binds.empty()) file.graph = file.graph.bind(read_bindings("inspect", q.binds));
   if (!q.json)
     return print(cat("stage ", file.stage, ", ", file.weights.size(), " weights\n", inspect(file.graph)));
-  std::vector<std::string> counts, leaves;
-  for (const auto& [op, count] : histogram(file.graph)) counts.push_back(cat(json_quote(op), ": ", count));
+  JsonWriter out({.replace_invalid = true});
+  out.begin_object();
+  out.member("kind", "graph"), out.member("name", file.graph.name()), out.member("stage", file.stage);
+  out.member("nodes", file.graph.len());
+  out.key("ops"), out.begin_object();
+  for (const auto& [op, count] : histogram(file.graph)) out.member(op, count);
+  out.end_object();
+  out.key("leaves"), out.begin_array();
   for (const ir::NodeId id : file.graph.leaves()) {
     const ir::Node& n = file.graph.node(id);
-    leaves.push_back(cat("{\"name\": ", json_quote(n.name), ", \"kind\": \"", n.op->name,
-                         "\", \"type\": ", json_quote(cat(n.shapes[0])), "}"));
+    out.begin_object();
+    out.member("name", ir::leaf_name(n)), out.member("kind", n.op->name),
+        out.member("type", cat(n.shapes[0]));
+    out.end_object();
   }
-  print(cat("{\"kind\": \"graph\", \"name\": ", json_quote(file.graph.name()), ", \"stage\": \"", file.stage,
-            "\", \"nodes\": ", file.graph.len(), ", \"ops\": {", join(counts), "}, \"leaves\": [",
-            join(leaves), "]}\n"));
+  out.end_array();
+  out.end_object();
+  print(out.take() + "\n");
 }
 
 // The first kind that recognises the path shows it.

@@ -14,31 +14,37 @@
 namespace rlx::cli {
 namespace {
 
-// Versions from which on an operator is read another way.
-std::string versions_text(const std::vector<int>& since) {
-  std::string out;
-  for (const int v : since) out += cat(out.empty() ? "" : ", ", v);
+/// The operators of a theme, each with the versions from which on it is read another way.
+using Versions = std::map<std::string_view, std::vector<int>>;
+Versions versions_of(const onnx::Theme& theme) {
+  Versions out;
+  for (const onnx::Entry& e : theme.entries) out[e.name].push_back(e.since);
   return out;
 }
 
-void print_ops(bool json) {
-  std::string text;
+std::string ops_json() {
+  JsonWriter out({.indent = 2});
+  out.begin_array();
   for (const onnx::Theme& theme : onnx::themes()) {
-    std::map<std::string_view, std::vector<int>> by_name;
-    for (const onnx::Entry& e : theme.entries) by_name[e.name].push_back(e.since);
-    if (!json)
-      text += cat(theme.name, theme.domain.empty() ? std::string() : cat(" (", theme.domain, ")"), "\n");
-    for (const auto& [name, since] : by_name) {
-      if (json) {
-        text += cat(text.empty() ? "[\n" : ",\n", "{\"domain\": ", json_quote(theme.domain),
-                    ", \"theme\": ", json_quote(theme.name), ", \"name\": ", json_quote(name),
-                    ", \"since\": [", versions_text(since), "]}");
-      } else {
-        text += cat("  ", name, "  since ", versions_text(since), "\n");
-      }
+    for (const auto& [name, since] : versions_of(theme)) {
+      out.begin_object();
+      out.member("domain", theme.domain), out.member("theme", theme.name);
+      out.member("name", name), out.member("since", since);
+      out.end_object();
     }
   }
-  print(json ? text + "\n]\n" : text);
+  out.end_array();
+  return out.take() + "\n";
+}
+
+std::string ops_text() {
+  std::string out;
+  for (const onnx::Theme& theme : onnx::themes()) {
+    out += cat(theme.name, theme.domain.empty() ? std::string() : cat(" (", theme.domain, ")"), "\n");
+    for (const auto& [name, since] : versions_of(theme))
+      out += cat("  ", name, "  since ", join(since), "\n");
+  }
+  return out;
 }
 
 // What the file says, without importing it.
@@ -106,7 +112,7 @@ void add_onnx(Command app) {
   command.add_flag("--json", *json, "print the operators as JSON");
   command.callback([what, json] {
     if (*what == "ops") {
-      print_ops(*json);
+      print(*json ? ops_json() : ops_text());
     } else {
       print_model(io::onnx::read_model(*what));
     }

@@ -41,28 +41,37 @@ std::vector<std::string> traits(const OpDef& op) {
   add(op.traits.elementwise, "elementwise");
   add(op.traits.linear, "linear");
   add(op.traits.commutative, "commutative");
+  add(op.traits.contraction, "contraction");
+  add(op.traits.block, "block");
+  add(op.traits.zero_gradient, "zero gradient");
+  add(op.traits.surrogate_gradient, "surrogate gradient");
   add(!op.traits.pure, "impure");
   return out;
 }
 
-std::string json_list(const auto& items) {
-  std::vector<std::string> quoted;
-  for (const auto& item : items) quoted.push_back(json_quote(std::string(item)));
-  return cat("[", join(quoted), "]");
+void write_json(JsonWriter& out, const OpDef& op) {
+  out.begin_object();
+  out.member("name", op.name), out.member("summary", op.summary), out.member("doc", op.doc);
+  out.member("operands", op.operands), out.member("results", op.results), out.member("traits", traits(op));
+  out.key("attributes"), out.begin_array();
+  for (const FieldInfo& f : op.fields) {
+    out.begin_object();
+    out.member("name", f.name), out.member("kind", kind_name(f.kind)), out.member("optional", f.optional);
+    out.member("default", default_text(f));
+    if (!f.choices.empty()) out.member("choices", f.choices);
+    out.member("doc", f.doc);
+    out.end_object();
+  }
+  out.end_array();
+  out.end_object();
 }
 
-std::string as_json(const OpDef& op) {
-  std::vector<std::string> fields;
-  for (const FieldInfo& f : op.fields) {
-    std::string out = cat("{\"name\": ", json_quote(f.name), ", \"kind\": \"", kind_name(f.kind),
-                          "\", \"optional\": ", f.optional, ", \"default\": ", json_quote(default_text(f)));
-    if (!f.choices.empty()) out += cat(", \"choices\": ", json_list(f.choices));
-    fields.push_back(cat(out, ", \"doc\": ", json_quote(f.doc), "}"));
-  }
-  return cat("{\"name\": ", json_quote(op.name), ", \"summary\": ", json_quote(op.summary),
-             ", \"doc\": ", json_quote(op.doc), ",\n   \"operands\": ", json_list(op.operands),
-             ", \"results\": ", json_list(op.results), ", \"traits\": ", json_list(traits(op)),
-             ",\n   \"attributes\": [", join(fields, ",\n     "), "]}");
+std::string as_json(const std::vector<const OpDef*>& ops) {
+  JsonWriter out({.indent = 2});
+  out.begin_array();
+  for (const OpDef* op : ops) write_json(out, *op);
+  out.end_array();
+  return out.take() + "\n";
 }
 
 std::string as_markdown(const OpDef& op) {
@@ -152,11 +161,10 @@ void add_ops(Command app) {
     } else {
       for (const auto& [name, op] : ops::table().all()) shown.push_back(op);
     }
+    if (o->json) return print(as_json(shown));
     std::vector<std::string> parts;
     for (const OpDef* op : shown) {
-      if (o->json) {
-        parts.push_back(as_json(*op));
-      } else if (o->markdown) {
+      if (o->markdown) {
         parts.push_back(as_markdown(*op));
       } else if (o->name.empty()) {
         parts.push_back(cat(op->name, std::string(op->name.size() < 28 ? 28 - op->name.size() : 1, ' '),
@@ -165,9 +173,7 @@ void add_ops(Command app) {
         parts.push_back(as_text(*op));
       }
     }
-    const std::string out =
-        o->json ? cat("[\n  ", join(parts, ",\n  "), "\n]\n") : join(parts, o->markdown ? "\n" : "");
-    print(out);
+    print(join(parts, o->markdown ? "\n" : ""));
   });
 }
 

@@ -230,9 +230,10 @@ void add_train(Command app) {
       .required();
   command
       .add_option("--data", o->data,
-                  "a file with the inputs (safetensors, npz), or NAME=FILE; the first axis counts batches")
+                  cat("the inputs: ", value_files_taken(), "; the first axis counts batches"))
       .required();
-  command.add_option("--init", o->init, "files with starting values of params; the others are random");
+  command.add_option("--init", o->init,
+                     cat("starting values of params, others are random: ", value_files_taken()));
   command.add_option("--seed", o->seed, "of random starting values").not_negative().with_default_shown();
   command.add_option("--loss", o->loss, "the output to make small (default: the first)");
   command.add_option("--steps", o->steps, "steps in all (default: the data once)").not_negative();

@@ -40,4 +40,8 @@ ir::NamedLiterals read_values(std::string_view command, std::string_view option,
   return out;
 }
 
+std::string value_files_taken() {
+  return cat("files of tensors (", io::FormatTable::standard().names(), "), or NAME=FILE with one tensor");
+}
+
 }  // namespace rlx::cli

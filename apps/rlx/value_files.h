@@ -14,4 +14,7 @@ namespace rlx::cli {
 ir::NamedLiterals read_values(std::string_view command, std::string_view option,
                               const std::vector<std::string>& texts);
 
+/// What an option of such files takes, for help.
+std::string value_files_taken();
+
 }  // namespace rlx::cli
