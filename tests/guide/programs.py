@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The guide, typed along. A chapter docs/guide/NAME.md is one program: its ```cpp blocks in order are what main does
 (those marked ```cpp top stand before it), and its ```text blocks in order are what it prints. So is README.md, which shows
-its includes too.
+its includes and `int main() {` too.
 
     programs.py write OUT_FOLDER   one source file a chapter, and main.cpp that calls them by name
     programs.py run PROGRAM        runs every chapter and compares"""
@@ -13,7 +13,9 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-SHOWN = re.compile(r'^(#include (<iostream>|"rlx/rlx.h")|using namespace rlx;)$', re.M)  # every program starts with these
+# Every program starts with these, and what main does is put into a function of the chapter's name.
+SHOWN = re.compile(r'^(#include (<iostream>|"rlx/rlx.h")|using namespace rlx;)$', re.M)
+MAIN = re.compile(r"^int main\(\) \{$(.*)^\}$", re.M | re.S)
 
 
 def blocks(chapter):
@@ -31,10 +33,15 @@ def blocks(chapter):
     return found
 
 
+def inside(text):
+    """What a block does, without what every program has."""
+    return MAIN.sub(lambda main: main.group(1), SHOWN.sub("", text))
+
+
 def source(chapter):
     """Errors of the compiler name the line of the chapter."""
     def part(top):
-        return "".join(f'#line {start} "{chapter}"\n{SHOWN.sub("", text)}\n' for language, mark, start, text in blocks(chapter)
+        return "".join(f'#line {start} "{chapter}"\n{inside(text)}\n' for language, mark, start, text in blocks(chapter)
                        if language == "cpp" and (mark == "top") == top)
     name = chapter.stem.replace("-", "_")
     return f'#include <iostream>\n\n#include "rlx/rlx.h"\n\nusing namespace rlx;\n\n{part(True)}\nvoid guide_{name}() {{\n{part(False)}}}\n'
