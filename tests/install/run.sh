@@ -21,8 +21,7 @@ done
 if command -v pkg-config >/dev/null; then
   PKG_CONFIG_PATH=$(dirname "$(find "$scratch/prefix" -name rlx.pc)")
   export PKG_CONFIG_PATH
-  object=$(find "$scratch/build" -name 'main.cpp.o')
-  quietly c++ "$object" -o "$scratch/with_pkg_config" $(pkg-config --libs rlx)
+  quietly c++ "$scratch/consumer/main.cpp" -o "$scratch/with_pkg_config" $(pkg-config --cflags --libs rlx)
   LD_LIBRARY_PATH=$(pkg-config --variable=libdir rlx) "$scratch/with_pkg_config" | sed 's/^/with_pkg_config /'
   echo "pkg-config $(pkg-config --modversion rlx)"
 fi
