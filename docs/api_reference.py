@@ -30,11 +30,12 @@ CHAPTERS = [
     ("ONNX", ["rlx/onnx/import.h", "rlx/onnx/export.h"]),
     ("Derivatives and batching", ["rlx/lang/derivatives.h", "rlx/transform/transform.h", "rlx/transform/partition.h",
                                   "rlx/transform/coverage.h"]),
-    ("Sizes, types, values and errors", ["rlx/base/error.h", "rlx/base/text.h", "rlx/base/dim.h", "rlx/base/dtype.h", "rlx/base/shape.h",
+    ("Sizes, types, values and errors", ["rlx/base/version.h", "rlx/base/error.h", "rlx/base/text.h", "rlx/base/dim.h", "rlx/base/dtype.h", "rlx/base/shape.h",
                                          "rlx/ir/literal.h", "rlx/ir/named_literals.h", "rlx/base/options.h", "rlx/base/json.h",
                                          "rlx/base/json_write.h"]),
-    ("Inside a graph", ["rlx/ir/value.h", "rlx/ir/graph.h", "rlx/ir/interpreter.h", "rlx/ir/text.h", "rlx/ir/json.h",
-                        "rlx/ir/op_record.h", "rlx/ir/build_def.h", "rlx/ir/op_def.h", "rlx/ir/leaves.h",
+    ("Inside a graph", ["rlx/ir/value.h", "rlx/ir/graph.h", "rlx/ir/module.h", "rlx/ir/bodies.h", "rlx/ir/clone.h",
+                        "rlx/ir/rewrite.h", "rlx/ir/interpreter.h", "rlx/ir/text.h", "rlx/ir/json.h",
+                        "rlx/ir/op_record.h", "rlx/ir/attr.h", "rlx/ir/build_def.h", "rlx/ir/op_def.h", "rlx/ir/leaves.h",
                         "rlx/ir/inline.h",
                         "rlx/ops/control/custom_op.h"]),
     ("Files of other systems", ["rlx/io"]),
@@ -78,40 +79,99 @@ def is_type(signature):
     return re.match(r"(template <.*> )?(class|struct|enum)", signature)
 
 
+# Names that mean the same wherever they stand.
+USUAL = {"operator==": "Whether both are equal", "operator<=>": "An order, for maps", "operator<<": "As its text",
+         "operator bool": "Whether there is one", "operator()": "As a function", "append_text": "As messages write it",
+         "begin": "For loops over ranges", "end": "For loops over ranges",
+         "size": "How many there are", "len": "How many there are", "empty": "Whether there are none",
+         "contains": "Whether it is there", "shape": "Extents and element type", "dtype": "The element type",
+         "rank": "The number of axes", "elements": "How many elements it has",
+         "Attrs": "Attributes with their defaults"}
+
+
+def usual(owner, name):
+    """What the name alone says."""
+    if match := re.fullmatch(r"is_(\w+)", name):
+        return f"Whether it is {match.group(1).replace('_', ' ')}"
+    return "Makes one" if name == owner.split("::")[-1] else USUAL.get(name, "")
+
+
+# What an operator's struct says of itself: rlx/ir/op_record.h lists these parts.
+PARTS = {"infer", "reference", "decompose", "vjp", "jvp", "vmap", "samples", "fields"}
+
+
+def is_told_elsewhere(owner, name, signature, line):
+    """Copies and moves, steps of an iterator, rules of an operator, what a base class says of its functions, and
+    deduction guides."""
+    kind = owner.split("::")[-1]
+    copied = name == kind and re.search(rf"\((?:const )?{kind}(?:&|&&)\w* ?\w*\)", signature)
+    return (copied or name == "operator=" or kind == "Iterator" or name == "Iterator" or
+            (signature.endswith(" override") and not line) or
+            (name in PARTS and "static" in signature) or ") -> " in signature)
+
+
+def macros(text):
+    """The lines of macros that have a comment."""
+    for comment, macro in re.findall(r"((?:^///.*\n)+)(?:#ifdef.*\n)?#define (RLX_\w+(?:\([^)]*\))?)", text, re.M):
+        yield f"- `{macro}` " + declarations.sentence([part.removeprefix("///").strip() for part in comment.splitlines()]) + "."
+
+
+class Lines:
+    """Finds the line of each declaration of a header: its own, or where else it is told."""
+
+    def __init__(self, path, text, meaning):
+        self.path, self.text, self.meaning = path, text, meaning
+        self.of_type = {}
+        self.last = ("", "", "")
+
+    def of(self, owner, name, signature, line, group, explained):
+        if not line and self.last[:2] == (owner, name):
+            line = self.last[2]  # another form of the same function
+        if "(*" not in signature:
+            line = line or self.of_operator(name, signature)
+        line = line or group or (usual(owner, name) if explained else "")
+        settings = re.search(r"\(const (\w+)& = \{\}\)$", signature)
+        if not line and settings:
+            line = self.of_type.get(settings.group(1), "")  # a thing made of its settings alone is told where they are
+        if is_type(signature):
+            if not line and name.lower() == self.path.stem.replace("_", ""):
+                line = about(self.text)  # the type that the header is about
+            self.of_type[name] = line
+        self.last = (owner, name, line)
+        return line
+
+    def of_operator(self, name, signature):
+        is_record = is_type(signature) and "std::string_view summary" in self.text
+        return self.meaning.get(name.lower() if is_record else name.rstrip("_"), "")
+
+
 def section(path, meaning):
     """The lines of one header, and its functions and types that have no line of their own."""
     text = path.read_text()
-    out, bare, last = [f"### `{path.relative_to(ROOT)}`", "", about(text) + ".", ""], [], ("", "", "")
-    of_type = {}
-    for owner, signature, line, group in declarations.declarations(text):
+    out, bare = [f"### `{path.relative_to(ROOT)}`", "", about(text) + ".", ""], []
+    lines = Lines(path, text, meaning)
+    for owner, signature, own, group in declarations.declarations(text):
         name = declarations.name_of(signature)
-        if re.match(r"using [\w:]+$", signature):
+        if re.match(r"using [\w:]+$", signature) or is_told_elsewhere(owner, name, signature, own):
             continue
-        if not line and last[:2] == (owner, name):
-            line = last[2]  # another form of the same function
-        line = line or meaning.get(name.rstrip("_"), "") or group
-        settings = re.search(r"\(const (\w+)& = \{\}\)$", signature)
-        if not line and settings:
-            line = of_type.get(settings.group(1), "")  # a thing made of its settings alone is told where they are
-        if is_type(signature):
-            of_type[name] = line
-        last = (owner, name, line)
-        if not line and ("(" in signature or is_type(signature)):
+        explained = is_type(signature) or declarations.is_function(signature)
+        line = lines.of(owner, name, signature, own, group, explained)
+        if explained and not line:
             bare.append(f"{owner}::{name}" if owner else name)
         if is_type(signature) and not signature.startswith("enum"):
             out += ["", f"**`{signature.split(' : ')[0]}`**" + (f" {line}." if line else ""), ""]
         else:
             out.append(f"- `{signature}`" + (f" {line}." if line else ""))
-    return out + [""], bare
+    return out + list(macros(text)) + [""], bare
 
 
 def text():
     """The document, and the names in it that have no line yet."""
     meaning = meanings()
     out = ["# The public surface", "",
-           "Every public name with its signature and, where the name does not say it, one line. Builders and operators",
-           "also take the caller's place last, and builders a declared shape before it, which is checked and never",
-           "overrides; both are left out here.", ""]
+           "Every public name with its signature and a line of what it is. Builders and operators also take the caller's",
+           "place last, and builders a declared shape before it, which is checked and never overrides; both are left out",
+           "here, and so are copies and moves.", ""]
     bare = []
     for title, entries in CHAPTERS:
         out += [f"## {title}", ""]

@@ -44,19 +44,40 @@ def tidy(signature):
     return re.sub(r"(\)(?: const)?(?: noexcept)?) :(?!:) .*$", r"\1", text)  # constructors: no initialisers
 
 
+def without_template(signature):
+    """What stands behind `template <...> requires ...`."""
+    text = signature
+    if text.startswith("template "):
+        text = text[closing(text, text.index("<"), "<>"):].lstrip()
+    if text.startswith("requires"):
+        text = text[len("requires"):].lstrip()
+        end = closing(text, text.index("("), "()") if text.startswith("(") else closing(text, text.index("<"), "<>")
+        text = text[end:].lstrip()
+    return text
+
+
 def name_of(signature):
     """The name that a declaration introduces."""
-    text = re.sub(r"^template <.*?> (?:requires .*?\) )?", "", signature)
-    if match := re.match(r"(?:using|class|struct|enum class|enum|concept) (\w+)(?: =| :| \{|$)", text):
-        return match.group(1)
+    text = without_template(signature)
+    if match := re.match(r"(?:using|class|struct|enum class|enum|concept) ([\w:]+)(?: =| :| \{|$)", text):
+        return match.group(1).split("::")[-1]
     if match := re.match(r"using (?:\w+::)*(\w+)$", text):
         return match.group(1)
     if match := re.search(r"(operator\s*(?:[^\s\w(]+|\(\)|\w[\w:<>]*(?: \w+)*))\(", text):
         return match.group(1)
-    if match := re.search(r"(~?\w+)\(", text):
+    if match := re.search(r"\(\*(\w+)\)\(", text):  # a pointer to a function
         return match.group(1)
-    match = re.search(r"(\w+)(?: = .*|\{.*|\[.*)?$", text)
+    while "<" in text and text != (less := re.sub(r"<[^<>]*>", "", text)):
+        text = less  # types of templates hold brackets of their own
+    if match := re.match(r"[^=]*?(~?\w+)\(", text):
+        return match.group(1)
+    match = re.search(r"(\w+)(?:\{.*|\[.*)?$", text.split(" = ")[0])  # a member
     return match.group(1) if match else text
+
+
+def is_function(signature):
+    """Whether it declares a function, or a member that points to one."""
+    return bool(re.search(re.escape(name_of(signature)) + r"\)?\(", signature))
 
 
 class Reader:
@@ -116,7 +137,7 @@ class Reader:
         kind = re.match(r"(?:template <.*?>\s*)?(class|struct|enum class|enum|union) (\w+)", head, re.S)
         if kind and text[i] == "{":
             end = closing(text, i)
-            if public:
+            if public and not re.match(r"template <.*?>\s*(?:requires\s[^{]*\s)?struct \w+<", head, re.S):  # a special case
                 if kind.group(1).startswith("enum"):
                     body = re.sub(r"//[^\n]*", "", text[i:end])
                     self.out.append((owner, tidy(head) + " " + re.sub(r",? \}", " }", re.sub(r"\s+", " ", body)),

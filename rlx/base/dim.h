@@ -24,6 +24,7 @@ class Dim {
 
   /// A named unknown extent; the name is an identifier.
   static Dim symbol(std::string_view name);
+  // The symbols that most models have, and -1 for "to be inferred".
   static Dim batch() { return symbol("batch"); }
   static Dim seq() { return symbol("seq"); }
   static Dim rows() { return symbol("rows"); }
@@ -41,10 +42,12 @@ class Dim {
   friend bool operator==(Dim, Dim) = default;
   friend auto operator<=>(Dim, Dim) = default;  // some order, for maps
 
+  // Kept in canonical form.
   friend Dim operator+(Dim, Dim);
   friend Dim operator-(Dim, Dim);
   friend Dim operator*(Dim, Dim);
 
+  // The number, or the place in the table of expressions: what a Dim is stored as.
   int64_t rep() const { return rep_; }
   static constexpr Dim from_rep(int64_t rep) {
     Dim d;
@@ -59,7 +62,9 @@ class Dim {
 using Dims = std::vector<Dim>;
 
 Dim floordiv(Dim a, Dim b);  // rounds down; b must not be zero
+/// Rounds up; b must not be zero.
 Dim ceildiv(Dim a, Dim b);
+/// What floordiv leaves.
 Dim mod(Dim a, Dim b);
 Dim max(Dim a, Dim b);
 Dim min(Dim a, Dim b);
@@ -78,9 +83,12 @@ class DimBinding {
   DimBinding() = default;
   DimBinding(std::initializer_list<std::pair<std::string, int64_t>> pairs);
   static DimBinding batch_seq(int64_t batch, int64_t seq);  // also rows = batch * seq
+  /// The symbols batch and past_seq.
   static DimBinding batch_past_seq(int64_t batch, int64_t past);
 
+  /// A symbol's value; set again, the later one counts.
   void set(const std::string& symbol, int64_t value);
+  /// The value; nothing for a symbol that has none.
   std::optional<int64_t> get(const std::string& symbol) const;
   size_t len() const { return values_.size(); }
   bool empty() const { return values_.empty(); }

@@ -17,7 +17,9 @@ inline constexpr int kDTypeCount = 14;
 
 using complex64 = std::complex<float>;
 
+/// "f32", "bool" and so on.
 std::string_view dtype_name(DType);
+/// The type of that name; nothing when there is none.
 std::optional<DType> dtype_from_name(std::string_view);
 size_t dtype_size(DType);  // bytes per element
 

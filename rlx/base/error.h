@@ -12,6 +12,7 @@
 
 namespace rlx {
 
+/// Who is to blame.
 enum class ErrorKind {
   user,         // the call, model or file is wrong
   internal,     // our bug
@@ -23,6 +24,7 @@ class Error : public std::exception {
   Error(ErrorKind kind, std::string message) : kind_(kind), message_(std::move(message)) { compose(); }
 
   const char* what() const noexcept override { return full_.c_str(); }
+  /// Who is to blame.
   ErrorKind kind() const { return kind_; }
 
   /// The message alone, without node and origin.
@@ -32,6 +34,7 @@ class Error : public std::exception {
   /// Where the user made it: `file:line` of their code, or line:column of a text.
   const std::string& origin() const { return origin_; }
 
+  // For those that an error passes through: they know more about the place than who threw it.
   void set_message(std::string message) { message_ = std::move(message), compose(); }
   void set_node(std::string node) { node_ = std::move(node), compose(); }
   void set_origin(std::string origin) { origin_ = std::move(origin), compose(); }
@@ -49,11 +52,13 @@ class ShapeError : public Error {
   explicit ShapeError(std::string message) : Error(ErrorKind::user, std::move(message)) {}
 };
 
+/// A user error of these parts: `throw invalid("cumsum: axis ", axis, ..)`.
 template <class... Args>
 [[nodiscard]] Error invalid(const Args&... args) {
   return Error(ErrorKind::user, cat(args...));
 }
 
+/// As invalid, for what the machine refused.
 template <class... Args>
 [[nodiscard]] Error environment_error(const Args&... args) {
   return Error(ErrorKind::environment, cat(args...));

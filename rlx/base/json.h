@@ -26,8 +26,10 @@ namespace rlx {
 /// The one limit of nesting, for all who read JSON: callers may recurse over what was read.
 inline constexpr int kMaxJsonDepth = 512;
 
+/// What a value is.
 enum class JsonKind : uint8_t { null, boolean, integer, real, string, array, object };
 
+/// What a reader takes beyond the standard.
 struct JsonRules {
   bool python_numbers = false;  // NaN, Infinity and -Infinity, as Python's json module writes them
 };
@@ -56,6 +58,7 @@ class JsonView {
  public:
   JsonView() = default;  // null
 
+  /// What it is.
   JsonKind kind() const { return node_->kind; }
   bool is_null() const { return kind() == JsonKind::null; }
   bool is_string() const { return kind() == JsonKind::string; }
@@ -63,10 +66,12 @@ class JsonView {
   bool is_object() const { return kind() == JsonKind::object; }
   bool is_number() const { return kind() == JsonKind::integer || kind() == JsonKind::real; }
 
+  /// true or false.
   bool boolean() const;
   int64_t integer() const;            // a real without fraction counts
   uint64_t unsigned_integer() const;  // integers from 0 to 2^64 - 1
   double real() const;                // integers too
+  /// Without quotes and escapes.
   std::string_view string() const;
 
   size_t size() const;  // of arrays and objects; 0 otherwise
@@ -82,6 +87,7 @@ class JsonView {
   JsonView at(std::string_view key) const;
   /// Arrays. Takes time in proportion to `index`: loops use items().
   JsonView at(size_t index) const;
+  /// Of an object, in the order of the text.
   std::vector<std::string> keys() const;
 
   /// Where in the document this is: `config.json: layers[3].name`. Found by walking the document.
@@ -107,6 +113,7 @@ class JsonView {
   const detail::JsonNode* node_ = &kNull;
 };
 
+/// The elements of an array, for a loop.
 class JsonView::Items {
  public:
   struct Iterator {
@@ -127,11 +134,13 @@ class JsonView::Items {
   Iterator begin_, end_;
 };
 
+/// A key of an object with its value.
 struct JsonMember {
   std::string_view key;
   JsonView value;
 };
 
+/// The members of an object, for a loop.
 class JsonView::Members {
  public:
   struct Iterator {

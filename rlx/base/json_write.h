@@ -18,6 +18,7 @@
 
 namespace rlx {
 
+/// How strings are written.
 struct JsonQuoting {
   bool ascii = false;            // characters above U+007F as \u escapes
   bool replace_invalid = false;  // bytes that are not UTF-8 become U+FFFD; otherwise they are a user error
@@ -25,8 +26,10 @@ struct JsonQuoting {
 
 /// Appends `text` in quotes, with the escapes JSON asks for.
 void append_json_string(std::string& out, std::string_view text, JsonQuoting quoting = {});
+/// The text in quotes.
 std::string json_quote(std::string_view text);
 
+/// How a document is written.
 struct JsonLayout {
   int indent = -1;               // spaces for each level; below zero: one line, no spaces
   bool python_numbers = false;   // NaN and Infinity; otherwise the strings "nan", "inf" and "-inf"
@@ -39,12 +42,15 @@ class JsonWriter {
  public:
   explicit JsonWriter(JsonLayout layout = {}) : layout_(layout) {}
 
+  // A value of several.
   void begin_object() { begin('{'); }
   void end_object() { end('}'); }
   void begin_array() { begin('['); }
   void end_array() { end(']'); }
+  /// Of the value that follows, in an object.
   void key(std::string_view);
 
+  // A value, behind a key or in an array.
   void null();
   void value(bool);
   void value(double);
@@ -65,6 +71,7 @@ class JsonWriter {
     end_array();
   }
 
+  /// A key and its value.
   template <class T>
   void member(std::string_view name, const T& v) {
     key(name);

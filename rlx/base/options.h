@@ -10,12 +10,14 @@
 
 namespace rlx {
 
+/// A variable of the environment that this library reads.
 struct OptionInfo {
   std::string_view name;  // as in the environment
   std::string_view default_value;
   std::string_view meaning;
 };
 
+/// All of them; `rlx options` prints it.
 std::span<const OptionInfo> option_table();
 
 /// Value of a listed option from the environment, if set and not empty. Asking for a name that is not in

@@ -13,6 +13,7 @@
 
 namespace rlx {
 
+/// Types that need no overload of their own.
 inline void append_text(std::string& out, std::string_view s) { out.append(s); }
 inline void append_text(std::string& out, const char* s) { out.append(s); }
 inline void append_text(std::string& out, char c) { out.push_back(c); }
@@ -44,6 +45,7 @@ void append_text(std::string& out, const std::vector<T>& items) {
   append_text(out, std::span<const T>(items));
 }
 
+/// The text of all values, one behind the other.
 template <class... Args>
 std::string cat(const Args&... args) {
   std::string out;

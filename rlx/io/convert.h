@@ -11,6 +11,7 @@
 
 namespace rlx::io {
 
+/// How tensors are stored in the new file.
 struct ConvertOptions {
   /// Storage type for float tensors: f32, f16, bf16, or for GGUF any block format with an encoder. Block
   /// formats go to tensors of two dimensions and more whose rows are whole blocks; the others keep their
@@ -21,6 +22,7 @@ struct ConvertOptions {
   std::function<void(int64_t done, int64_t total)> progress;
 };
 
+/// What became of the tensors.
 struct ConvertReport {
   std::string_view from, to;         // names of the formats
   int64_t tensors = 0, changed = 0;  // changed: stored in another type than before

@@ -24,6 +24,7 @@ struct WriteJob {
   std::vector<std::string>& notes;  // what the new file does not say any more
 };
 
+/// What there is to know about a format.
 struct FileFormat {
   std::string_view name;     // "gguf"
   std::string_view ending;   // ".gguf": of the files it writes, and a hint where the content says nothing
@@ -37,12 +38,14 @@ struct FileFormat {
 
   /// Whether a tensor of this type can be written; `write` is empty for formats that are only read.
   bool (*can_hold)(const StorageType&) = nullptr;
+  /// Writes a file of this format.
   void (*write)(const std::string& path, const WriteJob&) = nullptr;
   /// Whether readers of the format want this tensor of the input as it is, whatever type others are stored in; empty: none.
   bool (*stays)(const ModelFile& in, const TensorView&) = nullptr;
   bool deflates = false;  // understands WriteJob::deflate
 };
 
+/// Formats in the order in which a file is shown to them.
 class FormatTable {
  public:
   /// The formats of this library.
@@ -50,6 +53,7 @@ class FormatTable {
   /// This table and one format more, asked first. The record must outlive the table.
   FormatTable with(const FileFormat&) const;
 
+  /// All of them.
   std::span<const FileFormat* const> formats() const { return formats_; }
   /// By content, else by the ending of the name; null when neither tells.
   const FileFormat* recognise(const Input&) const;

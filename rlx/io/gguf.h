@@ -24,8 +24,10 @@
 
 namespace rlx::io {
 
+/// Types of metadata values, by their number in a file.
 enum class GgufType : uint32_t { u8, i8, u16, i16, u32, i32, f32, bool_, string, array, u64, i64, f64 };
 
+/// "u32", "string" and so on, for messages.
 std::string_view gguf_type_name(GgufType);
 
 /// A metadata value, still encoded: nothing is copied until it is asked for, so it must not outlive its file.
@@ -35,7 +37,9 @@ class GgufValue {
  public:
   GgufValue(GgufType type, std::span<const std::byte> raw, bool wide) : type_(type), wide_(wide), raw_(raw) {}
 
+  /// What it is.
   GgufType type() const { return type_; }
+  /// As the file has it.
   std::span<const std::byte> raw() const { return raw_; }
   /// Lengths are u64 (versions 2 and 3), not u32.
   bool wide() const { return wide_; }
@@ -45,11 +49,14 @@ class GgufValue {
 
   int64_t integer() const;  // integer types; u64 above the range of i64 is an error
   double real() const;      // real and integer types
+  /// true or false.
   bool boolean() const;
+  /// A view of the file.
   std::string_view string() const;
 
   GgufType element_type() const;  // arrays
   uint64_t size() const;          // arrays
+  // Of an array, in order.
   std::vector<GgufValue> elements() const;
   std::vector<int64_t> integers() const;
   std::vector<double> reals() const;
@@ -64,11 +71,13 @@ class GgufValue {
   std::span<const std::byte> raw_;
 };
 
+/// A metadata value under its key.
 struct GgufEntry {
   std::string_view key;  // in the file
   GgufValue value;
 };
 
+/// A GGUF file, mapped.
 class GgufFile {
  public:
   /// Maps the file, checks all of its structure, touches no tensor data. The first file of a split model
@@ -79,16 +88,22 @@ class GgufFile {
   static GgufFile parse(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
                         std::string_view name);
 
+  /// 1, 2 or 3.
   uint32_t version() const { return version_; }
+  /// Of tensor data, in bytes.
   uint64_t alignment() const { return alignment_; }
   /// In file order; of a split model those of the first file.
   std::span<const GgufEntry> entries() const { return entries_; }
+  /// In file order, over all files of a split model.
   std::span<const TensorView> tensors() const { return tensors_; }
 
+  /// The metadata value of that key; null when there is none.
   const GgufValue* find(std::string_view key) const;
+  /// The tensor of that name; null when there is none.
   const TensorView* find_tensor(std::string_view name) const;
   /// As find; a missing key is a user error.
   const GgufValue& at(std::string_view key) const;
+  /// As find_tensor; a missing name is a user error.
   const TensorView& tensor(std::string_view name) const;
 
   /// Files of the model: 1, or the number of splits.
@@ -113,6 +128,7 @@ class GgufWriter {
  public:
   explicit GgufWriter(uint64_t alignment = 32);
 
+  // A metadata entry; a key that is added twice is a user error of `write`.
   void add(std::string_view key, const GgufValue&);
   void add_u32(std::string_view key, uint32_t);
   void add_u64(std::string_view key, uint64_t);
@@ -129,6 +145,7 @@ class GgufWriter {
   /// The bytes come from the loader given to `write`; those of the view are not looked at.
   void add_tensor_later(const TensorView&);
 
+  /// Writes the file whole or not at all.
   void write(const std::string& path, const LoadTensor& load = {}) const;
   /// The whole file in memory.
   std::string to_bytes() const;

@@ -76,6 +76,7 @@ struct TokenizerConfig {
   Json json;
 };
 
+// The fields of a document; one of another type than it should have is a user error.
 ModelConfig read_model_config(const Json&);
 GenerationConfig read_generation_config(const Json&);
 TokenizerConfig read_tokenizer_config(const Json&);
@@ -95,6 +96,7 @@ struct HfFolder {
   std::optional<SpecialTokens> special_tokens;
   std::optional<std::string> tokenizer_json;  // its path
 
+  /// Reads what is there of the files above; a missing folder is an environment error.
   static HfFolder open(const std::string& path);
 };
 

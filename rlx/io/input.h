@@ -17,11 +17,14 @@ class Input {
   static Input of_bytes(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
                         std::string name);
 
+  /// As given.
   const std::string& path() const { return path_; }
   bool is_folder() const { return folder_; }
   /// The whole file; empty for a folder.
   std::span<const std::byte> bytes() const { return bytes_; }
+  /// The same as characters.
   std::string_view text() const { return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()}; }
+  /// Keeps the bytes alive.
   const std::shared_ptr<const void>& owner() const { return owner_; }
   /// Whether a folder has something of that name in it.
   bool contains(const std::string& name) const;

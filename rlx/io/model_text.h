@@ -15,6 +15,7 @@ namespace rlx::io {
 /// text::Tokenizer::from_file, which knows the files of tokenizers.
 text::Tokenizer load_tokenizer(const std::string& path);
 
+/// A chat template, and the texts that it puts at both ends.
 struct ModelTemplate {
   std::string source;
   std::string bos_token, eos_token;

@@ -21,13 +21,16 @@ namespace rlx::io {
 
 /// The tensor is called like the file without its ending.
 TensorView read_npy(const std::string& path);
+/// As read_npy, from bytes kept alive by `owner`.
 TensorView parse_npy(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
                      std::string_view name);
+/// One array. Types NumPy does not have are user errors.
 void write_npy(const std::string& path, const TensorView&);
 
 /// In file order, names without ".npy". Stored arrays are views of the mapping, deflated ones own their
 /// bytes, which may not be more than inflation_budget (rlx/io/zip.h) in all.
 std::vector<TensorView> read_npz(const std::string& path);
+/// As read_npz, from bytes kept alive by `owner`.
 std::vector<TensorView> parse_npz(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
                                   std::string_view name);
 /// The same without inflating more than headers: deflated arrays stay packed, and the budget is for each.
@@ -35,6 +38,7 @@ std::vector<TensorView> list_npz(std::span<const std::byte> bytes, std::shared_p
                                  std::string_view name);
 /// Whether arrays of this type can be written.
 bool npy_can_hold(const StorageType&);
+/// Arrays under their names; `deflate` packs them.
 void write_npz(const std::string& path, std::span<const TensorView> tensors, bool deflate = false,
                const LoadTensor& load = {});
 

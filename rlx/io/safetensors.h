@@ -24,6 +24,7 @@ inline constexpr uint64_t kMaxSafetensorsHeader = 100'000'000;  // the format's 
 
 using Metadata = std::vector<std::pair<std::string, std::string>>;
 
+/// A safetensors file, or the shards of a model, mapped.
 class SafetensorsFile {
  public:
   /// A file, an index, or a folder with `model.safetensors` or an index in it. Maps the files, checks their
@@ -38,11 +39,14 @@ class SafetensorsFile {
   std::span<const TensorView> tensors() const { return tensors_; }
   /// The `__metadata__` of the file, or of all shards (equal entries once).
   const Metadata& metadata() const { return metadata_; }
+  /// The value of that key; null when there is none.
   const std::string* find_metadata(std::string_view key) const;
 
+  /// The tensor of that name; null when there is none.
   const TensorView* find_tensor(std::string_view name) const;
   /// As find_tensor; a missing name is a user error.
   const TensorView& tensor(std::string_view name) const;
+  /// 1, or the number of shards.
   size_t file_count() const { return file_count_; }
 
  private:
@@ -61,6 +65,7 @@ class SafetensorsFile {
 /// not fit are user errors. The same arguments give the same bytes; data starts at a multiple of 64.
 void write_safetensors(const std::string& path, std::span<const TensorView> tensors,
                        const Metadata& metadata = {}, const LoadTensor& load = {});
+/// The whole file in memory.
 std::string safetensors_bytes(std::span<const TensorView> tensors, const Metadata& metadata = {});
 
 /// The format's word for a type ("F32", "BF16"), or empty when it has none.

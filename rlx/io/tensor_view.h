@@ -25,6 +25,7 @@ struct StorageType {
   std::optional<DType> dtype;
   const quant::BlockFormat* format = nullptr;  // set when GGUF has the type
 
+  /// How tensors of this type are stored.
   static StorageType of(DType);
   static StorageType of(const quant::BlockFormat&);
 

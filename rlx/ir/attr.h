@@ -25,6 +25,7 @@ class Graph;
 /// A body: immutable once it is an attribute, so copies of a graph share it.
 using GraphRef = std::shared_ptr<const Graph>;
 
+/// What an attribute may be.
 enum class AttrKind : uint8_t {
   boolean,
   integer,
@@ -62,6 +63,7 @@ struct FieldInfo {
 
 using AttrsRef = std::shared_ptr<const void>;
 
+/// A member of an Attrs struct, under its name.
 template <class Attrs, class T>
 struct Field {
   std::string_view name;
@@ -69,6 +71,7 @@ struct Field {
   std::string_view doc;
 };
 
+/// A line of `fields()`: the name in texts, the member, what it means.
 template <class Attrs, class T>
 constexpr Field<Attrs, T> field(std::string_view name, T Attrs::* member, std::string_view doc) {
   return {name, member, doc};
@@ -87,9 +90,11 @@ struct AttrTraits;
 /// The value as int; one beyond 32 bits is a user error.
 int narrow_integer(int64_t value);
 
+/// Types that are stored as they are, or as a wider one.
 template <class T, AttrKind Kind, class Stored = T>
 struct PlainAttr {
   static constexpr AttrKind kind = Kind;
+  // There and back.
   static AttrValue to(const T& v) { return Stored(v); }
   static T from(const AttrValue& v) { return T(std::get<Stored>(v)); }
 };

@@ -10,6 +10,7 @@ namespace detail {
 void add_sample(std::vector<Sample>&, AttrsRef, std::vector<std::string>&&);
 }
 
+/// All parts of a record.
 template <OpRecord Op>
 void fill_def(OpDef& d) {
   using Attrs = typename Op::Attrs;
@@ -45,6 +46,7 @@ void fill_def(OpDef& d) {
   }
 }
 
+/// The record of an operator, made once.
 template <OpRecord Op>
 const OpDef& def() {
   static const OpDef d = detail::filled(&fill_def<Op>);

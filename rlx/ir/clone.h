@@ -11,6 +11,7 @@
 
 namespace rlx::ir {
 
+/// For maps by values of one graph.
 struct ValueHash {
   size_t operator()(Value v) const { return (size_t(v.node) << 16 | v.index) * 0x9E3779B97F4A7C15ull; }
 };
@@ -39,15 +40,19 @@ OriginRef noted_origin(const Node& n, std::string note);
 Value append_leaf_like(Graph& to, const Node& leaf);
 Value append_leaf_like(Graph& to, const Node& leaf, const Shape& shape);
 
+/// A copy of a graph on its way: which value became which.
 class Cloner {
  public:
   explicit Cloner(Graph& to) : to_(to) {}
 
+  /// The graph that is made.
   Graph& to() const { return to_; }
 
   /// From now on `copy` stands for `original`.
   void set(Value original, Value copy);
+  /// As set, for all results of a node.
   void set_results(const Node& original, std::span<const Value> copies);
+  /// Whether something stands for `original`.
   bool has(Value original) const { return slot(original).node != kNoNode; }
   /// What stands for `original`, which must have been copied or set.
   Value at(Value original) const;

@@ -40,6 +40,7 @@ struct Use {
   friend bool operator==(Use, Use) = default;
 };
 
+/// An operator with its attributes, operands and results.
 struct Node {
   NodeId id = kNoNode;
   const OpDef* op = nullptr;
@@ -53,13 +54,16 @@ struct Node {
 
   /// What messages call it: its name, or %7 where it has none.
   std::string label() const;
+  /// One of its results, as a value.
   Value result(uint32_t i = 0) const { return {id, uint16_t(i), 0}; }
   /// The result of a node that has one.
   operator Value() const;  // NOLINT: implicit on purpose
+  /// Whether it is of this operator: records are told apart by their address.
   template <class Op>
   bool is() const {
     return op == &def<Op>();
   }
+  /// Its attributes; those of another operator are an internal error.
   template <class Op>
   const typename Op::Attrs& as() const {
     RLX_CHECK(is<Op>(), "node %", id, " is ", op->name, ", not ", Op::name);
@@ -74,6 +78,7 @@ struct GraphAnchor {
   std::string name;
 };
 
+/// Something wrong with a graph, and where.
 struct VerifyError {
   std::optional<NodeId> node;
   std::string rule;     // which check: "operands", "order", "types", "uses", "names", "outputs", "body"
@@ -90,6 +95,7 @@ class Graph {
   Graph& operator=(Graph&&) noexcept;
   ~Graph();
 
+  // For people, and for the text form.
   const std::string& name() const { return name_; }
   void set_name(std::string name) { name_ = std::move(name); }
 
@@ -122,10 +128,13 @@ class Graph {
   std::vector<NodeId> params() const;
   std::optional<NodeId> find_leaf(std::string_view name) const;
 
+  /// What a run returns, in order.
   const Values& outputs() const { return outputs_; }
+  /// A value may be an output twice; names must differ.
   void set_outputs(Values outputs, std::vector<std::string> names = {});
   /// Given name, else the node's name where it is unique among the outputs, else "output<i>".
   std::string output_name(size_t i) const;
+  /// All of them.
   std::vector<std::string> output_names() const;
 
   // Editing. `verify` finds whatever an edit broke.
@@ -165,6 +174,7 @@ class Graph {
   /// Same computation node by node: operators, attributes, constants, bodies, leaves, outputs and their
   /// names. Names of other nodes and origins do not count.
   friend bool operator==(const Graph&, const Graph&);
+  /// Equal for equal graphs.
   Hash128 hash() const;
 
   // Where new nodes come from.

@@ -15,6 +15,7 @@ namespace rlx::ir {
 
 class Interpreter {
  public:
+  /// What runs took, over the life of the interpreter.
   struct Stats {
     int64_t live_bytes = 0;  // results held now, leaves not counted
     int64_t peak_bytes = 0;
@@ -26,6 +27,7 @@ class Interpreter {
   Literals run(const Graph& g, std::span<const Literal> leaves);
   /// One node on values of its operands.
   Literals run_node(const Node& n, std::span<const Literal> in);
+  /// What runs took so far.
   const Stats& stats() const { return stats_; }
 
  private:

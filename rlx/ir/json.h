@@ -36,6 +36,7 @@ Graph graph_from_json(std::string_view text, const OpTable&);
 /// The origins alone, to go beside a text form: {"origins": [...], "nodes": [0, -1, ...]} with one number for
 /// every node in the order in which parse_graph makes them, -1 for none. Empty when no node has an origin.
 std::string origins_to_json(const Graph&);
+/// One for every node, null where it has none.
 std::vector<OriginRef> origins_from_json(std::string_view text);
 
 }  // namespace rlx::ir

@@ -5,6 +5,7 @@
 
 namespace rlx::ir {
 
+/// Attributes of inputs and params.
 struct NamedLeaf {
   std::string name;
   Shape shape;
@@ -72,6 +73,7 @@ struct Full {
 };
 
 Expr full(Graph&, const Shape&, double value);
+// Of the type of another.
 Expr zeros_like(Expr);
 Expr ones_like(Expr);
 

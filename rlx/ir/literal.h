@@ -66,15 +66,20 @@ class Literal {
   static Literal zeros(const Shape&);
   /// A view of bytes owned by someone else; `owner` keeps them alive. Sizes must agree.
   static Literal borrow(const Shape&, std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
+  /// Bytes that are copied. Sizes must agree.
   static Literal copy_of(const Shape&, std::span<const std::byte> bytes);
 
   /// Converts each value to the dtype of the shape, rounding half to even.
   static Literal reals(const Shape&, std::span<const double>);
+  /// As reals, from whole numbers.
   static Literal integers(const Shape&, std::span<const int64_t>);
+  /// As reals, from complex numbers.
   static Literal complexes(const Shape&, std::span<const std::complex<double>>);
   static Literal full(const Shape&, double value);
+  /// One number.
   static Literal scalar(DType dtype, double value) { return full(Shape::scalar(dtype), value); }
 
+  /// Elements of the type they have in C++: Literal::of<float>({2}, {1, 2}).
   template <class T>
   static Literal of(Dims dims, const std::vector<T>& values) {
     Literal out = zeros(Shape(dtype_of<T>(), std::move(dims)));
@@ -87,7 +92,9 @@ class Literal {
   const Shape& shape() const { return shape_; }
   DType dtype() const { return shape_.dtype(); }
   int64_t elements() const { return elements_; }
+  /// The elements as they are stored.
   std::span<const std::byte> bytes() const { return {data_, size_t(elements_) * dtype_size(dtype())}; }
+  /// The same to write to; shared or borrowed bytes are copied first.
   std::span<std::byte> mutable_bytes();
 
   /// The elements as they are stored; another element type than the literal's is a user error.
@@ -96,6 +103,7 @@ class Literal {
     require_dtype(dtype_of<T>());
     return {reinterpret_cast<const T*>(data_), size_t(elements_)};
   }
+  /// As data(), to write to.
   template <class T>
   std::span<T> mutable_data() {
     require_dtype(dtype_of<T>());
@@ -105,7 +113,9 @@ class Literal {
   /// Element i in row-major order, as a number. Complex values have no real form; use complex_at.
   double real_at(int64_t i) const;
   int64_t integer_at(int64_t i) const;  // floats truncate
+  /// As real_at, of any number.
   std::complex<double> complex_at(int64_t i) const;
+  // All elements, in row-major order.
   std::vector<double> to_reals() const;
   std::vector<int64_t> to_integers() const;
   std::vector<std::complex<double>> to_complexes() const;
@@ -134,6 +144,7 @@ using Literals = std::vector<Literal>;
 
 /// `f32[2]{1.0, 2.0}`, `f32[100]{0.0 ...}` for equal elements, `f32[99]"base64"` for many.
 void append_text(std::string& out, const Literal&);
+/// Reads one at `pos` and moves `pos` behind it.
 Literal parse_literal(std::string_view text, size_t& pos);
 
 /// Conversion of one value as `cast` defines it: to an integer truncates and saturates (NaN is 0), to bool

@@ -11,6 +11,7 @@
 
 namespace rlx::ir {
 
+/// How far a graph is lowered.
 enum class Stage {
   Hir,  // may hold blocks; has a policy for lowering them
   Mir,  // operators only
@@ -38,6 +39,7 @@ struct Module {
   std::vector<PlanStatement> plan;             // of LIR
   bool named = true;                           // the text says `module`, not only `graph`
 
+  /// The words of its stage.
   std::string words() const { return stage_words(stage, policy); }
   /// Sets stage and policy from their words; unknown ones are a user error.
   void set_words(std::string_view words);

@@ -35,7 +35,9 @@ class Infer {
   Infer(const OpDef& op, std::span<const Shape> in, std::vector<Constraint>* equations)
       : op_(op), in_(in), equations_(equations) {}
 
+  /// Operands that are there.
   int count() const { return int(in_.size()); }
+  /// The type of operand i.
   const Shape& in(int i) const;
   std::span<const Shape> in() const { return in_; }
 
@@ -55,6 +57,7 @@ class Infer {
   std::vector<int> axes(std::vector<int> axes, int i) const;  // sorted, unique
   /// All operands listed must have one dtype; the error says what to cast.
   void same_dtype(std::initializer_list<int> operands) const;
+  // Refuses operand i unless its type is such.
   void require_rank(int i, int rank) const;
   void require_min_rank(int i, int rank) const;
   void require_float(int i) const;  // f16, bf16, f32, f64
@@ -62,6 +65,7 @@ class Infer {
   void require_numeric(int i) const;  // not bool, not fp8
   /// Index operands: any integer, or for compatibility f32 and f64 holding whole numbers.
   void require_index(int i) const;
+  /// As messages call it.
   std::string operand_name(int i) const;
 
  private:
@@ -77,6 +81,7 @@ struct Eval {
   std::span<const Shape> results;
   Interpreter& interpreter;
 
+  // Operand i, the type of result i, the number of operands.
   const Literal& in(int i) const { return operands[size_t(i)]; }
   const Shape& out(int i = 0) const { return results[size_t(i)]; }
   int count() const { return int(operands.size()); }
@@ -87,6 +92,7 @@ struct Eval {
 /// What blocks decompose into. direct: fused operators, for running as it is; fusable: primitives, for
 /// derivatives and for the compiler's own fusion.
 enum class FusionPolicy { direct, fusable };
+/// As texts write them.
 constexpr std::array<std::string_view, 2> choice_names(FusionPolicy) { return {"direct", "fusable"}; }
 
 /// What `decompose` sees: emit an equivalent in `graph`, return its results.
@@ -96,6 +102,7 @@ struct Lower {
   std::span<const Shape> results;
   FusionPolicy policy = FusionPolicy::direct;
 
+  // Operand i, whether it was given, the number of operands, the type of result i.
   Expr in(int i) const { return {&graph, operands[size_t(i)]}; }
   bool has(int i) const { return i < count(); }
   int count() const { return int(operands.size()); }
@@ -134,12 +141,14 @@ struct Vjp {
   /// the place of the node's results, which then costs nothing twice.
   Exprs& replacements;
 
+  // Operand i, result i, the number of operands, whether somebody used result i.
   Expr in(int i) const { return {&graph, operands[size_t(i)]}; }
   Expr out(int i = 0) const { return {&graph, results[size_t(i)]}; }
   int count() const { return int(operands.size()); }
   bool has_dy(int i) const { return bool(cotangents[size_t(i)]); }
   /// The cotangent of result i, made of zeros when nobody used it.
   Expr dy(int i = 0) const;
+  /// Whether somebody asks for the gradient of operand i.
   bool wants(int i) const { return i < count() && wanted[size_t(i)]; }
 };
 
@@ -151,6 +160,7 @@ struct Jvp {
   const BodyTransforms& bodies;
   Exprs& replacements;  // as in Vjp
 
+  // Operand i, result i, the number of operands, whether operand i has a tangent.
   Expr in(int i) const { return {&graph, operands[size_t(i)]}; }
   Expr out(int i = 0) const { return {&graph, results[size_t(i)]}; }
   int count() const { return int(operands.size()); }
@@ -167,6 +177,7 @@ struct Vmap {
   Dim size;
   const BodyTransforms& bodies;
 
+  // Operand i, the number of operands, whether operand i carries the batch.
   Expr in(int i) const { return {&graph, operands[size_t(i)]}; }
   int count() const { return int(operands.size()); }
   bool batched(int i) const { return i < count() && is_batched[size_t(i)]; }
@@ -213,6 +224,7 @@ struct OpDef {
   Traits traits;
 
   std::shared_ptr<void> (*copy_attrs)(const void* attrs);  // null copies the defaults
+  // The rules of the operator; what they see is above. Null where the record has none.
   Shapes (*infer)(Infer&, void* attrs) = nullptr;
   Literals (*reference)(const Eval&, const void* attrs) = nullptr;
   Exprs (*decompose)(const Lower&, const void* attrs) = nullptr;
@@ -227,6 +239,7 @@ struct OpDef {
   /// element of the results.
   double (*operations)(std::span<const Shape> in, std::span<const Shape> out, const void* attrs) = nullptr;
 
+  /// The attribute of that name; null when there is none.
   const FieldInfo* find_field(std::string_view name) const;
   /// What is wrong with this many operands; empty when nothing is.
   std::string operand_count_error(int count) const;
@@ -266,6 +279,7 @@ class OpTable {
     add(def<Op>());
     return *this;
   }
+  /// The operator of that name; null when there is none.
   const OpDef* find(std::string_view name) const;
   /// As find, but an unknown name is a user error that suggests the nearest one.
   const OpDef& at(std::string_view name) const;

@@ -31,6 +31,7 @@
 
 namespace rlx::ir {
 
+/// A case for the conformance run, as an operator's struct gives it (Sample has the words of `inputs`).
 template <class Attrs>
 struct OpSample {
   Attrs attrs;

@@ -19,6 +19,7 @@ namespace rlx::ir {
 /// new ones. A leaf cannot be replaced.
 using RewriteRule = std::function<std::optional<Values>(Cloner& copy, const Node& n)>;
 
+/// A graph behind a pass.
 struct Rewritten {
   Graph graph;
   size_t changes = 0;  // nodes replaced, in bodies too; with none, the graph equals the one given

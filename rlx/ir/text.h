@@ -38,12 +38,14 @@
 
 namespace rlx::ir {
 
+/// Reads back to an equal graph.
 std::string to_text(const Graph&);
 /// With the line of the stage, unless the module is one that was read without.
 std::string to_text(const Module&);
 
 /// Throws a user error with line and column and what was expected. A module gives its graph.
 Graph parse_graph(std::string_view text, const OpTable&);
+/// As parse_graph, with stage and plan where the text has them.
 Module parse_module(std::string_view text, const OpTable&);
 
 /// Every error of a text, each with its place as origin: the parser goes on behind a statement that it cannot
@@ -53,8 +55,10 @@ std::vector<VerifyError> verify_text(std::string_view text, const OpTable&);
 
 /// Constants kept outside of the text. Storing returns the name to write, or empty to write the contents.
 using StoreLiteral = std::function<std::string(const Literal&)>;
+/// The constant of a name.
 using FetchLiteral = std::function<Literal(const std::string& name)>;
 
+/// As above, with constants kept outside.
 std::string to_text(const Graph&, const StoreLiteral&);
 std::string to_text(const Module&, const StoreLiteral&);
 /// `origins`, when given, has one entry per node, bodies included, in the order of the text
@@ -73,6 +77,7 @@ void append_attr(std::string& out, const FieldInfo&, const AttrValue&, int inden
 
 /// "name" as is when it is a plain word ([A-Za-z_][A-Za-z0-9_.]*), else in quotes with escapes.
 std::string quote_name(std::string_view name);
+/// In quotes, with escapes.
 std::string quote(std::string_view text);
 
 }  // namespace rlx::ir

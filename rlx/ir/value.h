@@ -36,7 +36,9 @@ struct Expr {
   const Shape& shape() const;
   DType dtype() const { return shape().dtype(); }
   int rank() const { return shape().rank(); }
+  /// Extent of an axis.
   Dim dim(int axis) const { return shape().dim(axis); }
+  /// Without the graph.
   operator Value() const { return value; }  // NOLINT: a tensor is a value that knows its graph
 };
 

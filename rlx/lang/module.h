@@ -24,13 +24,16 @@ using ir::Stage;
 using ir::stage_name;
 using ops::MaskKind;
 
+/// A graph with blocks, and what they are lowered to.
 struct Hir {
   Graph graph;
   FusionPolicy policy = FusionPolicy::direct;
 };
+/// A graph of operators alone.
 struct Mir {
   Graph graph;
 };
+/// A graph of operators and where its buffers lie.
 struct Lir {
   Graph graph;
   Plan plan;
@@ -49,22 +52,32 @@ Mir lower(const Hir&);
 /// One slot per buffer; every size must be known and every block lowered.
 Lir plan(const Mir&);
 
+/// A program at one of three stages, with the builders and conversions of each.
 class GraphModule {
  public:
   /// HIR stage, with what `build` returns as the only output.
   static GraphModule define(const std::string& name, const std::function<Value(GraphModule&)>& build);
+  /// An empty module at HIR stage.
   static GraphModule hir(const std::string& name) { return Hir{Graph(name)}; }
+  /// An empty module at MIR stage.
   static GraphModule mir(const std::string& name) { return Mir{Graph(name)}; }
+  /// At HIR stage, blocks or not.
   static GraphModule from_hir(Hir hir) { return hir; }
   /// At the stage of its content: HIR when there are blocks in it, else MIR.
   static GraphModule from_graph(const ir::Graph& graph);
+  /// At MIR stage.
   static GraphModule from_mir(Mir mir) { return mir; }
+  /// At LIR stage, with its plan.
   static GraphModule from_lir(Lir lir) { return lir; }
 
+  /// How far it is lowered.
   Stage stage() const { return Stage(state_.index()); }
+  /// The name of its graph.
   const std::string& name() const { return graph().name(); }
 
+  /// What blocks are lowered to.
   FusionPolicy fusion_policy() const;
+  /// Sets the policy, at HIR stage.
   GraphModule& with_fusion_policy(FusionPolicy policy);
 
   // At HIR and MIR stage.
@@ -120,6 +133,7 @@ class GraphModule {
 
   /// Nodes that `build` makes carry the label; the one it returns has it as its name.
   Value named(const std::string& label, const std::function<Value(GraphModule&)>& build);
+  /// `named`, for builders that get the module as an argument.
   static Value block(GraphModule& hir, const std::string& label,
                      const std::function<Value(GraphModule&)>& build) {
     return hir.named(label, build);
@@ -141,12 +155,16 @@ class GraphModule {
   /// All builders of rlx::Graph, at HIR and MIR stage.
   Graph& builders();
 
+  /// The annotated dump of its graph, with its stage and plan.
   std::string inspect() const;
   /// The text of rlx/ir/text.h: `module hir fusable`, the graph and at LIR the plan; reads back to an equal
   /// module. At LIR a text without a plan is planned. `ops` are the operators it may name.
   std::string to_text() const;
+  /// Reads that text, or the text of a graph.
   static GraphModule parse(std::string_view text, const ir::OpTable& ops = ops::table());
+  /// A file that `load` and `Program::open` read; `weights` are values of params.
   void save(const std::string& path, const NamedLiterals& weights = {}) const;
+  /// A module from its file.
   static GraphModule load(const std::string& path, const ir::OpTable& ops = ops::table());
 
  private:

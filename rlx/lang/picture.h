@@ -9,6 +9,7 @@
 
 namespace rlx {
 
+/// The language of Graphviz.
 std::string to_dot(const ir::Graph&);
 
 /// A complete SVG document. Nodes lie in layers, operands above users; each is a rectangle with its statement and type, and

@@ -13,6 +13,7 @@ namespace rlx {
 struct Plan {
   static constexpr int64_t kAlignment = 64;
 
+  /// Where a value lies in the arena.
   struct Slot {
     ir::Value value;
     int64_t offset = 0, bytes = 0;
@@ -30,7 +31,9 @@ struct Plan {
   std::vector<ir::NodeId> schedule;  // nodes that compute, in order
   std::vector<Port> inputs, params, outputs;
 
+  /// The slot of a value; one that has none is a user error.
   const Slot& slot(ir::Value) const;
+  /// The plan for people: slots, ports, bytes in all.
   std::string text() const;
   /// As a text holds it: arena(bytes=, align=), slot(value, offset=, bytes=) for each, step(node) in order.
   std::vector<ir::PlanStatement> statements() const;

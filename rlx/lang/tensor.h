@@ -216,8 +216,11 @@ class Operand {
       : number_(double(v)), is_number_(true), loc_(loc) {}
 
   bool is_number() const { return is_number_; }
+  /// Of a number; of a tensor 0.
   double number() const { return number_; }
+  /// Of a tensor; empty for a number.
   const Tensor& tensor() const { return tensor_; }
+  /// Where it was written.
   const Loc& loc() const { return loc_; }
 
  private:

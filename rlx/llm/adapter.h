@@ -40,6 +40,7 @@ class Adapter {
     double scale = 1;
     bool table = false;  // rows of an embedding: in is the number of them
 
+    // Sizes of a and b; `experts` is 0 for a part of one weight.
     bool of_experts() const { return a.shape().rank() == 3; }
     int64_t experts() const { return of_experts() ? a.shape().dim(0).value() : 0; }
     int64_t rank() const { return a.shape().dim(-2).value(); }
@@ -47,11 +48,14 @@ class Adapter {
     int64_t out() const { return b.shape().dim(-2).value(); }
   };
   using Parts = std::map<std::string, Part>;
+  /// All parts, by the weight they change.
   const Parts& parts() const { return parts_; }
+  /// Where it was read from; empty for one that was made.
   const std::string& path() const { return path_; }
 
   /// Puts the adapter into a graph while it is built; its weights are those of `weights()`. The adapter must outlive the hook.
   models::LinearHook hook() const;
+  /// Values of the params that the hook makes.
   ir::NamedLiterals weights() const;
   /// A GGUF adapter for a folder, or an adapter of weights that the model has not, is a user error.
   void check_fits(const models::Model&) const;

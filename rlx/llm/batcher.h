@@ -17,6 +17,7 @@
 
 namespace rlx::llm {
 
+/// How many texts grow together, and what they may remember.
 struct BatcherOptions {
   int64_t rows = 8;        // texts that grow together; further ones wait
   int64_t context = 4096;  // tokens of one text; at most what the model was made for
@@ -50,6 +51,7 @@ class Batcher {
   /// unknown request is a user error.
   std::optional<Generation> take(RequestId id);
 
+  /// What waits and what runs now, and how full the store is.
   struct Usage {
     int64_t waiting = 0, running = 0;
     int64_t pages = 0, free_pages = 0, prefix_pages = 0;  // of the store; in prefixes that nobody uses now
@@ -61,6 +63,7 @@ class Batcher {
   /// Lets go the prefixes that nobody uses.
   void forget_prefixes();
 
+  /// The model's program, for plans and profiles.
   CompiledGraph& compiled();
 
  private:

@@ -9,6 +9,7 @@
 
 namespace rlx::llm {
 
+/// Who said it, and what.
 struct Message {
   std::string role, content;
 };
@@ -26,6 +27,7 @@ class Conversation {
   void forget_last();
   /// What was said so far, in order.
   const std::vector<Message>& messages() const { return messages_; }
+  /// How the next answer is chosen; may be changed between answers.
   GenerateOptions& options() { return options_; }
   /// Tokens of the conversation when it was last read.
   int64_t tokens() const { return tokens_; }

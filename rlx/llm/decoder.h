@@ -13,6 +13,7 @@ namespace rlx::llm {
 
 using text::TokenId;
 
+/// What is remembered, and which form of the graph is run.
 struct DecoderOptions {
   int64_t capacity = 4096;  // tokens that are remembered; at most what the model was made for
   int64_t batch = 1;        // texts that grow together
@@ -34,6 +35,7 @@ struct MemoryLayout {
           ring = 0;  // tokens of a page; pages of a row, and of one in the store of windows
   MemoryLayout() = default;
   MemoryLayout(const models::Config&, int64_t capacity, int64_t chunk, int64_t page_tokens = 256);
+  /// The store of pages for so many rows.
   models::PageStore store(int64_t batch) const;
 };
 
@@ -44,8 +46,11 @@ class Decoder {
   /// An encoder is a user error.
   Decoder(const models::Model&, DecoderOptions);
 
+  /// Logits of a token.
   int64_t vocab() const { return config_.vocab; }
+  /// Tokens that a row can remember.
   int64_t capacity() const { return options_.capacity; }
+  /// Rows.
   int64_t batch() const { return options_.batch; }
   /// Tokens that the longest row remembers.
   int64_t length() const;
@@ -73,6 +78,7 @@ class Decoder {
     std::vector<int32_t> lengths;
     std::vector<std::vector<TokenId>> tokens;
   };
+  /// The place where it is now.
   Mark mark();
   /// Takes back what was fed since, at most `chunk` tokens.
   void undo(const Mark&);
@@ -85,6 +91,7 @@ class Decoder {
   /// With the option draft_hidden: of the tokens of the last call, [n, hidden].
   std::span<const float> draft_hidden() const { return draft_hidden_; }
 
+  /// The program, for plans and profiles.
   CompiledGraph& compiled() { return *graph_; }
 
  private:

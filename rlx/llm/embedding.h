@@ -16,11 +16,13 @@
 
 namespace rlx::llm {
 
+/// Which tokens of the last layer make the vector.
 enum class Pooling : uint8_t { mean, first, last };  // of all tokens; the first (CLS); the last
 /// "mean", "cls" or "last"; another is a user error.
 Pooling pooling_named(std::string_view name);
 std::string_view pooling_name(Pooling);
 
+/// How vectors are made of texts.
 struct EmbedOptions {
   /// Else as the model's files say; else mean for encoders and last for decoders.
   std::optional<Pooling> pooling;
@@ -37,6 +39,7 @@ struct VectorStep {
   models::Activation activation = nullptr;  // null: none
 };
 
+/// An encoder or a language model that turns texts into vectors.
 class Embedder {
  public:
   /// A folder or a GGUF file of an encoder or a language model.
@@ -47,9 +50,11 @@ class Embedder {
 
   /// Numbers of one embedding.
   int64_t dimensions() const;
+  /// As asked for, else as the files say.
   Pooling pooling() const;
   /// In the order of the texts.
   std::vector<std::vector<float>> embed(std::span<const std::string> texts);
+  /// As embed, on ids.
   std::vector<std::vector<float>> embed_ids(std::span<const std::vector<text::TokenId>> ids);
 
  private:

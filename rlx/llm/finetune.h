@@ -13,6 +13,7 @@
 
 namespace rlx::llm {
 
+/// What adapter is trained, on how many texts, at what rates.
 struct FinetuneOptions {
   NewAdapter adapter;
   int64_t batch = 4;  // texts of a step
@@ -28,12 +29,14 @@ struct FinetuneOptions {
   CompileOptions compile;
 };
 
+/// What a step tells.
 struct FinetuneStep {
   int64_t step = 0;    // its number, from 0
   int64_t tokens = 0;  // that were read, padding apart
   double loss = 0, rate = 0;
 };
 
+/// A training of an adapter on the way.
 class Finetuning {
  public:
   /// The model must outlive it. An encoder is a user error.
@@ -42,10 +45,14 @@ class Finetuning {
   Finetuning(Finetuning&&) noexcept;
 
   int64_t steps() const;  // done
+  /// Steps of the whole training.
   int64_t total_steps() const;
+  /// Numbers of the adapter.
   int64_t trained_numbers() const;
+  /// Texts that are not trained on.
   int64_t held_back_texts() const;
 
+  /// One step on the next texts.
   FinetuneStep step();
   /// Mean negative log-likelihood of a learnt token of the texts held back, with the adapter as it is now.
   double held_back_loss();
@@ -56,8 +63,10 @@ class Finetuning {
   /// Everything that changes. A run made with the same model, texts and options that loads it goes on with the same bits; other texts or
   /// options are user errors.
   void save_checkpoint(const std::string& path);
+  /// Goes on from what save_checkpoint wrote.
   void load_checkpoint(const std::string& path);
 
+  /// The training underneath, for plans and profiles.
   train::Trainer& trainer();
 
  private:

@@ -16,10 +16,12 @@ struct TrainingText {
   std::vector<uint8_t> learnt;
 };
 
+/// The texts of a file, as tokens.
 struct TrainingTexts {
   std::vector<TrainingText> texts;
   int64_t cut = 0;  // texts that were longer than `length`
 
+  /// Tokens of the longest.
   int64_t longest() const;
 };
 

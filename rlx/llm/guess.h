@@ -12,6 +12,7 @@ namespace rlx::llm {
 using text::TokenId;
 class LanguageModel;
 
+/// Something that guesses how a text goes on, for the model to check many tokens at a time.
 class Guesser {
  public:
   virtual ~Guesser() = default;

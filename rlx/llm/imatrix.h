@@ -17,6 +17,7 @@
 
 namespace rlx::llm {
 
+/// Importance by weight, and of what it was measured.
 class ImportanceMatrix {
  public:
   /// Of one weight; those of experts lie behind each other.
@@ -24,6 +25,7 @@ class ImportanceMatrix {
     std::vector<double> sums;    // [experts, columns]: of squares
     std::vector<double> counts;  // [experts]: of rows
 
+    /// Numbers of one expert.
     int64_t columns() const { return int64_t(sums.size() / counts.size()); }
     /// Mean squares of the columns of an expert; 0 where no row came by.
     std::vector<float> means(int64_t expert = 0) const;
@@ -34,6 +36,7 @@ class ImportanceMatrix {
   std::vector<std::string> datasets;
   int64_t chunks = 0, chunk_size = 0;
 
+  /// The entry of a weight; null when there is none.
   const Entry* find(std::string_view name) const;
   /// Adds what another measured; entries of other sizes are user errors.
   void add(const ImportanceMatrix& other);
@@ -44,6 +47,7 @@ class ImportanceMatrix {
   static ImportanceMatrix open(const std::string& path);
 };
 
+/// How the text is read.
 struct MeasureOptions {
   int64_t chunk = 512;  // tokens read together; a rest of less than half of that is left out
   CompileOptions compile;

@@ -24,6 +24,7 @@
 
 namespace rlx::llm {
 
+/// How much a model remembers, and how it is compiled.
 struct ModelOptions {
   int64_t context = 4096;  // tokens of prompt and answer together; at most what the model was made for
   models::CacheType cache_type;
@@ -32,6 +33,7 @@ struct ModelOptions {
   CompileOptions compile;
 };
 
+/// How an answer is chosen, and where it ends.
 struct GenerateOptions {
   int64_t max_tokens = 128;
   Sampling sampling{.temperature = 0};
@@ -47,15 +49,19 @@ struct GenerateOptions {
   std::shared_ptr<const Adapter> adapter;  // LoRA beside the weights, for this text alone
 };
 
+/// A token of an answer as it comes.
 struct GeneratedToken {
   TokenId token = 0;
   float log_probability = 0;
   std::string_view text;  // what became certain; may be empty, and may stand for several tokens
 };
 
+/// Why an answer ended.
 enum class Finish : uint8_t { end_token, stop_text, max_tokens, context_full, grammar_done, cancelled };
+/// "end", "stop", "length" and so on, for messages and JSON.
 std::string_view finish_name(Finish);
 
+/// An answer, with what it took.
 struct Generation {
   std::vector<TokenId> tokens;           // without an end token
   std::vector<float> log_probabilities;  // by token
@@ -64,6 +70,7 @@ struct Generation {
   int64_t prompt_tokens = 0, reused_tokens = 0;  // reused: remembered from the last text
   int64_t runs = 0;                              // of the model, for answers
   double first_token_seconds = 0, seconds = 0;   // of generating: first token, all
+  /// Behind the first token, whose time is the prompt's.
   double tokens_per_second() const;
 };
 
@@ -78,7 +85,9 @@ class LanguageModel {
   ~LanguageModel();
   LanguageModel(LanguageModel&&) noexcept;
 
+  /// The graph side of it.
   const models::Model& model() const;
+  /// Its sizes and settings.
   const models::Config& config() const { return model().config(); }
   /// A user error where the model has none.
   const text::Tokenizer& tokenizer() const;
@@ -95,6 +104,7 @@ class LanguageModel {
   /// Goes on behind a prompt until a stop, an end token or max_tokens.
   Generation generate(std::string_view prompt, const GenerateOptions& options = {},
                       const OnToken& on_token = {});
+  /// As generate, on ids.
   Generation generate_ids(std::span<const TokenId> prompt, const GenerateOptions& options = {},
                           const OnToken& on_token = {});
   /// Texts of different lengths together. Each is as alone but for rounding. One GenerateOptions for all, or one for each.
@@ -107,14 +117,17 @@ class LanguageModel {
   struct Perplexity {
     double nll = 0;  // negative log-likelihood
     int64_t tokens = 0;
+    /// e to the mean negative log-likelihood.
     double value() const;
   };
+  /// Of a text; `progress` is called behind each window.
   Perplexity perplexity(std::span<const TokenId> text, int64_t window,
                         const std::function<void(const Perplexity&)>& progress = {});
 
   /// The decoder that generation uses; with logits of all tokens fed or of the last alone.
   Decoder& decoder(bool all_logits = false, const std::shared_ptr<const Adapter>& adapter = {},
                    bool draft_hidden = false);
+  /// What chooses tokens from logits.
   Sampler& sampler();
 
  private:

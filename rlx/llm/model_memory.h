@@ -9,6 +9,7 @@
 
 namespace rlx::llm {
 
+/// What the model is to remember, and how it is compiled.
 struct MemoryQuestion {
   int64_t context = 4096;  // tokens that are remembered; at most what the model was made for
   int64_t batch = 1;
@@ -31,6 +32,7 @@ struct ModelMemory {
   /// The plans that this was read from, with empty caches. What they take beside these is part of what a run of the model takes.
   std::shared_ptr<const void> plans;
 
+  /// What the process needs at its most.
   int64_t total() const {
     return file - given_back + packed + derived + caches + std::max(prompt_workspace, token_workspace);
   }

@@ -19,6 +19,7 @@ struct QuantMix {
   std::string_view base;  // block format
   uint32_t file_type;     // general.file_type
 };
+/// All that there are.
 const std::vector<QuantMix>& quant_mixes();
 /// In any letter case; another name is a user error that lists the known ones.
 const QuantMix& quant_mix_named(std::string_view name);
@@ -27,6 +28,7 @@ const QuantMix& quant_mix_named(std::string_view name);
 const quant::BlockFormat& chosen_format(const io::TensorView& tensor, const QuantMix& mix,
                                         const io::GgufFile& file);
 
+/// What was stored otherwise, and what that costs.
 struct QuantizeReport {
   int64_t tensors = 0, changed = 0, bytes_in = 0, bytes_out = 0;
   double error = 0;          // norm of the difference over norm of the values, of what was changed
@@ -34,9 +36,11 @@ struct QuantizeReport {
   double weighed_error = 0;  // theirs, with squares weighed by importance
 };
 
+/// What a quantising is told beside the mix.
 struct QuantizeOptions {
   const ImportanceMatrix* importance = nullptr;
   std::string importance_name;  // told in the file
+  /// Called behind each tensor, with bytes read so far and in all.
   std::function<void(int64_t done, int64_t total)> progress;
 };
 

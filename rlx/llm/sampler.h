@@ -32,7 +32,9 @@ struct Sampling {
   std::map<TokenId, double> logit_bias;
   uint64_t seed = 0;
 
+  /// Whether the most likely token is taken, without a draw.
   bool greedy() const { return temperature == 0 || top_k == 1; }
+  /// Whether the text so far counts.
   bool penalised() const {
     return repetition_penalty != 1 || frequency_penalty != 0 || presence_penalty != 0;
   }
@@ -72,6 +74,7 @@ class Sampler {
     std::span<const TokenId> prompt, generated;
     std::span<const uint32_t> mask;  // a bit for each token; empty: all
   };
+  /// A token, and how likely it was.
   struct Choice {
     TokenId token = 0;
     float log_probability = 0;  // in the model's own distribution

@@ -15,7 +15,9 @@ struct Architecture {
   std::span<const WeightName> names;
   /// What may stand before the names of a folder where the table has '@'; the first that fits counts.
   std::span<const std::string_view> prefixes;
+  /// Fills what is the architecture's own from the file's words.
   void (*configure)(ConfigSource&, Config&);
+  /// Builds the graph, layer by layer.
   void (*build)(Net&);
   /// Parts of names of tensors that a file may hold and no graph reads.
   std::span<const std::string_view> unread = {};
@@ -27,6 +29,7 @@ struct Architecture {
   void (*build_draft)(Net&) = nullptr;
 };
 
+/// All there are, in the order in which files are asked.
 std::span<const Architecture* const> architectures();
 /// By the file's word for it; an unknown one is a user error with the list.
 const Architecture& architecture_of(const ConfigSource&);
@@ -35,6 +38,7 @@ const Architecture& architecture_of(const ConfigSource&);
 void read_decoder(ConfigSource&, Config&);
 /// A window over all layers, over those that layer_types names, or none.
 void read_layer_types(ConfigSource&, Config&, Mixer rest = Mixer::attention);
+/// By the file's word; an unknown one is a user error with the list.
 Activation activation_named(const ConfigSource&, std::string_view word);
 
 extern const Architecture kLlama, kMistral, kMixtral, kPhi3, kQwen2, kQwen2Moe, kQwen3, kQwen3Moe, kQwen3Next,

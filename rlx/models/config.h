@@ -25,6 +25,7 @@ enum class Mixer : uint8_t {
 
 /// Rotary positions: angle = position * frequency, pair by pair.
 struct Rope {
+  /// How frequencies follow from theta and the length of the text.
   enum class Kind : uint8_t { none, plain, linear, dynamic, yarn, llama3, longrope };
   Kind kind = Kind::none;
   double theta = 10000;

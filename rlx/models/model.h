@@ -90,9 +90,11 @@ struct CacheType {
   std::string scheme;
 
   CacheType(DType type = DType::f32) : dtype(type) {}  // NOLINT: a plain type is the usual case
+  /// Blocks of 32 numbers in 8 bits.
   static CacheType q8_0();
   /// "f32", "f16", "bf16", "q8_0"; another name is a user error.
   static CacheType named(std::string_view name);
+  /// The words that `named` knows.
   static std::span<const std::string_view> names();
   bool is_blocks() const { return !scheme.empty(); }
   /// Elements of `dtype` that so many numbers take.
@@ -107,6 +109,7 @@ struct PageStore {
   int64_t rows = 1;          // texts that may have running states at once
 };
 
+/// Which form of a model's graph is built.
 struct GraphOptions {
   int64_t capacity = 0;  // slots of the caches; 0: the form without states
   int64_t batch = 1;     // rows of the form with slots
@@ -132,12 +135,14 @@ struct GraphOptions {
   AttentionHook attention;
 };
 
+/// A cache: an input of the graph and the output that is its next value.
 struct State {
   std::string input, output;
   Shape shape;            // static
   bool in_pages = false;  // a store of pages, not rows of texts
 };
 
+/// A graph of a model, with its weights and states.
 struct ModelGraph {
   Graph graph;
   ir::NamedLiterals weights;  // by param; borrowed from the file where it holds them as they are read
@@ -150,7 +155,9 @@ class Model {
  public:
   explicit Model(io::ModelFile file);
 
+  /// Its sizes and settings.
   const Config& config() const { return config_; }
+  /// The file its weights are in.
   const io::ModelFile& file() const { return file_; }
   /// Whether the file holds a head that guesses the token behind the next, and it can be built.
   bool has_draft() const;

@@ -22,6 +22,7 @@ inline bool depends_on_length(const Rope& r) {
   return r.kind == Rope::Kind::longrope || r.kind == Rope::Kind::dynamic;
 }
 
+/// Cosines and sines by row, and which row is whose.
 struct RopeTables {
   Tensor cos, sin;  // [rows, lanes / 2]
   Tensor rows;      // [batch, seq] i32: the row of each token; empty: token s of the sequence has row s

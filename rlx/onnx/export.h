@@ -14,6 +14,7 @@
 
 namespace rlx::onnx {
 
+/// The version of ONNX, and where weights go.
 struct ExportOptions {
   int64_t opset = 21;
   /// Of files: weights of at least so many bytes go into a second file PATH.data. When left out, all stay inside as long as

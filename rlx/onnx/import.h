@@ -29,12 +29,14 @@ class NeedsValue : public Error {
  public:
   NeedsValue(std::string message, std::set<std::string> inputs)
       : Error(ErrorKind::user, std::move(message)), inputs_(std::move(inputs)) {}
+  /// The inputs whose values are asked for.
   const std::set<std::string>& inputs() const { return inputs_; }
 
  private:
   std::set<std::string> inputs_;
 };
 
+/// What is known of the model beside its file.
 struct ImportOptions {
   /// Contents of inputs. Those that sizes depend on become part of the graph; of the others the types are used where the
   /// model leaves them open.
@@ -48,6 +50,7 @@ struct BoundedOutput {
   std::string count;
 };
 
+/// A model as a program, and what about it is not plain.
 struct Imported {
   Program program;
   std::vector<BoundedOutput> bounded;

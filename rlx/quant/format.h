@@ -18,8 +18,10 @@ namespace rlx::quant {
 
 /// Whole blocks only: `count` elements, a multiple of the format's `elements`. No alignment is assumed.
 using DecodeBlocks = void (*)(const std::byte* in, float* out, int64_t count);
+/// The way back.
 using EncodeBlocks = void (*)(const float* in, std::byte* out, int64_t count);
 
+/// A way to store numbers, block by block.
 struct BlockFormat {
   std::string_view name;          // lower-case, as in "q4_k"
   int ggml_id;                    // the type number in a GGUF file
@@ -50,6 +52,7 @@ int64_t encoded_bytes(const BlockFormat&, int64_t count);
 /// format and list those that would do. Block formats take finite values only; those beyond what a block's
 /// scale can express are stored as the largest it can.
 void decode(const BlockFormat&, std::span<const std::byte> in, std::span<float> out);
+/// The way back. Sizes must agree.
 void encode(const BlockFormat&, std::span<const float> in, std::span<std::byte> out);
 
 /// Names of the formats that have a decoder, for messages: "f32, f16, q4_0, ...".

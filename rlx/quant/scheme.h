@@ -27,6 +27,7 @@
 
 namespace rlx::quant {
 
+/// The rows of the table above.
 enum class SchemeKind : uint8_t {
   int8_block,
   int8_block_asym,
@@ -42,9 +43,11 @@ struct Scheme {
   int block = 0;                        // along k; 0 for fp8, the block size of the format for gguf
   const BlockFormat* format = nullptr;  // gguf only
 
+  /// Blocks of a format of GGUF.
   static Scheme gguf(const BlockFormat& f) { return {SchemeKind::gguf, f.elements, &f}; }
 
   bool is_gguf() const { return kind == SchemeKind::gguf; }
+  // Which operands it has.
   bool has_scale() const { return !is_gguf(); }
   bool has_zero_point() const {
     return kind == SchemeKind::int8_block_asym || kind == SchemeKind::int4_block;
@@ -61,6 +64,7 @@ std::optional<Scheme> scheme_from_text(std::string_view);
 
 /// Sizes of the operands for W[k,n]. Negative or overflowing sizes are user errors.
 int64_t code_bytes(const Scheme&, int64_t k, int64_t n);
+/// Numbers of the scale.
 int64_t scale_count(const Scheme&, int64_t k, int64_t n);
 
 /// The operands of W; those a scheme does not have stay empty.
@@ -78,6 +82,7 @@ void check_scheme_operands(const Scheme&, const SchemeOperands&, int64_t k, int6
 /// out = W, row-major [k,n]. Operand sizes that do not fit are user errors.
 void decode_scheme(const Scheme&, const SchemeOperands&, int64_t k, int64_t n, std::span<float> out);
 
+/// The operands of a weight, owned.
 struct SchemeWeights {
   std::vector<std::byte> codes;
   std::vector<float> scale;
@@ -85,6 +90,7 @@ struct SchemeWeights {
   std::vector<float> zero_point;
   float global_scale = 1;
 
+  /// The same, borrowed.
   SchemeOperands view() const { return {codes, scale, fp8_scale, zero_point, global_scale}; }
 };
 

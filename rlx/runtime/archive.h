@@ -33,10 +33,14 @@ class AotCache {
   /// The folder is made when something is first stored.
   explicit AotCache(std::string folder) : folder_(std::move(folder)) {}
 
+  /// The program from the folder, or compiled now and stored there.
   CompiledGraph compile(const ir::Graph&, const NamedLiterals& weights, const CompileOptions& = {});
   bool contains(const ir::Graph&, const NamedLiterals& weights, const CompileOptions& = {}) const;
+  /// Where its file is, or would be.
   std::string path_of(const ir::Graph&, const NamedLiterals& weights, const CompileOptions& = {}) const;
+  /// Programs that this object took from the folder.
   size_t loaded() const { return loaded_; }
+  /// Programs that it had to compile.
   size_t compiled() const { return compiled_; }
 
  private:

@@ -20,6 +20,7 @@ class Attempt {
     if (!value_) throw *error_;
     return *value_;
   }
+  /// As value().
   T* operator->() { return &value(); }
   /// Null when there is a value.
   const Error* error() const { return error_ ? &*error_ : nullptr; }

@@ -7,6 +7,7 @@
 
 namespace rlx {
 
+/// What a value reached over all runs.
 struct ValueRange {
   double low = 0, high = 0;  // 0 included
 };
@@ -18,6 +19,7 @@ std::map<std::string, ValueRange> calibrate(const ir::Graph&, const NamedLiteral
                                             const std::vector<std::string>& names,
                                             const CompileOptions& = {});
 
+/// A graph with rounded operands, and what stayed exact.
 struct QuantisedGraph {
   ir::Graph graph;
   std::vector<passes::Remark> remarks;  // products that were left as they are, and why

@@ -21,6 +21,7 @@ Hash128 compile_key(const ir::Graph&, const CompileOptions&);
 /// for it, and those with other keys do not. A build may ask for other keys; one that comes to ask for itself is a user error.
 class CompileCache {
  public:
+  /// How much is kept.
   struct Limits {
     size_t entries = 64;
     int64_t bytes = int64_t(1) << 40;
@@ -39,7 +40,9 @@ class CompileCache {
   size_t size() const;
   /// Weights, packed forms and constants of all entries; memory of runs belongs to the callers.
   int64_t bytes() const;
+  /// Programs that were there when they were asked for.
   size_t hits() const;
+  /// Programs that had to be compiled.
   size_t misses() const;
 
  private:
@@ -89,15 +92,18 @@ class BucketedCompileCache {
 
   /// Buckets may not be empty, reversed or overlap.
   BucketedCompileCache(std::vector<Bucket> buckets, Build build);
+  /// Over the buckets of power_of_two_ladder.
   static BucketedCompileCache ladder(int64_t least, int64_t most, Build build) {
     return {power_of_two_ladder(least, most), std::move(build)};
   }
 
+  /// As given, in order.
   const std::vector<Bucket>& buckets() const { return buckets_; }
   /// The bucket of a size; none when it lies in no bucket.
   std::optional<size_t> find(int64_t rows) const;
   /// The program of that bucket; null, and nothing is compiled, when the size lies in none.
   CompiledGraph* get(int64_t rows);
+  /// Buckets that have their program already.
   size_t compiled() const;
 
   /// Pads the first axis of the inputs named (all when none are) to the size of the bucket, runs, and cuts outputs that have

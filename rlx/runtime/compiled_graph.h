@@ -37,6 +37,7 @@ struct Instance;
 
 using ir::NamedLiterals;
 struct Report;
+/// rlx/runtime/attempt.h has it.
 template <class T>
 class Attempt;
 
@@ -45,6 +46,7 @@ struct TypedBytes {
   DType dtype = DType::f32;
   std::vector<std::byte> bytes;
 };
+/// A value for an input, as bytes with their type.
 struct TypedInput {
   std::string_view name;
   std::span<const std::byte> bytes;
@@ -91,8 +93,11 @@ class CompiledGraph {
 
   /// What runs take, what set_param sets, what runs give and what stays between them, in the order of the graph.
   const std::vector<Port>& inputs() const;
+  /// What set_param sets.
   const std::vector<Port>& params() const;
+  /// What runs give.
   const std::vector<Port>& outputs() const;
+  /// What stays between runs.
   const std::vector<Port>& states() const;
   /// The graph after the passes that need no sizes; what depends on weights alone is cut off.
   const ir::Graph& graph() const;
@@ -100,6 +105,7 @@ class CompiledGraph {
   /// Weights are checked against the graph's params; all that is wrong is told in one error and nothing is changed then. The contents are
   /// borrowed where a literal borrows (a mapped file), and seen by all clones.
   void set_param(const std::string& name, const Literal& value);
+  /// As set_param, several at once.
   void set_params(const NamedLiterals& values);
 
   /// Everything wrong with the inputs is told in one error, before anything runs. An input may not lie in a result of the last run or in
@@ -122,6 +128,7 @@ class CompiledGraph {
   /// Values as bytes, of sizes that the graph declares. Reals of 16 and 32 bits become the declared one of these; any other
   /// type must be the declared one. Results come in the declared types, in the order of outputs().
   std::vector<TypedBytes> run_typed(std::span<const TypedInput> inputs);
+  /// As set_param, from bytes.
   void set_param_typed(const std::string& name, std::span<const std::byte> bytes, DType dtype);
   /// The error instead of an exception (rlx/runtime/attempt.h); errors of this library's own making are still thrown.
   Attempt<NamedLiterals> try_run(const NamedLiterals& inputs);
@@ -129,7 +136,9 @@ class CompiledGraph {
   /// Values that stay: one whose name is an input feeds it whenever a run does not give it; one whose name is an
   /// output, or `out0`, `out1`, .., takes its value after every run. Another name is a user error.
   void bind_handle(const std::string& name, Literal value);
+  /// The value that is bound now.
   const Literal& read_handle(const std::string& name) const;
+  /// The name is bound no more.
   void release_handle(const std::string& name);
 
   /// (actual, upper): of inputs that are `upper` long along a symbolic first axis only the first `actual` rows count, and the run
@@ -145,6 +154,7 @@ class CompiledGraph {
   /// Queues a run behind those queued before; sync_pending waits for all and gives the results of the last. The first
   /// error is thrown there.
   void commit_no_wait(NamedLiterals inputs);
+  /// Waits for all queued runs; results of the last.
   NamedLiterals sync_pending();
   /// Results of every set of inputs, in order.
   std::vector<NamedLiterals> run_pipelined(std::span<const NamedLiterals> sets);
@@ -154,6 +164,7 @@ class CompiledGraph {
   /// Queues a run and returns while a device works on it; inputs may change once the call returns. `finish` waits for the oldest run that was started and
   /// gives its results, valid until as many more were started as may be on their way. Until all are finished nothing but these two may be called.
   void start(std::span<const Input> inputs);
+  /// Results of the oldest run that was started.
   Outputs finish();
   /// Runs that may be on their way.
   static constexpr size_t kAhead = 2;
@@ -164,6 +175,7 @@ class CompiledGraph {
   /// All states as they are now; a clone or another object of the same program may load them. Everything wrong is told
   /// in one error, and nothing is changed then.
   NamedLiterals save_states();
+  /// Sets states to what save_states gave.
   void load_states(const NamedLiterals& values);
   /// Rows of a state from `rows` on, along `axis`, become zero: what a cache held behind them is forgotten.
   void truncate_state(std::string_view name, int64_t rows, int axis = 0);
@@ -182,6 +194,7 @@ class CompiledGraph {
   void observe(backend::Observer* observer);
 
   explicit CompiledGraph(std::shared_ptr<runtime::Core> core);
+  /// What clones share; for this room.
   runtime::Core& core() const { return *core_; }
 
  private:

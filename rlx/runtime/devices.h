@@ -9,7 +9,7 @@ namespace rlx {
 /// there is none; "ref": the interpreter's rules, exact and slow; "auto": the GPU where there is one, else the processor. An unknown name is a
 /// user error that lists the known ones.
 const backend::Backend& device_named(std::string_view name);
-/// Without "auto", which is none of its own.
+/// The names that device_named knows in this build, but auto, which is no device of its own.
 std::vector<std::string> device_names();
 
 }  // namespace rlx

@@ -24,13 +24,16 @@ class Block;
 }  // namespace backend
 
 // As dlpack.h of version 0.8 lays them out (DLDevice, DLDataType, DLTensor, DLManagedTensor).
+/// The memory that a tensor lies in.
 struct DlDevice {
   int32_t type, id;  // type 1: the host, 2: CUDA
 };
+/// What an element is.
 struct DlType {
   uint8_t code, bits;  // code 0: int, 1: uint, 2: float, 4: bfloat, 5: complex, 6: bool
   uint16_t lanes;
 };
+/// Where a tensor lies.
 struct DlTensor {
   void* data;
   DlDevice device;
@@ -40,13 +43,17 @@ struct DlTensor {
   int64_t* strides;  // in elements; null: row-major
   uint64_t byte_offset;
 };
+/// A tensor with what frees it.
 struct DlManagedTensor {
   DlTensor tensor;
   void* manager;
+  /// Called once by whoever took the tensor; null: nothing to free.
   void (*deleter)(DlManagedTensor*);
 };
 
+/// Frees a tensor that somebody holds.
 struct DlDeleter {
+  /// Calls the tensor's own deleter.
   void operator()(DlManagedTensor* t) const {
     if (t && t->deleter) t->deleter(t);
   }
@@ -62,6 +69,7 @@ Literal on_host(const DlTensor&);
 /// Waits for that stream alone.
 void wait_for(const DlTensor&);
 
+/// A tensor for an input, by name.
 struct DlInput {
   std::string_view name;
   const DlTensor& value;

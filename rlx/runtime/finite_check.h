@@ -10,6 +10,7 @@ namespace rlx {
 /// branches are looked into, so loops run on one thread. `memory`: where the steps run, see device_named(); what lies on a device is fetched.
 class FiniteCheck final : public backend::Observer {
  public:
+  /// What results must be: no NaN among them, or no infinity either.
   enum class Wanted : uint8_t { no_nan, finite };
   explicit FiniteCheck(Wanted wanted = Wanted::no_nan, const backend::Memory& memory = backend::host_memory())
       : wanted_(wanted), memory_(memory) {}

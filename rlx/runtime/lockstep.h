@@ -20,6 +20,7 @@ namespace rlx {
 /// A static graph on values for all of its leaves; results in the order of its outputs.
 using RunGraph = std::function<Literals(const ir::Graph&, const NamedLiterals& leaves)>;
 
+/// Which devices, and how far apart is too far.
 struct LockstepOptions {
   std::string a = "ref", b = "cpu";
   std::optional<double> tolerance;  // default: by type
@@ -37,7 +38,9 @@ struct Parting {
   NamedLiterals values;
 };
 
+/// How every node fared, and where numbers parted.
 struct LockstepResult {
+  /// The largest error of a node that ran alone.
   struct NodeError {
     std::string node;
     double error = 0;

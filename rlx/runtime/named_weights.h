@@ -19,10 +19,12 @@ class Weights {
   static Weights open(const std::string& path);
   explicit Weights(std::vector<io::TensorView> tensors, std::string source = "weights");
 
+  /// Of all tensors, sorted.
   std::vector<std::string> names() const;
   /// A wrong name is a user error that suggests the nearest.
   Literal value(const std::string& name) const;
 
+  /// Values for a graph, and what was left over.
   struct Bound {
     NamedLiterals values;             // for every param of the graph
     std::vector<std::string> unused;  // tensors that no param asked for

@@ -17,6 +17,7 @@ struct StatePair {
   std::string input, output;
 };
 
+/// For what device and by what rules a graph is compiled.
 struct CompileOptions {
   std::string device = "cpu";  // see device_named()
   int threads = 0;             // 0: all that the process may use

@@ -23,6 +23,7 @@ class JsonWriter;
 struct MachineLimits {
   double operations_per_second = 0;  // of f32
   double bytes_per_second = 0;       // of memory
+  /// Bandwidth of operands that stay in a cache.
   struct InCache {
     double bytes = 0, bytes_per_second = 0;
   };
@@ -31,6 +32,7 @@ struct MachineLimits {
 
   /// The most that operands of so many bytes are read and written with, wherever they lie.
   double bytes_per_second_of(double bytes) const;
+  /// Of products of this type; that of f32 where it is no faster.
   double operations_per_second_of(DType) const;
 };
 /// Of the processor; takes about a tenth of a second.
@@ -63,6 +65,7 @@ class Profile final : public backend::Observer, private PoolWatch {
   void leave() override;
   PoolWatch* pool_watch() override { return this; }
 
+  /// What shares of the roofline are taken of; none: they are not told.
   const std::optional<MachineLimits>& limits() const { return limits_; }
   /// Number of step runs seen, those in bodies included.
   size_t size() const { return spans_.size(); }

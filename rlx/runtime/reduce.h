@@ -12,6 +12,7 @@ namespace rlx {
 /// nothing, unless the test itself says otherwise.
 using StillWrong = std::function<bool(const ir::Graph&, const ir::NamedLiterals&)>;
 
+/// The smallest graph found that still goes wrong.
 struct Reduced {
   ir::Graph graph;
   ir::NamedLiterals values;

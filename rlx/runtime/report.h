@@ -17,6 +17,7 @@ struct MemoryUse {
   int64_t arena = 0;      // activations and workspaces of one run
   int64_t live = 0;       // the largest set of them in use at one step
 
+  /// All of it.
   int64_t total() const { return inputs + outputs + states + weights + packed + constants + arena; }
 };
 
@@ -46,7 +47,9 @@ struct Report {
   /// Steps that the reference rule runs, those in bodies too: exact, slow, on the host.
   std::vector<StepPath> reference_steps() const;
 
+  /// For people: steps, buffers, why kernels declined.
   std::string text() const;
+  /// For programs.
   std::string json(int indent = 2) const;
 };
 

@@ -25,8 +25,11 @@ class Session {
   /// Replaces what the precision says.
   Session& with_policy(PrecisionPolicy policy);
 
+  /// The name of the device; of "auto" that which was picked.
   const std::string& device() const { return device_; }
+  /// As given to the constructor.
   Precision precision() const { return precision_; }
+  /// What the precision or with_policy says.
   const PrecisionPolicy& policy() const { return policy_; }
 
   /// Blocks are lowered first.
@@ -35,6 +38,7 @@ class Session {
   /// The device is the session's; so is the policy unless the options have one.
   CompiledGraph compile_with(const ir::Graph& graph, const NamedLiterals& weights,
                              CompileOptions options) const;
+  /// Lowered under the policy of the module.
   CompiledGraph compile_hir(const Hir& hir, const NamedLiterals& weights = {}) const;
   /// At any stage.
   CompiledGraph compile_module(const GraphModule& module, const NamedLiterals& weights = {}) const;
@@ -48,6 +52,7 @@ class Session {
   PrecisionPolicy policy_;
 };
 
+/// A graph with the weights of its file.
 CompiledGraph compile(const Program& program, const CompileOptions& options = {});
 
 /// The error instead of an exception.

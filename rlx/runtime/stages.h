@@ -8,6 +8,7 @@
 
 namespace rlx::runtime {
 
+/// A graph on its way through the compiler.
 struct StageGraph {
   std::string name;  // "input", a pass, "prologue" or "main"
   ir::Graph graph;

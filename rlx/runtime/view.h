@@ -20,6 +20,7 @@ struct TensorView {
 
   Shape shape() const;
   int64_t elements() const;
+  /// Size of the elements.
   size_t bytes() const { return size_t(elements()) * dtype_size(dtype); }
   /// The elements; another type than the tensor's is a user error.
   template <class T>

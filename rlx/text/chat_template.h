@@ -11,6 +11,7 @@
 
 namespace rlx::text {
 
+/// What a template sees beside the messages.
 struct ChatOptions {
   bool add_generation_prompt = true;
   Value tools;      // a list, or none

@@ -17,7 +17,9 @@ struct Encoding {
   std::vector<uint8_t> attention_mask;  // 0: padding
 
   size_t size() const { return ids.size(); }
+  /// The tokens of another text behind these.
   void append(const Encoding& other);
+  /// A token that stands for no text.
   void append_special(TokenId id, uint8_t type_id, bool with_offset);
   /// Keeps `count` tokens from the left, or from the right.
   void truncate(size_t count, bool keep_right);

@@ -19,24 +19,29 @@ namespace rlx::text {
 
 struct TokenizerParts;  // rlx/text/tokenizer_parts.h: what loaders fill in
 
+/// What becomes of special tokens on the way in.
 struct EncodeOptions {
   bool add_special = true;    // let the post-processor add its tokens
   bool parse_special = true;  // find special tokens written out in the text
   bool offsets = false;       // fill Encoding::offsets
 };
 
+/// What becomes of special tokens and wrong bytes on the way out.
 struct DecodeOptions {
   bool skip_special = true;      // leave out the tokens marked special
   bool clean_spaces = false;     // take out spaces before punctuation where the tokenizer's file means that
   bool replace_invalid = false;  // bytes that are not UTF-8 become U+FFFD instead of standing as they are
 };
 
+/// Where texts are cut.
 struct Truncation {
   size_t max_length = 512;
+  /// Which of two texts loses tokens.
   enum class Strategy { longest_first, only_first, only_second } strategy = Strategy::longest_first;
   bool keep_right = false;
 };
 
+/// How texts of a batch are made equally long.
 struct Padding {
   std::optional<size_t> length;  // empty: the longest of a batch
   size_t multiple_of = 1;
@@ -81,6 +86,7 @@ class Tokenizer {
   /// The byte that a byte-fallback token (<0xNN>) is decoded to; -1 for any other token.
   int fallback_byte(TokenId id) const;
 
+  // For every later encoding; nothing switches it off.
   void set_truncation(std::optional<Truncation> truncation);
   void set_padding(std::optional<Padding> padding);
 

@@ -24,9 +24,11 @@ class Object;
 /// they are part of another value.
 class Value {
  public:
+  /// A name that stands for nothing, in a template.
   struct Undefined {
     std::string name;  // what was looked up, for messages
   };
+  /// null in JSON, None in a template.
   struct None {};
 
   // Templates and JSON are written with plain values.
@@ -87,6 +89,7 @@ class Value {
   /// How deep lists and dicts are nested in this one; 0 for plain values. Deeper than kMaxDepth is an error,
   /// so that walking a value can be recursive.
   static constexpr int kMaxDepth = 400;
+  /// How deep its lists and dicts are nested.
   int depth() const { return depth_; }
 
   /// "string", "list", ... for messages.
@@ -106,12 +109,15 @@ class Value {
 /// too, where equal numbers are one key whatever their kind.
 class Dict {
  public:
+  /// The value of that key; null when there is none.
   const Value* find(std::string_view key) const;
   Value* find(std::string_view key) { return const_cast<Value*>(std::as_const(*this).find(key)); }
+  /// Adds a key, or gives one another value.
   void set(std::string_view key, Value value);
 
   /// Whether a value can be a key: lists, objects and what is undefined cannot.
   static bool is_key(const Value& value);
+  // As find and set, for keys that are no strings.
   const Value* find_key(const Value& key) const;
   void set_key(const Value& key, Value value);
 
@@ -119,6 +125,7 @@ class Dict {
   bool empty() const { return items_.empty(); }
   auto begin() const { return items_.begin(); }
   auto end() const { return items_.end(); }
+  /// The pair at that place.
   const std::pair<Value, Value>& operator[](size_t i) const { return items_[i]; }
 
  private:
@@ -136,13 +143,16 @@ class Fields {
 
   const std::string& where() const { return where_; }
   const Value* find(std::string_view key) const;  // null when absent or JSON null
+  /// The field, which must be there.
   const Value& at(std::string_view key) const;
+  // The field as what it must be; `otherwise` where it is missing, else a missing one is an error.
   bool boolean(std::string_view key, bool otherwise) const;
   int64_t integer(std::string_view key, int64_t otherwise) const;
   std::string string(std::string_view key) const;
   std::string string(std::string_view key, std::string_view otherwise) const;
   const List& list(std::string_view key) const;
   Fields object(std::string_view key) const;
+  /// The place of a field, for messages.
   std::string path(std::string_view key) const { return where_ + "." + std::string(key); }
 
  private:

@@ -11,6 +11,7 @@
 
 namespace rlx::text {
 
+/// What a token is, by its number in a file.
 enum class TokenType : int32_t {
   normal = 1,
   unknown = 2,
@@ -20,6 +21,7 @@ enum class TokenType : int32_t {
   byte = 6
 };
 
+/// The lists, and the habits that go with them.
 struct VocabSpec {
   std::string model;  // gpt2 (byte-level BPE), llama (SentencePiece BPE), t5 (Unigram), bert (WordPiece),
                       // gemma4 (BPE over characters)

@@ -5,8 +5,10 @@
 
 namespace rlx::train {
 
+/// How an optimiser is made of its settings, by its name.
 using Catalogue = std::map<std::string, std::function<Optimizer(const Settings&)>, std::less<>>;
 
+// Those of one source each.
 void add_first_order(Catalogue&);
 void add_adam(Catalogue&);
 void add_muon(Catalogue&);

@@ -17,6 +17,7 @@ struct Checkpoint {
   ir::NamedLiterals states;
 };
 
+/// Writes it whole or not at all.
 void write_checkpoint(const std::string& path, const Checkpoint&);
 /// Another kind of file, or one of another version, is a user error.
 Checkpoint read_checkpoint(const std::string& path);

@@ -34,19 +34,26 @@ using InitRule = std::function<void(const Shape&, const Draws&, std::span<double
 struct Fans {
   int64_t in = 1, out = 1;
 };
+/// Those of a weight of this shape.
 Fans fans_of(const Shape&, bool out_first = false);
 
+/// All 0.
 InitRule zeros();
+/// All one number.
 InitRule constant_value(double value);
+/// Normal, of this deviation around this mean.
 InitRule normal(double deviation = 1, double mean = 0);
+/// Even between two numbers.
 InitRule uniform(double low, double high);
 /// A normal drawn again outside of mean +- `width` deviations.
 InitRule truncated_normal(double deviation = 1, double mean = 0, double width = 2);
 /// Variance gain^2 2 / (in + out).
 InitRule xavier_uniform(double gain = 1, bool out_first = false);
+/// The same variance, normal.
 InitRule xavier_normal(double gain = 1, bool out_first = false);
 /// Variance gain^2 / in; sqrt(2) is the gain of relu.
 InitRule kaiming_uniform(double gain = 1.4142135623730951, bool out_first = false);
+/// The same variance, normal.
 InitRule kaiming_normal(double gain = 1.4142135623730951, bool out_first = false);
 /// Rows or columns, whichever are fewer, orthonormal, times gain; axes after the first count as one.
 InitRule orthogonal(double gain = 1);

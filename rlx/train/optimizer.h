@@ -43,6 +43,7 @@ class Update {
   std::vector<Trained>& trained() { return trained_; }
   /// The number of this step, from 1, a scalar f64.
   const Tensor& count() const { return count_; }
+  /// The graph of the step, for rules that need more than tensors.
   Graph& graph() { return graph_; }
 
   /// A tensor kept between steps, as the last step left it; `initial` before the first. A name is asked for once.
@@ -53,11 +54,13 @@ class Update {
   void keep(const std::string& name, const Tensor& next);
   void keep(const std::string& name, const Trained&, const Tensor& next);
 
+  /// What is kept between steps under a name.
   struct State {
     std::string name;
     double initial = 0;
     Tensor before, after;
   };
+  /// All that were asked for, in order.
   const std::vector<State>& states() const { return states_; }
 
  private:
@@ -72,6 +75,7 @@ using Settings = std::map<std::string, double, std::less<>>;
 struct Optimizer {
   std::string name;
   Settings settings;
+  /// Adds the rule to the graph of a step.
   std::function<void(Update&)> update;
 };
 
@@ -89,10 +93,12 @@ struct Adam {
   bool amsgrad = false;
 };
 Optimizer adam(const Adam& = {});
+/// Adam with decay of the value itself.
 struct AdamW {
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.01;
   bool amsgrad = false;
 };
+/// Adam with decay of the value itself.
 Optimizer adamw(const AdamW& = {});
 
 /// Adam with Nesterov's momentum, whose weight grows as beta1 (1 - 0.96^(t momentum_decay) / 2).
@@ -153,6 +159,7 @@ struct Lbfgs {
 };
 Optimizer lbfgs(const Lbfgs& = {});
 
+/// The names that optimizer_named knows.
 std::vector<std::string> optimizer_names();
 /// By name, with the settings that differ from the defaults. Unknown names of either are user errors that list the known.
 Optimizer optimizer_named(const std::string& name, const Settings& = {});

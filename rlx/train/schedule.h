@@ -11,6 +11,7 @@
 
 namespace rlx::train {
 
+/// The rate of a step, by its number from 0.
 using Schedule = std::function<double(int64_t step)>;
 
 Schedule constant(double rate);
@@ -35,6 +36,7 @@ struct OneCycle {
   double share = 0.3, rise = 25, fall = 1e4;
   bool along_lines = false;
 };
+/// The rates of one cycle.
 Schedule one_cycle(double peak, int64_t steps, const OneCycle& = {});
 
 /// The first `steps` rates are then(0) (i + 1) / steps; then `then` begins at its step 0.

@@ -9,6 +9,7 @@
 
 namespace rlx::train {
 
+/// A member of an options struct under its name.
 template <class Options, class T>
 struct Member {
   const char* name;
@@ -17,6 +18,7 @@ struct Member {
 template <class Options, class T>
 Member(const char*, T Options::*) -> Member<Options, T>;
 
+/// The members as names and numbers.
 template <class Options, class... Members>
 Settings settings_of(const Options& o, const std::tuple<Members...>& members) {
   Settings out;
@@ -27,6 +29,7 @@ Settings settings_of(const Options& o, const std::tuple<Members...>& members) {
 /// The settings themselves; numbers for which the formulas of no optimiser are meant are refused. A name has one range everywhere.
 Settings checked(std::string_view optimizer, Settings);
 
+/// The struct from names and numbers; a name that no member has is a user error.
 template <class Options, class... Members>
 Options options_of(std::string_view optimizer, const Settings& settings,
                    const std::tuple<Members...>& members) {

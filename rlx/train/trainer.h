@@ -41,6 +41,7 @@ class Trainer {
   /// CompiledGraph::kAhead may be on their way. With a loss scale or an activation budget the call waits for the step.
   void start_step(std::span<const Input> batch);
   void start_step(std::initializer_list<Input> batch) { start_step(std::span(batch.begin(), batch.size())); }
+  /// What the oldest step that was started tells.
   StepResult finish_step();
   /// An output of the loss graph in the last finished step, valid until the next.
   const TensorView& output(std::string_view name) const;
@@ -60,6 +61,7 @@ class Trainer {
 
   /// The compiled step, for plans and profiles. With an activation budget the forward part is a program of its own.
   CompiledGraph& program();
+  /// The forward part under an activation budget; null without one.
   CompiledGraph* forward_program();
   /// Bytes of values that cross from the forward to the backward part, with an activation budget.
   int64_t saved_bytes() const;

@@ -13,6 +13,7 @@ struct Coverage {
   std::string_view note;
 };
 
+/// Of one operator.
 Coverage coverage(const ir::OpDef& op);
 
 }  // namespace rlx::transform

@@ -7,6 +7,7 @@
 
 namespace rlx::transform {
 
+/// What of the forward part is kept for the backward part.
 enum class SavePolicy {
   save_all,       // every forward value that the backward part reads; nothing runs twice
   save_matmuls,   // results of matmul-like operators; the rest is recomputed from them

@@ -12,6 +12,7 @@
 
 namespace rlx::transform {
 
+/// What is differentiated, and what else the new graph gives.
 struct GradOptions {
   /// Keep the outputs of the graph in front of the gradients.
   bool with_value = false;
@@ -49,6 +50,7 @@ struct Linearized {
   Graph linear;   // residuals, then an input "tangent_<name>" for each name -> tangents as in jvp
   Shapes residuals;
 };
+/// Both parts, for these leaves.
 Linearized linearize(const Graph& g, const std::vector<std::string>& wrt);
 
 /// Hessian-vector product of a scalar: [value, gradients..., H v...]; adds "tangent_<name>" inputs.
@@ -56,10 +58,12 @@ Graph hvp(const Graph& g, const std::vector<std::string>& wrt);
 
 /// The Jacobian of the only output with respect to one leaf, of shape output ++ leaf; real numbers only.
 Graph jacfwd(const Graph& g, const std::string& wrt);
+/// As jacfwd, a row at a time: for more inputs than outputs.
 Graph jacrev(const Graph& g, const std::string& wrt);
 /// Second derivatives of a scalar, of shape leaf ++ leaf.
 Graph hessian(const Graph& g, const std::string& wrt);
 
+/// Which axis of each leaf and output counts examples.
 struct VmapOptions {
   /// Leaf name -> its batch axis. Leaves not listed, or listed with nothing, are shared.
   std::map<std::string, std::optional<int>> in_axes;
@@ -70,6 +74,7 @@ struct VmapOptions {
   std::optional<Dim> size = std::nullopt;
 };
 
+/// The graph on many examples at once, as if it ran on each.
 Graph vmap(const Graph& g, const VmapOptions& options);
 
 /// Expands every composite operator that reverse mode has to see through. grad does this itself.

@@ -27,6 +27,7 @@ class Grammar {
   /// JSON texts that a schema allows (json_schema.h).
   static Grammar from_json_schema(JsonView schema);
 
+  /// What it was compiled to.
   const Automaton& automaton() const { return automaton_; }
 
  private:
@@ -41,7 +42,9 @@ class MatchStates {
   explicit MatchStates(std::shared_ptr<const Automaton>);
 
   static constexpr int32_t kDead = -1;
+  /// The state of an empty text.
   int32_t start() const { return start_; }
+  /// The state one byte further; kDead when the byte does not fit.
   int32_t after_byte(int32_t state, unsigned char byte) {
     const int32_t known = all_[size_t(state)].next[byte];
     return known != kUnknown ? known : find_next(state, byte);
@@ -90,6 +93,7 @@ class MatchStates {
   int32_t start_ = 0;
 };
 
+/// A text on its way through a grammar.
 class GrammarMatcher {
  public:
   GrammarMatcher(std::shared_ptr<const Grammar>, std::shared_ptr<const TokenTrie>);
@@ -102,7 +106,9 @@ class GrammarMatcher {
   void accept(TokenId);
   /// Reads bytes; false, and nothing changes, when they do not fit.
   bool accept_text(std::string_view);
+  /// Whether the text so far is one of the grammar's.
   bool may_end() const { return !ended_ && states_.complete(state_); }
+  /// Whether an end token came.
   bool ended() const { return ended_; }
   /// The fewest bytes to a complete text.
   int64_t bytes_to_end() const { return ended_ ? 0 : states_.bytes_to_end(state_); }
