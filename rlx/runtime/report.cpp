@@ -40,6 +40,26 @@ MemoryUse memory_of(const Plan& plan, const runtime::Core& core) {
   return use;
 }
 
+int64_t bytes_of(const std::vector<Plan::Place>& places) {
+  int64_t out = 0;
+  for (const Plan::Place& p : places) out += p.shape.size_bytes();
+  return out;
+}
+
+// Inputs that some step reads, results, and operands and results of steps that the host runs. States stay.
+void add_copies(Report& r, const runtime::Core& core, const backend::Executable& program) {
+  for (size_t i = 0; i < core.leaves().size(); ++i) {
+    if (core.leaves()[i].role != runtime::LeafRole::input || !program.reads_leaf(i)) continue;
+    for (const Plan::Buffer& b : r.plan.buffers) {
+      if (b.kind == BufferKind::leaf && size_t(b.index) == i) r.sent += b.bytes;
+    }
+  }
+  r.fetched = r.memory.outputs;
+  for (const Plan::Step& s : r.plan.steps) {
+    if (s.by_rule) r.fetched += bytes_of(s.in), r.sent += bytes_of(s.out);
+  }
+}
+
 std::string types_text(const std::vector<Plan::Place>& places) {
   std::vector<std::string> out;
   for (const Plan::Place& p : places) out.push_back(cat(p.shape));
@@ -178,6 +198,7 @@ Report runtime::make_report(const Core& core, const backend::Executable& program
   r.remarks.insert(r.remarks.end(), remarks.begin(), remarks.end());
   r.memory = memory_of(r.plan, core);
   for (const auto& form : program.packings()) r.memory.packed += form.packing.bytes;
+  if (!core.builder().backend().memory().on_host()) add_copies(r, core, program);
   for (const Plan::Step& s : r.plan.steps) r.names.push_back(s.name.empty() ? "-" : s.name);
   return r;
 }
@@ -227,6 +248,8 @@ std::string Report::text() const {
                         " KB read and written\n");
   append_steps(out, *this);
   append_memory(out, *this);
+  if (sent + fetched > 0)
+    out += cat("copied in every run: ", sent, " bytes to the device, ", fetched, " bytes back\n");
   if (!prologue.empty()) out += cat("once, when weights are set: ", join(prologue), "\n");
   if (const auto slow = reference_steps(); !slow.empty()) {
     std::vector<std::string> list;

@@ -37,6 +37,8 @@ struct Report {
   std::vector<passes::Remark>
       remarks;  // what was joined, and what was not and why; text and JSON leave out `on_request`
   MemoryUse memory;
+  /// Bytes that every run copies to the device and back, also for steps that it leaves to the host; 0 where callers see its memory.
+  int64_t sent = 0, fetched = 0;
   std::vector<std::string> prologue;  // kernels that run when weights are set
   // Of each step where a profile was taken: seconds, and the share of what the machine could do.
   std::vector<double> seconds, roofline;

@@ -131,6 +131,8 @@ std::string Report::json(int indent) const {
   out.member("arena", memory.arena);
   out.member("live", memory.live);
   out.end_object();
+  out.member("bytes_sent", sent);
+  out.member("bytes_fetched", fetched);
   out.key("plan");
   write_plan(out, plan, *this, {});
   out.member("prologue", prologue);

@@ -34,7 +34,7 @@ foreach(operator ${operators})
 endforeach()
 add_test(NAME backend/cuda/emulated COMMAND test_backend_cuda --gtest_brief=1 --gtest_filter=${filter} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 set_tests_properties(backend/cuda/emulated PROPERTIES TIMEOUT 900 SKIP_REGULAR_EXPRESSION "emulated: no compiler"
-                     ENVIRONMENT "LD_LIBRARY_PATH=${emulated};RLX_CUDA_PATH=${emulated};RLX_CACHE=${emulated}/cache")
+                     ENVIRONMENT "EMULATED_APART=1;LD_LIBRARY_PATH=${emulated};RLX_CUDA_PATH=${emulated};RLX_CACHE=${emulated}/cache")
 
 # Blocks that wait for each other, with as many processors as the emulated GPU runs together.
 add_test(NAME backend/cuda/emulated_chains COMMAND test_backend_cuda --gtest_brief=1 --gtest_filter=ChainOnDevice.* WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
@@ -49,10 +49,10 @@ function(emulated_says name environment expected)
 endfunction()
 if(RLX_APPS)
   emulated_says(devices "" "cuda +an emulated GPU, compute capability 9.0, 132 multiprocessors, 4.0 of 4.0 GiB free; driver 13.0, NVRTC .*, cuBLASLt" devices)
-  emulated_says(auto "" "graph 'logs' on cuda, .*of peak" run logs.rlx --random 1 --device auto --report)
+  emulated_says(auto "" "graph 'logs' on cuda, .*of peak.*copied in every run: 24 bytes to the device, 8 bytes back" run logs.rlx --random 1 --device auto --report)
   emulated_says(check_nan "" "check-nan: log .* makes NaN at element" run logs.rlx --random 1 --device cuda --check-nan)
   emulated_says(explain "" "kernel as text:.*__global__" opt logs.rlx --device cuda --explain y)
-  emulated_says(on_host "" "run by the reference rule on the host, slowly: q qr" run host.rlx --random 1 --device cuda --report)
+  emulated_says(on_host "" "copied in every run: 216 bytes to the device, 144 bytes back.*run by the reference rule on the host, slowly: q qr" run host.rlx --random 1 --device cuda --report)
   emulated_says(failed_work "EMULATED_FAIL=region"
                 "cuda: a step of graph 'logs' failed: .*RLX_CUDA_WAIT=1 names the step; no further work of this process" run logs.rlx --random 1 --device cuda)
   emulated_says(failed_step "EMULATED_FAIL=region;RLX_CUDA_WAIT=1" "cuda: the step failed: .*node s fused" run logs.rlx --random 1 --device cuda)
