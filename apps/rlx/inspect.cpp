@@ -4,6 +4,7 @@
 
 #include "apps/rlx/bound_graph.h"
 #include "apps/rlx/command.h"
+#include "apps/rlx/device.h"
 #include "apps/rlx/inspect_memory.h"
 #include "apps/rlx/model_arguments.h"
 #include "apps/rlx/open_program.h"
@@ -156,7 +157,7 @@ constexpr Kind kKinds[] = {
 
 void add_inspect(Command app) {
   struct Arguments {
-    std::string path, html, cache_type = "f32";
+    std::string path, html, device = "cpu", cache_type = "f32";
     Question question;
   };
   const auto arguments = std::make_shared<Arguments>();
@@ -185,10 +186,12 @@ void add_inspect(Command app) {
   const Argument json =
       command.add_flag("--json", arguments->question.json,
                        "print one JSON object; long metadata arrays are given by type and size");
-  command
-      .add_option("--html", arguments->html,
-                  "of a graph: write one page with its stages, rewrites, plan and kernels to this file")
-      .excludes(json);
+  const Argument html =
+      command
+          .add_option("--html", arguments->html,
+                      "of a graph: write one page with its stages, rewrites, plan and kernels to this file")
+          .excludes(json);
+  add_device(command, arguments->device).needs(html);
   const Argument bind =
       command.add_option("--bind", arguments->question.binds, "SYMBOL=N: of a graph: the size of a symbol");
   command.callback([arguments, of_models, bind] {
@@ -208,7 +211,7 @@ void add_inspect(Command app) {
       if (!is_graph) throw invalid("inspect: --html is for graphs; '", arguments->path, "' is none");
       const BoundGraph bound =
           read_graph_only({.path = arguments->path, .binds = arguments->question.binds}, "inspect");
-      const runtime::Stages stages = runtime::compile_in_stages(bound.graph, {});
+      const runtime::Stages stages = runtime::compile_in_stages(bound.graph, {.device = arguments->device});
       return write_file(arguments->html, std::string_view(html_page(stages)));
     }
     for (const Kind& kind : kKinds) {

@@ -58,6 +58,17 @@ void append_rewrites(std::string& out, const runtime::Stages& s) {
   out += "</table>\n";
 }
 
+// Folded: some are hundreds of lines.
+void append_sources(std::string& out, const backend::Plan& plan, const std::string& path) {
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    const auto& s = plan.steps[i];
+    for (const backend::SourceText& text : s.sources)
+      out += cat("<details><summary>", path, i, " ", xml_escaped(s.kernel), "</summary><pre>",
+                 xml_escaped(*text), "</pre></details>\n");
+    for (size_t b = 0; b < s.bodies.size(); ++b) append_sources(out, s.bodies[b], cat(path, i, ".", b, "."));
+  }
+}
+
 void append_kernels(std::string& out, const Report& r) {
   out +=
       "<h2>Kernels</h2>\n<table><tr><th class=\"r\">#</th><th>node</th><th>operator</th><th>kernel</th><th>result</th>"
@@ -73,6 +84,7 @@ void append_kernels(std::string& out, const Report& r) {
                cell(s.note), cell(s.origin), cell(join(declined, "; ")), "</tr>\n");
   }
   out += "</table>\n";
+  append_sources(out, r.plan, "");
 }
 
 void append_fusion(std::string& out, const Report& r) {

@@ -99,6 +99,7 @@ std::shared_ptr<const backend::Executable> Device::with_choices(const Make& make
   if (measurements.is_inside()) return make();  // the body of a loop: whoever builds that one measures
   auto program = make();
   if (measurements.count() == 0) return program;
+  program.reset();  // its constants lie on the GPU
   try {
     functions_.compile_waiting();
   } catch (const Error&) {

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "rlx/ops/all.h"
+#include "rlx/runtime/page.h"
 #include "rlx/runtime/report.h"
 #include "rlx/transform/transform.h"
 #include "tests/backend/cuda/on_device.h"
@@ -194,6 +195,14 @@ TEST_F(OnDevice, results_are_the_same_in_every_run) {
   CompiledGraph f = compile(g, {}, {.device = "cuda"});
   const NamedLiterals first = f.run(leaves);
   for (int i = 0; i < 5; ++i) EXPECT_EQ(f.run(leaves), first);
+}
+
+TEST_F(OnDevice, a_page_has_the_texts_of_kernels) {
+  const ir::Graph g = test::graph("graph @f(x: f32[40,50]) { y = softmax(x, axis=1) return y }");
+  const std::string page = html_page(runtime::compile_in_stages(g, {.device = "cuda"}));
+  EXPECT_NE(page.find("<details><summary>0 region</summary><pre>extern &quot;C&quot; __global__"),
+            std::string::npos)
+      << page;
 }
 
 TEST_F(OnDevice, programs_of_several_threads_run_at_once) {

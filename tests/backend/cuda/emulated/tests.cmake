@@ -26,7 +26,7 @@ set(operators add activation_backward argmax argsort attention batched_gather ca
     dynamic_update_slice einsum encode_blocks expand gated_delta_net gather gather_backward gaussian_splat_render if iota layer_norm layer_norm_backward_gamma linear logsumexp maxpool2d_backward pad
     paged_attention pool q_conv2d q_matmul random_normal reduce rope scaled_matmul scan scatter_add selective_scan softmax softmax_cross_entropy_with_logits take_along top_k transpose
     variance where while windows_sum)
-set(filter "Emulated.*:OnDevice.states*:OnDevice.an_index*:OnDevice.results*:OnDevice.a_profile*:OnDevice.programs_of*:ControlOnDevice.*:DlpackOnDevice.*")
+set(filter "Emulated.*:OnDevice.states*:OnDevice.an_index*:OnDevice.results*:OnDevice.a_p*:OnDevice.programs_of*:ControlOnDevice.*:DlpackOnDevice.*")
 string(APPEND filter ":ChoicesOnDevice.*:CacheOnDevice.*:TrainingOnDevice.rows*:TrainingOnDevice.losses_of*:TrainingOnDevice.a_label*:GroupsOnDevice.long_rows*")
 string(APPEND filter ":ProductTurnsOnDevice.two*:ProductTurnsOnDevice.many*:ProductTurnsOnDevice.sums_of_clusters:ProductTurnsOnDevice.addresses*:ConvOnDevice.strips:ScaledProductsOnDevice.special*:ScaledTurnsOnDevice.every_cut:ScaledTurnsOnDevice.elements*")
 foreach(operator ${operators})
