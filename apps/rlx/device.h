@@ -1,4 +1,4 @@
-// The option --device, which every command that runs graphs has.
+// The option --device, which every command has that compiles graphs.
 #pragma once
 
 #include <string>
@@ -7,8 +7,10 @@
 
 namespace rlx::cli {
 
-/// The default is the processor.
+/// Of commands that run graphs.
 Argument add_device(Command, std::string& device);
+/// Of commands that look at what would run: a GPU need not be there.
+Argument add_target(Command, std::string& device);
 /// Opens the device, so that one that is not known or not here is told before anything else; its own name for "auto".
 std::string open_device(const std::string& device);
 

@@ -191,7 +191,7 @@ void add_inspect(Command app) {
           .add_option("--html", arguments->html,
                       "of a graph: write one page with its stages, rewrites, plan and kernels to this file")
           .excludes(json);
-  add_device(command, arguments->device).needs(html);
+  add_target(command, arguments->device).needs(html);
   const Argument bind =
       command.add_option("--bind", arguments->question.binds, "SYMBOL=N: of a graph: the size of a symbol");
   command.callback([arguments, of_models, bind] {

@@ -104,7 +104,7 @@ void add_opt(Command app) {
   Command command = app.add_subcommand("opt", "show what the compiler makes of a graph");
   auto a = std::make_shared<OptArguments>();
   add_graph_file(command, a->graph);
-  add_device(command, a->device);
+  add_target(command, a->device);
   const Argument passes =
       command
           .add_option("--pass", a->passes,

@@ -21,6 +21,8 @@ const backend::Backend& device_named(std::string_view name) {
   if (name == "cpu") return cpu::device();
 #if defined(RLX_CUDA)
   if (name == "cuda") return cuda::device();
+  constexpr std::string_view kWithout = "cuda:";
+  if (name.starts_with(kWithout)) return cuda::device_for(name.substr(kWithout.size()));
 #else
   if (name == "cuda")
     throw environment_error("device: this library was built without cuda; -DRLX_CUDA=ON adds it");

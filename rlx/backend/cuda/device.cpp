@@ -1,5 +1,8 @@
 #include "rlx/backend/cuda/device.h"
 
+#include <map>
+#include <mutex>
+
 #include "rlx/backend/cuda/driver/blas.h"
 #include "rlx/backend/cuda/driver/fastest.h"
 #include "rlx/backend/cuda/groups/groups.h"
@@ -10,10 +13,28 @@
 namespace rlx::cuda {
 namespace {
 
+constexpr int kOldestArchitecture = 80;
+
 // Code for exactly this processor; 9.0 has instructions that only its own code may use.
 std::string architecture_of(const Gpu& gpu) {
   return cat("sm_", gpu.major(), gpu.minor(), gpu.major() == 9 ? "a" : "");
 }
+
+/// Of a device that runs nothing.
+class NoQueue final : public backend::Queue {
+ public:
+  explicit NoQueue(std::string_view device) : device_(device) {}
+  void upload(std::byte*, const std::byte*, size_t) override { refuse(); }
+  void download(std::byte*, const std::byte*, size_t) override { refuse(); }
+  void run(const backend::Executable&, const backend::Frame&) override { refuse(); }
+  void wait() override {}
+
+ private:
+  [[noreturn]] void refuse() const {
+    throw environment_error("cuda: '", device_, "' is for looking at programs and runs nothing; run on cuda");
+  }
+  std::string_view device_;
+};
 
 // "139.8"
 std::string gibibytes(size_t bytes) {
@@ -24,7 +45,7 @@ std::string gibibytes(size_t bytes) {
 }  // namespace
 
 Device::Device(std::string architecture, const Gpu* gpu)
-    : functions_(std::move(architecture), gpu), gpu_(gpu) {
+    : name_(gpu ? "cuda" : "cuda:" + architecture), functions_(std::move(architecture), gpu), gpu_(gpu) {
   add_attention(kernels_, functions_.architecture());
   add_cholesky(kernels_);
   add_scan_products(kernels_, functions_.architecture());
@@ -112,7 +133,7 @@ std::shared_ptr<const backend::Executable> Device::with_choices(const Make& make
 const backend::Memory& Device::memory() const { return gpu_ ? gpu_->memory() : backend::host_memory(); }
 
 std::unique_ptr<backend::Queue> Device::make_queue() const {
-  RLX_CHECK(gpu_ != nullptr, "a device without a GPU has no queue");
+  if (!gpu_) return std::make_unique<NoQueue>(name());
   return std::make_unique<GpuQueue>(*gpu_, functions_);
 }
 
@@ -124,6 +145,20 @@ const Device& device() {
     return new Device(architecture_of(gpu), &gpu);
   }();
   return *made;
+}
+
+const Device& device_for(std::string_view architecture) {
+  static std::mutex mutex;
+  // Never destroyed: programs may live until the process ends.
+  static auto& made = *new std::map<std::string, const Device*, std::less<>>;
+  const int number = architecture_number(architecture);
+  if (number < kOldestArchitecture ||
+      (architecture != cat("sm_", number) && architecture != cat("sm_", number, "a")))
+    throw invalid("device: 'cuda:", architecture, "': sm_90a for Hopper, or sm_80 or newer expected");
+  const std::lock_guard lock(mutex);
+  auto at = made.find(architecture);
+  if (at == made.end()) at = made.emplace(architecture, new Device(std::string(architecture), nullptr)).first;
+  return *at->second;
 }
 
 std::string device_problem() {

@@ -15,7 +15,8 @@ class Device final : public backend::Backend, public backend::Grouping, public b
   /// Without a GPU it compiles what programs need and runs nothing.
   Device(std::string architecture, const Gpu* gpu);
 
-  std::string_view name() const override { return "cuda"; }
+  /// "cuda", or "cuda:sm_90a" without a GPU.
+  std::string_view name() const override { return name_; }
   std::string description() const override;
   std::unique_ptr<backend::Step> prepare(const backend::Kernel&, const backend::Request&) const override;
   std::unique_ptr<backend::Step> prepare_copy(const backend::Arg& from, const backend::Arg& to,
@@ -33,12 +34,15 @@ class Device final : public backend::Backend, public backend::Grouping, public b
   int multiprocessors() const { return gpu_ ? gpu_->multiprocessors() : 132; }
 
  private:
+  std::string name_;
   mutable Functions functions_;
   const Gpu* gpu_;
 };
 
 /// The first GPU of this machine, opened at the first call; an environment error that says why there is none.
 const Device& device();
+/// One that builds programs for an architecture, "sm_90a", and runs nothing; a user error for one that no kernel is written for.
+const Device& device_for(std::string_view architecture);
 /// Why there is no device, or nothing when there is one.
 std::string device_problem();
 
