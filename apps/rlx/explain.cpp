@@ -1,10 +1,12 @@
 #include "apps/rlx/explain.h"
 
 #include <algorithm>
+#include <set>
 
 #include "rlx/base/json_write.h"
 #include "rlx/base/text.h"
 #include "rlx/ir/bodies.h"
+#include "rlx/ops/control/fused.h"
 
 namespace rlx::cli {
 namespace {
@@ -49,12 +51,15 @@ void find_steps(const backend::Plan& plan, const ir::Graph& g, const std::string
 Explanation explain(const runtime::Stages& c, const std::string& name) {
   Explanation out{.node = name};
   std::string last;
+  std::set<std::string> pieces;
   bool known = false;
   for (const runtime::StageGraph& s : c.stages) {
     std::string now;
     for (const ir::Node* n : s.graph.nodes()) {
       if (n->name == name) now = statement(s.graph, *n);
-      if (holds(*n, name)) now = cat("inside ", n->label(), " = ", statement(s.graph, *n));
+      if (!holds(*n, name)) continue;
+      now = cat("inside ", n->label(), " = ", statement(s.graph, *n));
+      if (n->is<ops::Fused>()) pieces.insert(n->name);
     }
     known = known || !now.empty();
     if (now == last || (s.name == "prologue" && now.empty())) continue;
@@ -65,7 +70,7 @@ Explanation explain(const runtime::Stages& c, const std::string& name) {
   if (!known) throw invalid("opt: no node is called '", name, "'; nodes without a name are %0, %1, ..");
   if (!c.report) return out;
   for (const passes::Remark& r : c.report->remarks) {
-    if (r.node == name) out.remarks.push_back(r);
+    if (r.node == name || (!r.on_request && pieces.contains(r.node))) out.remarks.push_back(r);
   }
   find_steps(c.report->plan, c.stages.back().graph, "", out);
   return out;
@@ -74,7 +79,8 @@ Explanation explain(const runtime::Stages& c, const std::string& name) {
 std::string Explanation::text() const {
   std::string out;
   for (const Stage& s : stages) out += cat(s.stage, ": ", s.statement, "\n");
-  for (const passes::Remark& r : remarks) out += cat("fusion: ", r.text, "\n");
+  for (const passes::Remark& r : remarks)
+    out += cat("fusion: ", r.node == node ? "" : cat(r.node, ": "), r.text, "\n");
   for (const Step& s : steps) {
     out += cat("step ", s.path, ": ", s.kernel, s.note.empty() ? "" : cat(" (", s.note, ")"), "\n");
     for (const backend::Declined& d : s.declined) out += cat("  declined: ", d.kernel, ": ", d.reason, "\n");
@@ -98,6 +104,7 @@ std::string Explanation::json() const {
   out.key("fusion"), out.begin_array();
   for (const passes::Remark& r : remarks) {
     out.begin_object();
+    out.member("node", r.node);
     out.member("joined", r.applied);
     out.member("text", r.text);
     out.end_object();

@@ -17,8 +17,8 @@ struct Explanation {
   };
   std::string node;
   std::vector<Stage> stages;
-  std::vector<passes::Remark> remarks;
-  std::vector<Step> steps;  // that run it
+  std::vector<passes::Remark> remarks;  // of it, and of the pieces that it is in
+  std::vector<Step> steps;              // that run it
 
   std::string text() const;
   std::string json() const;

@@ -145,6 +145,8 @@ def test_opt_explains_a_node(folder):
     told = json.loads(rlx("opt", path, "--bind", "n=4", "--explain", "a", "--json"))
     assert told["node"] == "a" and told["stages"][0] == {"stage": "input", "statement": "add(h, b) : f32[4,8]"}, told
     step = told["steps"][0]
+    assert {"node": "y", "joined": True, "text": "3 operators joined"} in told["fusion"], told  # the piece that it is in
+    assert "fusion: y: 3 operators joined\n" in rlx("opt", path, "--bind", "n=4", "--explain", "a")
     assert step["step"] == "0" and step["kernel"] and all(d["kernel"] and d["reason"] for d in step["declined"]), told
     told = json.loads(rlx("opt", path, "--bind", "n=4", "--explain", "y", "--json"))
     assert any("joined" in r["text"] for r in told["fusion"]), told
