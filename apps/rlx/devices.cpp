@@ -18,7 +18,7 @@ void add_devices(Command app) {
     JsonWriter out({.indent = 2});
     out.begin_array();
     for (const std::string& name : device_names()) {
-      const auto device = attempt([&] { return &device_named(name); });
+      auto device = attempt([&] { return &device_named(name); });
       const std::string what = device ? device.value()->description() : device.error()->message();
       table.add({name, device ? what : cat("not here: ", what)});
       out.begin_object();
