@@ -25,6 +25,8 @@
 namespace rlx::backend {
 namespace {
 
+constexpr std::string_view kByRule = ", by the reference rule";
+
 bool in_arena(BufferKind k) { return k == BufferKind::activation || k == BufferKind::workspace; }
 
 bool is_plain(char c) {
@@ -93,6 +95,7 @@ class Writer {
     out_ += cat(", ", written(s.cost.operations), " operations, ", written(s.cost.bytes), " bytes");
     if (s.workspace >= 0) out_ += cat(", scratch ", names_[size_t(s.workspace)]);
     for (const InPlace& p : s.in_place) out_ += cat(", result ", p.result, " over operand ", p.operand);
+    if (s.by_rule) out_ += kByRule;
     if (!s.origin.empty()) out_ += cat(", from ", json_quote(s.origin));
     out_ += "\n";
     for (const Plan& body : s.bodies) Writer(out_).write(body, indent + "    ");
@@ -292,6 +295,7 @@ class Reader {
       expect(" over operand ");
       s.in_place.emplace_back(number<int>(), result);
     }
+    s.by_rule = take(kByRule);
     if (take(", from ")) s.origin = name();
     end_line();
     while (begins(indent + 4, "plan of ")) s.bodies.push_back(read_plan(indent + 4));

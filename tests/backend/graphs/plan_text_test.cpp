@@ -3,6 +3,7 @@
 
 #include "rlx/backend/builder.h"
 #include "rlx/backend/cpu/nodes/device.h"
+#include "rlx/backend/reference.h"
 #include "rlx/passes/fuse.h"
 #include "rlx/passes/legalise.h"
 #include "tests/support/graphs.h"
@@ -69,6 +70,13 @@ TEST(PlanText, of_bodies_odd_names_and_values_in_the_place_of_others_reads_back)
   })"))
                        ->plan());
   expect_read_back(plan_of(graph("graph @none(x: f32[2]) { return x }")));
+}
+
+TEST(PlanText, says_what_the_reference_rule_runs) {
+  const Plan p = Builder(ref(), 1).build(graph("graph @g(x: f32[4,8]) { y = exp(x) return y }"))->plan();
+  EXPECT_NE(p.text().find(", by the reference rule\n"), std::string::npos) << p.text();
+  EXPECT_TRUE(runs_by_rule(Plan::parse(p.text()).steps.at(0)));
+  expect_read_back(p);
 }
 
 TEST(PlanText, of_random_programs_reads_back) {
