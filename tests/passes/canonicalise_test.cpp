@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "rlx/passes/cse.h"
+#include "tests/passes/expect_rewrite.h"
 #include "tests/support/graphs.h"
 
 namespace rlx::passes {
@@ -14,16 +15,6 @@ namespace {
 
 using test::graph;
 
-void expect_rewrite(ir::Graph after, std::string_view before_text, std::string_view after_text) {
-  const ir::Graph before = graph(before_text);
-  after.erase_dead();
-  EXPECT_TRUE(after.verify().empty());
-  EXPECT_EQ(after, graph(after_text)) << cat(after);
-  const Literals leaves = test::sample_leaves(before);
-  const Literals got = ir::interpret(after, leaves), want = ir::interpret(before, leaves);
-  ASSERT_EQ(got.size(), want.size());
-  for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i], want[i]) << i;
-}
 void expect_canonical(std::string_view before, std::string_view after) {
   const ir::Rewritten r = canonicalise(graph(before));
   EXPECT_GT(r.changes, 0u);

@@ -7,22 +7,13 @@
 #include "rlx/passes/cse.h"
 #include "rlx/passes/fold.h"
 #include "rlx/passes/prologue.h"
+#include "tests/passes/expect_rewrite.h"
 #include "tests/support/graphs.h"
 
 namespace rlx::passes {
 namespace {
 
 using test::graph;
-
-// `pass` turns one text into the other, and both give the same numbers.
-void expect_rewrite(ir::Graph after, std::string_view before_text, std::string_view after_text) {
-  const ir::Graph before = graph(before_text);
-  after.erase_dead();
-  EXPECT_TRUE(after.verify().empty());
-  EXPECT_EQ(after, graph(after_text)) << cat(after);
-  const Literals leaves = test::sample_leaves(before);
-  test::expect_close(ir::interpret(after, leaves), ir::interpret(before, leaves), 0);
-}
 
 TEST(Cse, merges_equal_nodes_and_keeps_different_ones) {
   const auto before = R"(graph @g(x: f32[4]) {
