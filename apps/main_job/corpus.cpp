@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <sstream>
 
 #include "rlx/base/error.h"
 #include "rlx/base/file.h"
@@ -24,6 +25,16 @@ std::vector<std::string> documents_below(const std::string& root) {
   return out;
 }
 
+// Without the rows of tables, which are half of the text and half of them bars.
+std::string prose_of(const std::string& document) {
+  std::string out;
+  std::istringstream lines(document);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with('|')) out += line + "\n";
+  }
+  return out;
+}
+
 }  // namespace
 
 int64_t Corpus::id_of(char c) const {
@@ -42,7 +53,7 @@ Corpus read_corpus(const std::string& root) {
   Corpus out;
   std::string text;
   for (const std::string& path : documents_below(root)) {
-    text += read_file(path) + "\n\n";
+    text += prose_of(read_file(path)) + "\n";
     ++out.documents;
   }
   if (text.size() < 20000)

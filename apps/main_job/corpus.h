@@ -16,7 +16,7 @@ struct Corpus {
   std::string text_of(const std::vector<int32_t>& ids) const;
 };
 
-/// README.md, docs and the README.md of every room below `root`. Tables of generated names are left out: docs/api.md.
+/// README.md, docs and the README.md of every room below `root`. Tables are left out, and docs/api.md, which is one.
 Corpus read_corpus(const std::string& root);
 
 }  // namespace rlx::main_job

@@ -15,15 +15,14 @@
 #include "bench/bench.h"
 #include "rlx/backend/plan.h"
 #include "rlx/base/philox.h"
-#include "rlx/train/init.h"
 #include "rlx/train/trainer.h"
 
 namespace rlx::main_job {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr int64_t kBatch = 8;
-constexpr double kPeakRate = 3e-3;
+constexpr int64_t kBatch = 4;  // twice the steps of 8, at nearly the same rate
+constexpr double kPeakRate = 2e-3;
 constexpr int64_t kWarmUp = 20;
 
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
@@ -130,11 +129,11 @@ std::string written(const ModelSize& m, const Corpus& corpus, const NamedLiteral
   return corpus.text_of(ids);
 }
 
-// Largest resident memory of this process so far, in bytes; 0 where the system does not tell.
-int64_t resident_peak() {
+// Memory that this process has written to, in bytes, without pages of its program; 0 where the system does not tell.
+int64_t own_memory() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("VmHWM:")) return std::atoll(line.c_str() + 6) * 1024;
+    if (line.starts_with("RssAnon:")) return std::atoll(line.c_str() + 8) * 1024;
   }
   return 0;
 }
@@ -151,8 +150,7 @@ void run(double seconds, uint64_t seed) {
   const Corpus corpus = read_corpus(RLX_SOURCE_DIR);
   const ModelSize m{.characters = int64_t(corpus.characters.size())};
   const Graph loss = loss_graph(m, kBatch);
-  const NamedLiterals start_weights =
-      train::init(loss, {{"characters", train::normal(0.02)}, {"places", train::normal(0.02)}}, seed);
+  const NamedLiterals start_weights = starting_weights(loss, seed);
   int64_t numbers = 0;
   for (const auto& [name, value] : start_weights) numbers += value.elements();
   std::printf("A small transformer learns the documents of this project (docs/training.md).\n\n");
@@ -162,7 +160,7 @@ void run(double seconds, uint64_t seed) {
               static_cast<long long>(m.layers), static_cast<long long>(m.width),
               static_cast<long long>(m.context), static_cast<long long>(numbers), loss.len());
 
-  const int64_t before = resident_peak();
+  const int64_t before = own_memory();
   auto begin = Clock::now();
   const auto rate = [&begin, seconds](int64_t step) {
     const double share = std::min(1.0, since(begin) / seconds);
@@ -182,7 +180,7 @@ void run(double seconds, uint64_t seed) {
   Sampler sampler(corpus.ids, 0, text - kept, m.context + 1, seed);
   Sampler judge(corpus.ids, text - kept, text, m.context + 1, seed + 1);
   const Training t = train_for(seconds, trainer, sampler, begin);
-  const int64_t after = resident_peak();
+  const int64_t after = own_memory();
   const NamedLiterals weights = trainer.weights();
   const double kept_loss = judged(loss, weights, judge);
   const double tokens = double(t.steps * kBatch * m.context);
@@ -195,7 +193,9 @@ void run(double seconds, uint64_t seed) {
   if (peak > 0) std::printf(", %.0f %% of the %.0f this machine can do", 100 * rate_reached / peak, peak);
   std::printf("\nmemory     planned: %.1f MiB of weights and state, %.1f MiB in between",
               mib(state_bytes(trainer.program())), mib(plan.arena_bytes));
-  if (after > 0) std::printf("; measured: %.1f MiB more than before", mib(after - before));
+  if (after > 0)
+    std::printf("; measured: %.1f MiB more than before, the graph and its plan among them",
+                mib(after - before));
   std::printf("\n\nIt writes:\n\n%s\n\n", written(m, corpus, weights, "## ", 400, seed).c_str());
   std::printf(
       "Read on: docs/tour.md (the commands, to type along), docs/architecture.md (the house in one picture),\n"

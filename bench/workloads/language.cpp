@@ -3,7 +3,6 @@
 #include "bench/bench.h"
 #include "bench/workloads/workload.h"
 #include "rlx/ir/sample.h"
-#include "rlx/train/init.h"
 #include "rlx/train/trainer.h"
 
 namespace rlx::bench {
@@ -13,7 +12,7 @@ std::function<void()> step() {
   const main_job::ModelSize size{.characters = 96};
   const Graph loss = main_job::loss_graph(size, 8);
   const auto t = std::make_shared<train::Trainer>(
-      loss, train::init(loss, {{"characters", train::normal(0.02)}, {"places", train::normal(0.02)}}, 1),
+      loss, main_job::starting_weights(loss, 1),
       train::TrainOptions{.optimizer = train::adamw({.beta2 = 0.95, .weight_decay = 0.1}),
                           .rate = train::constant(1e-3),
                           .clip_norm = 1.0,
