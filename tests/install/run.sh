@@ -21,8 +21,15 @@ done
 if command -v pkg-config >/dev/null; then
   PKG_CONFIG_PATH=$(dirname "$(find "$scratch/prefix" -name rlx.pc)")
   export PKG_CONFIG_PATH
-  quietly c++ "$scratch/consumer/main.cpp" -o "$scratch/with_pkg_config" $(pkg-config --cflags --libs rlx)
-  LD_LIBRARY_PATH=$(pkg-config --variable=libdir rlx) "$scratch/with_pkg_config" | sed 's/^/with_pkg_config /'
+  with_pkg_config() {
+    quietly c++ "$scratch/consumer/main.cpp" -o "$scratch/with_pkg_config" $(pkg-config --cflags --libs rlx)
+    echo "with_pkg_config $1 $(LD_LIBRARY_PATH=$(pkg-config --variable=libdir rlx) "$scratch/with_pkg_config")"
+  }
+  with_pkg_config shared
+  # The file that a build without RLX_SHARED installs.
+  quietly cmake -G Ninja -S "$source/../.." -B "$scratch/static" -DRLX_TESTS=OFF -DRLX_BENCH=OFF -DRLX_APPS=OFF -DRLX_PYTHON=OFF
+  cp "$scratch/static/rlx.pc" "$PKG_CONFIG_PATH"
+  with_pkg_config static
   echo "pkg-config $(pkg-config --modversion rlx)"
 fi
 "$scratch/prefix/bin/rlx" ops add | head -1
