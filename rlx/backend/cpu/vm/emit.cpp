@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "rlx/backend/cpu/vm/join_end.h"
 #include "rlx/base/error.h"
 
 namespace rlx::cpu::vm {
@@ -102,7 +103,10 @@ void Emitter::push(Function f, int a, int b, Function keeps, Function last) {
 
 Code Emitter::finish() {
   if (out_.empty()) return {};
-  join_end();
+  if (const Function joined = join_end(out_, *plan_.functions, wide())) {
+    last_ = joined;
+    loops_ = true;
+  }
   if (last_ == nullptr) {
     push(plan_.functions->end);
   } else {
@@ -111,93 +115,6 @@ Code Emitter::finish() {
   out_.back().before = uint32_t(out_.size() - 1);
   const bool alone = loops_ && (out_.size() == 1 || (out_.size() == 2 && out_[0].before != 0));
   return {out_, alone ? INT64_MAX : kBlocksPerTurn};
-}
-
-// Read from the end. Instructions whose results stay in registers are the only ones to go: what is kept at a place may be read by
-// others before.
-void Emitter::join_end() {
-  const Functions& f = *plan_.functions;
-  const int lane = int(wide() ? Lane::f64 : Lane::f32);
-  const auto& binary = f.binary[lane];
-  size_t at = out_.size();
-  Micro head{.before = in_bytes(kNoStreaming)}, more;
-  int keeps = 1, parts = 0;
-  if (out_.back().run == f.keep[0]) {
-    more.c = out_.back().a;
-    head.before = out_.back().b;
-    keeps = 0;
-    --at;
-  } else {
-    more.c = out_.back().c;
-  }
-  // The instruction before, if it is this operation in one of two forms.
-  const auto take = [&](Op op, Form form, Form same) -> const Micro* {
-    if (at == 0) return nullptr;
-    const Micro& m = out_[at - 1];
-    const auto& forms = binary[binary_index(op)];
-    if (m.run != forms[int(form)][keeps] && m.run != forms[int(same)][keeps]) return nullptr;
-    keeps = 0;
-    --at;
-    return &m;
-  };
-  const auto from = [&](const Micro* m) {
-    if (m != nullptr) head.a = m->b;
-    return m;
-  };
-  const auto shifted_product = [&](bool one) {
-    if (at < 2 || out_[at - 2].run != f.fetch ||
-        out_[at - 1].run != f.product[lane][int(ProductForm::add)][int(one)][keeps])
-      return false;
-    parts = kShifted | (one ? kTimes : kWeighed);
-    more.b = out_[at - 2].a;
-    head.a = out_[at - 1].b;
-    (one ? head.c : more.a) = out_[at - 1].a;
-    at -= 2;
-    return true;
-  };
-  const auto read = [&] {
-    if (const Micro* m = from(take(Op::div, Form::memory_scalar, Form::memory_scalar))) {
-      parts = kDivided;
-      head.c = m->a;
-      return true;
-    }
-    if (shifted_product(false) || shifted_product(true)) return true;
-    if (const Micro* m = take(Op::add, Form::memory, Form::memory_first)) {
-      parts |= kShifted;
-      more.b = m->a;
-    } else if (m = from(take(Op::add, Form::two_memories, Form::two_memories)); m != nullptr) {
-      parts |= kShifted;
-      more.b = m->a;
-      return true;
-    }
-    if (const Micro* m = take(Op::mul, Form::memory, Form::memory_first)) {
-      parts |= kWeighed;
-      more.a = m->a;
-    } else if (m = from(take(Op::mul, Form::two_memories, Form::two_memories)); m != nullptr) {
-      parts |= kWeighed;
-      more.a = m->a;
-      return true;
-    }
-    if (const Micro* m = take(Op::mul, Form::scalar, Form::scalar_first)) {
-      parts |= kTimes;
-      head.c = m->a;
-    } else if (m = from(take(Op::mul, Form::memory_scalar, Form::scalar_memory)); m != nullptr) {
-      parts |= kTimes;
-      head.c = m->a;
-      return true;
-    }
-    const Micro* m = from(take(Op::sub, Form::memory_scalar, Form::memory_scalar));
-    if (m == nullptr) return false;
-    parts |= kMinus;
-    head.b = m->a;
-    return true;
-  };
-  if (!read() || f.affine[lane][parts] == nullptr) return;
-  out_.resize(at);
-  head.run = last_ = f.affine[lane][parts];
-  out_.push_back(head);
-  out_.push_back(more);
-  loops_ = true;
 }
 
 Resident Emitter::where(int v) const {

@@ -62,8 +62,6 @@ class Emitter {
   /// Forms of a function: alone, and with the accumulator kept at c or as the last instruction.
   void push(Function f, int a = 0, int b = 0, Function keeps = nullptr, Function last = nullptr);
   Code finish();
-  /// The end of the code as one instruction, where it is ((x - s) t) w + z put to memory.
-  void join_end();
   /// The value of the accumulator, which its registers hold or which is yet to be loaded.
   void accumulate(int v);
   void need_registers();

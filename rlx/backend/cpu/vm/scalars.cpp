@@ -71,9 +71,6 @@ std::optional<Unary> kernel_named(std::string_view name) {
   return std::nullopt;
 }
 
-// A function takes about as long as so many additions.
-constexpr int kFunctionDepth = 8;
-
 // What a single instruction of every machine computes alike. NaN wins in max and min, and b where both are equal.
 template <Op op, class T>
 T combined(T a, T b) {
@@ -490,88 +487,6 @@ std::vector<int> ScalarProgram::add(const Region& r, std::span<const int> inputs
     }
   }
   return results;
-}
-
-// Operands first, of several the one with the longest way behind it last. What a carry waits for comes first, the longest
-// way of all in one go; what else reads the old number of a carry stands in front of it, where a carry's place is free again
-// when its next number is made. Then what nobody reads, backwards.
-void ScalarProgram::chain(std::span<const Carry> carries) {
-  const int count = int(code_.size());
-  std::vector<int> maker(slots(), -1), depth(code_.size(), 1);
-  std::vector<bool> is_read(code_.size(), false);
-  for (int i = 0; i < count; ++i) maker[size_t(code_[size_t(i)].to)] = i;
-  const auto makers = [&](int i) {
-    const Code& c = code_[size_t(i)];
-    std::vector<int> out;
-    for (const int slot : {c.a, c.b, c.c}) {
-      if (slot >= 0 && maker[size_t(slot)] >= 0) out.push_back(maker[size_t(slot)]);
-    }
-    return out;
-  };
-  for (int i = 0; i < count; ++i) {
-    for (const int m : makers(i)) {
-      depth[size_t(i)] = std::max(depth[size_t(i)], depth[size_t(m)] + 1);
-      is_read[size_t(m)] = true;
-    }
-    if (code_[size_t(i)].kernel != nullptr) depth[size_t(i)] += kFunctionDepth;
-  }
-  std::vector<Code> ordered;
-  std::vector<bool> done(code_.size(), false);
-  const auto put = [&](int goal) {
-    std::vector<int> waiting = {
-        goal};  // a stack: an operation is looked at again when its operands are there
-    while (!waiting.empty()) {
-      const int i = waiting.back();
-      int next = -1;
-      for (const int m : makers(i)) {
-        if (!done[size_t(m)] && (next < 0 || depth[size_t(m)] < depth[size_t(next)])) next = m;
-      }
-      if (next >= 0 && !done[size_t(i)]) {
-        waiting.push_back(next);
-        continue;
-      }
-      if (!done[size_t(i)]) ordered.push_back(code_[size_t(i)]);
-      done[size_t(i)] = true;
-      waiting.pop_back();
-    }
-  };
-  // Operations stand behind their operands, so one pass finds all that wait for `of`, another all it waits for.
-  const auto related = [&](int of) {
-    std::vector<bool> out(code_.size(), false);
-    out[size_t(of)] = true;
-    for (int i = of + 1; i < count; ++i) {
-      for (const int m : makers(i)) out[size_t(i)] = out[size_t(i)] || out[size_t(m)];
-    }
-    for (int i = of; i >= 0; --i) {
-      if (!out[size_t(i)]) continue;
-      for (const int m : makers(i)) out[size_t(m)] = true;
-    }
-    return out;
-  };
-  std::vector<std::pair<int, int>> goals;  // operation, the place of the old number
-  for (const Carry& c : carries) {
-    if (maker[size_t(c.next)] >= 0) goals.emplace_back(maker[size_t(c.next)], c.old);
-  }
-  std::stable_sort(goals.begin(), goals.end(), [&](const auto& x, const auto& y) {
-    return depth[size_t(x.first)] > depth[size_t(y.first)];
-  });
-  for (const auto& [goal, old] : goals) {
-    const std::vector<bool> tied = related(goal);
-    for (int i = 0; i < count; ++i) {
-      const Code& c = code_[size_t(i)];
-      if (!tied[size_t(i)] && (c.a == old || c.b == old || c.c == old)) put(i);
-    }
-    put(goal);
-  }
-  for (int i = 0; i < count; ++i) {
-    if (!is_read[size_t(i)]) put(i);
-  }
-  code_ = std::move(ordered);
-  for (size_t i = 1; i < code_.size(); ++i) {
-    Code& c = code_[i];
-    const int last = code_[i - 1].to;
-    c.run = c.forms[int(c.a == last) + 2 * int(c.b == last) + 4 * int(c.c == last)];
-  }
 }
 
 }  // namespace rlx::cpu

@@ -74,6 +74,7 @@ class ScalarProgram {
     region::Lane from;
   };
   struct Forms;
+  class Order;
 
   /// A number in another lane.
   int converted(int slot, region::Lane from, region::Lane to);

@@ -64,6 +64,78 @@ std::vector<ConvTap> taps_of(const ConvShape& s, ConvPass pass, const Extents& p
   return out;
 }
 
+// The taps of each phase, and the places that they read.
+struct TapsOfPhases {
+  std::vector<std::vector<ConvTap>> taps;
+  Extents lowest, highest;
+};
+
+// A phase for each remainder of a result's position by the spread.
+TapsOfPhases add_phases(ConvGeometry& g, const ConvShape& shape, ConvPass pass) {
+  TapsOfPhases out;
+  out.lowest.fill(std::numeric_limits<int64_t>::max());
+  out.highest.fill(std::numeric_limits<int64_t>::min());
+  Extents first;
+  for (first[0] = 0; first[0] < std::min(g.spread[0], g.result[0]); ++first[0]) {
+    for (first[1] = 0; first[1] < std::min(g.spread[1], g.result[1]); ++first[1]) {
+      for (first[2] = 0; first[2] < std::min(g.spread[2], g.result[2]); ++first[2]) {
+        ConvPhase phase{.first = first};
+        out.taps.push_back(taps_of(shape, pass, first));
+        for (size_t a = 0; a < 3; ++a) phase.count[a] = ceil_div(g.result[a] - first[a], g.spread[a]);
+        for (const ConvTap& tap : out.taps.back()) {
+          for (size_t a = 0; a < 3; ++a) {
+            out.lowest[a] = std::min(out.lowest[a], tap.base[a]);
+            out.highest[a] = std::max(out.highest[a], tap.base[a] + (phase.count[a] - 1) * g.step[a]);
+          }
+        }
+        g.phases.push_back(phase);
+      }
+    }
+  }
+  if (out.lowest[0] > out.highest[0]) out.lowest = out.highest = {0, 0, 0};  // no tap meets any position
+  // Positions that no tap meets have their places in the plane too.
+  for (size_t i = 0; i < g.phases.size(); ++i) {
+    for (size_t a = 0; a < 3 && out.taps[i].empty(); ++a)
+      out.highest[a] = std::max(out.highest[a], out.lowest[a] + (g.phases[i].count[a] - 1) * g.step[a]);
+  }
+  return out;
+}
+
+// Whether the source is copied into a plane with a frame of padding, and that plane's size.
+void frame(ConvGeometry& g, const TapsOfPhases& taps, ConvPass pass) {
+  g.framed = g.depthwise || pass == ConvPass::backward_weights;
+  for (size_t a = 0; a < 3; ++a) g.framed = g.framed || taps.lowest[a] < 0 || taps.highest[a] >= g.source[a];
+  for (size_t a = 0; a < 3; ++a) {
+    g.lowest[a] = g.framed ? taps.lowest[a] : 0;
+    g.padded[a] = g.framed ? std::max<int64_t>(0, taps.highest[a] - taps.lowest[a] + 1) : g.source[a];
+  }
+}
+
+// Positions of each phase as panels of columns, its taps as offsets in the plane, its part of the packed weights.
+void lay_out_phases(ConvGeometry& g, const std::vector<std::vector<ConvTap>>& taps, int64_t groups) {
+  int64_t spans = 0, positions = 0;
+  for (ConvPhase& phase : g.phases) {
+    phase.span = g.position({phase.count[0] - 1, phase.count[1] - 1, phase.count[2]});
+    spans += phase.span, positions += volume(phase.count);
+  }
+  g.flat = volume(g.step) == 1 && double(spans) <= kFlatWaste * double(positions);
+  for (size_t i = 0; i < g.phases.size(); ++i) {
+    ConvPhase& phase = g.phases[i];
+    for (const ConvTap& tap : taps[i]) {
+      phase.taps.push_back(((tap.base[0] - g.lowest[0]) * g.padded[1] + tap.base[1] - g.lowest[1]) *
+                               g.padded[2] +
+                           tap.base[2] - g.lowest[2]);
+      phase.kernel_index.push_back(tap.index);
+      phase.gathered.push_back(int64_t(phase.gathered.size()) * g.source_channels * g.columns);
+    }
+    if (!g.flat) phase.span = volume(phase.count);
+    g.panels += ceil_div(phase.span, g.columns);
+    phase.last_panel = g.panels;
+    phase.weights = g.weight_elements;
+    g.weight_elements += groups * g.result_channels * g.source_channels * int64_t(phase.taps.size());
+  }
+}
+
 // The same convolution with fewer axes where no tap leaves its place: all positions are one row.
 ConvShape merged(ConvShape s) {
   const Extents zeros{0, 0, 0}, ones{1, 1, 1};
@@ -204,66 +276,14 @@ ConvPlan::ConvPlan(const ConvShape& given, ConvPass pass)
   } else {
     g.step = shape.stride;
   }
-  std::vector<std::vector<ConvTap>> taps;
-  Extents lowest, highest;
-  lowest.fill(std::numeric_limits<int64_t>::max());
-  highest.fill(std::numeric_limits<int64_t>::min());
-  Extents first;
-  for (first[0] = 0; first[0] < std::min(g.spread[0], g.result[0]); ++first[0]) {
-    for (first[1] = 0; first[1] < std::min(g.spread[1], g.result[1]); ++first[1]) {
-      for (first[2] = 0; first[2] < std::min(g.spread[2], g.result[2]); ++first[2]) {
-        ConvPhase phase{.first = first};
-        taps.push_back(taps_of(shape, pass, first));
-        for (size_t a = 0; a < 3; ++a) phase.count[a] = ceil_div(g.result[a] - first[a], g.spread[a]);
-        for (const ConvTap& tap : taps.back()) {
-          for (size_t a = 0; a < 3; ++a) {
-            lowest[a] = std::min(lowest[a], tap.base[a]);
-            highest[a] = std::max(highest[a], tap.base[a] + (phase.count[a] - 1) * g.step[a]);
-          }
-        }
-        g.phases.push_back(phase);
-      }
-    }
-  }
-  if (lowest[0] > highest[0]) lowest = highest = {0, 0, 0};  // no tap meets any position
-  // Positions that no tap meets have their places in the plane too.
-  for (size_t i = 0; i < g.phases.size(); ++i) {
-    for (size_t a = 0; a < 3 && taps[i].empty(); ++a)
-      highest[a] = std::max(highest[a], lowest[a] + (g.phases[i].count[a] - 1) * g.step[a]);
-  }
-  g.framed = g.depthwise || pass == ConvPass::backward_weights;
-  for (size_t a = 0; a < 3; ++a) g.framed = g.framed || lowest[a] < 0 || highest[a] >= g.source[a];
-  for (size_t a = 0; a < 3; ++a) {
-    g.lowest[a] = g.framed ? lowest[a] : 0;
-    g.padded[a] = g.framed ? std::max<int64_t>(0, highest[a] - lowest[a] + 1) : g.source[a];
-  }
+  const TapsOfPhases taps = add_phases(g, shape, pass);
+  frame(g, taps, pass);
   g.rows = int(ceil_div(g.result_channels, ceil_div(g.result_channels, kernels.rows)));
-  g.flat = volume(g.step) == 1;
-  int64_t spans = 0, positions = 0;
-  for (ConvPhase& phase : g.phases) {
-    phase.span = g.position({phase.count[0] - 1, phase.count[1] - 1, phase.count[2]});
-    spans += phase.span, positions += volume(phase.count);
-  }
-  g.flat = g.flat && double(spans) <= kFlatWaste * double(positions);
-  for (size_t i = 0; i < g.phases.size(); ++i) {
-    ConvPhase& phase = g.phases[i];
-    for (const ConvTap& tap : taps[i]) {
-      phase.taps.push_back(((tap.base[0] - g.lowest[0]) * g.padded[1] + tap.base[1] - g.lowest[1]) *
-                               g.padded[2] +
-                           tap.base[2] - g.lowest[2]);
-      phase.kernel_index.push_back(tap.index);
-      phase.gathered.push_back(int64_t(phase.gathered.size()) * g.source_channels * g.columns);
-    }
-    if (!g.flat) phase.span = volume(phase.count);
-    g.panels += ceil_div(phase.span, g.columns);
-    phase.last_panel = g.panels;
-    phase.weights = g.weight_elements;
-    g.weight_elements += shape.groups * g.result_channels * g.source_channels * int64_t(phase.taps.size());
-  }
+  lay_out_phases(g, taps.taps, shape.groups);
   if (volume(g.result) == 0) return;
-  plan_planes(g, shape, pass, taps[0]);
+  plan_planes(g, shape, pass, taps.taps[0]);
   if (pass == ConvPass::backward_weights) {
-    plan_turned(g, taps[0]);
+    plan_turned(g, taps.taps[0]);
     return;
   }
   g.winograd = pass == ConvPass::forward && winograd_is_better(shape, g);
@@ -271,10 +291,10 @@ ConvPlan::ConvPlan(const ConvShape& given, ConvPass pass)
     g.weight_elements = winograd_weight_elements(shape, g);
     return;
   }
-  plan_rows(g, taps[0]);
+  plan_rows(g, taps.taps[0]);
   if (g.by_rows.used)
     g.weight_elements =
-        shape.groups * g.by_rows.padded_channels * g.source_channels * int64_t(taps[0].size());
+        shape.groups * g.by_rows.padded_channels * g.source_channels * int64_t(taps.taps[0].size());
 }
 ConvPlan::~ConvPlan() = default;
 ConvPlan::ConvPlan(ConvPlan&&) noexcept = default;
