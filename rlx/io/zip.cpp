@@ -234,6 +234,37 @@ OwnedBytes unzip_start(const ZipEntry& entry, uint64_t limit, const std::shared_
   return {std::span<const std::byte>(buffer.get(), size), buffer};
 }
 
+namespace {
+
+std::string deflated(std::span<const std::byte> head, std::span<const std::byte> body) {
+  z_stream stream{};
+  if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+    throw environment_error("zip: zlib could not start");
+  std::string out;
+  char chunk[1 << 15];
+  const auto feed = [&](std::span<const std::byte> piece, bool last) {
+    do {
+      const size_t step = std::min<size_t>(piece.size(), 1u << 30);
+      stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(piece.data()));
+      stream.avail_in = uInt(step);
+      piece = piece.subspan(step);
+      do {
+        stream.next_out = reinterpret_cast<Bytef*>(chunk);
+        stream.avail_out = sizeof chunk;
+        deflate(&stream, last && piece.empty() ? Z_FINISH : Z_NO_FLUSH);
+        out.append(chunk, sizeof chunk - stream.avail_out);
+      } while (stream.avail_out == 0);
+    } while (!piece.empty());
+  };
+  feed(head, false);
+  feed(body, true);
+  deflateEnd(&stream);
+  check_mapped(body);
+  return out;
+}
+
+}  // namespace
+
 void ZipWriter::add(std::string_view name, std::span<const std::byte> head, std::span<const std::byte> body,
                     bool deflate_it) {
   if (name.empty() || name.size() > 65535)
@@ -241,32 +272,7 @@ void ZipWriter::add(std::string_view name, std::span<const std::byte> head, std:
   if (!valid_utf8(name)) throw invalid("zip: an entry name is not valid UTF-8");
   const uint64_t size = head.size() + body.size();
   const uint32_t crc = checksum(body, checksum(head));
-  std::string packed;
-  if (deflate_it) {
-    z_stream stream{};
-    if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
-      throw environment_error("zip: zlib could not start");
-    }
-    char chunk[1 << 15];
-    const auto feed = [&](std::span<const std::byte> piece, bool last) {
-      do {
-        const size_t step = std::min<size_t>(piece.size(), 1u << 30);
-        stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(piece.data()));
-        stream.avail_in = uInt(step);
-        piece = piece.subspan(step);
-        do {
-          stream.next_out = reinterpret_cast<Bytef*>(chunk);
-          stream.avail_out = sizeof chunk;
-          deflate(&stream, last && piece.empty() ? Z_FINISH : Z_NO_FLUSH);
-          packed.append(chunk, sizeof chunk - stream.avail_out);
-        } while (stream.avail_out == 0);
-      } while (!piece.empty());
-    };
-    feed(head, false);
-    feed(body, true);
-    deflateEnd(&stream);
-    check_mapped(body);
-  }
+  const std::string packed = deflate_it ? deflated(head, body) : std::string();
   const uint64_t packed_size = deflate_it ? packed.size() : size, offset = out_.written();
   const bool wide_sizes = size >= kMax32 || packed_size >= kMax32, wide = wide_sizes || offset >= kMax32;
 

@@ -115,6 +115,18 @@ std::optional<TokenId> Bpe::whole_word(std::string_view word) const {
   return vocab_.find(spelled);
 }
 
+bool Bpe::spell_bytes(std::string_view bytes, Range range, std::vector<Token>& symbols) const {
+  const auto token_of = [&](char c) { return byte_tokens_[static_cast<unsigned char>(c)]; };
+  if (!std::all_of(bytes.begin(), bytes.end(), [&](char c) { return token_of(c) >= 0; })) return false;
+  uint32_t k = range.begin;
+  for (const char c : bytes) {
+    const uint32_t next = std::min(k + 1, range.end);
+    symbols.push_back({token_of(c), {k, next}});
+    k = next;
+  }
+  return true;
+}
+
 void Bpe::first_symbols(std::string_view word, std::vector<Token>& symbols) const {
   if (options_.bytes && !options_.unknown && options_.missing_unknown.empty()) {
     for (uint32_t i = 0; i < word.size(); ++i) {
@@ -152,20 +164,9 @@ void Bpe::first_symbols(std::string_view word, std::vector<Token>& symbols) cons
       symbols.push_back({id, range});
       continue;
     }
-    if (options_.byte_fallback) {
-      // The bytes of affixes are spelled too.
-      const std::string_view bytes = affixes_ ? std::string_view(spelled) : word.substr(range.begin, length);
-      const auto token_of = [&](char c) { return byte_tokens_[static_cast<unsigned char>(c)]; };
-      if (std::all_of(bytes.begin(), bytes.end(), [&](char c) { return token_of(c) >= 0; })) {
-        uint32_t k = range.begin;
-        for (const char c : bytes) {
-          const uint32_t next = std::min(k + 1, range.end);
-          symbols.push_back({token_of(c), {k, next}});
-          k = next;
-        }
-        continue;
-      }
-    }
+    // The bytes of affixes are spelled too.
+    const std::string_view bytes = affixes_ ? std::string_view(spelled) : word.substr(range.begin, length);
+    if (options_.byte_fallback && spell_bytes(bytes, range, symbols)) continue;
     if (!options_.missing_unknown.empty())
       throw missing_unknown("bpe", word.substr(range.begin, length), options_.missing_unknown);
     if (!options_.unknown) continue;

@@ -57,6 +57,8 @@ class Bpe final : public Model {
   static constexpr size_t kShortWord = 48;
   const PairSlot* find_pair(TokenId left, TokenId right) const;
   void first_symbols(std::string_view word, std::vector<Token>& symbols) const;
+  /// A token for each byte of an unknown character; false, and nothing is appended, where one of them has none.
+  bool spell_bytes(std::string_view bytes, Range range, std::vector<Token>& symbols) const;
   std::string_view spelling(TokenId id) const {
     return size_t(id) < vocab_.size() ? vocab_.text(id)
                                       : std::string_view(options_.missing[size_t(id) - vocab_.size()]);
