@@ -11,6 +11,9 @@
 #include "rlx/ops/attention/rope.h"
 #include "rlx/ops/control/while.h"
 #include "rlx/ops/elementwise/cast.h"
+#include "rlx/ops/elementwise/clamp.h"
+#include "rlx/ops/elementwise/classify.h"
+#include "rlx/ops/elementwise/select.h"
 #include "rlx/ops/index/gather.h"
 #include "rlx/ops/index/take_along.h"
 #include "rlx/ops/norm/axis_norm.h"
@@ -28,7 +31,7 @@
 namespace rlx::passes {
 namespace {
 
-constexpr double kLargestHalf = 65504;
+double largest_of(DType t) { return t == DType::f16 ? 65504 : 0x1.fep127; }
 
 enum class Class : uint8_t { none, compute, reduction, elementwise, movement };
 
@@ -80,8 +83,15 @@ DType stored_as(const ir::Node& n, const PrecisionPolicy& p) {
 class Precision {
  public:
   /// `outputs`: those that are wanted exactly.
-  Precision(const ir::Graph& g, const PrecisionPolicy& policy, const std::vector<bool>& outputs)
-      : g_(g), policy_(policy), out_(g.name()), copy_(out_), exact_(exact_values(g, outputs)) {
+  Precision(const ir::Graph& g, const PrecisionPolicy& policy, bool trained, bool is_body,
+            const std::vector<bool>& outputs)
+      : g_(g),
+        policy_(policy),
+        trained_(trained),
+        is_body_(is_body),
+        out_(g.name()),
+        copy_(out_),
+        exact_(exact_values(g, outputs)) {
     out_.assume_sizes_of(g);
   }
 
@@ -108,7 +118,7 @@ class Precision {
              if (n.is<ops::While>() && field.name == "cond") return body;  // says how often the loop runs
              const auto wanted = exact_.body_outputs.find(n.id);
              return std::make_shared<const ir::Graph>(
-                 Precision(*body, policy_,
+                 Precision(*body, policy_, trained_, true,
                            wanted == exact_.body_outputs.end() ? std::vector<bool>() : wanted->second)
                      .run());
            }));
@@ -175,34 +185,41 @@ class Precision {
         return made.inputs[0];
     }
     auto [it, is_new] = casts_.try_emplace({stored.node, stored.index, t});
-    if (is_new) {
-      const auto limited = t == DType::f16 ? limited_to_halves(stored) : std::nullopt;
-      it->second = limited ? *limited : ir::Value(ops::cast({&out_, stored}, t));
-    }
+    if (is_new) it->second = is_float(t) && dtype_size(t) == 2 ? narrowed(stored, t) : plain_cast(stored, t);
     return it->second;
   }
 
-  // Known numbers beyond the largest half, as masks are written, would become infinite and sums with them NaN. Nothing
-  // where there are none.
-  std::optional<ir::Value> limited_to_halves(ir::Value v) {
-    const auto beyond = [](double x) { return std::isfinite(x) && std::fabs(x) > kLargestHalf; };
+  ir::Value plain_cast(ir::Value v, DType t) { return ops::cast({&out_, v}, t); }
+
+  // Numbers beyond the largest of the type, as masks are written, would become infinite and sums with them NaN. What a program computes is
+  // its own.
+  ir::Value narrowed(ir::Value v, DType t) {
     const ir::Node& n = out_.node(v);
+    const double most = largest_of(t);
+    const auto limited = [most](double x) {
+      return std::isfinite(x) && std::fabs(x) > most ? std::copysign(most, x) : x;
+    };
     if (n.is<ir::Full>()) {
       const auto& fill = n.as<ir::Full>();
-      if (!beyond(fill.value)) return std::nullopt;
-      return ir::full(out_, fill.shape.with_dtype(DType::f16), std::copysign(kLargestHalf, fill.value));
+      if (limited(fill.value) == fill.value || std::isnan(fill.value)) return plain_cast(v, t);
+      return ir::full(out_, fill.shape.with_dtype(t), limited(fill.value));
     }
-    if (!n.is<ir::Constant>()) return std::nullopt;
-    std::vector<double> numbers = n.as<ir::Constant>().value.to_reals();
-    if (std::ranges::none_of(numbers, beyond)) return std::nullopt;
-    for (double& x : numbers) {
-      if (beyond(x)) x = std::copysign(kLargestHalf, x);
+    if (n.is<ir::Constant>()) {
+      std::vector<double> numbers = n.as<ir::Constant>().value.to_reals();
+      if (std::ranges::none_of(numbers, [&](double x) { return std::isfinite(x) && limited(x) != x; }))
+        return plain_cast(v, t);
+      std::ranges::transform(numbers, numbers.begin(), limited);
+      return out_.constant(Literal::reals(n.shapes[0].with_dtype(t), numbers));
     }
-    return out_.constant(Literal::reals(n.shapes[0].with_dtype(DType::f16), numbers));
+    // Weights that are trained, also where a body takes them, are cast alone: nothing stands in the way of their gradients.
+    if (!n.op->traits.leaf || (trained_ && (is_body_ || n.is<ir::Param>()))) return plain_cast(v, t);
+    const ir::Expr x{&out_, v}, is_number = ops::is_finite(x), inside = ops::clamp(x, -most, most);
+    return ops::cast(ops::where(is_number, inside, x), t);
   }
 
   const ir::Graph& g_;
   const PrecisionPolicy& policy_;
+  const bool trained_, is_body_;
   ir::Graph out_;
   ir::Cloner copy_;
   ExactValues exact_;
@@ -224,14 +241,14 @@ void check_kept(const ir::Graph& g, const std::vector<std::string>& names) {
 
 }  // namespace
 
-ir::Graph apply_precision(const ir::Graph& g, const PrecisionPolicy& policy) {
+ir::Graph apply_precision(const ir::Graph& g, const PrecisionPolicy& policy, bool trained) {
   for (const DType t : {policy.compute, policy.reduction, policy.elementwise, policy.movement}) {
     if (t != DType::f32 && t != DType::f16 && t != DType::bf16)
       throw invalid("precision: values cannot be stored as ", t, "; f32, f16 or bf16 expected");
   }
   check_kept(g, policy.keep);
   if (policy.changes_nothing()) return g;
-  return Precision(g, policy, {}).run();
+  return Precision(g, policy, trained, false, {}).run();
 }
 
 }  // namespace rlx::passes

@@ -40,7 +40,8 @@ struct PrecisionPolicy {
 ///   y = matmul(x, w)   =>   y = cast(matmul(cast(x, f16), cast(w, f16)), f32)
 /// Integers, booleans, f64, complex numbers, quantised codes and whatever an index, an angle or the number of steps of a loop is made of
 /// stay as they are; so do operators of no class, control flow (its bodies are treated alike) and those that refuse the type. Casts of weights depend on weights alone, so
-/// they run once.
-ir::Graph apply_precision(const ir::Graph&, const PrecisionPolicy&);
+/// they run once. Constants, inputs and params keep their finite numbers finite: what lies beyond the largest number of the type, as masks
+/// do, becomes that number. `trained`: of a loss graph, whose weights are cast alone.
+ir::Graph apply_precision(const ir::Graph&, const PrecisionPolicy&, bool trained = false);
 
 }  // namespace rlx::passes

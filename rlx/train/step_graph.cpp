@@ -116,7 +116,7 @@ void check_states(const ir::Graph& g, const TrainOptions& o, const std::string& 
 
 // The loss graph in the types it is computed in, and what is trained of it. Leaves stay f32, so gradients by them are f32.
 LossGraph read_loss(const ir::Graph& given, const TrainOptions& o) {
-  LossGraph l{.graph = o.mixed ? passes::apply_precision(given, mixed_policy(*o.mixed)) : given};
+  LossGraph l{.graph = o.mixed ? passes::apply_precision(given, mixed_policy(*o.mixed), true) : given};
   const auto names = given.output_names();
   require(!names.empty(), cat("graph '", given.name(), "' has no outputs"));
   l.loss = o.loss.empty() ? names[0] : o.loss;

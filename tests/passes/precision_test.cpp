@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "rlx/ir/sample.h"
 #include "tests/support/graphs.h"
 
@@ -20,8 +22,8 @@ TEST(Precision, casts_operands_once_and_outputs_back) {
       graph("graph @g(x: f32[2,2], param w: f32[2,2]) { h = matmul(x, w) y = matmul(h, w) return y, h }");
   const ir::Graph after = apply_precision(g, PrecisionPolicy::auto_mixed());
   EXPECT_EQ(after, graph(R"(graph @g(x: f32[2,2], param w: f32[2,2]) {
-    a = cast(x, to=f16)
-    b = cast(w, to=f16)
+    a = cast(where(is_finite(x), clamp(x, lo=-65504, hi=65504), x), to=f16)
+    b = cast(where(is_finite(w), clamp(w, lo=-65504, hi=65504), w), to=f16)
     h = matmul(a, b)
     y = matmul(h, b)
     c = cast(y, to=f32)
@@ -149,6 +151,39 @@ TEST(Precision, saturates_constants_beyond_the_range_of_halves) {
   const Literals got = ir::interpret(apply_precision(g, PrecisionPolicy::always_f16()), x);
   EXPECT_EQ(got[0].to_reals(), (std::vector<double>{1, 0, 0.5, 0.5}));
   EXPECT_EQ(got[1].to_reals()[0], 0);  // an infinity stays one
+}
+
+// The lowest f32 is how masks are often written; it rounds to an infinity in bf16.
+TEST(Precision, saturates_numbers_beyond_the_range_of_bf16) {
+  const ir::Graph g = graph(R"(graph @g(x: f32[2,2]) {
+    mask = constant(value=f32[2,2]{0.0, -3.4028235e38, -3.4028235e38, -3.4028235e38})
+    low = full(shape=f32[2,2], value=-3.4028235e38)
+    y = softmax(add(x, mask), axis=1)
+    z = softmax(add(x, low), axis=1)
+    return y, z
+  })");
+  const Literals got = ir::interpret(apply_precision(g, PrecisionPolicy::auto_mixed_bf16()),
+                                     Literals{Literal::full(parse_shape("f32[2,2]"), 0)});
+  EXPECT_EQ(got[0].to_reals(), (std::vector<double>{1, 0, 0.5, 0.5}));
+  EXPECT_EQ(got[1].to_reals(), (std::vector<double>(4, 0.5)));
+}
+
+// Finite numbers stay finite, infinities and NaN stay what they are.
+TEST(Precision, saturates_inputs_and_params) {
+  const float inf = INFINITY;
+  const ir::Graph g = graph("graph @g(x: f32[6], param w: f32[6]) { y = neg(x) z = neg(w) return y, z }");
+  const Literal values = Literal::of<float>({6}, {-1e9f, -3.4028235e38f, 3.4028235e38f, -inf, inf, NAN});
+  const auto numbers = [&](const PrecisionPolicy& policy, size_t output) {
+    return ir::interpret(apply_precision(g, policy), Literals{values, values})[output].to_reals();
+  };
+  for (const size_t output : {0, 1}) {
+    std::vector<double> halves = numbers(PrecisionPolicy::always_f16(), output);
+    std::vector<double> brain = numbers(PrecisionPolicy::auto_mixed_bf16(), output);
+    EXPECT_TRUE(std::isnan(halves[5]) && std::isnan(brain[5]));
+    halves.pop_back(), brain.pop_back();
+    EXPECT_EQ(halves, (std::vector<double>{65504, 65504, -65504, inf, -inf}));
+    EXPECT_EQ(brain, (std::vector<double>{0x1.dcp29, 0x1.fep127, -0x1.fep127, inf, -inf}));
+  }
 }
 
 TEST(Precision, descends_into_bodies_and_keeps_their_types) {
