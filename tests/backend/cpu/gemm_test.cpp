@@ -1,5 +1,6 @@
 #include "rlx/backend/cpu/kernels/gemm.h"
 
+#include <algorithm>
 #include <complex>
 #include <cstring>
 
@@ -93,12 +94,16 @@ std::complex<double> element(const void* data, DType t, int64_t i) {
   }
 }
 
-std::vector<std::byte> run(Team team, const Gemm& g) {
-  std::vector<std::byte> workspace(gemm_workspace(g, team.threads()) + 64);
-  auto* aligned =
-      reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(workspace.data()) + 63) / 64 * 64);
-  gemm(team, g, aligned);
-  return workspace;
+// Nothing is written behind the workspace.
+void run(Team team, const Gemm& g) {
+  constexpr size_t kBehind = 64 << 10;
+  const size_t bytes = gemm_workspace(g, team.threads());
+  const AlignedBytes workspace = allocate_aligned(bytes + kBehind);
+  std::byte* const end = workspace.get() + bytes;
+  std::fill(end, end + kBehind, std::byte(0x5a));
+  gemm(team, g, workspace.get());
+  ASSERT_TRUE(std::all_of(end, end + kBehind, [](std::byte b) { return b == std::byte(0x5a); }))
+      << g.m << " x " << g.n << " x " << g.k << ", " << team.threads() << " threads";
 }
 
 // |sum of products| is at most k for entries below 1 in size; a chain of k multiply-adds errs by at most
@@ -172,6 +177,22 @@ TEST(Gemm, long_sums_and_many_rows_agree_with_a_plain_loop) {
     for (int64_t m : {29, 97, 225}) {
       check_case(team, {DType::f32, DType::f32, DType::f32, m, 330, 50, false, false, true, 1, 0});
     }
+  });
+}
+
+// Many narrow panels of which the last stands alone: tiles pass over it together, as many as a block may have.
+TEST(Gemm, blocks_stay_within_their_scratch_memory) {
+  test::at_every_level([](Team team) {
+    const int64_t m = 600, k = 128, n = 32 * 24 * 23 + 17;
+    const Array<float> a = test::random_array(m * k, 1), b = test::random_array(k * n, 2);
+    Array<float> c(m * n);
+    run(team, {.m = m,
+               .n = n,
+               .k = k,
+               .a = {a.data(), DType::f32, k, 1},
+               .b = {b.data(), DType::f32, n, 1},
+               .c = c.data(),
+               .c_row_stride = n});
   });
 }
 

@@ -92,6 +92,7 @@ struct BlockTask {
 struct BlockCut {
   int tile_rows = 1;
   int64_t rows = 0, tiles = 0, block_tiles = 1;
+  int64_t most_tiles = 1;                          // of a task: its sums have room for so many
   int64_t unit = 1;                                // panels one pass covers
   int64_t unit_columns = 0, chunk = 1, units = 0;  // of all panels, of a chunk; of the group
 
@@ -102,7 +103,7 @@ struct BlockCut {
     const int64_t inside = i - tile0 * unit_columns, column0 = inside / (height * chunk) * chunk;
     const int64_t width = std::min(chunk, unit_columns - column0), at = inside - column0 * height;
     const int64_t tile = at / width, column = at % width;
-    const int64_t down = width == 1 ? std::min(height - tile, end - i) : 1;
+    const int64_t down = width == 1 ? std::min({height - tile, end - i, most_tiles}) : 1;
     const int64_t across = width == 1 ? 1 : std::min(width - column, end - i);
     i += down * across;
     const int64_t row = (tile0 + tile) * tile_rows;
@@ -122,8 +123,8 @@ inline BlockCut cut_rows(const TileShape& s, int64_t rows) {
   c.unit_columns = ceil_div(s.panels, c.unit);
   const int64_t chunks = ceil_div(c.unit_columns, std::max<int64_t>(1, s.chunk_panels / c.unit));
   c.chunk = c.tiles == 1 ? c.unit_columns : ceil_div(c.unit_columns, chunks);  // a single tile reads B once
-  const int64_t most = std::max<int64_t>(1, s.max_block_rows / c.tile_rows);
-  c.block_tiles = c.chunk > 1 ? c.tiles : ceil_div(c.tiles, ceil_div(c.tiles, most));
+  c.most_tiles = std::max<int64_t>(1, s.max_block_rows / c.tile_rows);
+  c.block_tiles = c.chunk > 1 ? c.tiles : ceil_div(c.tiles, ceil_div(c.tiles, c.most_tiles));
   c.units = c.tiles * c.unit_columns;
   return c;
 }
