@@ -196,6 +196,20 @@ TEST(Gemm, blocks_stay_within_their_scratch_memory) {
   });
 }
 
+TEST(Gemm, asks_for_the_scratch_memory_of_its_sizes_and_threads) {
+  test::at_every_level([](Team) {
+    const Gemm small{
+        .m = 4, .n = 4, .k = 8, .a = {.row_stride = 8}, .b = {.row_stride = 4}, .c_row_stride = 4};
+    EXPECT_LE(gemm_workspace(small, 8), 512u);
+    // Too little for a second thread; rows in place need no room.
+    Gemm turned = small;
+    turned.b = {.row_stride = 1, .column_stride = 8};
+    EXPECT_LE(gemm_workspace(turned, 8), 1536u);
+    const Gemm large{.m = 300, .n = 400, .k = 64, .a = {.row_stride = 65}, .b = {.row_stride = 400}};
+    EXPECT_GT(gemm_workspace(large, 2), gemm_workspace(large, 1) + 4096);
+  });
+}
+
 TEST(Gemm, every_transposition_and_dtype_agrees_with_a_plain_loop) {
   test::at_every_level([](Team team) {
     for (bool ta : {false, true}) {

@@ -24,13 +24,19 @@ struct Plan {
   const GemmKernels* kernels;
   void (*block)(const GemmBlock&);
   TileShape tiles;
-  int panel_columns;  // columns of C in one panel
-  int64_t element;    // bytes of one number of the packed A
-  size_t panel_bytes, a_bytes, b_bytes;
+  int panel_columns;                                 // columns of C in one panel
+  int64_t element;                                   // bytes of one number of the packed A
+  size_t panel_bytes, a_bytes, b_bytes, sums_bytes;  // sums_bytes: of one thread
   DType b_dtype;
   bool own_items;  // each thread takes whole products of the batch
   bool in_place;   // A is read where it lies
 };
+
+// Sums of so many rows and panels.
+size_t sums_bytes(const GemmKernels& kn, int64_t rows, int64_t panels) {
+  const int64_t columns = std::min(panels, kn.max_panels) * kn.panel;
+  return std::min(kn.scratch_bytes, round_up(size_t(std::min(rows, kn.max_block_rows) * columns) * 4));
+}
 
 Plan make_plan(const Gemm& g, int threads) {
   const GemmKernels& kn = gemm_kernels();
@@ -56,8 +62,9 @@ Plan make_plan(const Gemm& g, int threads) {
   p.panel_bytes =
       size_t(g.k) * width * (accumulates_f32(p.b_dtype) ? dtype_size(p.b_dtype) : size_t(p.element));
   p.tiles.chunk_panels = chunk_panels(int64_t(p.panel_bytes), g.k, kn.depth, kn.chunk_bytes);
-  p.a_bytes = round_up(size_t(p.tiles.per_row * g.m * g.k * p.element));
+  p.a_bytes = p.in_place ? 0 : round_up(size_t(p.tiles.per_row * g.m * g.k * p.element));
   p.b_bytes = g.packed_b != nullptr ? 0 : round_up(size_t(p.tiles.panels) * p.panel_bytes);
+  p.sums_bytes = sums_bytes(kn, p.tiles.per_row * g.m, p.tiles.panels);
   p.own_items = g.packed_b == nullptr && g.groups.count == 0 && g.batch > 1 && g.batch >= threads &&
                 g.b_batch_stride != 0;
   return p;
@@ -97,7 +104,7 @@ void run_blocks(Team team, const Gemm& g, const Plan& p, const RowGroups& groups
     b.column0 = t.first / half * p.panel_columns;
     b.columns = std::min(g.n, t.last / half * p.panel_columns) - b.column0;
     b.batch_index = common.batch_index + t.group;
-    b.scratch = scratch + size_t(part) * p.kernels->scratch_bytes;
+    b.scratch = scratch + size_t(part) * p.sums_bytes;
     p.block(b);
   });
 }
@@ -149,6 +156,10 @@ bool is_small(const Gemm& g) {
   if (g.a.dtype != DType::f32 || g.c_dtype != DType::f32) return false;
   if (g.packed_b != nullptr) return g.packed_b->dtype() == DType::f32 && !g.packed_b->paired();
   return g.b.dtype == DType::f32 && g.b.column_stride == 1;
+}
+
+bool takes_one_thread(const Gemm& g, const Plan& p) {
+  return g.m * p.tiles.panels * std::max<int64_t>(p.tiles.panel_work, 1) < kSerialWork;
 }
 
 void check(const Gemm& g) {
@@ -265,10 +276,13 @@ PackedMatrix PackedMatrix::pack_pair(Team team, const Matrix& b, const Matrix& s
   return m;
 }
 
+// Products of fewer rows, columns or steps never need more: some who ask for this multiply in parts.
 size_t gemm_workspace(const Gemm& g, int threads) {
+  if (is_small(g)) return sums_bytes(gemm_kernels(), g.m, 1);
   const Plan p = make_plan(g, threads);
   const size_t shared = p.a_bytes + p.b_bytes;
-  return (p.own_items ? shared * size_t(threads) : shared) + p.kernels->scratch_bytes * size_t(threads);
+  if (p.own_items) return (shared + p.sums_bytes) * size_t(threads);
+  return shared + p.sums_bytes * size_t(takes_one_thread(g, p) ? 1 : std::min(threads, kMaxParts));
 }
 
 void gemm(Team team, const Gemm& g, std::byte* workspace) {
@@ -291,12 +305,12 @@ void gemm(Team team, const Gemm& g, std::byte* workspace) {
         pack_all_b(alone, shifted(g.b, item * g.b_batch_stride), g.k, g.n, p, b);
         run_blocks(
             alone, g, p, all, block_for(g, p, item, item), a, [&](int64_t) { return b; },
-            scratch + size_t(part) * p.kernels->scratch_bytes);
+            scratch + size_t(part) * p.sums_bytes);
       }
     });
     return;
   }
-  if (g.m * p.tiles.panels * std::max<int64_t>(p.tiles.panel_work, 1) < kSerialWork) team = team.limited(1);
+  if (takes_one_thread(g, p)) team = team.limited(1);
   if (g.groups.count > 0) return run_groups(team, g, p, workspace);
   const std::byte* a = nullptr;
   std::byte* scratch = workspace + shared;

@@ -116,7 +116,7 @@ struct GemmBlock {
   int64_t c_row_stride = 0;
   const Epilogue* epilogue = nullptr;
   int64_t batch_index = 0;
-  void* scratch = nullptr;  // scratch_bytes
+  void* scratch = nullptr;  // sums of `rows` for the panels of one pass, scratch_bytes at most
 };
 
 struct GemmKernels {
@@ -126,11 +126,12 @@ struct GemmKernels {
   int64_t max_block_rows;   // rows a block may have
   int64_t depth;            // of a panel that stays near for all rows of a block
   int64_t chunk_bytes;      // of panels that stay in L2 for all tiles; 0: one panel, in L1
-  size_t scratch_bytes;
+  int64_t max_panels;       // that one pass may cover
+  size_t scratch_bytes;     // of the largest block
   void (*block_f32)(const GemmBlock&);
   void (*block_f64)(const GemmBlock&);
   void (*block_c64)(const GemmBlock&);
-  /// A whole product of f32 whose B is packed or has rows of neighbours; scratch_bytes.
+  /// A whole product of f32 whose B is packed or has rows of neighbours; scratch for one panel of its rows.
   void (*small_f32)(const Gemm&, void* scratch);
   /// rows x k of A into tiles; c64 rows become pairs (real, imaginary).
   void (*pack_a)(const Matrix& a, int64_t row0, int64_t rows, int64_t k, int tile_rows, void* out);

@@ -435,6 +435,7 @@ GemmKernels gemm_kernels() {
                    .max_block_rows = kBlockRows,
                    .depth = kDepth,
                    .chunk_bytes = kPanelInL1 ? 0 : 384 << 10,
+                   .max_panels = kMaxPanels,
                    .scratch_bytes = kSumsBytes,
                    .block_f32 = block_f32,
                    .block_f64 = block_f64,
