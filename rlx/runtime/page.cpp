@@ -69,20 +69,29 @@ void append_sources(std::string& out, const backend::Plan& plan, const std::stri
   }
 }
 
+// A row for each step. Those of bodies stand under the step that runs them: 3.0.1 is the second step of its first body.
+void append_steps(std::string& out, const backend::Plan& plan, const std::string& path, int depth) {
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    const auto& s = plan.steps[i];
+    std::vector<std::string> types, declined;
+    for (const auto& p : s.out) types.push_back(cat(p.shape));
+    for (const auto& d : s.declined) declined.push_back(cat(d.kernel, ": ", d.reason));
+    const std::string name = s.name.empty() ? "-" : s.name;
+    out += cat(backend::runs_by_rule(s) ? "<tr class=\"slow\">" : "<tr>", cell(cat(path, i), true),
+               "<td style=\"padding-left:", depth + 0.6, "em\">", xml_escaped(name), "</td>", cell(s.op),
+               cell(s.kernel), cell(join(types)), cell(fixed(s.cost.operations * 1e-6, 3), true),
+               cell(fixed(s.cost.bytes / 1024, 1), true), cell(s.note), cell(s.origin),
+               cell(join(declined, "; ")), "</tr>\n");
+    for (size_t b = 0; b < s.bodies.size(); ++b)
+      append_steps(out, s.bodies[b], cat(path, i, ".", b, "."), depth + 1);
+  }
+}
+
 void append_kernels(std::string& out, const Report& r) {
   out +=
       "<h2>Kernels</h2>\n<table><tr><th class=\"r\">#</th><th>node</th><th>operator</th><th>kernel</th><th>result</th>"
       "<th class=\"r\">MFLOP</th><th class=\"r\">KB</th><th>how</th><th>source</th><th>declined</th></tr>\n";
-  for (size_t i = 0; i < r.plan.steps.size(); ++i) {
-    const auto& s = r.plan.steps[i];
-    std::vector<std::string> types, declined;
-    for (const auto& p : s.out) types.push_back(cat(p.shape));
-    for (const auto& d : s.declined) declined.push_back(cat(d.kernel, ": ", d.reason));
-    out += cat(backend::runs_by_rule(s) ? "<tr class=\"slow\">" : "<tr>", cell(cat(i), true),
-               cell(r.names[i]), cell(s.op), cell(s.kernel), cell(join(types)),
-               cell(fixed(s.cost.operations * 1e-6, 3), true), cell(fixed(s.cost.bytes / 1024, 1), true),
-               cell(s.note), cell(s.origin), cell(join(declined, "; ")), "</tr>\n");
-  }
+  append_steps(out, r.plan, "", 0);
   out += "</table>\n";
   append_sources(out, r.plan, "");
 }

@@ -222,6 +222,8 @@ def test_page_is_complete_and_alone(folder):
         page = (folder / "page.html").read_text()
         assert "http://" not in page.replace("http://www.w3.org/2000/svg", "") and "https://" not in page
         assert ("Plan over time" in page) == plan and "Rewrites" in page
+        # Steps of a body stand under the step that runs them.
+        assert bool(re.search(r'<td class="r">\d+\.0\.0</td>', page)) == plan
     rlx("inspect", written(folder, LAYER), "--html", folder / "page.html", "--bind", "n=4")
     assert "Plan over time" in (folder / "page.html").read_text()
     rlx("convert", written(folder, LOOP, "loop.rlx"), folder / "loop.onnx")
