@@ -9,20 +9,53 @@ namespace {
 
 using Problems = std::vector<std::string>;
 
-// What sizes the inputs that fit by themselves disagree on; the others count as not given.
-void add_sizes(const Core& core, std::span<const Input> inputs, const std::vector<bool>& fit,
-               Problems& problems) {
-  constexpr std::string_view kWhere = "run: ";
+// The states that have got their sizes, for who wonders whence a size comes.
+std::string sizes_kept(const Core& core, std::span<const Shape> states) {
+  std::vector<std::string> list;
+  for (size_t i = 0; i < states.size(); ++i) {
+    if (!core.states[i].shape.is_static() && states[i].is_static())
+      list.push_back(
+          cat("state '", core.states[i].name, "' is ", states[i], " until load_states sets another size"));
+  }
+  return list.empty() ? "" : cat("; ", join(list, "; "));
+}
+
+// The types of all leaves where those of states are told.
+std::vector<Shape> leaves_with(const Core& core, std::span<const Shape> states) {
   std::vector<Shape> shapes;
-  for (const auto& leaf : core.leaves()) shapes.push_back(leaf.shape);
+  for (const auto& leaf : core.leaves())
+    shapes.push_back(leaf.state < 0 ? leaf.shape : states[size_t(leaf.state)]);
+  return shapes;
+}
+
+// What sizes these leaves disagree on; empty when they do not.
+std::string size_problem(const Core& core, std::span<const Shape> leaves) {
+  constexpr std::string_view kWhere = "run: ";
+  try {
+    ir::solve_sizes(core.graph(), leaves);
+    return {};
+  } catch (const Error& e) {
+    const std::string& text = e.message();
+    return text.starts_with(kWhere) ? text.substr(kWhere.size()) : text;
+  }
+}
+
+// What sizes the inputs that fit by themselves disagree on, among each other or with states; the others count as not given.
+void add_sizes(const Core& core, std::span<const Input> inputs, const std::vector<bool>& fit,
+               std::span<const Shape> states, Problems& problems) {
+  std::vector<Shape> shapes = leaves_with(core, states);
   for (size_t k = 0; k < inputs.size(); ++k) {
     if (fit[k]) shapes[*core.find_leaf(inputs[k].name)] = inputs[k].value.shape();
   }
-  try {
-    ir::solve_sizes(core.graph(), shapes);
-  } catch (const Error& e) {
-    const std::string& text = e.message();
-    problems.push_back(text.starts_with(kWhere) ? text.substr(kWhere.size()) : text);
+  if (const std::string wrong = size_problem(core, shapes); !wrong.empty())
+    problems.push_back(cat(wrong, sizes_kept(core, states)));
+  if (!problems.empty()) return;
+  core.bind_states(shapes);
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const auto& leaf = core.leaves()[i];
+    if (leaf.role == LeafRole::state && !shapes[i].is_static())
+      problems.push_back(cat("state '", leaf.name, "' is ", shapes[i], ", and nothing tells ",
+                             join(shapes[i].dynamic_symbols()), "; set it with load_states"));
   }
 }
 
@@ -40,7 +73,8 @@ bool same_type(const TensorView& a, const TensorView& b) {
   return a.dtype == b.dtype && a.rank == b.rank && std::equal(a.dims, a.dims + a.rank, b.dims);
 }
 
-std::vector<std::string> input_problems(const Core& core, std::span<const Input> inputs) {
+std::vector<std::string> input_problems(const Core& core, std::span<const Input> inputs,
+                                        std::span<const Shape> states) {
   Problems problems;
   std::vector<std::string> known;
   std::vector<int> given(core.leaves().size(), 0);
@@ -73,8 +107,12 @@ std::vector<std::string> input_problems(const Core& core, std::span<const Input>
     if (given[i] == 0 && leaf.role == LeafRole::input)
       problems.push_back(cat("input '", leaf.name, "' (", leaf.shape, ") is missing"));
   }
-  add_sizes(core, inputs, fit, problems);
+  add_sizes(core, inputs, fit, states, problems);
   return problems;
+}
+
+std::string state_problem(const Core& core, std::span<const Shape> states) {
+  return size_problem(core, leaves_with(core, states));
 }
 
 std::vector<std::string> borrowed_problems(std::span<const Input> inputs, std::span<const OwnMemory> own) {

@@ -11,8 +11,12 @@ bool same_type(const TensorView&, const TensorView&);
 /// What is not there though it has elements.
 inline bool lacks_memory(const TensorView& v) { return v.data == nullptr && v.elements() > 0; }
 
-/// Inputs that are missing, unknown, given twice, of a wrong type, or do not agree on a size.
-std::vector<std::string> input_problems(const Core&, std::span<const Input>);
+/// Inputs that are missing, unknown, given twice, of a wrong type, or do not agree on a size. `states`: their types now; what has no size yet
+/// must get one from the inputs.
+std::vector<std::string> input_problems(const Core&, std::span<const Input>, std::span<const Shape> states);
+
+/// Why states cannot have these sizes together; empty when they can.
+std::string state_problem(const Core&, std::span<const Shape> states);
 
 /// A result or a state of the object that runs.
 struct OwnMemory {

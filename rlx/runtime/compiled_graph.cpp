@@ -65,7 +65,11 @@ CompiledGraph::CompiledGraph(std::shared_ptr<runtime::Core> core)
     : core_(std::move(core)), queue_(core_->builder().backend().make_queue()) {
   check_ranks(*core_);
   std::vector<size_t> state_bytes;
-  for (const Port& p : core_->states) state_bytes.push_back(size_t(p.shape.size_bytes()));
+  for (const Port& p : core_->states) {
+    state_shapes_.push_back(p.shape);
+    state_bytes.push_back(p.shape.is_static() ? size_t(p.shape.size_bytes()) : 0);
+  }
+  chooses_anew_ = core_->has_open_states();
   states_ = runtime::cleared_states(memory(), state_bytes);
   state_is_seen_.resize(states_.size(), false);
   state_copies_.resize(states_.size());
@@ -94,8 +98,12 @@ const backend::Memory& CompiledGraph::memory() const { return core_->builder().b
 CompiledGraph CompiledGraph::clone() const {
   check_idle("clone");
   CompiledGraph out(core_);
+  out.state_shapes_ = state_shapes_;
   for (size_t i = 0; i < states_.size(); ++i) {
     const size_t bytes = states_[i].size();
+    const bool is_copied = state_is_out_[i] || state_is_seen_[i];
+    if (is_copied && out.states_[i].size() != bytes)
+      out.states_[i] = runtime::SharedBlock(backend::Block(memory(), bytes));
     if (state_is_out_[i]) {
       memory().upload(out.states_[i].get(), state_copies_[i].get(), bytes);
     } else if (state_is_seen_[i]) {  // its view may still be written
@@ -105,25 +113,6 @@ CompiledGraph CompiledGraph::clone() const {
     }
   }
   return out;
-}
-
-// A state that another clone holds is copied before it is written.
-void CompiledGraph::own_state(size_t i) {
-  if (states_[i].alone()) return;
-  backend::Block own(memory(), states_[i].size());
-  memory().copy(own.get(), states_[i].get(), own.size());
-  states_[i] = runtime::SharedBlock(std::move(own));
-  place_states();
-}
-
-// Where a run finds the states and leaves them.
-void CompiledGraph::place_states() {
-  for (size_t i = 0; i < core_->leaves().size(); ++i) {
-    if (const int s = core_->leaves()[i].state; s >= 0) leaves_[i] = states_[size_t(s)].get();
-  }
-  for (size_t i = 0; i < core_->outputs().size(); ++i) {
-    if (const int s = core_->outputs()[i].state; s >= 0) places_[i] = states_[size_t(s)].get();
-  }
 }
 
 const std::vector<Port>& CompiledGraph::inputs() const { return core_->inputs; }
@@ -141,28 +130,6 @@ void CompiledGraph::observe(backend::Observer* observer) {
   check_alone("observe");
   observer_ = observer;
   prologue_is_wanted_ = observer != nullptr && observer->wants_every_step();
-}
-
-TensorView CompiledGraph::state(std::string_view name) {
-  check_idle("state");
-  std::vector<std::string> known;
-  for (size_t i = 0; i < core_->states.size(); ++i) {
-    const Port& p = core_->states[i];
-    known.push_back(p.name);
-    if (p.name != name) continue;
-    std::vector<int64_t> dims;
-    for (const Dim d : p.shape.dims()) dims.push_back(d.value());
-    if (memory().on_host()) {
-      own_state(i);
-      state_is_seen_[i] = true;
-      return view_bytes(p.shape.dtype(), states_[i].get(), dims);
-    }
-    if (!state_copies_[i]) state_copies_[i] = backend::Block(memory().staging(), states_[i].size());
-    if (!state_is_out_[i]) memory().download(state_copies_[i].get(), states_[i].get(), states_[i].size());
-    state_is_out_[i] = true;
-    return view_bytes(p.shape.dtype(), state_copies_[i].get(), dims);
-  }
-  throw invalid("state: there is no state '", name, "'; there are ", known.empty() ? "none" : join(known));
 }
 
 // On the host inputs are read where they are; a device gets copies, and the states that the caller may have changed.
@@ -250,7 +217,8 @@ void CompiledGraph::queue_run(std::span<const TensorView> results) {
 
 const backend::Plan& CompiledGraph::plan(const std::map<std::string, Shape>& inputs) {
   check_alone("plan");
-  const auto planned = core_->planned(core_->sizes_of("plan", inputs));
+  const auto planned = core_->planned(with_states(core_->sizes_of("plan", inputs)));
+  chooses_anew_ = core_->has_open_states();
   if (planned->version > 0 && planned != instance_) {
     use(planned);
   } else {

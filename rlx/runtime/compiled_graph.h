@@ -169,13 +169,16 @@ class CompiledGraph {
   /// Runs that may be on their way.
   static constexpr size_t kAhead = 2;
 
+  // A state of open sizes takes those of the first run, beginning with zeros, or those of a value that load_states gives it. It keeps them: a
+  // run with others is refused, until load_states sets a value of another size.
+
   /// The value of a state now, which may be written before the next run. On a device it is a copy, fetched by this
-  /// call and sent back by the next run.
+  /// call and sent back by the next run. One that has no size yet is a user error.
   TensorView state(std::string_view name);
-  /// All states as they are now; a clone or another object of the same program may load them. Everything wrong is told
-  /// in one error, and nothing is changed then.
+  /// All states that have a size as they are now; a clone or another object of the same program may load them.
   NamedLiterals save_states();
-  /// Sets states to what save_states gave.
+  /// Sets states to what save_states gave, or to other values of sizes that they may have and agree on. Everything wrong is told in one
+  /// error, and nothing is changed then.
   void load_states(const NamedLiterals& values);
   /// Rows of a state from `rows` on, along `axis`, become zero: what a cache held behind them is forgotten.
   void truncate_state(std::string_view name, int64_t rows, int axis = 0);
@@ -209,6 +212,9 @@ class CompiledGraph {
   void use(std::shared_ptr<const runtime::Instance> instance);
   void send_inputs(std::span<const Input> inputs);
   void own_state(size_t i);
+  std::vector<Shape> with_states(std::vector<Shape> leaves) const;
+  void size_states(const runtime::Instance&);
+  void give_size(size_t state, const Shape&);
   void place_states();
   void execute(std::span<const TensorView> results);
   const backend::Memory& memory() const;
@@ -234,6 +240,8 @@ class CompiledGraph {
   backend::Block arena_;
   std::vector<backend::Block> results_;       // by output
   std::vector<runtime::SharedBlock> states_;  // shared with clones until one of them writes
+  std::vector<Shape> state_shapes_;           // as they are now
+  bool chooses_anew_ = false;                 // the last program may be for other sizes of the states
   std::vector<bool> state_is_seen_;           // the caller may have a view of it since the last run
   // On a device: its copies of inputs, and what the caller sees of results and states.
   std::vector<backend::Block> inputs_, result_copies_, state_copies_;

@@ -34,16 +34,11 @@ CompileOptions on_one_device(CompileOptions o) {
 
 // Why a state cannot be of these types; empty when it can.
 std::string types_refused(const Shape& before, const Shape& after) {
-  if (before != after) {
-    const bool grows = before.dtype() == after.dtype() && before.rank() == after.rank() &&
-                       !(before.is_static() && after.is_static());
-    return cat(
-        before, " and becomes ", after, "; both must be of one type",
-        grows ? "; what grows is a state of the most rows, into which dynamic_update_slice writes" : "");
-  }
-  if (before.is_static()) return {};
-  return cat(before, ", and its memory is made with the program: bind ", join(before.dynamic_symbols()),
-             " to the most that is needed before it is compiled (Graph::bind); other sizes may stay open");
+  if (before == after) return {};
+  const bool grows = before.dtype() == after.dtype() && before.rank() == after.rank() &&
+                     !(before.is_static() && after.is_static());
+  return cat(before, " and becomes ", after, "; both must be of one type",
+             grows ? "; what grows is a state of the most rows, into which dynamic_update_slice writes" : "");
 }
 
 }  // namespace
@@ -214,11 +209,26 @@ std::vector<Shape> Core::sizes_of(std::string_view where, const std::map<std::st
     problems.push_back(
         cat("'", name, "' is not an input", near.empty() ? "" : cat("; did you mean '", near, "'")));
   }
-  if (problems.empty()) return out;
+  if (problems.empty()) {
+    bind_states(out);
+    return out;
+  }
   known.clear();
   for (const Port& p : inputs) known.push_back(p.name);
   throw invalid(where, ": ", join(problems, "; "), "; graph '", graph_.name(), "' takes ",
                 known.empty() ? "none" : join(known));
+}
+
+bool Core::has_open_states() const {
+  return std::any_of(states.begin(), states.end(), [](const Port& p) { return !p.shape.is_static(); });
+}
+
+void Core::bind_states(std::vector<Shape>& shapes) const {
+  if (!has_open_states()) return;
+  const DimBinding sizes = ir::solve_sizes(graph_, shapes);
+  for (size_t i = 0; i < leaves_.size(); ++i) {
+    if (leaves_[i].role == LeafRole::state) shapes[i] = shapes[i].bind(sizes);
+  }
 }
 
 void Core::set_params(const NamedLiterals& values) {

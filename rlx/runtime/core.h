@@ -77,6 +77,9 @@ class Core {
   std::optional<size_t> find_leaf(std::string_view name) const;
   /// The types of all leaves where these are told; names that no leaf has and types that it cannot have are a user error.
   std::vector<Shape> sizes_of(std::string_view where, const std::map<std::string, Shape>& told) const;
+  /// States of open sizes take those that the other leaves tell; what nothing tells stays open.
+  void bind_states(std::vector<Shape>& leaves) const;
+  bool has_open_states() const;
   Team team() const;
 
   void set_params(const NamedLiterals& values);

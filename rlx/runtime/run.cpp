@@ -35,7 +35,7 @@ std::vector<OwnMemory> memory_of_states(const std::vector<Port>& states, const s
 // When nothing changed since the last run, nothing is allocated.
 bool CompiledGraph::fits_last(std::span<const Input> inputs) const {
   if (!instance_ || instance_->version != core_->version() || inputs.size() != core_->inputs.size() ||
-      prologue_is_wanted_)
+      prologue_is_wanted_ || chooses_anew_)
     return false;
   for (size_t k = 0; k < inputs.size(); ++k) {
     const auto leaf = core_->find_leaf(inputs[k].name);
@@ -53,7 +53,9 @@ void CompiledGraph::choose(std::span<const Input> inputs) {
   std::vector<Shape> shapes;
   for (const auto& leaf : core_->leaves()) shapes.push_back(leaf.shape);
   for (const Input& in : inputs) shapes[*core_->find_leaf(in.name)] = in.value.shape();
-  use(core_->instance(shapes));
+  const auto chosen = core_->instance(with_states(shapes));
+  size_states(*chosen);
+  use(chosen);
   if (observer_ == nullptr || !observer_->wants_every_step()) return;
   core_->show_prologue(*observer_);
   prologue_is_wanted_ = false;
@@ -61,7 +63,7 @@ void CompiledGraph::choose(std::span<const Input> inputs) {
 
 void CompiledGraph::prepare(std::span<const Input> inputs) {
   if (!fits_last(inputs)) {
-    if (const auto problems = runtime::input_problems(*core_, inputs); !problems.empty())
+    if (const auto problems = runtime::input_problems(*core_, inputs, state_shapes_); !problems.empty())
       throw refused(*core_, "run", problems);
     choose(inputs);
   }
@@ -111,7 +113,7 @@ void CompiledGraph::check_borrowed(std::span<const Input> inputs, std::span<cons
   for (size_t i = 0; i < results_.size(); ++i)
     own.push_back({core_->outputs()[i].name, {results_[i].get(), results_[i].get() + results_[i].size()}});
   for (size_t i = 0; i < more.size(); ++i) own.push_back({core_->results[i].name, extent_of(more[i])});
-  auto problems = runtime::input_problems(*core_, inputs);
+  auto problems = runtime::input_problems(*core_, inputs, state_shapes_);
   for (std::string& problem : runtime::borrowed_problems(inputs, own)) problems.push_back(std::move(problem));
   throw refused(*core_, "run", problems);
 }
@@ -163,7 +165,7 @@ void CompiledGraph::run_into_now(std::span<const Input> inputs, std::span<const 
     return problems;
   };
   if (!fits_last(inputs)) {
-    if (auto problems = runtime::input_problems(*core_, inputs); !problems.empty()) {
+    if (auto problems = runtime::input_problems(*core_, inputs, state_shapes_); !problems.empty()) {
       std::vector<Shape> declared;
       for (const Port& p : core_->results) declared.push_back(p.shape);
       for (std::string& problem : problems_of_places(declared)) problems.push_back(std::move(problem));

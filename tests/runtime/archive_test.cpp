@@ -163,6 +163,20 @@ TEST(Archive, keeps_states) {
   EXPECT_EQ(loaded.run(x).at("y"), Literal::of<float>({2}, {2, 8}));
 }
 
+TEST(Archive, keeps_states_of_open_sizes) {
+  const test::Scratch scratch;
+  const ir::Graph g = graph("graph @count(x: f32[n], s: f32[n]) { t = add(s, x) y = mul(t, x) return y, t }");
+  CompiledGraph f = compile(g, {}, {.states = {{"s", "t"}}});
+  const auto x = [](int64_t n) { return NamedLiterals{{"x", Literal::full(Shape(DType::f32, {n}), 2)}}; };
+  f.run(x(2));
+  save_compiled(f, scratch.path("state.rlxp"));
+  for (const int64_t n : {2, 3}) {
+    CompiledGraph loaded = load_compiled(scratch.path("state.rlxp"));
+    loaded.run(x(n));
+    EXPECT_EQ(loaded.run(x(n)).at("y"), Literal::full(Shape(DType::f32, {n}), 8));
+  }
+}
+
 // Sizes that were not run before are planned as the compiled program would have.
 TEST(Archive, keeps_how_further_sizes_are_planned) {
   const test::Scratch scratch;
