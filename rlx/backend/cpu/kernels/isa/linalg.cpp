@@ -181,11 +181,41 @@ RLX_INLINE void copy_out(int64_t rows, int64_t n, const T* from, int64_t from_st
   }
 }
 
-/// Substitution in place on n rows of vectors; returns the step with a zero on the diagonal, or -1.
+/// C -= L x for as many rows as lanes and one column, x and C being the first numbers of rows of one vector: rows
+/// go to lanes, where a vector for each would wait for its sum. Rounds as product_tile. One of the strides is 1
+/// or -1; depth is a multiple of the lanes.
 template <class T>
-int64_t substitute_rows(int64_t n, int64_t vectors, const T* l, int64_t row, int64_t column, bool unit, T* x,
+[[gnu::noinline]] void subtract_column(int64_t depth, const T* l, int64_t row, int64_t column, const T* x, T* c,
+                                int64_t stride) {
+  constexpr int w = kWidth<T>;
+  const bool along = column == 1 || column == -1;  // rows of L are contiguous: squares of it are turned
+  const bool turned = (along ? column : row) < 0;
+  Vec<T> sum = {};
+  for (int64_t p = 0; p < depth; p += w, l += w * column) {
+    Vec<T> v[w];
+    const T* from = turned ? l - (w - 1) : l;
+#pragma GCC unroll 16
+    for (int i = 0; i < w; ++i) v[i] = load(from + i * (along ? row : column));
+    if (along) transpose(v);
+#pragma GCC unroll 16
+    for (int i = 0; i < w; ++i)
+      sum = fma(along && turned ? v[w - 1 - i] : v[i], set1(x[(p + i) * stride]), sum);
+  }
+  T sums[w];
+  store(sums, sum);
+  for (int i = 0; i < w; ++i) {
+    T* to = c + i * stride;
+    store(to, load(to) - set1(sums[turned && !along ? w - 1 - i : i]));
+  }
+}
+
+/// Substitution in place on n rows of vectors, of which `k` numbers count; returns the step with a zero on the
+/// diagonal, or -1.
+template <class T>
+int64_t substitute_rows(int64_t n, int64_t k, const T* l, int64_t row, int64_t column, bool unit, T* x,
                         int64_t stride) {
   constexpr int w = kWidth<T>;
+  const int64_t vectors = padded(k, w) / w;
   for (int64_t at = 0; at < n; at += w) {
     const int64_t rows = n - at < w ? n - at : w;
     const T* diagonal = l + at * (row + column);
@@ -197,8 +227,11 @@ int64_t substitute_rows(int64_t n, int64_t vectors, const T* l, int64_t row, int
       inverse[i] = T(1) / d;
       whole &= invertible(d);
     }
-    if (at > 0)
+    if (at > 0 && k == 1 && rows == w) {
+      subtract_column(at, l + at * row, row, column, x, x + at * stride, stride);
+    } else if (at > 0) {
       subtract_product(rows, vectors, at, l + at * row, row, column, x, stride, x + at * stride, stride);
+    }
     if (whole) {
       solve_block(vectors, diagonal, row, column, unit ? nullptr : inverse, x + at * stride, stride);
     } else {
@@ -214,7 +247,7 @@ int64_t substitute(int64_t n, int64_t k, const T* l, int64_t row, int64_t column
   constexpr int w = kWidth<T>;
   const int64_t wide = padded(k, w);
   copy_in(n, k, b, stride, work, wide);
-  const int64_t zero = substitute_rows(n, wide / w, l, row, column, unit, work, wide);
+  const int64_t zero = substitute_rows(n, k, l, row, column, unit, work, wide);
   copy_out(n, k, work, wide, x, x_stride);
   return zero;
 }
@@ -345,8 +378,7 @@ int64_t lu_solve(int64_t n, int64_t k, const T* a, const T* b, T* x, T* work) {
   }
   // U x = y from the last row to the first: strides negated.
   const T* last = work + (size - 1) * stride + size - 1;
-  substitute_rows(size, right / w, last, -stride, int64_t(-1), false, work + (size - 1) * stride + size,
-                  -stride);
+  substitute_rows(size, k, last, -stride, int64_t(-1), false, work + (size - 1) * stride + size, -stride);
   copy_out(n, k, work + size, stride, x, k);
   return -1;
 }
