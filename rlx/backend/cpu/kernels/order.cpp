@@ -1,8 +1,10 @@
 // Plan: an element becomes an unsigned key whose order is the order wanted (descending: its complement), with
 // the place beside it, so that all items differ and any sort is a stable one. Items of 32-bit keys are one
-// 64-bit word, those of 64-bit keys two. Short rows are sorted by comparison, long ones by digits of 11 bits
-// from the lowest, passes over a constant digit left out. Rows go to threads; a few very long rows are cut
-// into a piece for each thread, sorted and merged, each merge cut into even parts again.
+// 64-bit word, those of 64-bit keys two. Very short rows are sorted by comparison, others by digits from the
+// lowest, passes over a constant digit left out: a pass costs a nanosecond an item, and a third of one for each
+// of its counters, so digits have 8 bits in rows of up to 2048 items and 10 or 11 in longer ones. Rows go to
+// threads; a few very long rows are cut into a piece for each thread, sorted and merged, each merge cut into
+// even parts again.
 //
 // The k largest of a row: pieces of 1024 elements are compared with the k-th best so far; what passes is
 // collected and thinned out to k when it has doubled. On random data about k ln(n / k) elements ever pass, so
@@ -27,11 +29,9 @@ RLX_ISA_TABLE(OrderKernels, order_kernels)
 
 namespace {
 
-constexpr int64_t kShortRow = 256;     // sorted by comparison
-constexpr int64_t kLongRow = 1 << 16;  // cut over threads when rows are few
-constexpr int kDigitBits = 11;
-constexpr int kDigits = 1 << kDigitBits;
-constexpr int64_t kPiece = 1024;  // elements between two looks at the threshold
+constexpr int64_t kNarrowDigits = 2048;  // items up to which digits are narrow
+constexpr int64_t kLongRow = 1 << 16;    // cut over threads when rows are few
+constexpr int64_t kPiece = 1024;         // elements between two looks at the threshold
 
 struct Half {
   uint16_t bits;
@@ -118,30 +118,46 @@ void make_items(const T* x, int64_t step, bool descending, int64_t begin, int64_
   for (int64_t i = begin; i < end; ++i) items[i] = Item(key_of(x[i * step]) ^ flip, i);
 }
 
+// Of the digits that make a key, the one with this number from the lowest.
+template <int pass, int passes, class Key>
+size_t digit_of(Key key) {
+  constexpr int bits = int(sizeof(Key)) * 8, from = bits * pass / passes, to = bits * (pass + 1) / passes;
+  return size_t(key >> from) & ((size_t(1) << (to - from)) - 1);
+}
+
+// Sorts by one digit, of which `counts` has the numbers of items. The result is in `items` again.
+template <int pass, int passes, class Item, size_t digits>
+void sort_by_digit(Item*& items, Item*& other, int64_t n, uint32_t (&counts)[digits]) {
+  if (int64_t(counts[digit_of<pass, passes>(items[0].key())]) == n) return;
+  uint32_t start = 0;
+  for (uint32_t& count : counts) start += std::exchange(count, start);
+  for (int64_t i = 0; i < n; ++i) {
+    const Item item = items[i];
+    other[counts[digit_of<pass, passes>(item.key())]++] = item;
+  }
+  std::swap(items, other);
+}
+
+template <class Item, int... pass>
+Item* sort_by_digits(Item* items, Item* other, int64_t n, std::integer_sequence<int, pass...>) {
+  constexpr int passes = sizeof...(pass);
+  constexpr size_t digits = size_t(1) << (int(sizeof(typename Item::Key)) * 8 + passes - 1) / passes;
+  uint32_t counts[passes][digits] = {};
+  for (int64_t i = 0; i < n; ++i) (++counts[pass][digit_of<pass, passes>(items[i].key())], ...);
+  (sort_by_digit<pass, passes>(items, other, n, counts[pass]), ...);
+  return items;
+}
+
 // Sorts n items; `other` has room for as many. Returns where the result is.
 template <class Item>
 Item* sort_items(Item* items, Item* other, int64_t n) {
-  if (n <= kShortRow) {
+  constexpr int bytes = int(sizeof(typename Item::Key));
+  if (n <= 12 * bytes) {
     std::sort(items, items + n);
     return items;
   }
-  using Key = typename Item::Key;
-  constexpr int passes = (int(sizeof(Key)) * 8 + kDigitBits - 1) / kDigitBits;
-  uint32_t counts[passes][kDigits] = {};
-  for (int64_t i = 0; i < n; ++i) {
-    Key key = items[i].key();
-    for (int pass = 0; pass < passes; ++pass, key >>= kDigitBits) ++counts[pass][key & (kDigits - 1)];
-  }
-  for (int pass = 0; pass < passes; ++pass) {
-    uint32_t* count = counts[pass];
-    const int shift = pass * kDigitBits;
-    if (int64_t(count[items[0].key() >> shift & (kDigits - 1)]) == n) continue;
-    uint32_t start = 0;
-    for (int d = 0; d < kDigits; ++d) start += std::exchange(count[d], start);
-    for (int64_t i = 0; i < n; ++i) other[count[items[i].key() >> shift & (kDigits - 1)]++] = items[i];
-    std::swap(items, other);
-  }
-  return items;
+  if (n <= kNarrowDigits) return sort_by_digits(items, other, n, std::make_integer_sequence<int, bytes>());
+  return sort_by_digits(items, other, n, std::make_integer_sequence<int, (bytes * 8 + 10) / 11>());
 }
 
 // How many of a's items are among the first `rank` of a and b merged.
