@@ -43,7 +43,7 @@ void gated_delta_net(Team team, const GatedDeltaNet& p, std::byte* workspace) {
   const int64_t heads = p.batch * p.heads, parts = std::min<int64_t>(team.threads(), heads);
   team.run(int(parts), [&](int part) {
     for (int64_t i = heads * part / parts; i < heads * (part + 1) / parts; ++i) {
-      k.steps(p, i / p.heads, i % p.heads, workspace + size_t(part) * bytes);
+      k.steps(p, i / p.heads, i % p.heads);
     }
   });
 }

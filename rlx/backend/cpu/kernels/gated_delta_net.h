@@ -46,7 +46,7 @@ void gated_delta_net_backward(Team, const GatedDeltaNetBackward&, std::byte* wor
 struct GatedDeltaNetKernels {
   int64_t chunk;  // steps
   size_t (*scratch_bytes)(const GatedDeltaNet&);
-  void (*steps)(const GatedDeltaNet&, int64_t batch, int64_t head, std::byte* scratch);
+  void (*steps)(const GatedDeltaNet&, int64_t batch, int64_t head);
   void (*chunks)(const GatedDeltaNet&, int64_t batch, int64_t head, std::byte* scratch);
 };
 

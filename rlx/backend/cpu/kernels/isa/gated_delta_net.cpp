@@ -5,7 +5,8 @@
 // steps would take 3 n n at the speed of L2.
 //
 // Single steps: with r = S' k and p = S' q of the old state in one pass over S,
-//   d = beta (v - e^g r)      y = (e^g p + (k . q) d) / sqrt(n)      S = e^g S + k d' in a second pass.
+//   d = beta (v - e^g r)      y = (e^g p + (k . q) d) / sqrt(n)      S = e^g S + k d' in a second pass,
+// a few columns at a time, so that the second pass finds them in L1. Bound: reading and writing the state.
 #include "rlx/backend/cpu/kernels/gated_delta_net.h"
 
 #include "rlx/backend/cpu/kernels/isa/delta_chunk.h"
@@ -61,50 +62,79 @@ void chunks(const GatedDeltaNet& p, int64_t batch, int64_t head, std::byte* scra
   store_state(c.state, n, p.final_state + h.state());
 }
 
-/// One step; S is read from `from` (null: zeros) and written to `to`; d holds a row.
-void step(const DeltaHead& h, int64_t t, const float* from, float* to, float* d) {
-  const int64_t n = h.n(), at = h.row(t);
-  const float *q = h.p.q + at, *k = h.p.k + at;
-  const float gate = ::expf(h.p.g[h.gate(t)]), beta = h.p.beta[h.gate(t)],
-              scale = 1.0f / __builtin_sqrtf(float(n));
+/// One step of one head; S is read from `from` (null: zeros) and written to `to`.
+struct Step {
+  const DeltaHead& h;
+  int64_t row;  // of q, k, v, y
+  float gate, beta, both, scale;
+  const float* from;
+  float* to;
+};
+
+Step step_of(const DeltaHead& h, int64_t t, const float* from, float* to) {
+  const int64_t n = h.n(), row = h.row(t);
   F32 dot = {};
-  for (int64_t i = 0; i < n; i += kLanes) dot = fma(fetch(k + i, n - i), fetch(q + i, n - i), dot);
-  const F32 both = set1(reduce_add(dot));
-  for (int64_t j = 0; j < n; j += 2 * kLanes) {
-    F32 read[2] = {}, asked[2] = {};
-    for (int64_t i = 0; i < n && from != nullptr; ++i) {
-      const F32 key = set1(k[i]), query = set1(q[i]);
-      for (int w = 0; w < 2; ++w) {
-        const int64_t left = n - j - w * kLanes;
-        if (left <= 0) continue;
-        const F32 s = fetch(from + i * n + j + w * kLanes, left);
-        read[w] = fma(key, s, read[w]);
-        asked[w] = fma(query, s, asked[w]);
-      }
-    }
-    for (int w = 0; w < 2; ++w) {
-      const int64_t column = j + w * kLanes, left = n - column;
-      if (left <= 0) continue;
-      const F32 error = set1(beta) * (fetch(h.p.v + at + column, left) - set1(gate) * read[w]);
-      put(d + column, error, left);
-      put(h.p.y + at + column, fma(both, error, set1(gate) * asked[w]) * set1(scale), left);
+  for (int64_t i = 0; i < n; i += kLanes)
+    dot = fma(fetch(h.p.k + row + i, n - i), fetch(h.p.q + row + i, n - i), dot);
+  return {h,
+          row,
+          ::expf(h.p.g[h.gate(t)]),
+          h.p.beta[h.gate(t)],
+          reduce_add(dot),
+          1.0f / __builtin_sqrtf(float(n)),
+          from,
+          to};
+}
+
+/// The columns of `vectors` vectors from column j on, of which `last` of the last vector.
+template <int vectors>
+RLX_INLINE void step_columns(const Step& s, int64_t j, int64_t last) {
+  const int64_t n = s.h.n(), at = s.row + j;
+  const float *q = s.h.p.q + s.row, *k = s.h.p.k + s.row;
+  const auto lanes = [&](int w) { return w + 1 < vectors ? int64_t(kLanes) : last; };
+  F32 read[vectors] = {}, asked[vectors] = {}, d[vectors];
+  for (int64_t i = 0; i < n && s.from != nullptr; ++i) {
+    const F32 key = set1(k[i]), query = set1(q[i]);
+#pragma GCC unroll 8
+    for (int w = 0; w < vectors; ++w) {
+      const F32 old = fetch(s.from + i * n + j + w * kLanes, lanes(w));
+      read[w] = fma(key, old, read[w]);
+      asked[w] = fma(query, old, asked[w]);
     }
   }
-  for (int64_t i = 0; i < n; ++i) {
+#pragma GCC unroll 8
+  for (int w = 0; w < vectors; ++w) {
+    d[w] = set1(s.beta) * (fetch(s.h.p.v + at + w * kLanes, lanes(w)) - set1(s.gate) * read[w]);
+    put(s.h.p.y + at + w * kLanes, fma(set1(s.both), d[w], set1(s.gate) * asked[w]) * set1(s.scale),
+        lanes(w));
+  }
+  for (int64_t i = n - 1; i >= 0; --i) {
     const F32 key = set1(k[i]);
-    for (int64_t j = 0; j < n; j += kLanes) {
-      const F32 s = from == nullptr ? F32{} : set1(gate) * fetch(from + i * n + j, n - j);
-      put(to + i * n + j, fma(key, fetch(d + j, n - j), s), n - j);
+#pragma GCC unroll 8
+    for (int w = 0; w < vectors; ++w) {
+      const int64_t cell = i * n + j + w * kLanes;
+      const F32 old = s.from == nullptr ? F32{} : set1(s.gate) * fetch(s.from + cell, lanes(w));
+      put(s.to + cell, fma(key, d[w], old), lanes(w));
     }
   }
 }
 
-void steps(const GatedDeltaNet& p, int64_t batch, int64_t head, std::byte* scratch) {
+template <int vectors>
+void step_from(const Step& s, int64_t j) {
+  const int64_t n = s.h.n();
+  for (; j + vectors * kLanes <= n; j += vectors * kLanes) step_columns<vectors>(s, j, kLanes);
+  if constexpr (vectors > 1) {
+    step_from<vectors / 2>(s, j);
+  } else if (j < n) {
+    step_columns<1>(s, j, n - j);
+  }
+}
+
+void steps(const GatedDeltaNet& p, int64_t batch, int64_t head) {
   const DeltaHead h{p, batch, head};
-  float* d = reinterpret_cast<float*>(scratch);
   const float* from = p.state == nullptr ? nullptr : p.state + h.state();
   float* to = p.final_state + h.state();
-  for (int64_t t = 0; t < p.length; ++t, from = to) step(h, t, from, to, d);
+  for (int64_t t = 0; t < p.length; ++t, from = to) step_from<kRegisters / 4>(step_of(h, t, from, to), 0);
   if (p.length == 0 && from != to) {
     for (int64_t i = 0; i < p.size * p.size; ++i) to[i] = from == nullptr ? 0.0f : from[i];
   }
