@@ -24,11 +24,23 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normalizer* norma
       // Two that normalise to the same form: a special one is found, and of equals the first.
       const Trie::Match same = finder.trie.longest(content);
       if (same.length == content.size() && tokens_[size_t(same.value)].special >= t.special) continue;
-      finder.trie.set(content, int32_t(i));
-      finder.first_bytes[static_cast<unsigned char>(content[0])] = true;
-      finder.any = true;
+      finder.add(content, int32_t(i));
     }
   }
+}
+
+void AddedTokens::Finder::add(std::string_view content, int32_t token) {
+  const auto first = static_cast<unsigned char>(content[0]);
+  trie.set(content, token);
+  first_bytes[first] = true;
+  any = true;
+  only = only == kNone || only == first ? first : kSeveral;
+}
+
+size_t AddedTokens::Finder::next(std::string_view text, size_t at) const {
+  if (only >= 0) return std::min(text.find(char(only), at), text.size());
+  while (at < text.size() && !first_bytes[static_cast<unsigned char>(text[at])]) ++at;
+  return at;
 }
 
 const AddedToken* AddedTokens::find(TokenId id) const {
@@ -57,11 +69,7 @@ void AddedTokens::split(std::string_view text, bool after, bool special, std::ve
   const Finder& finder = finders_[after][special];
   const CharClasses classes;
   size_t done = 0;
-  for (size_t at = 0; finder.any && at < text.size();) {
-    if (!finder.first_bytes[static_cast<unsigned char>(text[at])]) {
-      ++at;
-      continue;
-    }
+  for (size_t at = 0; finder.any && (at = finder.next(text, at)) < text.size();) {
     const Trie::Match m = finder.trie.longest(text.substr(at));
     if (m.length == 0) {
       ++at;

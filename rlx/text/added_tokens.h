@@ -1,6 +1,7 @@
 // Tokens found in the text before anything else looks at it: `<|im_start|>`, `[MASK]`, ...
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -46,8 +47,14 @@ class AddedTokens {
  private:
   struct Finder {
     Trie trie;
-    std::vector<bool> first_bytes = std::vector<bool>(256);
+    std::array<bool, 256> first_bytes{};
     bool any = false;
+    int only = kNone;  // the first byte of all tokens, kSeveral when they differ
+
+    static constexpr int kNone = -1, kSeveral = -2;
+    void add(std::string_view content, int32_t token);
+    /// The first place from `at` on where a token can begin.
+    size_t next(std::string_view text, size_t at) const;
   };
   std::vector<AddedToken> tokens_;
   std::unordered_map<TokenId, size_t> by_id_;

@@ -72,7 +72,7 @@ NewerCharacters::NewerCharacters() {
             !spans_.empty() && spans_.back().last + 1 == c.code && spans_.back().stand_in == first;
         if (!longer) spans_.push_back({c.code, c.code, first});
         spans_.back().last = c.code;
-        blocks_.set(c.code / kBlock);
+        leads_.set(lead_of(all, i));
       }
     }
     i += c.length;
@@ -91,21 +91,16 @@ std::string_view NewerCharacters::replaced(std::string_view text, std::string& b
   if (spans_.empty()) return text;
   bool changed = false;
   std::string spelled;
-  for (size_t i = 0; i < text.size();) {
-    if (static_cast<unsigned char>(text[i]) < 0x80) {
-      ++i;
-      continue;
-    }
+  for (size_t i = 0; i + 1 < text.size(); ++i) {
+    if (static_cast<unsigned char>(text[i]) < 0xC0 || !leads_[lead_of(text, i)]) continue;
     const Decoded c = decode_utf8(text, i);
-    const char32_t other = c.code != kBadByte && blocks_[c.code / kBlock] ? stand_in(c.code) : 0;
-    if (other) {
-      if (!changed) buffer.assign(text);
-      changed = true;
-      spelled.clear();
-      append_utf8(spelled, other);
-      buffer.replace(i, c.length, spelled);
-    }
-    i += c.length;
+    const char32_t other = c.code != kBadByte ? stand_in(c.code) : 0;
+    if (!other) continue;
+    if (!changed) buffer.assign(text);
+    changed = true;
+    spelled.clear();
+    append_utf8(spelled, other);
+    buffer.replace(i, c.length, spelled);
   }
   return changed ? std::string_view(buffer) : text;
 }

@@ -23,14 +23,16 @@ class NewerCharacters {
   struct Span {
     char32_t first, last, stand_in;
   };
-  static constexpr char32_t kBlock = 128;
 
   NewerCharacters();
+  static size_t lead_of(std::string_view text, size_t at) {
+    return size_t(static_cast<unsigned char>(text[at])) << 8 | static_cast<unsigned char>(text[at + 1]);
+  }
   /// 0 when PCRE2 knows the character.
   char32_t stand_in(char32_t code) const;
 
   std::vector<Span> spans_;
-  std::bitset<kBadByte / kBlock> blocks_;  // that have a newer character
+  std::bitset<1 << 16> leads_;  // first two bytes of newer characters
 };
 
 }  // namespace rlx::text
