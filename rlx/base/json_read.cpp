@@ -74,17 +74,28 @@ class KeySet {
   static bool equal(const JsonNode* a, const JsonNode* b) {
     return a->size == b->size && std::memcmp(a->text, b->text, a->size) == 0;
   }
+  template <class Word>
+  static uint64_t word_at(const char* p) {
+    Word word;
+    std::memcpy(&word, p, sizeof word);
+    return word;
+  }
+  // Words of fixed size, the last ones overlapping: copies of a length that varies would be calls.
   static uint64_t hash(const JsonNode* key) {
-    uint64_t h = key->size;
-    const char* p = key->text;
-    size_t left = key->size;
-    for (; left > 0;) {
-      uint64_t word = 0;
-      const size_t step = std::min<size_t>(left, 8);
-      std::memcpy(&word, p, step);
+    const size_t size = key->size;
+    const char *p = key->text, *end = p + size;
+    uint64_t h = size;
+    const auto mix = [&h](uint64_t word) {
       h = (h ^ word) * 0x9E3779B97F4A7C15u;
       h ^= h >> 29;
-      p += step, left -= step;
+    };
+    if (size >= 8) {
+      for (; end - p > 8; p += 8) mix(word_at<uint64_t>(p));
+      mix(word_at<uint64_t>(end - 8));
+    } else if (size >= 4) {
+      mix(word_at<uint32_t>(p) << 32 | word_at<uint32_t>(end - 4));
+    } else if (size > 0) {
+      mix(word_at<uint8_t>(p) << 16 | word_at<uint8_t>(p + size / 2) << 8 | word_at<uint8_t>(end - 1));
     }
     h *= 0xBF58476D1CE4E5B9u;
     return h ^ h >> 31;
@@ -170,7 +181,16 @@ class JsonReader {
   JsonNode& node(uint32_t index) { return tree_.nodes[index]; }
   char peek() const { return at_ == end_ ? '\0' : *at_; }
   void skip_space() {
-    while (at_ != end_ && (*at_ == ' ' || *at_ == '\n' || *at_ == '\r' || *at_ == '\t')) ++at_;
+    const char* p = at_;
+    while (p != end_ && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t')) {
+      ++p;
+      if (end_ - p < 8) continue;
+      uint64_t word;  // spaces come in runs
+      std::memcpy(&word, p, 8);
+      const uint64_t others = word ^ every_byte(' ');
+      p += others != 0 ? std::countr_zero(others) / 8 : 8;
+    }
+    at_ = p;
   }
   JsonNode& add(JsonKind kind) {
     if (tree_.nodes.size() >= kMaxNodes) throw invalid(tree_.source, ": JSON has more than 2^32 values");
@@ -245,6 +265,8 @@ class JsonReader {
     word(spelled, [&] { add(JsonKind::real).real = v; });
   }
 
+  /// The first byte from p on that ends a string, begins an escape or has no place in a string.
+  const char* plain_end(const char* p) const;
   void string();
   void escape(std::string& out);
   unsigned hex_unit();
@@ -261,38 +283,48 @@ class JsonReader {
   size_t chunk_left_ = 0;
 };
 
+const char* JsonReader::plain_end(const char* p) const {
+  for (;;) {
+    while (end_ - p >= 8) {
+      uint64_t word_bytes;
+      std::memcpy(&word_bytes, p, 8);
+      const uint64_t stops = string_stops(word_bytes);
+      if (stops != 0) {
+        p += std::countr_zero(stops) / 8;
+        break;
+      }
+      p += 8;
+    }
+    if (p == end_) return p;
+    const auto c = static_cast<unsigned char>(*p);
+    if (c == '"' || c == '\\' || c < 0x20) return p;
+    if (c < 0x80) {
+      ++p;
+    } else if (c >= 0xC2 && c < 0xE0 && end_ - p > 1 && (p[1] & 0xC0) == 0x80) {
+      p += 2;  // most of what is not ASCII
+    } else {
+      const size_t length = utf8_length(p, end_);
+      if (length == 0) return p;
+      p += length;
+    }
+  }
+}
+
 void JsonReader::string() {
   const char* start = ++at_;
   bool escaped = false;
   for (;;) {
-    while (end_ - at_ >= 8) {
-      uint64_t word_bytes;
-      std::memcpy(&word_bytes, at_, 8);
-      const uint64_t stops = string_stops(word_bytes);
-      if (stops != 0) {
-        at_ += std::countr_zero(stops) / 8;
-        break;
-      }
-      at_ += 8;
-    }
+    at_ = plain_end(at_);
     if (at_ == end_) throw malformed("the string has no end");
     const char c = *at_;
     if (c == '"') break;
-    if (c == '\\') {
-      if (!escaped) scratch_.clear();
-      escaped = true;
-      scratch_.append(start, at_);
-      escape(scratch_);
-      start = at_;
-    } else if (static_cast<unsigned char>(c) >= 0x80) {
-      const size_t length = utf8_length(at_, end_);
-      if (length == 0) throw malformed("bytes that are not UTF-8");
-      at_ += length;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      throw malformed("a control character in a string must be written as an escape");
-    } else {
-      ++at_;
-    }
+    if (static_cast<unsigned char>(c) >= 0x80) throw malformed("bytes that are not UTF-8");
+    if (c != '\\') throw malformed("a control character in a string must be written as an escape");
+    if (!escaped) scratch_.clear();
+    escaped = true;
+    scratch_.append(start, at_);
+    escape(scratch_);
+    start = at_;
   }
   const char* text = start;
   size_t size = size_t(at_ - start);
@@ -360,11 +392,11 @@ void JsonReader::number() {
     ++at_;
     if (at_ != end_ && is_digit(*at_)) throw malformed("a number must not begin with 0");
   } else {
-    for (; at_ != end_ && is_digit(*at_); ++at_) {
-      const uint64_t digit = uint64_t(*at_ - '0');
-      fits = fits && !__builtin_mul_overflow(whole, uint64_t(10), &whole) &&
-             !__builtin_add_overflow(whole, digit, &whole);
-    }
+    const char* p = at_;
+    for (; p != end_ && is_digit(*p); ++p) whole = whole * 10 + uint64_t(*p - '0');
+    constexpr int64_t kSurelyFit = std::numeric_limits<uint64_t>::digits10;
+    fits = p - at_ <= kSurelyFit || std::from_chars(at_, p, whole).ec == std::errc();
+    at_ = p;
   }
   bool real = false;
   const auto digits = [&] {
