@@ -92,6 +92,7 @@ void check_all(Team team, DType dtype) {
                                        {2, 5, 3},
                                        {3, 60, 70},
                                        {1, 9, 1100},
+                                       {1, 3, 5000},
                                        {0, 3, 2},
                                        {2, 0, 3}}) {
     for (int kind = 0; kind < kRunningCount; ++kind) {

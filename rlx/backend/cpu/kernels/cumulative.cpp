@@ -1,4 +1,5 @@
-// Plan: with inner > 1, blocks of neighbouring runs are independent. Otherwise rows are, eight at a time; a
+// Plan: with inner > 1, blocks of neighbouring runs are independent; they are as wide as the threads allow, since
+// memory foresees what lies side by side, not the same columns a row further. Otherwise rows are, eight at a time; a
 // few long rows are cut into kSlices equal slices each, which are folded first and run through again from the
 // carries of those before. The cut depends on the shape alone, so that bits do not depend on the threads.
 #include "rlx/backend/cpu/kernels/cumulative.h"
@@ -21,6 +22,7 @@ namespace {
 constexpr int64_t kSlices = 32;
 constexpr int64_t kSlicedRow = 65536;  // rows from this length on are cut
 constexpr int64_t kTogether = 8;       // rows that the kernels advance in turn
+constexpr int64_t kLeastWidth = 512;   // runs of a block, where there are so many
 
 bool is_real(DType t) { return t == DType::f32 || t == DType::f64; }
 
@@ -90,6 +92,12 @@ void run_sliced(Team team, const Cumulative& p, const RunningKernels& k, const P
          first + done * step, 0, carry + kSlices - 1);
 }
 
+// Runs of a block: enough blocks for all threads.
+int64_t block_width(const Cumulative& p, int threads) {
+  const int64_t even = ceil_div(p.inner, ceil_div(threads, p.outer));
+  return std::clamp(ceil_div(even, 16) * 16, kLeastWidth, kRunningWidth);
+}
+
 }  // namespace
 
 void cumulative(Team team, const Cumulative& p) {
@@ -114,14 +122,14 @@ void cumulative(Team team, const Cumulative& p) {
                  p.indices != nullptr ? p.indices + element : nullptr};
   };
   if (p.inner > 1) {
-    const int64_t blocks = ceil_div(p.inner, kRunningWidth);
-    const int64_t work = p.n * std::min(kRunningWidth, p.inner);
+    const int64_t width = block_width(p, team.threads()), blocks = ceil_div(p.inner, width);
+    const int64_t work = p.n * std::min(width, p.inner);
     team.parallel_for(p.outer * blocks, rows_worth(kGrain, work), [&](int64_t b, int64_t e) {
       for (int64_t i = b; i < e; ++i) {
-        const int64_t column = i % blocks * kRunningWidth;
+        const int64_t column = i % blocks * width;
         const Place place = at((i / blocks * p.n + first) * p.inner + column);
-        k.columns(place.x, place.y, place.indices, std::min(kRunningWidth, p.inner - column), p.n, step,
-                  p.exclusive, first);
+        k.columns(place.x, place.y, place.indices, std::min(width, p.inner - column), p.n, step, p.exclusive,
+                  first);
       }
     });
   } else if (p.outer < kTogether && p.n >= kSlicedRow) {

@@ -46,7 +46,7 @@ struct RunningKernels {
   void (*columns)(const void* x, void* y, int32_t* indices, int64_t width, int64_t n, int64_t step,
                   bool exclusive, int64_t first);
 };
-inline constexpr int64_t kRunningWidth = 512;
+inline constexpr int64_t kRunningWidth = 4096;
 struct CumulativeKernels {
   RunningKernels f32[kRunningCount], f64[kRunningCount], i32[kRunningCount], i64[kRunningCount];
 };

@@ -1,4 +1,4 @@
-// Plan: neighbouring runs go side by side, their carries in an array of a few KiB that the compiler's vectors
+// Plan: neighbouring runs go side by side, their carries in an array of up to 32 KiB that the compiler's vectors
 // pass over for every step. Runs along contiguous memory cannot: eight of them (rows, or slices of one row)
 // are advanced in turn, so that eight additions are under way where one would wait for the last. Bound:
 // memory for columns; for rows one addition a cycle.
