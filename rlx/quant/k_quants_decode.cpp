@@ -5,6 +5,9 @@
 
 namespace rlx::quant {
 
+// The loops over the 16 elements with one scale know what is shifted how: compilers make vectors of them.
+constexpr int kGroups = kSuperBlock / 16;
+
 std::array<uint8_t, 16> unpack_scales_q3_k(const uint8_t (&packed)[12]) {
   // Bytes 0-7 hold the low nibbles: scale i low, scale 8+i high. Pair k of byte 8+i tops scale 4k+i.
   std::array<uint8_t, 16> scales{};
@@ -32,11 +35,11 @@ ScalesAndMins unpack_scales_q4_k(const uint8_t (&p)[12]) {
 void decode_q2_k(const std::byte* in, float* out, int64_t count) {
   decode_each<BlockQ2_K>(in, out, count, kSuperBlock, [](const BlockQ2_K& b, float* y) {
     const float d = b.d.value(), dmin = b.dmin.value();
-    for (int e = 0; e < kSuperBlock; ++e) {
-      const int half = e / 128, shift = 2 * (e % 128 / 32);
-      const int q = b.codes[32 * half + e % 32] >> shift & 3;
-      const uint8_t s = b.scales[e / 16];
-      y[e] = (d * float(s & 15)) * float(q) - dmin * float(s >> 4);
+    for (int g = 0; g < kGroups; ++g) {
+      const uint8_t* codes = b.codes + 32 * (g / 8) + 16 * (g % 2);
+      const int shift = g % 8 / 2 * 2;
+      const float scale = d * float(b.scales[g] & 15), min = dmin * float(b.scales[g] >> 4);
+      for (int l = 0; l < 16; ++l) y[16 * g + l] = scale * float(codes[l] >> shift & 3) - min;
     }
   });
 }
@@ -45,11 +48,14 @@ void decode_q3_k(const std::byte* in, float* out, int64_t count) {
   decode_each<BlockQ3_K>(in, out, count, kSuperBlock, [](const BlockQ3_K& b, float* y) {
     const float d = b.d.value();
     const auto scales = unpack_scales_q3_k(b.scales);
-    for (int e = 0; e < kSuperBlock; ++e) {
-      const int half = e / 128, shift = 2 * (e % 128 / 32);
-      const int q = b.codes[32 * half + e % 32] >> shift & 3;
-      const bool high = b.high[e % 32] >> (e / 32) & 1;
-      y[e] = (d * float(int(scales[size_t(e / 16)]) - 32)) * float(high ? q : q - 4);
+    for (int g = 0; g < kGroups; ++g) {
+      const uint8_t *codes = b.codes + 32 * (g / 8) + 16 * (g % 2), *high = b.high + 16 * (g % 2);
+      const int shift = g % 8 / 2 * 2;
+      const float scale = d * float(int(scales[size_t(g)]) - 32);
+      for (int l = 0; l < 16; ++l) {
+        const int q = (codes[l] >> shift & 3) | (high[l] >> (g / 2) & 1) << 2;
+        y[16 * g + l] = scale * float(q - 4);
+      }
     }
   });
 }
@@ -58,11 +64,12 @@ void decode_q4_k(const std::byte* in, float* out, int64_t count) {
   decode_each<BlockQ4_K>(in, out, count, kSuperBlock, [](const BlockQ4_K& b, float* y) {
     const float d = b.d.value(), dmin = b.dmin.value();
     const ScalesAndMins s = unpack_scales_q4_k(b.scales);
-    for (int j = 0; j < 8; ++j) {
-      const float scale = d * float(s.scale[j]), min = dmin * float(s.min[j]);
-      const uint8_t* codes = b.codes + 32 * (j / 2);
-      const int shift = 4 * (j % 2);
-      for (int l = 0; l < 32; ++l) y[32 * j + l] = scale * float(codes[l] >> shift & 15) - min;
+    for (int j = 0; j < 8; j += 2, y += 64) {
+      const float scale[2] = {d * float(s.scale[j]), d * float(s.scale[j + 1])};
+      const float min[2] = {dmin * float(s.min[j]), dmin * float(s.min[j + 1])};
+      const uint8_t* codes = b.codes + 16 * j;
+      for (int l = 0; l < 32; ++l) y[l] = scale[0] * float(codes[l] & 15) - min[0];
+      for (int l = 0; l < 32; ++l) y[32 + l] = scale[1] * float(codes[l] >> 4) - min[1];
     }
   });
 }
@@ -71,14 +78,13 @@ void decode_q5_k(const std::byte* in, float* out, int64_t count) {
   decode_each<BlockQ5_K>(in, out, count, kSuperBlock, [](const BlockQ5_K& b, float* y) {
     const float d = b.d.value(), dmin = b.dmin.value();
     const ScalesAndMins s = unpack_scales_q4_k(b.scales);
-    for (int j = 0; j < 8; ++j) {
-      const float scale = d * float(s.scale[j]), min = dmin * float(s.min[j]);
-      const uint8_t* codes = b.codes + 32 * (j / 2);
-      const int shift = 4 * (j % 2);
-      for (int l = 0; l < 32; ++l) {
-        const int q = (codes[l] >> shift & 15) | (b.fifth[l] >> j & 1) << 4;
-        y[32 * j + l] = scale * float(q) - min;
-      }
+    for (int j = 0; j < 8; j += 2, y += 64) {
+      const float scale[2] = {d * float(s.scale[j]), d * float(s.scale[j + 1])};
+      const float min[2] = {dmin * float(s.min[j]), dmin * float(s.min[j + 1])};
+      const uint8_t* codes = b.codes + 16 * j;
+      const auto fifth = [&](int l, int at) { return (b.fifth[l] >> at & 1) << 4; };
+      for (int l = 0; l < 32; ++l) y[l] = scale[0] * float((codes[l] & 15) | fifth(l, j)) - min[0];
+      for (int l = 0; l < 32; ++l) y[32 + l] = scale[1] * float(codes[l] >> 4 | fifth(l, j + 1)) - min[1];
     }
   });
 }
@@ -86,11 +92,15 @@ void decode_q5_k(const std::byte* in, float* out, int64_t count) {
 void decode_q6_k(const std::byte* in, float* out, int64_t count) {
   decode_each<BlockQ6_K>(in, out, count, kSuperBlock, [](const BlockQ6_K& b, float* y) {
     const float d = b.d.value();
-    for (int e = 0; e < kSuperBlock; ++e) {
-      const int half = e / 128, quarter = e % 128 / 32, l = e % 32;
-      const int low = b.low[64 * half + 32 * (quarter % 2) + l] >> (4 * (quarter / 2)) & 15;
-      const int high = b.high[32 * half + l] >> (2 * quarter) & 3;
-      y[e] = (d * float(b.scales[e / 16])) * float((low | high << 4) - 32);
+    for (int g = 0; g < kGroups; ++g) {
+      const int half = g / 8, quarter = g % 8 / 2;
+      const uint8_t* low = b.low + 64 * half + 32 * (quarter % 2) + 16 * (g % 2);
+      const uint8_t* high = b.high + 32 * half + 16 * (g % 2);
+      const float scale = d * float(b.scales[g]);
+      for (int l = 0; l < 16; ++l) {
+        const int q = (low[l] >> (4 * (quarter / 2)) & 15) | (high[l] >> (2 * quarter) & 3) << 4;
+        y[16 * g + l] = scale * float(q - 32);
+      }
     }
   });
 }
