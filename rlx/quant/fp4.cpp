@@ -22,12 +22,34 @@ float largest_magnitude(const float* x, int n) {
   return largest;
 }
 
-// Squared error of x on the E2M1 grid with this scale (given as its half, see half_mx_scale).
+// kE2m1Table[e2m1_nearest(v)] but for the sign of zero, as sums of steps, which compilers make vectors of.
+float on_grid(float value) {
+  const float v = std::abs(value);
+  const float half = (v > 0.25f ? 0.5f : 0.0f) + (v >= 0.75f ? 0.5f : 0.0f) + (v > 1.25f ? 0.5f : 0.0f) +
+                     (v >= 1.75f ? 0.5f : 0.0f);
+  const float steps = (v > 2.5f ? 1.0f : 0.0f) + (v >= 3.5f ? 1.0f : 0.0f) + (v > 5.0f ? 2.0f : 0.0f);
+  return std::copysign(half + steps, value);
+}
+
+// Squared error of x on the E2M1 grid with this scale (given as its half, see half_mx_scale). The terms of a
+// piece have no order, so that they are made by vectors; their sum has.
 float grid_error(const float* x, const float* w, int n, float half) {
+  constexpr int kPiece = 16;
   float error = 0;
-  for (int i = 0; i < n; ++i) {
-    const float e = x[i] - half * (2 * kE2m1Table[e2m1_nearest(x[i] / half * 0.5f)]);
-    error += (w != nullptr ? w[i] : 1.0f) * (e * e);
+  for (int at = 0; at < n; at += kPiece) {
+    float terms[kPiece];
+    const int count = std::min(n - at, kPiece);
+    const auto put = [&](int i) {
+      const float e = x[at + i] - half * (2 * on_grid(x[at + i] / half * 0.5f));
+      terms[i] = e * e;
+    };
+    if (count == kPiece) {
+      for (int i = 0; i < kPiece; ++i) put(i);
+    } else {
+      for (int i = 0; i < count; ++i) put(i);
+    }
+    for (int i = 0; i < count && w != nullptr; ++i) terms[i] *= w[at + i];
+    for (int i = 0; i < count; ++i) error += terms[i];
   }
   return error;
 }
