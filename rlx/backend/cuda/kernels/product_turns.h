@@ -120,6 +120,7 @@ product_turns(Params p, int rows, const __grid_constant__ TensorMap a_map, const
     }
   };
   const auto ask_all = [&] {
+    #pragma unroll 1
     for (int s = 0; s < kAhead; ++s) {
       barrier_expect(full + 8 * s, kRightBytes + kLeftBytes);
       ask_right(ring + s * kStage, s, item_at(first_item, row_items, rank).column(0), full + 8 * s);
@@ -237,9 +238,13 @@ product_turns(Params p, int rows, const __grid_constant__ TensorMap a_map, const
       for (int h = 0; h < kHalves; ++h) hold(acc[h]);
       release(before);
 #endif
-      #pragma unroll
+      // One text of the elements for both halves: they are a third of what the compiler works on.
+      #pragma unroll 1
       for (int h = 0; h < kHalves; ++h) {
-        write_sums(sums_at, acc[h], lane);
+        #pragma unroll
+        for (int i = 0; i < kHalves; ++i) {
+          if (h == i) write_sums(sums_at, acc[i], lane);
+        }
         __syncwarp();
         const int row = first_row + h * 64 + warp % 4 * 16, column = item.column(c);
         if (row + 16 <= rows && column + kWide <= kColumns) {
