@@ -9,6 +9,7 @@
 #include "rlx/ir/sample.h"
 #include "rlx/quant/scheme.h"
 #include "rlx/runtime/pipeline.h"
+#include "tests/backend/cuda/cubin.h"
 #include "tests/backend/cuda/on_device.h"
 #include "tests/support/graphs.h"
 
@@ -215,6 +216,30 @@ TEST_P(SchemeKernels, are_one_step_that_compiles) {
     }
   }
   EXPECT_GT(device.functions().compile_waiting(), 30u);
+}
+
+// Also where columns are read one by one, or factors for each row.
+TEST_P(SchemeKernels, of_few_rows_keep_their_numbers_in_registers) {
+  if (const std::string why = cuda::compiler_problem(); !why.empty()) GTEST_SKIP() << why;
+  const cuda::Device device(GetParam(), nullptr);
+  const backend::Builder builder(device, 1);
+  for (const auto& [scheme, zero] :
+       {std::pair("int8a/16", true), {"int8/4", false}, {"int8a/6", true}, {"int4/6", true}}) {
+    for (const int64_t n : {36, 131}) {
+      for (const auto& [m, type] : {std::pair(2, "f32"), {8, "f32"}, {12, "bf16"}}) {
+        std::vector<passes::Remark> remarks;
+        builder.build(
+            runtime::specialise(test::graph(graph_of({scheme, m, 96, n, type, zero})), device, {}, remarks));
+      }
+    }
+  }
+  EXPECT_GT(device.functions().compile_waiting(), 20u);
+  for (const cuda::Source& s : device.functions().sources()) {
+    EXPECT_EQ(s.entry, "scheme_rows");
+    const test::KernelResources r = test::resources_of(cuda::compile(s, GetParam()));
+    EXPECT_EQ(r.stack, 0) << r.registers << " registers\n" << s.text.substr(0, s.text.find("inline"));
+    EXPECT_LE(r.registers, 128);
+  }
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ bool is_narrow(const SchemeProduct& p) { return p.type != DType::f32; }
 
 constexpr int64_t kFewRows = 16, kFewWideRows = 32;  // in 16 bits, in f32
 constexpr int64_t kMostSplit = 8;                    // blocks of a cluster, of any processor that has them
-constexpr int kTileColumns = 128;
+constexpr int kTileColumns = 128, kLeastLane = 4;
 
 enum class Way { rows, tiles, groups, wide_tiles };
 
@@ -60,6 +60,18 @@ bool takes_groups(const Device& device, const SchemeProduct& p, int64_t processo
          p.m > 64 && 4 * blocks >= 3 * processors;
 }
 
+// Columns that a thread reads at once, and its rows. Where it reads them one by one, or factors for each row, what it holds of many does not fit its registers.
+void spread_few_rows(const SchemeProduct& p, bool aligned, Spread& s) {
+  const bool narrow = is_narrow(p), own_factors = p.scheme.block % 4 != 0;
+  s.tiles = int(narrow ? ceil_div(p.m, 8) : std::min<int64_t>(p.m, 8));
+  s.lane = narrow ? (s.tiles == 1 ? 16 : 8) : s.tiles <= 2 ? 16 : s.tiles <= 4 ? 8 : 4;
+  while (s.lane > kLeastLane && (!aligned || own_factors || p.n % s.lane != 0)) s.lane /= 2;
+  const bool at_once = aligned && p.n % s.lane == 0;
+  if (own_factors) s.tiles = std::min(s.tiles, narrow ? 1 : 2);
+  if (!narrow && !at_once) s.tiles = std::min(s.tiles, 4);
+  s.rows = narrow ? 8 * s.tiles : s.tiles;
+}
+
 // Addresses that are no multiples of 16 have kernels that take any.
 Spread spread_of(const Device& device, const SchemeProduct& p, bool aligned) {
   const int64_t processors = device.multiprocessors();
@@ -69,15 +81,7 @@ Spread spread_of(const Device& device, const SchemeProduct& p, bool aligned) {
     return {.way = Way::groups, .columns = 256, .rows = 128, .shared = (2 * 256 + 4 * 128) * 128 + 1024};
   }
   if (p.m <= (is_narrow(p) ? kFewRows : kFewWideRows)) {
-    if (is_narrow(p)) {
-      s.tiles = int(ceil_div(p.m, 8));
-      s.lane = s.tiles == 1 ? 16 : 8;
-      s.rows = 8 * s.tiles;
-    } else {
-      s.tiles = int(std::min<int64_t>(p.m, 8));
-      s.lane = s.tiles <= 2 ? 16 : s.tiles <= 4 ? 8 : 4;
-      s.rows = s.tiles;
-    }
+    spread_few_rows(p, aligned, s);
     s.columns = 8 * s.lane;
     const int64_t blocks = ceil_div(p.n, s.columns) * ceil_div(p.m, s.rows);
     s.split = split_for(device, blocks, 2 * processors, ceil_div(p.k, 32), 16);
