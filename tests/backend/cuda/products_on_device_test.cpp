@@ -272,6 +272,14 @@ TEST_F(ProductsOnDevice, attention_of_many_texts) {
   }
 }
 
+// A grid has 65,535 blocks along its second and third axis: more texts are attended to by other kernels.
+TEST_F(ProductsOnDevice, attention_of_more_texts_than_a_grid_has) {
+  for (const int64_t rows : {1})
+    compare(cat(
+        "graph @f(q: f32[65537,", rows,
+        ",4], k: f32[65537,2,4], v: f32[65537,2,4]) { y:2 = attention(q, k, v, num_heads=1) return y, l=y#1 }"));
+}
+
 // Pages in any order, texts of different lengths, positions that see nothing.
 TEST_F(ProductsOnDevice, attention_over_pages) {
   for (const char* type : {"f32", "bf16"}) {

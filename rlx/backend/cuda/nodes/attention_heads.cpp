@@ -5,7 +5,7 @@
 namespace rlx::cuda {
 namespace {
 
-constexpr int64_t kMostLanes = 256;
+constexpr int64_t kMostLanes = 256, kMostTexts = 65535;  // blocks of a grid along its second and third axis
 
 // Strides of a mask or bias of scores, 0 where it has size 1; [batch, keys] serves all heads and queries.
 HeadStrides score_strides(const Arg& x) {
@@ -80,8 +80,10 @@ Support accepts_heads(const Request& r, const ops::AttentionAttrs& a, int extra)
     if (int(i) >= extra && (is_complex(x.dtype()) || is_storage_only(x.dtype())))
       return Support::no("operand ", i, " is ", x.dtype());
   }
-  if (heads_of(r.in[0], a.layout, a.num_heads).lanes > kMostLanes ||
-      heads_of(r.in[2], a.layout, kv_heads_of(a)).lanes > kMostLanes)
+  const HeadTensor q = heads_of(r.in[0], a.layout, a.num_heads);
+  if (q.batch > kMostTexts || a.num_heads > kMostTexts)
+    return Support::no(q.batch, " texts of ", a.num_heads, " heads");
+  if (q.lanes > kMostLanes || heads_of(r.in[2], a.layout, kv_heads_of(a)).lanes > kMostLanes)
     return Support::no("heads of more than ", kMostLanes, " lanes");
   return Support::yes();
 }
