@@ -280,6 +280,11 @@ TEST_F(ProductsOnDevice, attention_of_more_texts_than_a_grid_has) {
         ",4], k: f32[65537,2,4], v: f32[65537,2,4]) { y:2 = attention(q, k, v, num_heads=1) return y, l=y#1 }"));
 }
 
+// So many rows that tiles of 64 are several launches.
+TEST_F(ProductsOnDevice, more_rows_than_a_grid_has) {
+  compare("graph @f(a: c64[4194305,1], b: c64[1,1]) { y = matmul(a, b) return y }");
+}
+
 // Pages in any order, texts of different lengths, positions that see nothing.
 TEST_F(ProductsOnDevice, attention_over_pages) {
   for (const char* type : {"f32", "bf16"}) {

@@ -177,14 +177,18 @@ class ProductStep final : public Step {
       void* const aligned = workspace > 0 ? reinterpret_cast<void*>(place * kWorkspaceAlignment) : nullptr;
       return blas_->run(s.handle, a, b, c, aligned);
     }
-    constexpr int64_t kMostBlocks = 65535;
+    constexpr int64_t kMostBlocks = 65535, kMostRows = kMostBlocks * 64;
+    const int64_t a_bytes = int64_t(dtype_size(p_.a_type)), b_bytes = int64_t(dtype_size(p_.b_type)),
+                  c_bytes = int64_t(dtype_size(p_.c_type));
     for (int64_t first = 0; first < p_.batch; first += kMostBlocks) {
       const int64_t count = std::min(kMostBlocks, p_.batch - first);
-      const Grid grid{(p_.n + 63) / 64, (p_.m + 63) / 64, count};
-      (*tiled_)(s.handle, grid, {256}, 0, a + first * p_.a.batch * int64_t(dtype_size(p_.a_type)),
-                b + first * p_.b.batch * int64_t(dtype_size(p_.b_type)),
-                c + first * p_.c.batch * int64_t(dtype_size(p_.c_type)), int(p_.m), int(p_.n), int(p_.k),
-                p_.a, p_.b, p_.c);
+      for (int64_t row = 0; row < p_.m; row += kMostRows) {
+        const int64_t rows = std::min(kMostRows, p_.m - row);
+        const Grid grid{(p_.n + 63) / 64, (rows + 63) / 64, count};
+        (*tiled_)(s.handle, grid, {256}, 0, a + (first * p_.a.batch + row * p_.a.row) * a_bytes,
+                  b + first * p_.b.batch * b_bytes, c + (first * p_.c.batch + row * p_.c.row) * c_bytes,
+                  int(rows), int(p_.n), int(p_.k), p_.a, p_.b, p_.c);
+      }
     }
   }
 
