@@ -27,6 +27,8 @@ constexpr OptionInfo kOptions[] = {
      "1, 2, ..: products of many rows and the elements behind them are one kernel, cut in the best, second best .. way; 0: they are not"},
     {"RLX_CUDA_RUNS", "1",
      "0: products of 5 to 64 rows with large weights are cut into clusters alone; 2: into equal runs of blocks that stay alone; 1: whichever was measured to be faster"},
+    {"RLX_CUDA_PANELS", "1",
+     "0: systems of equations are eliminated panel by panel in the memory of a GPU, whatever their size"},
     {"RLX_CUDA_WAIT", "0", "1: every step is waited for, so that an error of a GPU names its step"},
     {"RLX_CUDA_UNTRIED", "none",
      "kernels of a GPU that may be chosen though no GPU has run them, by name; all: every one"},

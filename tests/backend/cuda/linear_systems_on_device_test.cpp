@@ -93,6 +93,21 @@ TEST_F(LinearAlgebraOnDevice, complex_matrices_in_panels) {
 }
 
 // Rows change places: the first of the largest is the pivot, as in the reference rule. Panels, too.
+// As systems of so many rows that not even four columns fit a block.
+TEST_F(LinearAlgebraOnDevice, panels_in_memory) {
+  setenv("RLX_CUDA_PANELS", "0", 1);
+  for (const char* type : {"f64", "c64"}) {
+    const std::string a = cat(type, "[2,70,70]"), b = cat(type, "[2,70,3]");
+    compare(
+        cat("graph @f(a: ", a, ", b: ", b,
+            ") { x = batched_dense_solve(a, b) i = inverse(a) s:2 = slogdet(a) return x=x, i=i, s=s, l=s#1 }"),
+        {{"a", sample(cat(a, " solvable"), 41)}, {"b", sample(b, 42)}}, loss(type, 70) * 30);
+  }
+  const Literal zero = Literal::zeros(parse_shape("f64[2,35,35]"));
+  expect_error("graph @f(a: f64[2,35,35]) { y = inverse(a) return y }", {{"a", zero}});
+  unsetenv("RLX_CUDA_PANELS");
+}
+
 TEST_F(LinearAlgebraOnDevice, elimination_exchanges_rows) {
   for (const int64_t n : {2, 31, 180, 320}) {
     Values v(size_t(n * n), 0.0);

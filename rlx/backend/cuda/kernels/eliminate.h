@@ -193,20 +193,20 @@ extern "C" __global__ void __launch_bounds__(256) join(const X* a, const X* b, W
 }
 )cuda";
 
-// Columns first .. first + columns of the rows from `first` on, in shared memory, a thread for every 1024th row. Factors
+// Columns first .. first + columns of the rows from `first` on, in shared memory or (kInMemory) in room[n, columns] of each matrix, a thread for every 1024th row. Factors
 // stay below the diagonal; pivots[j] is the row that was exchanged with row j, zero the first column without a pivot.
 inline constexpr char kPanelKernel[] = R"cuda(
 extern "C" __global__ void __launch_bounds__(1024)
-panel(W* work, int n, int width, int first, int columns, i32* pivots, i32* zero) {
+panel(W* work, W* room, int n, int width, int first, int columns, i32* pivots, i32* zero) {
   extern __shared__ char memory[];
   __shared__ Real sizes[32];
   __shared__ int rows_of[32];
-  W* const p = reinterpret_cast<W*>(memory);  // column by column
   const int m = n - first, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   W* const from = work + i64(blockIdx.x) * n * width + i64(first) * width + first;
+  W* const p = kInMemory ? room + i64(blockIdx.x) * n * columns : reinterpret_cast<W*>(memory);  // column by column
   pivots += i64(blockIdx.x) * n;
   int singular = first == 0 ? -1 : zero[blockIdx.x];
-  for (int e = threadIdx.x; e < m * columns; e += 1024)
+  for (i64 e = threadIdx.x; e < i64(m) * columns; e += 1024)
     p[e % columns * m + e / columns] = from[i64(e / columns) * width + e % columns];
   __syncthreads();
   for (int j = 0; j < columns; ++j) {
@@ -234,7 +234,7 @@ panel(W* work, int n, int width, int first, int columns, i32* pivots, i32* zero)
     __syncthreads();
   }
   if (threadIdx.x == 0) zero[blockIdx.x] = singular;
-  for (int e = threadIdx.x; e < m * columns; e += 1024)
+  for (i64 e = threadIdx.x; e < i64(m) * columns; e += 1024)
     from[i64(e / columns) * width + e % columns] = p[e % columns * m + e / columns];
 }
 )cuda";

@@ -19,9 +19,8 @@ std::string matrix_numbers(DType memory, DType wide);
 Support accepts_matrices(const Request&);
 
 /// Bytes of shared memory for the matrix of a block: what it may have on this processor less what kernels declare
-/// themselves; and what it has on any.
+/// themselves.
 size_t block_memory(const Device&);
-constexpr size_t kLeastBlockMemory = 95 << 10;
 /// Threads of a block for matrices of n rows, a warp for each row at a time.
 int threads_for_rows(int64_t n);
 

@@ -4,6 +4,7 @@
 #include "rlx/backend/cuda/kernels/eliminate.h"
 #include "rlx/backend/cuda/nodes/element_kernel.h"
 #include "rlx/backend/cuda/nodes/matrices.h"
+#include "rlx/base/options.h"
 #include "rlx/ops/linalg/det.h"
 #include "rlx/ops/linalg/triangular_solve.h"
 
@@ -55,11 +56,16 @@ enum class Asked { solution, inverse, determinant, logarithm };
 
 bool is_determinant(Asked a) { return a == Asked::determinant || a == Asked::logarithm; }
 
+constexpr int64_t kMemoryColumns = 32;  // of a panel in memory
+
+bool only_in_memory() { return option("RLX_CUDA_PANELS").value_or("1") == "0"; }
+
 // [a | b] of n rows in shared memory, rows a little longer where that spares conflicts of banks.
 int64_t row_of(const Systems& p) { return (p.n + p.k) | 1; }
 size_t bytes_in_block(const Systems& p, DType wide) { return size_t(p.n * row_of(p)) * dtype_size(wide); }
-// Columns of a panel whose n rows fit a block; 0 where not even four do.
+// Columns of a panel whose n rows fit a block; 0 where not even four do, so that panels lie in memory.
 int64_t panel_columns(int64_t n, DType wide, size_t room) {
+  if (only_in_memory()) return 0;
   for (const int64_t columns : {32, 16, 8, 4}) {
     if (size_t(n * columns) * dtype_size(wide) <= room) return columns;
   }
@@ -71,16 +77,6 @@ Systems systems_of(const Request& r, Asked asked) {
       asked == Asked::solution ? Systems::of(r.in[0].shape, r.in[1].shape) : Systems::of(r.in[0].shape);
   if (asked == Asked::inverse) p.k = p.n;
   return p;
-}
-
-template <Asked asked>
-Support accepts_elimination(const Request& r) {
-  if (const Support s = accepts_matrices(r); !s) return s;
-  const Systems p = systems_of(r, asked);
-  const DType wide = matrix_type(r.in[0].dtype());
-  if (panel_columns(p.n, wide, kLeastBlockMemory) == 0)
-    return Support::no("matrices of ", p.n, " rows: four columns do not fit a block");
-  return Support::yes();
 }
 
 // One matrix, one block.
@@ -110,22 +106,27 @@ class InPanels {
         out_bytes_(int64_t(dtype_size(r.in[0].dtype()))),
         fault_(fault),
         columns_(panel_columns(p.n, wide, block_memory(device_of(r)))),
+        in_memory_(columns_ == 0),
         rows_above_(device_of(r), wide, wide, {.unit = true}),
         subtract_(device_of(r), wide, false),
         back_(device_of(r), r.in[0].dtype(), wide, {.result = true}) {
     const std::string numbers = matrix_numbers(r.in[0].dtype(), wide) + kPivotText;
-    const auto get = [&](const char* name, const char* text) {
-      return device_of(r).functions().get({name, numbers + text});
+    const auto get = [&](const char* name, std::string_view text) {
+      return device_of(r).functions().get({name, cat(numbers, text)});
     };
+    if (in_memory_) columns_ = kMemoryColumns;
     join_ = get("join", kJoinKernel);
-    panel_ = get("panel", kPanelKernel);
+    panel_ =
+        get("panel", cat("constexpr bool kInMemory = ", in_memory_ ? "true" : "false", ";\n", kPanelKernel));
     exchange_ = get("exchange", kExchangeKernel);
     end_ = is_determinant(asked) ? get("determinant", kPivotsKernel) : get("singular", kSingularKernel);
     work_ = places_.take(p.batch * p.n * (p.n + p.k), size_t(bytes_));
     pivots_ = places_.take(p.batch * p.n, sizeof(int32_t));
     zero_ = places_.take(p.batch, sizeof(int32_t));
+    if (in_memory_) room_ = places_.take(p.batch * p.n * columns_, size_t(bytes_));
   }
   size_t workspace() const { return places_.bytes(); }
+  bool in_memory() const { return in_memory_; }
 
   void operator()(const Stream& s, const Launch& l) const {
     const int64_t n = p_.n, width = p_.n + p_.k, count = p_.batch * n * width;
@@ -138,8 +139,8 @@ class InPanels {
              work, int(n), int(p_.k), count);
     for (int64_t j = 0; j < n; j += columns_) {
       const int64_t columns = std::min(columns_, n - j), next = j + columns, rest = width - next;
-      (*panel_)(s.handle, {p_.batch}, {1024}, size_t((n - j) * columns * bytes_), work, int(n), int(width),
-                int(j), int(columns), pivots, zero);
+      (*panel_)(s.handle, {p_.batch}, {1024}, in_memory_ ? 0 : size_t((n - j) * columns * bytes_), work,
+                l.workspace + room_, int(n), int(width), int(j), int(columns), pivots, zero);
       if (rest == 0) break;
       (*exchange_)(s.handle, blocks_for(p_.batch * rest, 128), {128}, 0, work, int(n), int(width), int(j),
                    int(columns), pivots, p_.batch* rest);
@@ -175,13 +176,14 @@ class InPanels {
   Systems p_;
   int64_t bytes_, out_bytes_;  // of an element of work and of x
   uint64_t fault_;
-  int64_t columns_;
+  int64_t columns_;  // of a panel
+  bool in_memory_;
   Substitution rows_above_;
   Subtraction subtract_;
   Substitution back_;
   FunctionRef join_, panel_, exchange_, end_;
   Places places_;
-  size_t work_ = 0, pivots_ = 0, zero_ = 0;
+  size_t work_ = 0, pivots_ = 0, zero_ = 0, room_ = 0;
 };
 
 template <class Op, Asked asked>
@@ -194,17 +196,18 @@ std::unique_ptr<Step> prepare_elimination(const Request& r) {
                              : new_fault(cat(Op::name, ": matrix % of a: ", r.in[0].shape,
                                              " is singular, column % has no pivot; a must be invertible"),
                                          uint64_t(p.n));
-  if (bytes_in_block(p, wide) <= block_memory(device_of(r))) return in_blocks<asked>(r, p, wide, fault);
+  if (!only_in_memory() && bytes_in_block(p, wide) <= block_memory(device_of(r)))
+    return in_blocks<asked>(r, p, wide, fault);
   InPanels<asked> panels(r, p, wide, fault);
   const size_t workspace = panels.workspace();
   return make_gpu_step(
-      "panels in a block, the rest in tiles",
+      panels.in_memory() ? "panels in memory, the rest in tiles" : "panels in a block, the rest in tiles",
       [panels = std::move(panels)](Stream& s, const Launch& l) { panels(s, l); }, workspace);
 }
 
 template <class Op, Asked asked>
 void add(KernelTable& table, std::string_view name) {
-  table.add<Op>({name, accepts_elimination<asked>, prepare_elimination<Op, asked>});
+  table.add<Op>({name, accepts_matrices, prepare_elimination<Op, asked>});
 }
 
 }  // namespace
