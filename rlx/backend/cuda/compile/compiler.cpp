@@ -40,7 +40,8 @@ const Opened& opened() {
     Nvrtc& f = made.functions;
     const Library library({"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"});
     if (!library.found()) {
-      made.problem = cat("no CUDA compiler: ", library.reason());
+      made.problem = cat("no CUDA compiler: ", library.reason(),
+                         "; the CUDA toolkit has it, RLX_CUDA_PATH names its folder");
       return made;
     }
     std::vector<std::string> missing;
