@@ -1,4 +1,4 @@
-// QR by Householder reflections, in f64: x -> x - 2 v (v^T x) for unit normals v. Matrices are column by column, `rows` long,
+// QR by Householder reflections, in numbers N (kernels/factor_numbers.h): x -> x - 2 v (v^H x) for unit normals v. Matrices are column by column, `rows` long,
 // at the scale of kernels/scaled_columns.h. Before it stand kThreads, kShared (columns go through shared memory)
 // and kMostNormals, of a panel.
 #pragma once
@@ -7,13 +7,13 @@ namespace rlx::cuda {
 
 inline constexpr char kReflectionsText[] = R"cuda(
 // One column less its reflection, from row `from` on, by a warp. A lane keeps to its rows, whatever `from` is.
-inline void reflect(f64* column, const f64* normal, int from, int rows) {
+inline void reflect(N* column, const N* normal, int from, int rows) {
   const int lane = threadIdx.x % 32;
   const int mine = from / 32 * 32 + lane, begin = mine < from ? mine + 32 : mine;
-  f64 dot = 0;
-  for (int i = begin; i < rows; i += 32) dot = fma(normal[i], column[i], dot);
-  dot = 2 * over_warp<Sum>(dot);
-  for (int i = begin; i < rows; i += 32) column[i] = fma(-dot, normal[i], column[i]);
+  N dot = number(0);
+  for (int i = begin; i < rows; i += 32) dot = plus_inner(dot, normal[i], column[i]);
+  dot = 2.0 * over_lanes(dot);
+  for (int i = begin; i < rows; i += 32) column[i] = plus_product(column[i], -dot, normal[i]);
 }
 )cuda";
 
@@ -21,15 +21,16 @@ inline void reflect(f64* column, const f64* normal, int from, int rows) {
 // diagonal. What lies above row `first` is R already.
 inline constexpr char kReflectKernel[] = R"cuda(
 extern "C" __global__ void __launch_bounds__(kThreads)
-panel(f64* x, f64* normals, int rows, int count, int normal_count, int first, int columns) {
+panel(N* x, N* normals, int rows, int count, int normal_count, int first, int columns) {
   constexpr int kWarps = kThreads / 32;
-  extern __shared__ char memory[];
-  __shared__ f64 parts[32], diagonal[kShared ? kMostNormals : 1];
+  extern __shared__ N memory[];
+  __shared__ f64 parts[32];
+  __shared__ N diagonal[kShared ? kMostNormals : 1];
   const i64 matrix = blockIdx.x;
   const int warp = threadIdx.x / 32, height = rows - first;
   x += (matrix * count + first) * rows + first;
   normals += (matrix * normal_count + first) * rows + first;
-  f64* const p = kShared ? reinterpret_cast<f64*>(memory) : x;
+  N* const p = kShared ? memory : x;
   const i64 stride = kShared ? height : rows;
   if (kShared) {
     for (int e = threadIdx.x; e < height * columns; e += kThreads) p[e] = x[i64(e / height) * rows + e % height];
@@ -37,17 +38,19 @@ panel(f64* x, f64* normals, int rows, int count, int normal_count, int first, in
   const int last = normal_count - first < columns ? normal_count - first : columns;
   for (int j = 0; j < last; ++j) {
     __syncthreads();
-    f64* const column = p + j * stride;
-    f64* const normal = normals + i64(j) * rows;
+    N* const column = p + j * stride;
+    N* const normal = normals + i64(j) * rows;
     f64 sum = 0;
-    for (int i = j + 1 + threadIdx.x; i < height; i += kThreads) sum = fma(column[i], column[i], sum);
+    for (int i = j + 1 + threadIdx.x; i < height; i += kThreads) sum = plus_square(sum, column[i]);
     sum = over_block<Sum, kWarps>(sum, parts);
-    const f64 head = column[j], norm = sqrt(fma(head, head, sum)), phase = head < 0 ? -1.0 : 1.0;
-    const f64 tip = head + norm * phase, length = sqrt(fma(tip, tip, sum));
+    const N head = column[j], phase = phase_of(head);
+    const f64 norm = sqrt(plus_square(sum, head));
+    const N tip = head + norm * phase;
+    const f64 length = sqrt(plus_square(sum, tip));
     __syncthreads();  // all have read the head
-    const f64 kept = length > 0 ? -norm * phase : head;
+    const N kept = length > 0 ? -norm * phase : head;
     for (int i = j + threadIdx.x; i < height; i += kThreads) {
-      const f64 v = length > 0 ? (i == j ? tip : column[i]) / length : 0.0;
+      const N v = length > 0 ? (i == j ? tip : column[i]) / length : number(0);
       normal[i] = v;
       if (kShared) column[i] = v;  // from where the columns behind it read it
       if (i == j) (kShared ? diagonal[j] : column[i]) = kept;
@@ -68,14 +71,14 @@ panel(f64* x, f64* normals, int rows, int count, int normal_count, int first, in
 // The reflections of a panel on the columns behind it, a warp for each column.
 inline constexpr char kApplyKernel[] = R"cuda(
 extern "C" __global__ void __launch_bounds__(kThreads)
-apply(f64* x, const f64* normals, int rows, int count, int normal_count, int first, int columns, int rest, i64 total) {
-  extern __shared__ char memory[];
+apply(N* x, const N* normals, int rows, int count, int normal_count, int first, int columns, int rest, i64 total) {
+  extern __shared__ N memory[];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, height = rows - first;
   const i64 at = i64(blockIdx.x) * (kThreads / 32) + warp;
   if (at >= total) return;
   const i64 matrix = at / rest;
-  f64* const from = x + (matrix * count + count - rest + at % rest) * rows + first;
-  f64* const column = kShared ? reinterpret_cast<f64*>(memory) + warp * height : from;
+  N* const from = x + (matrix * count + count - rest + at % rest) * rows + first;
+  N* const column = kShared ? memory + warp * height : from;
   normals += (matrix * normal_count + first) * rows + first;
   if (kShared) {
     for (int i = lane; i < height; i += 32) column[i] = from[i];
@@ -91,35 +94,35 @@ apply(f64* x, const f64* normals, int rows, int count, int normal_count, int fir
 // goes to its column. work is room for the columns where they do not fit shared memory.
 inline constexpr char kFormKernel[] = R"cuda(
 extern "C" __global__ void __launch_bounds__(kThreads)
-form(const f64* x, const f64* normals, f64* work, int rows, int count, int normal_count, const i32* exponents, X* q, i64 total) {
-  extern __shared__ char memory[];
+form(const N* x, const N* normals, N* work, int rows, int count, int normal_count, const i32* exponents, X* q, i64 total) {
+  extern __shared__ N memory[];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const i64 at = i64(blockIdx.x) * (kThreads / 32) + warp;
   if (at >= total) return;
   const i64 matrix = at / normal_count;
   const int j = int(at % normal_count);
-  f64* const column = kShared ? reinterpret_cast<f64*>(memory) + warp * rows : work + at * rows;
-  for (int i = lane; i < rows; i += 32) column[i] = i == j ? 1.0 : 0.0;
+  N* const column = kShared ? memory + warp * rows : work + at * rows;
+  for (int i = lane; i < rows; i += 32) column[i] = number(i == j ? 1.0 : 0.0);
   // Those behind j have nothing of this unit vector.
   for (int n = j; n >= 0; --n) reflect(column, normals + (matrix * normal_count + n) * rows, n, rows);
   const bool none = exponents[matrix] == kNotFinite;
-  const f64 phase = x[(matrix * count + j) * rows + j] < 0 ? -1.0 : 1.0;
+  const N phase = phase_of(x[(matrix * count + j) * rows + j]);
   for (int i = lane; i < rows; i += 32)
-    narrowed(q[(matrix * rows + i) * normal_count + j], none ? not_a_number() : phase * column[i]);
+    narrowed(q[(matrix * rows + i) * normal_count + j], none ? no_number() : phase * column[i]);
 }
 )cuda";
 
 inline constexpr char kTriangleKernel[] = R"cuda(
 extern "C" __global__ void __launch_bounds__(256)
-triangle(const f64* x, int rows, int count, int normal_count, const i32* exponents, X* r, i64 total) {
+triangle(const N* x, int rows, int count, int normal_count, const i32* exponents, X* r, i64 total) {
   const i64 e = i64(blockIdx.x) * 256 + threadIdx.x;
   if (e >= total) return;
   const int c = int(e % count), i = int(e / count % normal_count);
   const i64 matrix = e / count / normal_count;
   const int exponent = exponents[matrix];
-  const f64* const from = x + matrix * count * rows;
-  const f64 phase = from[i64(i) * rows + i] < 0 ? -1.0 : 1.0;
-  narrowed(r[e], exponent == kNotFinite ? not_a_number() : c < i ? 0.0 : ldexp(phase * from[i64(c) * rows + i], exponent));
+  const N* const from = x + matrix * count * rows;
+  const N turned = conjugate(phase_of(from[i64(i) * rows + i])) * from[i64(c) * rows + i];
+  narrowed(r[e], exponent == kNotFinite ? no_number() : c < i ? number(0) : with_power(c == i ? number(size_of(turned)) : turned, exponent));
 }
 )cuda";
 

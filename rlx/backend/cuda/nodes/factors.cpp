@@ -1,5 +1,7 @@
-// Factors of matrices: QR, eigenvalues of symmetric matrices, singular values. In f64 whatever the operand's type, as
+// Factors of matrices: QR, eigenvalues of Hermitian matrices, singular values. In f64 whatever the operand's type, as
 // their reference rules do: a factor of f32 that was found in f32 may differ in its third digit.
+#include "rlx/backend/cuda/kernels/factor_numbers.h"
+#include "rlx/backend/cuda/kernels/factor_results.h"
 #include "rlx/backend/cuda/kernels/jacobi.h"
 #include "rlx/backend/cuda/kernels/reflections.h"
 #include "rlx/backend/cuda/kernels/scaled_columns.h"
@@ -14,10 +16,8 @@ namespace {
 
 constexpr size_t kDouble = sizeof(double);
 
-Support accepts_real(const Request& r) {
-  if (is_complex(r.in[0].dtype())) return Support::no("no factors of ", r.in[0].dtype());
-  return accepts_matrices(r);
-}
+// Bytes of a number in which factors are found.
+size_t number_bytes(DType t) { return is_complex(t) ? 2 * kDouble : kDouble; }
 
 struct Rectangles {
   int64_t m = 0, n = 0, k = 0, batch = 1;
@@ -41,12 +41,14 @@ class ScaledColumns {
     int64_t batch = 0, size = 0, height = 0, width = 0, rows = 0, count = 0;
     Lies lies;
   };
-  ScaledColumns(const Device& device, const std::string& numbers, const Sizes& sizes, bool symmetric)
+  enum class Change { none, conjugated, symmetric };
+  ScaledColumns(const Device& device, const std::string& numbers, const Sizes& sizes, Change change)
       : p_(sizes) {
     scale_ = device.functions().get(
         {"scale", numbers + constant("int", "kScaleThreads", scale_threads()) + kScaleKernel});
-    columns_ =
-        device.functions().get({"columns", numbers + constant("kSymmetric", symmetric) + kColumnsKernel});
+    columns_ = device.functions().get(
+        {"columns", numbers + constant("kSymmetric", change == Change::symmetric) +
+                        constant("kConjugate", change == Change::conjugated) + kColumnsKernel});
   }
   void operator()(const Stream& s, const std::byte* a, std::byte* exponents, std::byte* work,
                   std::byte* vectors, std::byte* turned, int sweeps) const {
@@ -63,7 +65,7 @@ class ScaledColumns {
   FunctionRef scale_, columns_;
 };
 
-std::string scaled_numbers(DType t) { return matrix_numbers(t, DType::f64) + kScaledText; }
+std::string factor_numbers(DType t) { return matrix_numbers(t, DType::f64) + kScaledText + kFactorNumbers; }
 
 // ---- QR ----
 
@@ -71,8 +73,9 @@ class Reflections {
  public:
   Reflections(const Request& r, const Rectangles& p)
       : p_(p),
-        room_(block_memory(device_of(r)) / kDouble),
-        scaled_(device_of(r), scaled_numbers(r.in[0].dtype()),
+        number_(number_bytes(r.in[0].dtype())),
+        room_(block_memory(device_of(r)) / number_),
+        scaled_(device_of(r), factor_numbers(r.in[0].dtype()),
                 {.batch = p.batch,
                  .size = p.m * p.n,
                  .height = p.m,
@@ -80,7 +83,7 @@ class Reflections {
                  .rows = p.m,
                  .count = p.n,
                  .lies = {p.n, 1, p.m * p.n}},
-                false) {
+                ScaledColumns::Change::none) {
     // All columns in one block, or as many as fit; in memory where not even four do.
     columns_ = p.n;
     if (!fits(p.m * p.n)) columns_ = std::min<int64_t>({32, p.n, int64_t(room_) / p.m});
@@ -89,7 +92,7 @@ class Reflections {
     warps_ = std::clamp<int64_t>(int64_t(room_) / p.m, 1, 8);
     column_shared_ = fits(p.m);
     threads_ = p.m * p.n <= 64 ? 32 : p.m * p.n <= 4096 ? 256 : 1024;
-    const std::string numbers = scaled_numbers(r.in[0].dtype()) + kReflectionsText;
+    const std::string numbers = factor_numbers(r.in[0].dtype()) + kReflectionsText;
     const auto get = [&](const char* name, const char* text, int64_t threads, bool shared) {
       return device_of(r).functions().get(
           {name, numbers + constant("int", "kThreads", threads) + constant("kShared", shared) +
@@ -100,9 +103,9 @@ class Reflections {
     form_ = get("form", kFormKernel, warps_ * 32, column_shared_);
     triangle_ = get("triangle", kTriangleKernel, 256, false);
     exponents_ = places_.take(p.batch, sizeof(int32_t));
-    work_ = places_.take(p.batch * p.m * p.n, kDouble);
-    normals_ = places_.take(p.batch * p.m * p.k, kDouble);
-    if (!column_shared_) forming_ = places_.take(p.batch * p.m * p.k, kDouble);
+    work_ = places_.take(p.batch * p.m * p.n, number_);
+    normals_ = places_.take(p.batch * p.m * p.k, number_);
+    if (!column_shared_) forming_ = places_.take(p.batch * p.m * p.k, number_);
   }
   size_t workspace() const { return places_.bytes(); }
 
@@ -114,14 +117,14 @@ class Reflections {
     for (int64_t first = 0; first < p_.k; first += columns_) {
       const int64_t columns = std::min(columns_, p_.n - first), rest = p_.n - first - columns;
       const int64_t height = p_.m - first, used = std::min(columns, p_.k - first);
-      (*panel_)(s.handle, {p_.batch}, {threads_}, panel_shared_ ? size_t(height * columns) * kDouble : 0, x,
+      (*panel_)(s.handle, {p_.batch}, {threads_}, panel_shared_ ? size_t(height * columns) * number_ : 0, x,
                 normals, m, n, k, int(first), int(columns));
       (*apply_)(s.handle, blocks_for(p_.batch * rest, warps_), {warps_ * 32},
-                column_shared_ ? size_t(warps_ * height) * kDouble : 0, x, normals, m, n, k, int(first),
+                column_shared_ ? size_t(warps_ * height) * number_ : 0, x, normals, m, n, k, int(first),
                 int(used), int(rest), p_.batch* rest);
     }
     (*form_)(s.handle, blocks_for(p_.batch * p_.k, warps_), {warps_ * 32},
-             column_shared_ ? size_t(warps_ * p_.m) * kDouble : 0, x, normals, l.workspace + forming_, m, n,
+             column_shared_ ? size_t(warps_ * p_.m) * number_ : 0, x, normals, l.workspace + forming_, m, n,
              k, exponents, l.out[0], p_.batch * p_.k);
     const int64_t total = p_.batch * p_.k * p_.n;
     (*triangle_)(s.handle, blocks_for(total), {256}, 0, x, m, n, k, exponents, l.out[1], total);
@@ -131,7 +134,8 @@ class Reflections {
   bool fits(int64_t elements) const { return size_t(elements) <= room_; }
 
   Rectangles p_;
-  size_t room_;  // elements in shared memory
+  size_t number_;  // bytes
+  size_t room_;    // numbers in shared memory
   ScaledColumns scaled_;
   int64_t columns_ = 0, warps_ = 0, threads_ = 0;
   bool panel_shared_ = false, column_shared_ = false;
@@ -142,7 +146,7 @@ class Reflections {
 
 // ---- Jacobi ----
 
-constexpr int64_t kMostPair = 64;  // columns of one small problem
+constexpr int64_t kMostPair = 64, kMostComplexPair = 32;  // columns of one small problem
 
 // Sizes, kernels and places of both: eigenvalues of [n, n], singular values of columns that are `rows` long.
 class Jacobi {
@@ -150,7 +154,9 @@ class Jacobi {
   Jacobi(const Request& r, int64_t columns, int64_t rows, int64_t batch, bool gram)
       : batch_(batch),
         n_(columns),
-        pair_(std::min(kMostPair, (std::max<int64_t>(columns, 1) + 3) / 4 * 4)),
+        number_(number_bytes(r.in[0].dtype())),
+        pair_(std::min(is_complex(r.in[0].dtype()) ? kMostComplexPair : kMostPair,
+                       (std::max<int64_t>(columns, 1) + 3) / 4 * 4)),
         count_((columns + pair_ - 1) / pair_ * pair_),
         rows_(gram ? rows : count_),
         gram_(gram),
@@ -161,7 +167,7 @@ class Jacobi {
                              : gram          ? std::max(1e-15, 2.4e-16 * std::sqrt(double(rows)))
                                              : 1e-15;
     threads_ = pair_ <= 8 ? 32 : pair_ <= 32 ? 128 : 512;
-    numbers_ = cat(scaled_numbers(t), constant("int", "kPair", pair_), constant("int", "kThreads", threads_),
+    numbers_ = cat(factor_numbers(t), constant("int", "kPair", pair_), constant("int", "kThreads", threads_),
                    constant("double", "kConverged", converged), constant("kGram", gram),
                    constant("kWhole", whole_), kJacobiText);
     rotations_ = get(r, "rotations", kRotationsKernel);
@@ -173,9 +179,9 @@ class Jacobi {
     idle_at = places_.take(batch * pairs(), sizeof(int32_t));
     places_at = places_.take(batch * count_, sizeof(int32_t));
     values_at = places_.take(batch * count_, kDouble);
-    work_at = places_.take(batch * count_ * rows_, kDouble);
-    vectors_at = places_.take(batch * count_ * count_, kDouble);
-    found_at = places_.take(whole_ ? 0 : batch * count_ * pair_, kDouble);
+    work_at = places_.take(batch * count_ * rows_, number_);
+    vectors_at = places_.take(batch * count_ * count_, number_);
+    found_at = places_.take(whole_ ? 0 : batch * count_ * pair_, number_);
   }
 
   FunctionRef get(const Request& r, const char* name, const char* text) const {
@@ -195,8 +201,8 @@ class Jacobi {
     const int rows = int(rows_), count = int(count_);
     const size_t square = size_t(pair_ * (pair_ + 1)), strip = size_t(pair_ * 33);
     const size_t rows_of_tile = 64 * size_t(pair_ + 1);
-    const size_t shared = (rows_of_tile + std::max(square, strip)) * kDouble,
-                 tile = (rows_of_tile + square) * kDouble;
+    const size_t shared = (rows_of_tile + std::max(square, strip)) * number_,
+                 tile = (rows_of_tile + square) * number_;
     const int64_t tiles = (rows_ + 63) / 64, vector_tiles = (count_ + 63) / 64;
     for (int sweep = 0; sweep < (whole_ ? 1 : kSweeps); ++sweep) {
       for (int round = 0; round < 2 * pairs() - 1; ++round) {
@@ -233,6 +239,7 @@ class Jacobi {
   int64_t count() const { return count_; }
   int64_t rows() const { return rows_; }
   int64_t batch() const { return batch_; }
+  size_t number() const { return number_; }
   const std::string& numbers() const { return numbers_; }
   Places& places() { return places_; }
   const Places& places() const { return places_; }
@@ -241,7 +248,9 @@ class Jacobi {
   size_t exponents_at, turned_at, idle_at, places_at, values_at, work_at, vectors_at, found_at;
 
  private:
-  int64_t batch_, n_, pair_, count_, rows_;
+  int64_t batch_, n_;
+  size_t number_;  // bytes
+  int64_t pair_, count_, rows_;
   bool gram_, whole_;
   int64_t threads_ = 0;
   std::string numbers_;
@@ -254,7 +263,8 @@ std::unique_ptr<Step> prepare_eigh(const Request& r) {
   if (r.in[0].shape.elements() == 0) return make_gpu_step("empty", [](Stream&, const Launch&) {});
   const Jacobi jacobi(r, p.n, p.n, p.batch, false);
   const ScaledColumns scaled(device_of(r), jacobi.numbers(),
-                             jacobi.columns_of(p.n, p.n * p.n, {p.n, 1, p.n * p.n}), true);
+                             jacobi.columns_of(p.n, p.n * p.n, {p.n, 1, p.n * p.n}),
+                             ScaledColumns::Change::symmetric);
   return make_gpu_step(
       cat("rotations, ", jacobi.pairs(), jacobi.pairs() == 1 ? " block" : " blocks", " for each matrix"),
       [=](Stream& s, const Launch& l) {
@@ -272,15 +282,16 @@ std::unique_ptr<Step> prepare_eigh(const Request& r) {
 std::unique_ptr<Step> prepare_svd(const Request& r) {
   const Rectangles p(r.in[0].shape);
   if (r.in[0].shape.elements() == 0) return make_gpu_step("empty", [](Stream&, const Launch&) {});
-  const bool tall = p.m >= p.n;  // else the columns of a^T are rotated
+  const bool tall = p.m >= p.n;  // else the columns of a^H are rotated
   Jacobi jacobi(r, p.k, std::max(p.m, p.n), p.batch, true);
   const ScaledColumns scaled(
       device_of(r), jacobi.numbers(),
-      jacobi.columns_of(jacobi.rows(), p.m * p.n, {tall ? p.n : 1, tall ? 1 : p.n, p.m * p.n}), false);
+      jacobi.columns_of(jacobi.rows(), p.m * p.n, {tall ? p.n : 1, tall ? 1 : p.n, p.m * p.n}),
+      tall ? ScaledColumns::Change::none : ScaledColumns::Change::conjugated);
   const FunctionRef directions = jacobi.get(r, "directions", kDirectionsKernel);
-  const size_t units = jacobi.places().take(p.batch * jacobi.count() * jacobi.rows(), kDouble);
+  const size_t units = jacobi.places().take(p.batch * jacobi.count() * jacobi.rows(), jacobi.number());
   const size_t spent = jacobi.places().take(p.batch * jacobi.rows(), kDouble);
-  const size_t dots = jacobi.places().take(p.batch * jacobi.count(), kDouble);
+  const size_t dots = jacobi.places().take(p.batch * jacobi.count(), jacobi.number());
   const size_t workspace = jacobi.places().bytes();
   return make_gpu_step(
       cat("rotations, ", jacobi.pairs(), jacobi.pairs() == 1 ? " block" : " blocks", " for each matrix"),
@@ -312,9 +323,9 @@ std::unique_ptr<Step> prepare_qr(const Request& r) {
 }  // namespace
 
 void add_factors(KernelTable& table) {
-  table.add<ops::Qr>({"qr_reflections", accepts_real, prepare_qr});
-  table.add<ops::Eigh>({"eigh_rotations", accepts_real, prepare_eigh});
-  table.add<ops::Svd>({"svd_rotations", accepts_real, prepare_svd});
+  table.add<ops::Qr>({"qr_reflections", accepts_matrices, prepare_qr});
+  table.add<ops::Eigh>({"eigh_rotations", accepts_matrices, prepare_eigh});
+  table.add<ops::Svd>({"svd_rotations", accepts_matrices, prepare_svd});
 }
 
 }  // namespace rlx::cuda
