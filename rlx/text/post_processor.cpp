@@ -85,6 +85,12 @@ class ByteLevel final : public PostProcessor {
   };
   static Spaces spaces_of(std::string_view token) {
     constexpr char32_t kSpaceLetter = 0x120;  // Ġ
+    // Most tokens end in a letter of ASCII, and begin with one or with a Ġ before it.
+    const auto plain = [](char c) { return c > ' ' && c < '\x7F'; };
+    if (!token.empty() && plain(token.back())) {
+      if (plain(token.front())) return {};
+      if (token.starts_with("\xC4\xA0") && plain(token[2])) return {.leading = 1};
+    }
     const CharClasses classes;
     Spaces s;
     bool at_start = true;
