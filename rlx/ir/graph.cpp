@@ -131,10 +131,15 @@ NodeId Graph::append(const OpDef& op, AttrsRef attrs, std::span<const Value> inp
     std::shared_ptr<void> own = attrs && attrs.use_count() == 1
                                     ? std::const_pointer_cast<void>(std::move(attrs))
                                     : op.copy_attrs(attrs.get());
-    Unifier sizes(*this);
-    Typed typed = sizes.infer(op, std::move(own), inputs);
-    if (op.traits.leaf) check_leaf_name(op, static_cast<const NamedLeaf*>(typed.attrs.get())->name);
-    sizes.commit();
+    Typed typed{std::move(own), {}, {}};
+    if (!Unifier::infers_alone(*this, op, typed, inputs)) {
+      Unifier sizes(*this);
+      typed = sizes.infer(op, std::move(typed.attrs), inputs);
+      if (op.traits.leaf) check_leaf_name(op, static_cast<const NamedLeaf*>(typed.attrs.get())->name);
+      sizes.commit();
+    } else if (op.traits.leaf) {
+      check_leaf_name(op, static_cast<const NamedLeaf*>(typed.attrs.get())->name);
+    }
 
     const NodeId id = next_id_ ? *next_id_ : NodeId(nodes_.size());
     next_id_.reset();

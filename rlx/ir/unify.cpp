@@ -35,6 +35,17 @@ Shapes Unifier::shapes_of(std::span<const Value> values) const {
   return out;
 }
 
+bool Unifier::infers_alone(const Graph& g, const OpDef& op, Typed& typed, std::span<const Value> inputs) {
+  const auto is_body = [](const FieldInfo& f) { return f.kind == AttrKind::graph; };
+  if (!g.solved_.empty() || std::any_of(op.fields.begin(), op.fields.end(), is_body)) return false;
+  Shapes types;
+  types.reserve(inputs.size());
+  for (const Value v : inputs) types.push_back(g.shape(v));
+  Infer context(op, types, &typed.open);
+  typed.shapes = op.infer(context, typed.attrs.get());
+  return typed.open.empty();
+}
+
 Typed Unifier::infer(const OpDef& op, std::shared_ptr<void> attrs, std::span<const Value> inputs) {
   std::vector<Constraint> kept;  // an equation stays, though a size that is 1 by now may not ask for it again
   for (;;) {
