@@ -185,8 +185,8 @@ RLX_INLINE void copy_out(int64_t rows, int64_t n, const T* from, int64_t from_st
 /// go to lanes, where a vector for each would wait for its sum. Rounds as product_tile. One of the strides is 1
 /// or -1; depth is a multiple of the lanes.
 template <class T>
-[[gnu::noinline]] void subtract_column(int64_t depth, const T* l, int64_t row, int64_t column, const T* x, T* c,
-                                int64_t stride) {
+[[gnu::noinline]] void subtract_column(int64_t depth, const T* l, int64_t row, int64_t column, const T* x,
+                                       T* c, int64_t stride) {
   constexpr int w = kWidth<T>;
   const bool along = column == 1 || column == -1;  // rows of L are contiguous: squares of it are turned
   const bool turned = (along ? column : row) < 0;
