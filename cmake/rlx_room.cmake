@@ -113,7 +113,8 @@ function(rlx_shared_library)
   install(TARGETS rlx_shared EXPORT rlxTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endfunction()
 
-# For builds without CMake: pkg-config --cflags --libs rlx. A program takes the shared library where there is one.
+# For builds without CMake: pkg-config --cflags --libs rlx. It gives the shared library where there is one; rlx-static always
+# gives the rooms.
 function(rlx_pkg_config)
   set(RLX_PC_SYSTEM "")
   foreach(library ${RLX_SYSTEM_LIBRARIES})
@@ -126,18 +127,19 @@ function(rlx_pkg_config)
       string(APPEND RLX_PC_SYSTEM " -l${library}")
     endif()
   endforeach()
+  file(RELATIVE_PATH RLX_PC_UP /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)  # the prefix is wherever the file is
+  string(REGEX REPLACE "/$" "" RLX_PC_UP "${RLX_PC_UP}")
+  set(rooms ${RLX_ROOMS})
+  list(REVERSE rooms)  # a room before those it uses
+  list(TRANSFORM rooms PREPEND " -l")
+  string(CONCAT RLX_PC_LIBS ${rooms} ${RLX_PC_SYSTEM})
+  set(RLX_PC_PRIVATE "")
+  set(RLX_PC_NAME rlx-static)
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/rlx.pc.in ${PROJECT_BINARY_DIR}/rlx-static.pc @ONLY)
   if(RLX_SHARED)
     set(RLX_PC_LIBS " -lrlx")
     set(RLX_PC_PRIVATE "${RLX_PC_SYSTEM}")
-  else()
-    set(rooms ${RLX_ROOMS})
-    list(REVERSE rooms)  # a room before those it uses
-    list(TRANSFORM rooms PREPEND " -l")
-    string(CONCAT RLX_PC_LIBS ${rooms} ${RLX_PC_SYSTEM})
-    set(RLX_PC_PRIVATE "")
   endif()
-  file(RELATIVE_PATH RLX_PC_UP /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)  # the prefix is wherever the file is
-  string(REGEX REPLACE "/$" "" RLX_PC_UP "${RLX_PC_UP}")
   set(RLX_PC_NAME rlx)
   configure_file(${PROJECT_SOURCE_DIR}/cmake/rlx.pc.in ${PROJECT_BINARY_DIR}/rlx.pc @ONLY)
   # For programs that `rlx build` wrote.
@@ -151,7 +153,8 @@ function(rlx_pkg_config)
   endif()
   set(RLX_PC_PRIVATE "")
   configure_file(${PROJECT_SOURCE_DIR}/cmake/rlx.pc.in ${PROJECT_BINARY_DIR}/rlx-run.pc @ONLY)
-  install(FILES ${PROJECT_BINARY_DIR}/rlx.pc ${PROJECT_BINARY_DIR}/rlx-run.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+  install(FILES ${PROJECT_BINARY_DIR}/rlx.pc ${PROJECT_BINARY_DIR}/rlx-static.pc ${PROJECT_BINARY_DIR}/rlx-run.pc
+          DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endfunction()
 
 function(rlx_umbrella)

@@ -21,15 +21,10 @@ done
 if command -v pkg-config >/dev/null; then
   PKG_CONFIG_PATH=$(dirname "$(find "$scratch/prefix" -name rlx.pc)")
   export PKG_CONFIG_PATH
-  with_pkg_config() {
-    quietly c++ "$scratch/consumer/main.cpp" -o "$scratch/with_pkg_config" $(pkg-config --cflags --libs rlx)
-    echo "with_pkg_config $1 $(LD_LIBRARY_PATH=$(pkg-config --variable=libdir rlx) "$scratch/with_pkg_config")"
-  }
-  with_pkg_config shared
-  # The file that a build without RLX_SHARED installs.
-  quietly cmake -G Ninja -S "$source/../.." -B "$scratch/static" -DRLX_TESTS=OFF -DRLX_BENCH=OFF -DRLX_APPS=OFF -DRLX_PYTHON=OFF
-  cp "$scratch/static/rlx.pc" "$PKG_CONFIG_PATH"
-  with_pkg_config static
+  for package in rlx rlx-static; do
+    quietly c++ "$scratch/consumer/main.cpp" -o "$scratch/program" $(pkg-config --cflags --libs $package)
+    echo "with_pkg_config $package $(LD_LIBRARY_PATH=$(pkg-config --variable=libdir $package) "$scratch/program")"
+  done
   echo "pkg-config $(pkg-config --modversion rlx)"
 fi
 "$scratch/prefix/bin/rlx" ops add | head -1

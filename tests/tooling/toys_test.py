@@ -14,7 +14,7 @@ import tempfile
 
 SOURCE, BUILD, COMPILER = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3]
 # As programs outside of the tree link: the rooms, each before those it uses, and the libraries of the system.
-LIBRARIES = re.search(r"^Libs: (.*)$", (BUILD / "rlx.pc").read_text(), re.M).group(1).replace("-L${libdir}", f"-L{BUILD}").split()
+LIBRARIES = re.search(r"^Libs: (.*)$", (BUILD / "rlx-static.pc").read_text(), re.M).group(1).replace("-L${libdir}", f"-L{BUILD}").split()
 # A unit of the build may hold the old form of a source that the toy changes: the toy, named first, wins.
 TOY_FIRST = "-Wl,--allow-multiple-definition"
 LEVEL_FLAGS = re.compile(r" (-m\S+|-DRLX_ISA=\S+|-O\d|-ffp-contract=off|-fno-\S+)")
