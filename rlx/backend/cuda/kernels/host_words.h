@@ -23,6 +23,7 @@ template <class T> constexpr const T& clamp(const T& x, const T& low, const T& h
 template <class To, class From> constexpr To bit_cast(const From& x) { return __builtin_bit_cast(To, x); }
 inline int popcount(u32 x) { return __popc(x); }
 inline f32 abs(f32 x) { return fabsf(x); }
+inline f32 copysign(f32 x, f32 sign) { return copysignf(x, sign); }
 inline f64 fabs(f64 x) { return ::fabs(x); }
 inline f64 sqrt(f64 x) { return ::sqrt(x); }
 inline f64 exp(f64 x) { return ::exp(x); }
